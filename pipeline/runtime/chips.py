@@ -16,13 +16,18 @@ from torch import Tensor, nn
 from pike_mixing.errors import InputError
 
 
+def xla(module: str = "") -> Any:
+    """torch_xla, which not every environment has, or a module of it."""
+    return importlib.import_module(f"torch_xla{module}")
+
+
 def use_all() -> None:
     """Has the chips work as one device, if there are several; before any tensor is on one.
 
     Raises:
         InputError: they are of several hosts.
     """
-    runtime: Any = importlib.import_module("torch_xla.runtime")
+    runtime = xla(".runtime")
     refuse_hosts(runtime.process_count())
     if runtime.global_runtime_device_count() > 1 and not runtime.is_spmd():
         runtime.use_spmd()
@@ -34,7 +39,7 @@ def refuse_slice() -> None:
     Raises:
         InputError: this host is one of several, as its environment or the cloud's metadata say.
     """
-    tpu: Any = importlib.import_module("torch_xla._internal.tpu")
+    tpu = xla("._internal.tpu")
     # Whoever names the bounds of the processes may use the chips of one host of a slice alone.
     # Where nobody knows the hosts, the library's own count in `use_all` judges.
     with contextlib.suppress(OSError):
@@ -58,7 +63,7 @@ def count(device: torch.device) -> int:
     """Chips that work as this device."""
     if device.type != "xla":
         return 1
-    runtime: Any = importlib.import_module("torch_xla.runtime")
+    runtime = xla(".runtime")
     return int(runtime.global_runtime_device_count()) if runtime.is_spmd() else 1
 
 
@@ -70,9 +75,7 @@ def multiple(rows: int, device: torch.device) -> int:
 @functools.cache
 def _mesh() -> Any:
     n = count(torch.device("xla"))
-    return importlib.import_module("torch_xla.distributed.spmd").Mesh(
-        np.arange(n), (n,), ("chips",)
-    )
+    return xla(".distributed.spmd").Mesh(np.arange(n), (n,), ("chips",))
 
 
 def spread(tensor: Tensor) -> Tensor:
@@ -85,8 +88,7 @@ def zeros_like(parameter: Tensor) -> Tensor:
     zeros = torch.zeros_like(parameter)
     if count(parameter.device) == 1:
         return zeros
-    library: Any = importlib.import_module("torch_xla")
-    divided = "devices" in library._XLAC._get_xla_sharding_spec(parameter)
+    divided = "devices" in xla()._XLAC._get_xla_sharding_spec(parameter)
     return spread(zeros) if divided else zeros
 
 
@@ -97,9 +99,9 @@ def gather(tensor: Tensor) -> Tensor:
 
 def _marked(tensor: Tensor, first: str | None) -> Tensor:
     if count(tensor.device) > 1:
-        spmd: Any = importlib.import_module("torch_xla.distributed.spmd")
         others = [None] * (tensor.ndim - 1)
-        spmd.mark_sharding(tensor, _mesh(), (first, *others) if tensor.ndim else ())
+        places = (first, *others) if tensor.ndim else ()
+        xla(".distributed.spmd").mark_sharding(tensor, _mesh(), places)
     return tensor
 
 

@@ -1,7 +1,6 @@
 """Where tensors live: the only place that knows one kind of device from another."""
 
 import ctypes
-import importlib
 import logging
 import os
 import platform
@@ -50,7 +49,7 @@ def _xla_device() -> torch.device:
     # a warning.
     wanted = os.environ.setdefault("PJRT_DEVICE", "TPU")
     try:
-        library = _xla()
+        library = chips.xla()
     except ImportError as error:
         raise InputError(
             f"device 'xla' was asked for, but torch_xla cannot be imported by {sys.executable} "
@@ -64,7 +63,7 @@ def _xla_device() -> torch.device:
     )
     if wanted == "TPU":
         # The TPU's library would look for one in the network for minutes.
-        if not _xla("._internal.tpu").num_available_chips():
+        if not chips.xla("._internal.tpu").num_available_chips():
             raise InputError(absent)
         chips.refuse_slice()
     try:
@@ -73,15 +72,10 @@ def _xla_device() -> torch.device:
     except RuntimeError as error:
         raise InputError(f"{absent} ({str(error).strip().splitlines()[0]})") from None
     # Else a TPU multiplies float32 as if it were bfloat16. Of setting this twice it warns.
-    backends = importlib.import_module("torch_xla.backends")
+    backends = chips.xla(".backends")
     logging.getLogger(backends.__name__).setLevel(logging.ERROR)
     backends.set_mat_mul_precision("highest")
     return device
-
-
-def _xla(module: str = "") -> Any:
-    """torch_xla, which not every environment has, or a module of it."""
-    return importlib.import_module(f"torch_xla{module}")
 
 
 def describe(device: torch.device) -> str:
@@ -106,7 +100,7 @@ def synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
     if device.type == "xla":
         mark_step(device)
-        _xla(".core.xla_model").wait_device_ops()
+        chips.xla(".core.xla_model").wait_device_ops()
 
 
 def compiles(device: torch.device) -> bool:
@@ -122,7 +116,7 @@ def compiles(device: torch.device) -> bool:
 def mark_step(device: torch.device) -> None:
     """Has a device that compiles run what was recorded for it; others have begun already."""
     if compiles(device):
-        _xla().sync()
+        chips.xla().sync()
 
 
 def without_gradients(device: torch.device) -> AbstractContextManager[object]:
@@ -153,13 +147,11 @@ def number(value: float, device: torch.device) -> float | Tensor:
 def activation_checkpoint(function: Callable[..., Tensor], *inputs: Any) -> Tensor:
     """A function's value, whose intermediate results the backward pass computes again.
 
-    Args:
-        function: A module, for one.
-        *inputs: What it is given; the first is a tensor on the device.
+    The first of its inputs is a tensor on the device.
     """
     if compiles(inputs[0].device):
         # XLA would find that it makes the same twice, and keep it, but for barriers.
-        own = _xla(".utils.checkpoint").checkpoint
+        own = chips.xla(".utils.checkpoint").checkpoint
         return cast("Tensor", own(function, *inputs, preserve_rng_state=False))
     return cast(
         "Tensor", checkpoint(function, *inputs, use_reentrant=False, preserve_rng_state=False)
@@ -194,7 +186,7 @@ def peak_memory(device: torch.device) -> int:
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     if device.type == "xla" and os.environ["PJRT_DEVICE"] != "CPU" and chips.count(device) == 1:
-        result = _xla(".core.xla_model").get_memory_info(device)
+        result = chips.xla(".core.xla_model").get_memory_info(device)
         return int(result["peak_bytes_used"])
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return held if platform.system() == "Darwin" else 1024 * held

@@ -48,11 +48,8 @@ def lock(path: Path) -> IO[bytes] | None:
 def acquire(path: Path, sweep: Callable[[], None]) -> Iterator[None]:
     """Holds the lock file of an output in the making, which is gone afterwards.
 
-    A file system without locks has nothing swept: others may be at work.
-
-    Args:
-        path: The output.
-        sweep: Removes what dead makers left.
+    `sweep` removes what dead makers left. A file system without locks has nothing swept: others
+    may be at work.
 
     Raises:
         InputError: another process makes the output.

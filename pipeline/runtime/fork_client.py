@@ -18,7 +18,6 @@ HANDED_ON = ("TERM", "INT", "HUP", "USR1", "USR2", "TSTP", "CONT")
 
 
 def main() -> None:
-    """Ends as the command does, or becomes it."""
     name, *command = sys.argv[1:]
     numbers = {signal.Signals[f"SIG{name}"] for name in HANDED_ON}
     # One that comes before there is anybody to hand it to waits.

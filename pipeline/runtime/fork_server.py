@@ -90,7 +90,6 @@ class _Jobs:
     """The forks at work."""
 
     def __init__(self, places: Sequence[str], imported: Imported) -> None:
-        """None yet."""
         self._imported, self._told = imported, set[str]()
         self._waiting = selectors.DefaultSelector()
         self._listeners = [socket.socket(socket.AF_UNIX) for _ in places]
@@ -230,7 +229,6 @@ def _become(request: Request, server: int) -> None:
 
 
 def main() -> None:
-    """Serves; in a fork, runs its command."""
     name, *pairs = sys.argv[1:]
     modules, server = dict(pair.split("=") for pair in pairs), os.getpid()
     imported = Imported(dict.fromkeys(modules.values()))

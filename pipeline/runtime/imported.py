@@ -31,7 +31,6 @@ class Imported:
     """What was there when the modules were imported."""
 
     def __init__(self, modules: Iterable[str]) -> None:
-        """Imports them."""
         self._folder, self._environment = str(Path.cwd()), _alike(os.environ)
         self._files = _stamps()
         # Arrow's allocator would start a thread, which a fork does not have.

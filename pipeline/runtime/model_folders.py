@@ -20,9 +20,7 @@ HEAD_WIDTH = 64
 def described(place: str, where: str) -> dict[str, Any]:
     """The sizes of a model and the content of its `config.json`, as settings of a model.
 
-    Args:
-        place: The file, or its folder.
-        where: Where it was named, for messages.
+    `place` is the file or its folder, and was named at `where`.
 
     Raises:
         InputError: there is no such file, or it names no sizes.

@@ -66,13 +66,7 @@ def aligned(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def grid(columns: Sequence[str], texts: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
-    """Texts in columns under their names.
-
-    Args:
-        columns: Their names.
-        texts: Each row's cells.
-        right: Whether a column is set to the right.
-    """
+    """The texts of rows in columns under their names, some of them set to the right."""
     widths = [max(map(len, column)) for column in zip(columns, *texts, strict=True)]
 
     def line(cells: Sequence[str]) -> str:
@@ -94,17 +88,13 @@ def _text(value: Any) -> str:
 
 
 def cut(text: str) -> str:
-    """At most `WIDEST` characters."""
     return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
 
 
 def painted(text: str, colour: str, stream: TextIO | None = None) -> str:
-    """The text in a colour on a terminal, unless NO_COLOR is set (no-color.org); else as it is.
+    """The text in one of `COLOURS` on a terminal, unless NO_COLOR is set (no-color.org).
 
-    Args:
-        text: What is shown.
-        colour: One of `COLOURS`.
-        stream: Where it is shown; absent: standard output.
+    `stream` is where it is shown: standard output where it is absent.
     """
     stream = stream or sys.stdout
     coloured = stream.isatty() and not os.environ.get("NO_COLOR")

@@ -50,7 +50,6 @@ class Progress:
         sys.stderr.flush()
 
     def __enter__(self) -> Self:
-        """Starts counting."""
         return self
 
     def __exit__(

@@ -49,7 +49,6 @@ class Lease:
     """The lease of a run directory."""
 
     folder: Path
-    """The run directory."""
     holder: str = ""
     """What the lease's file says while this process holds it."""
 
@@ -108,11 +107,9 @@ def follow(folder: Path) -> Iterator[Lease]:
 
 
 def await_free(folder: Path, minutes: float) -> None:
-    """Waits while another living process holds the lease of a run directory.
+    """Waits while another living process holds the lease of a run directory, for some minutes.
 
-    Args:
-        folder: The run directory.
-        minutes: How long at most. Who takes the lease afterwards is refused if it is still held.
+    Who takes the lease afterwards is refused if it is still held.
     """
     end, told = time.monotonic() + 60 * minutes, False
     while is_held(folder) and time.monotonic() < end:

@@ -80,12 +80,9 @@ class SignalState:
 
 @contextlib.contextmanager
 def ignore_signal(save_on: str) -> Iterator[None]:
-    """Ignores requests for a checkpoint inside the block, but within `handle_signals`.
+    """Ignores requests for a checkpoint (USR1 or USR2) inside the block, but in `handle_signals`.
 
-    By default they would end the process. Before the training has begun there is nothing to save.
-
-    Args:
-        save_on: Signal that asks for a checkpoint: USR1 or USR2.
+    By default it would end the process. Before the training has begun there is nothing to save.
     """
     number = signal.Signals[f"SIG{save_on}"]
     before = signal.signal(number, signal.SIG_IGN)
@@ -101,12 +98,8 @@ def handle_signals(
 ) -> Iterator[SignalState]:
     """Takes note of signals inside the block; outside of it they do what they did before.
 
-    In a thread that is not the main one nothing is noted: signals are the main thread's.
-
-    Args:
-        save_on: Signal that asks for a checkpoint: USR1 or USR2.
-        highest: Makes one number of those of several processes.
-        alone: Whether nobody hands signals on.
+    In a thread that is not the main one nothing is noted: signals are the main thread's. USR1 or
+    USR2 asks for a checkpoint; the other arguments are those of `SignalState`.
     """
     signals = SignalState(highest, alone=alone)
     if threading.current_thread() is not threading.main_thread():
