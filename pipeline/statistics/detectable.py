@@ -5,7 +5,7 @@ The test is that of `estimates.half_width`: a difference D counts where |D| exce
     half = sqrt((t(S - 1) SD)^2 / S + (1.96 SE)^2),
 
 SD the standard deviation of the S seeds' differences, SE the error from items or documents, which
-all seeds share.
+all seeds share. There are at least two seeds; SD and SE are in the unit of the difference.
 """
 
 import functools
@@ -32,9 +32,9 @@ def detection_probability(
 
     Args:
         difference: The true difference.
-        seed_sd: True standard deviation of the seeds' differences, in its unit.
-        seeds: At least two.
-        item_stderr: Error from the choice of items, in its unit.
+        seed_sd: True SD.
+        seeds: S.
+        item_stderr: SE.
         level: Two-sided level of the test.
     """
     degrees = seeds - 1
@@ -56,14 +56,8 @@ def wanted_text(
     """How many times the items show the difference with probability `POWER`, by the same seeds.
 
     The error from f times as many items of the same kind is SE / sqrt(f). Where seeds do not
-    differ, f = ((z(level) + z(power)) SE / D)^2: of D = SE, (1.960 + 0.842)^2 = 7.85.
-
-    Args:
-        difference: As in `detection_probability`, as all others.
-        seed_sd: Of the seeds' differences.
-        seeds: At least two.
-        item_stderr: Error from the items that are there.
-        level: Of the test.
+    differ, f = ((z(level) + z(power)) SE / D)^2: of D = SE, (1.960 + 0.842)^2 = 7.85. Arguments are
+    those of `detection_probability`, SE that of the items that are there.
 
     Returns:
         f, to 1 %; None where even `MOST_TEXT` would not do, since the seeds differ too much.
@@ -83,35 +77,20 @@ def wanted_text(
 
 
 @functools.lru_cache(maxsize=256)
-def detectable(
-    seed_sd: float,
-    seeds: int,
-    item_stderr: float = 0.0,
-    power: float = POWER,
-    level: float = LEVEL,
-) -> float:
-    """The smallest true difference that the test finds with the given probability.
+def detectable(seed_sd: float, seeds: int, item_stderr: float = 0.0) -> float:
+    """The smallest true difference that the test finds with probability `POWER`.
 
     Three seeds that differ by 1 and no error from items: 3.26, where the quantiles' own sum
     (4.303 + 1.061) / sqrt(3) = 3.10 is too small: that of a normal difference over a known spread.
-
-    Args:
-        seed_sd: Standard deviation of the seeds' differences.
-        seeds: At least two.
-        item_stderr: Error from the choice of items, in the same unit.
-        power: Probability that the test finds it.
-        level: Two-sided level of the test.
     """
-    scale = math.sqrt(seed_sd**2 / seeds + item_stderr**2)
-    if not scale:
-        return 0.0
-    low, high = 0.0, scale
-    while detection_probability(high, seed_sd, seeds, item_stderr, level) < power:
+
+    def missed(difference: float) -> bool:
+        return detection_probability(difference, seed_sd, seeds, item_stderr) < POWER
+
+    low, high = 0.0, math.sqrt(seed_sd**2 / seeds + item_stderr**2)
+    while high and missed(high):
         low, high = high, 2 * high
     while high - low > 1e-4 * high:
         middle = (low + high) / 2
-        if detection_probability(middle, seed_sd, seeds, item_stderr, level) < power:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if missed(middle) else (low, middle)
     return high

@@ -63,7 +63,7 @@ def of_residuals(
     Args:
         by_seed_S: The difference of each seed.
         residual_SxG: By how much each document's sum is more than its size tells.
-        count_G: Tokens or items of each document, n_g.
+        count_G: The n_g.
         document_G: The documents' names, each once.
     """
     size_G = np.asarray(count_G, np.float64)
@@ -115,9 +115,7 @@ def estimate(parts: Sequence[Part], weights: Sequence[float] | None = None) -> E
     the seeds with what is random in both, and the documents net of it: their sum is the variance
     without bias (Cameron, Gelbach and Miller 2011). One seed: of_items^2 = M.
 
-    Args:
-        parts: Over the same seeds.
-        weights: What each counts in the mean; without them all count alike.
+    Without weights all parts count alike in the mean.
     """
     weight_K = np.ones(len(parts)) if weights is None else np.array(weights, np.float64)
     weight_K /= weight_K.sum()
