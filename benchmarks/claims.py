@@ -58,7 +58,6 @@ def found(database: Path) -> dict[str, Any]:
 
 
 def page(record: dict[str, Any]) -> str:
-    """The page that shows a record."""
     claims = record["claims"]
     count = collections.Counter(claim["verdict"] for claim in claims)
     holds, fails = count[HOLDS], count[FAILS]
@@ -106,7 +105,6 @@ def wanted(claim: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Reads the experiment's database, and writes the record and the page."""
     chosen = measure.arguments(__doc__, "claims", results="results/claims")
     database = Path(chosen.results) / "pike.duckdb"
     measure.record(chosen, {"commit": records.commit(), **found(database)})

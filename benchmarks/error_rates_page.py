@@ -46,7 +46,6 @@ def mean(cells: list[dict[str, Any]]) -> float:
 
 
 def page(record: dict[str, Any]) -> str:
-    """The page that shows a record."""
     by: dict[str, list[list[dict[str, Any]]]] = {}
     for kind in dict.fromkeys(c["kind"] for c in record["cells"]):
         of_kind = [c for c in record["cells"] if c["kind"] == kind]

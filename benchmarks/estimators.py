@@ -52,7 +52,6 @@ PAGE = records.ROOT / "docs" / "estimators.md"
 
 
 def main() -> None:
-    """Trains, measures, records and writes the page."""
     chosen = measure.arguments(__doc__, "estimators", steps=300, pool=384, draws=400, page=PAGE)
     config = planner.read(records.ROOT / "config.yaml")
     named = {domain: {**config["sources"][domain], "bytes": 600_000} for domain in DOMAINS}
@@ -144,7 +143,6 @@ def check(model: Transformer, rows_bxL1: Tensor, expected: dict[str, Any]) -> No
 
 
 def summary(ratios: Iterable[float]) -> dict[str, float]:
-    """Mean and standard deviation."""
     listed = list(ratios)
     return {"mean": statistics.fmean(listed), "sd": statistics.stdev(listed)}
 
@@ -172,7 +170,6 @@ steps on three domains. Rows have 64 tokens.
 
 
 def page(result: dict[str, Any]) -> str:
-    """The page that shows a record."""
     shape = {name: result["model"][name] for name in ("layers", "width")}
     text = HEAD.format(**{n: result[n] for n in ("date", "draws", "pool", "steps")}, **shape)
     titles = ["domain", "variance / squared norm", "rows b_k", "plug-in", "unbiased", "below 0"]
@@ -188,7 +185,6 @@ def page(result: dict[str, Any]) -> str:
 
 
 def shown(found: dict[str, float]) -> str:
-    """Mean and standard deviation in writing."""
     return f"{found['mean']:.2f} ({found['sd']:.2f})"
 
 

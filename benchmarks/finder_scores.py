@@ -36,12 +36,9 @@ def measured(predicted_TxN: Floats, actual_TxN: Floats) -> Floats:
 
 
 def judged(predicted: list[Floats], actual_TxN: Floats, resamples: int) -> tuple[Floats, Floats]:
-    """Mean scores over the draws [3, T], and resampled ones [B, 3, T].
+    """Mean scores over the draws [3, T], and B resampled ones [B, 3, T].
 
-    Args:
-        predicted: Of each draw [T, N].
-        actual_TxN: What was measured.
-        resamples: B. The same draws and rows come up for every finder, so that scores are paired.
+    The same draws and rows come up for every finder, so that scores are paired.
     """
     random, N = np.random.default_rng(0), actual_TxN.shape[1]
     drawn = []
@@ -64,13 +61,7 @@ def over_targets(drawn_BxT: Floats) -> Floats:
 
 
 def summary(values: Floats, drawn: Floats, targets: list[str]) -> dict[str, Any]:
-    """Scores by measure and target, and their mean over the targets, each with an interval.
-
-    Args:
-        values: [3, T].
-        drawn: [B, 3, T].
-        targets: Names.
-    """
+    """Scores [3, T] by measure and target, and their mean over targets, each with an interval."""
     result: dict[str, Any] = {}
     for m, measure in enumerate(MEASURES):
         one = {t: interval(values[m, n], drawn[:, m, n]) for n, t in enumerate(targets)}
@@ -82,11 +73,8 @@ def summary(values: Floats, drawn: Floats, targets: list[str]) -> dict[str, Any]
 def repeatability(optima: list[Floats], resamples: int) -> dict[str, Any]:
     """Mean distance (half of the sum of differences) of two draws' mixtures; and what was missed.
 
-    The interval is over draws and targets drawn anew; a draw has no distance from itself.
-
-    Args:
-        optima: Of each draw [T, K]; NaN where none was found.
-        resamples: B.
+    Each draw has optima [T, K], NaN where none was found. The interval is over draws and targets
+    drawn anew; a draw has no distance from itself.
     """
     optimum_DxTxK = np.stack(optima)
     apart_DxDxT = np.abs(optimum_DxTxK[:, None] - optimum_DxTxK).sum(axis=3) / 2
@@ -133,14 +121,7 @@ def differences(
     config: Mapping[str, Any],
     targets: list[str],
 ) -> dict[str, Any]:
-    """Paired differences of rank correlation that the page speaks of.
-
-    Args:
-        cells: Scores by finder, runs and test.
-        drawn: Resampled ones [B, 3, T].
-        config: The benchmark's.
-        targets: Names.
-    """
+    """Paired differences of rank correlation that the page speaks of."""
     place = targets.index(config["headline"])
     fewest, *_, last = config["runs"]
     middle = config["runs"][1]

@@ -52,11 +52,9 @@ class Linear:
     slope_K: Floats
 
     def losses(self, weights_SxK: Floats) -> Floats:
-        """Predictions [S]."""
         return weights_SxK @ self.slope_K
 
     def optimum(self) -> Floats:
-        """The corner of the lowest prediction."""
         return np.eye(len(self.slope_K))[self.slope_K.argmin()]
 
 
@@ -78,12 +76,7 @@ def configured(section: str) -> dict[str, Any]:
 
 
 def benchmark(config: Mapping[str, Any], jobs: int) -> dict[str, Any]:
-    """The record: scores of every finder, number of runs, test and target.
-
-    Args:
-        config: As section `judged` of `benchmarks/finders.yaml`.
-        jobs: Processes that fit at once.
-    """
+    """The record: scores of every finder, number of runs, test and target, by so many processes."""
     names = [*config["finders"], "linear"]
     work = [
         (dict(config), name, runs, draw)
@@ -131,11 +124,7 @@ def swarms(config: Mapping[str, Any]) -> tuple[Swarm, dict[str, Swarm]]:
 def predictions(config: dict[str, Any], name: str, runs: int, draw: int) -> dict[str, Any]:
     """One draw's predictions for each test [T, N], and its optimum for each target [T, K].
 
-    Args:
-        config: The benchmark's.
-        name: A finder, or linear.
-        runs: How many training runs are drawn, without replacement.
-        draw: Which draw; the first one is the beginning of the table.
+    So many training runs are drawn without replacement; draw 0 is the beginning of the table.
     """
     train, tests = swarms(config)
     rows = np.arange(runs)
@@ -162,13 +151,7 @@ def optimum(predictor: Any, K: int) -> Floats:
 
 
 def predictors(name: str, settings: dict[str, Any], swarm: Swarm) -> list[Any]:
-    """What a finder makes of a swarm for each loss as the target, and for their mean.
-
-    Args:
-        name: A finder, or linear.
-        settings: Of the finder.
-        swarm: The runs.
-    """
+    """What a finder, or `linear`, makes of a swarm for each loss as target, and for their mean."""
     M = len(swarm.losses)
     shares_TxM = np.concatenate([np.eye(M), np.full((1, M), 1 / M)])
     if name == "linear":

@@ -149,13 +149,7 @@ def decided(differences: dict[str, Any]) -> int:
 
 
 def by_runs(record: dict[str, Any], measure: str, title: str) -> list[str]:
-    """A measure by finder, number of runs and test.
-
-    Args:
-        record: The benchmark's.
-        measure: spearman, regret or slope.
-        title: Of the section.
-    """
+    """A measure by finder, number of runs and test: spearman, regret or slope."""
     config, cells = record["config"], record["cells"]
     # The record has all numbers of runs; of what is there to compare with, the most are shown.
     first, middle, *_, last = config["runs"]
@@ -173,7 +167,6 @@ def by_runs(record: dict[str, Any], measure: str, title: str) -> list[str]:
 
 
 def by_target(record: dict[str, Any]) -> list[str]:
-    """Rank correlation at 1B by target."""
     cells = record["cells"]
     finders, runs = record["config"]["finders"], record["config"]["runs"][-1]
     rows = [
@@ -185,7 +178,6 @@ def by_target(record: dict[str, Any]) -> list[str]:
 
 
 def optima(record: dict[str, Any]) -> list[str]:
-    """How alike the mixtures of two draws are."""
     config, cells = record["config"], record["cells"]
     rows = [
         [name, *(_distance(cells[f"{name}|{n}|optimum"]) for n in config["runs"][:-1])]
@@ -206,7 +198,6 @@ def _distance(cell: dict[str, Any]) -> str:
 
 
 def of_own(own: dict[str, Any]) -> list[str]:
-    """The swarm of our own."""
     scored, held_out = own["next"]["scores"], own["held_out"]
     finals = {name: np.array(final["losses"]) for name, final in own["finals"].items()}
     rows = [

@@ -102,7 +102,6 @@ PARTS: dict[str, Callable[[argparse.Namespace, list[str]], Facts]] = {
 
 
 def ran(*command: object, **how: Any) -> subprocess.CompletedProcess[str]:
-    """Runs a module of this environment to its end."""
     words = [sys.executable, "-m", *map(str, command)]
     return subprocess.run(words, cwd=records.ROOT, text=True, check=False, **how)
 

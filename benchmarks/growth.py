@@ -75,7 +75,6 @@ def _place(run: str) -> str:
 
 
 def _outputs(results: Path, out: Path, part: str, settings: Path) -> float:
-    """All tables, figures and the report of one database."""
     reads, own, seconds = ("--database", out / f"{part}.duckdb"), out / part, 0.0
     for kind, suffix in (("table", "md"), ("figure", "svg")):
         for asked in sorted((results / "settings" / f"{kind}s").glob("*.json")):
@@ -85,7 +84,6 @@ def _outputs(results: Path, out: Path, part: str, settings: Path) -> float:
 
 
 def _run(command: str, settings: Path, out: Path, *words: str | Path) -> float:
-    """Seconds of one command."""
     own = [sys.executable, "-m", "pipeline", command, settings, "--out", out, *words]
     start = time.perf_counter()
     subprocess.run(own, check=True, capture_output=True)

@@ -31,8 +31,6 @@ from pike_mixing.torch import chunked_loss
 
 
 class Size(NamedTuple):
-    """One problem."""
-
     N: int
     D: int
     V: int
@@ -47,12 +45,10 @@ SIZES = {
 
 
 def plain(hidden_NxD: Tensor, embedding_VxD: Tensor, target_N: Tensor) -> Tensor:
-    """All logits at once."""
     return F.cross_entropy(hidden_NxD @ embedding_VxD.T, target_N)
 
 
 def ours(hidden_NxD: Tensor, embedding_VxD: Tensor, target_N: Tensor) -> Tensor:
-    """The pipeline's."""
     weight_N = torch.full((len(target_N),), 1 / len(target_N))
     return chunked_loss.weighted(hidden_NxD, embedding_VxD, target_N, weight_N, torch.float32)[0]
 
@@ -91,7 +87,6 @@ def problem(size: Size) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def step(way: str, given: tuple[Tensor, Tensor, Tensor], _: int = 0) -> measure.Seconds:
-    """One forward and backward pass."""
     given[0].grad = given[1].grad = None
     return measure.timed(lambda: WAYS[way](*given).backward())
 

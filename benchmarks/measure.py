@@ -93,7 +93,6 @@ def ratios(own: Iterable[float], other: Iterable[float]) -> dict[str, Any]:
 
 
 def processor(seconds: Iterable[Seconds]) -> list[float]:
-    """The processor time of each round."""
     return [one.processor for one in seconds]
 
 

@@ -51,7 +51,6 @@ def main() -> None:
 
 
 def measured(folder: Path, gigabytes: float, workers: int, steps: int) -> dict[str, Any]:
-    """Packs and trains on text of one size."""
     source = corpora.documents(folder, "text", gigabytes * 1e9)
     model, corpus = corpora.trained_tokenizer(folder, [source]), folder / "corpora" / "text"
     named = ("--documents", source, "--tokenizer", model, "--out", corpus, "--workers", workers)

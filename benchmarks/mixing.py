@@ -99,7 +99,6 @@ class Contender(Stepper):
         return list(range(begin, begin + min(steps, self.every - 1)))
 
     def take(self, steps: list[int]) -> Seconds:
-        """Mean seconds of these steps."""
         result = [measure.timed(partial(self.step, step)) for step in steps]
         return Seconds(*(statistics.fmean(each) for each in zip(*result, strict=True)))
 

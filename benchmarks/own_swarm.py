@@ -90,7 +90,6 @@ def main() -> None:
 
 
 def named(prefix: str, weights_NxK: Floats) -> dict[str, Floats]:
-    """Mixtures by the name of their method."""
     return {f"{prefix}-{n:02}": weights_K for n, weights_K in enumerate(weights_NxK)}
 
 
@@ -99,11 +98,7 @@ def trained(
 ) -> dict[str, Floats]:
     """Losses of each method [seeds, K], nats per token, trained and evaluated by the workflow.
 
-    Args:
-        methods: Settings of a method, or weights [K] of a fixed one, by name.
-        seeds: Of the runs.
-        cores: That the workflow may use.
-        model: Of the default experiment.
+    Of a method there are settings, or the weights [K] of a fixed one.
     """
     FOLDER.mkdir(parents=True, exist_ok=True)
     # Each part is an experiment of its own, which owns its folder.
@@ -121,7 +116,6 @@ def trained(
 
 
 def fixed(weights_K: Floats) -> dict[str, Any]:
-    """The method of constant weights."""
     weights = dict(zip(DOMAINS, weights_K.tolist(), strict=True))
     return {"rule": "fixed", "weights_by_domain": weights}
 
@@ -137,14 +131,7 @@ def loss_of(evaluations: Path) -> Floats:
 def configuration(
     folder: Path, methods: Mapping[str, Any], seeds: Sequence[int], model: str
 ) -> dict[str, Any]:
-    """The default experiment's scenario installed with these methods alone.
-
-    Args:
-        folder: Where its results are to lie.
-        methods: Settings by name.
-        seeds: Of the runs.
-        model: Of the default experiment.
-    """
+    """The default experiment's scenario installed with these methods alone."""
     base = planner.read(ROOT / "config.yaml")
     scenario = base["scenarios"]["installed"] | {"evaluation": "losses"}
     scenario.pop("probe", None)
@@ -166,13 +153,7 @@ def configuration(
 
 
 def read(path: Path, mixtures: Mapping[str, Floats], losses: Mapping[str, Any]) -> Swarm:
-    """The swarm as a table of the documented form, read back as a user would.
-
-    Args:
-        path: Where the table is written.
-        mixtures: Weights [K] by name.
-        losses: Losses [1, K] by name.
-    """
+    """The swarm, losses [1, K] by name, written as a table and read back as a user would."""
     header = ["run", *(f"weight/{d}" for d in DOMAINS), *(f"loss/{d}" for d in DOMAINS)]
     rows = [[name, *mixtures[name].tolist(), *losses[name][0].tolist()] for name in mixtures]
     with path.open("w", encoding="utf-8", newline="") as file:

@@ -59,7 +59,6 @@ def encoded(group: str, folder: str, workers: int = 1) -> list[Any]:
 
 
 def encode(folder: Path, source: str, workers: int) -> None:
-    """Encodes and keeps nothing."""
     for group in groups(folder, source):
         encoded(group, str(folder), workers)
 
@@ -94,14 +93,10 @@ def command(folder: Path, name: str, source: str, workers: int) -> list[str]:
         # litdata's own processes read this module by its name.
         text = f"from pathlib import Path; from benchmarks.packing import *; {call}"
         return [sys.executable, "-c", text]
-    places = {
-        "--documents": folder / source,
-        "--tokenizer": folder / corpora.MODEL,
-        "--out": folder / f"corpus-{time.time_ns()}" / source,
-    }
-    named = [str(part) for pair in places.items() for part in pair]
-    words = ["pack", str(folder / "packing.json"), *named, "--workers", str(workers)]
-    return [sys.executable, "-m", "pipeline", *words]
+    out = folder / f"corpus-{time.time_ns()}" / source
+    words = ["pack", folder / "packing.json", "--documents", folder / source, "--out", out]
+    words += ["--tokenizer", folder / corpora.MODEL, "--workers", workers]
+    return [sys.executable, "-m", "pipeline", *map(str, words)]
 
 
 def cost(given: list[str]) -> float:

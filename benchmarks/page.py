@@ -54,11 +54,7 @@ BENCHMARKS = {
         "scoring",
         "The peer is lm-evaluation-harness's Hugging Face back end. All picks are the same.",
     ),
-    "packing": (
-        "Packing",
-        "packing",
-        "litdata calls the same encoder.",
-    ),
+    "packing": ("Packing", "packing", "litdata calls the same encoder."),
     "reading": (
         "Reading",
         "reading",
@@ -106,7 +102,6 @@ def value(record: dict[str, Any], place: str) -> float | None:
 
 
 def line(record: dict[str, Any], row: dict[str, str]) -> str:
-    """A row of a table."""
     ours, bar = value(record, row["measured"]), row["bound"]
     theirs = value(record, row["theirs"])
     if bar:
@@ -138,7 +133,6 @@ def where(record: dict[str, Any]) -> str:
 
 
 def page(results: Path) -> str:
-    """The page of a folder of results."""
     with BARS.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     text = HEAD

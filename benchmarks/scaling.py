@@ -53,7 +53,6 @@ def main() -> None:
 
 
 def rows(path: Path, **where: str) -> Swarm:
-    """The table's rows with these values."""
     return table.read(
         path,
         DOMAINS,
@@ -66,13 +65,7 @@ def rows(path: Path, **where: str) -> Swarm:
 
 
 def judged(swarm: Swarm, test: Swarm, resamples: int) -> dict[str, Any]:
-    """The law of one table, judged by another; `rmse` in nats, its interval over the test's rows.
-
-    Args:
-        swarm: What is fitted.
-        test: What it is judged by.
-        resamples: How many times the rows are drawn.
-    """
+    """The law of one table, judged by another; `rmse` in nats, its interval over the rows."""
     predictor = fit(MixingLaw(target=dict.fromkeys(DOMAINS, 1.0)), swarm, resamples=0).result
     assert predictor.predictor is not None
     weights_NxK, loss_NxM = test.arrays()

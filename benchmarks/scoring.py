@@ -121,7 +121,6 @@ def harness(model: Transformer) -> Answers:
 
 
 def ours(model: Transformer, questions: Sequence[Question]) -> list[Floats]:
-    """The evaluation's own scorer."""
     return score(model, questions, batch_tokens=BATCH_TOKENS, device=torch.device("cpu"))
 
 
@@ -179,11 +178,9 @@ class Idle(nn.Module):
         self.embedding = nn.Embedding(self.vocabulary, 1)
 
     def hidden(self, tokens_BxL: Tensor, sight: AttentionLayout) -> Tensor:
-        """One zero per token."""
         return torch.zeros(*tokens_BxL.shape, 1)
 
     def prefill_cache(self, tokens_P: Tensor) -> list[Any]:
-        """Nothing is kept."""
         return []
 
 

@@ -26,8 +26,6 @@ from pipeline.model.transformer import initialised
 
 
 class Size(NamedTuple):
-    """A model and its batch."""
-
     model: settings.Model
     vocabulary: int
     rows: int
@@ -37,7 +35,6 @@ class Size(NamedTuple):
     """Rows per backward pass where gradient statistics are measured."""
 
     def described(self) -> dict[str, Any]:
-        """For a record."""
         return {**self._asdict(), "model": dataclasses.asdict(self.model)}
 
     def tokens(self) -> Tensor:
@@ -93,7 +90,6 @@ class Stepper:
         return DealtRows(gradient.passes, torch.cat(rows), count_K, gradient.micro_batch)
 
     def step(self, step: int) -> None:
-        """One step as the training loop takes it."""
         self.engine.step = step
         self.engine.measure()
         self.method.weights(self.engine.state, step)

@@ -98,7 +98,6 @@ def step_of_ours(
 
 
 def ours(size: Size, tokens_BxL1: Tensor, *, compiled: bool = False) -> Step:
-    """Ours on the CPU."""
     recipe = measure.steady(size.rows, size.length, RATE, compile=compiled)
     net = initialised(size.model, size.vocabulary, 0)
     step = step_of_ours(net, recipe, size.rows, torch.device("cpu"))

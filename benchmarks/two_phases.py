@@ -64,19 +64,12 @@ def main() -> None:
 
 
 def scheduled(weights_PxK: Floats) -> dict[str, Any]:
-    """The method of two phases."""
     points = [dict(zip(DOMAINS, weights_K.tolist(), strict=True)) for weights_K in weights_PxK]
     return {"rule": "schedule", "points": points, "at": [0.0, SHARES[0]]}
 
 
 def swarm(exposure_NxK: Floats, losses: list[Floats], phases: tuple[float, ...]) -> Swarm:
-    """The runs by their exposures.
-
-    Args:
-        exposure_NxK: To each domain in each phase.
-        losses: Of each run [K].
-        phases: Their shares.
-    """
+    """The runs by their exposures to each domain in each phase; phases are their shares."""
     names = tuple(f"{p}/{d}" for p in range(len(phases)) for d in DOMAINS)
     runs = [
         Proxy(f"{n:02}", weights_K=w, loss_K=loss)
