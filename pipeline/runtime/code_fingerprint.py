@@ -32,13 +32,8 @@ MEMORY = source_names.PACKAGE / "__pycache__" / "code_fingerprints.json"
 def of(*modules: str, assets: tuple[str, ...] = ()) -> str:
     """Fingerprint of the modules (dotted names), of all they import, and of folders of files.
 
-    Args:
-        modules: Dotted names.
-        assets: Folders of the package whose files decide the result, too, as queries and page
-            templates do.
-
-    Returns:
-        16 hex digits, and as many behind a dash for each folder.
+    16 hex digits, and as many behind a dash for each folder of the package whose files decide the
+    result, too, as queries and page templates do.
     """
     digests = {module: _read(module)[0] for module in sorted(closure(*modules))}
     _keep_memory()
@@ -104,12 +99,12 @@ def commit() -> str | None:
 
     try:
         head = git("rev-parse", "HEAD")
+        changed = git("status", "--porcelain", "--", *source_names.FIRST_PARTY)
     except OSError:
         return None
     if head.returncode:
         return None
-    changed = git("status", "--porcelain", "--", *source_names.FIRST_PARTY).stdout.strip()
-    return head.stdout.strip() + ("+" if changed else "")
+    return head.stdout.strip() + ("+" if changed.stdout.strip() else "")
 
 
 @functools.cache
