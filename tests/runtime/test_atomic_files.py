@@ -1,3 +1,6 @@
+"""Files appear whole or not at all, and no command loses what it did not make."""
+
+import errno
 import hashlib
 import subprocess
 import sys
@@ -57,20 +60,32 @@ def test_an_error_leaves_the_old_one_and_nothing_beside_it(tmp_path, kind, error
     assert kind == "file" or names(path) == ["inner"]
 
 
+KILLED = """
+import os, pathlib, sys
+from pipeline.runtime import atomic_files as files
+with files.atomic_write(pathlib.Path(sys.argv[1]), *sys.argv[2:]) as partial:
+    if len(sys.argv) > 2:
+        partial.mkdir(exist_ok=True)
+        (partial / "half").touch()
+    else:
+        partial.write_text("half")
+    partial.with_name(f"{partial.name}.wal").touch()
+    os.kill(os.getpid(), 9)
+"""
+
+
+def killed(path, *stage):
+    """A process that dies while it makes a file, or a stage's folder."""
+    done = subprocess.run([sys.executable, "-c", KILLED, path, *stage], cwd=ROOT, check=False)
+    assert done.returncode == -9
+
+
 @pytest.mark.parametrize("old", [None, "old"])
 def test_a_process_that_dies_leaves_the_file_as_it_was(tmp_path, old):
     path = tmp_path / "file.txt"
     if old:
         path.write_text(old)
-    code = (
-        "import os, pathlib, sys\n"
-        "from pipeline.runtime import atomic_files as files\n"
-        "with files.atomic_write(pathlib.Path(sys.argv[1])) as partial:\n"
-        "    partial.write_text('half')\n"
-        "    os.kill(os.getpid(), 9)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code, path], cwd=ROOT, check=False)
-    assert done.returncode == -9
+    killed(path)
     assert (path.read_text() if path.exists() else None) == old
 
 
@@ -114,12 +129,148 @@ def test_what_json_cannot_say_is_refused(tmp_path, number):
     [b'{"a": 1', b"", b"\xff\xfe", b'{"a": NaN}', b"[Infinity]", b"[" * 100_000],
     ids=["cut off", "empty", "not UTF-8", "NaN", "infinity", "nested without end"],
 )
-def test_broken_json_is_named_with_a_way_out(tmp_path, content):
+def test_missing_and_broken_json_is_named_with_a_way_out(tmp_path, content):
+    with pytest.raises(InputError, match=r"a\.json does not exist: make it first"):
+        atomic_files.read_json(tmp_path / "a.json")
     (tmp_path / "a.json").write_bytes(content)
     with pytest.raises(InputError, match=r"a\.json is not valid JSON .*: check the path; if"):
         atomic_files.read_json(tmp_path / "a.json")
 
 
-def test_missing_json_is_named_with_a_way_out(tmp_path):
-    with pytest.raises(InputError, match=r"a\.json does not exist: make it first"):
-        atomic_files.read_json(tmp_path / "a.json")
+# Outputs of stages.
+
+
+def make(path, content="made", stage="pack", inputs=()):
+    """A folder with one file, as a stage makes it; with a suffix a file."""
+    with atomic_files.atomic_write(path, stage, inputs) as partial:
+        if path.suffix:
+            partial.write_text(content)
+        else:
+            partial.mkdir()
+            (partial / "shard.bin").write_text(content)
+    return path
+
+
+def refused(path, stage="pack", inputs=()):
+    """The message by which a place is refused; nothing below the folder above it is changed."""
+    above = path.absolute().parent
+    before = {p: p.read_bytes() for p in above.rglob("*") if p.is_file()}
+    with pytest.raises(InputError) as caught:
+        make(path, "new", stage, inputs)
+    assert {p: p.read_bytes() for p in above.rglob("*") if p.is_file()} == before
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["out", "out.md"])
+def test_a_stage_replaces_what_it_made(tmp_path, name):
+    make(tmp_path / name)
+    again = make(tmp_path / name, "anew")
+    assert (again / "shard.bin" if again.is_dir() else again).read_text() == "anew"
+
+
+def test_an_empty_folder_is_free(tmp_path):
+    (tmp_path / "out").mkdir()
+    assert names(make(tmp_path / "out")) == [".made-by", "shard.bin"]
+
+
+def test_files_of_one_folder_are_marked_side_by_side(tmp_path):
+    for name, stage in (("a.md", "table"), ("a.svg", "figure")):
+        make(tmp_path / name, stage=stage)
+    make(tmp_path / "a.md", "anew", "table")
+    refused(tmp_path / "a.md", "figure")
+    refused(tmp_path / "a.svg", "table")
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xff\n", b"{}\n[]\n[1, 2]\n", b'["pack", "shard.b'])
+def test_a_spoilt_mark_says_nothing(tmp_path, mark):
+    (make(tmp_path / "out") / ".made-by").write_bytes(mark)
+    assert "holds shard.bin" in refused(tmp_path / "out")
+
+
+def test_a_place_below_a_link_to_itself_is_named(tmp_path):
+    (tmp_path / "link").symlink_to("link")
+    with pytest.raises(InputError, match="link"):
+        make(tmp_path / "link" / "out")
+
+
+@pytest.mark.parametrize("target", ["folder", "file.md", "missing"])
+def test_nothing_is_written_through_a_link(tmp_path, target):
+    make(tmp_path / "folder")
+    make(tmp_path / "file.md")
+    (tmp_path / "link").symlink_to(target)
+    assert "link is a symbolic link" in refused(tmp_path / "link")
+    assert names(tmp_path) == [".made-by", "file.md", "folder", "link"]
+
+
+def test_a_link_in_the_place_of_a_mark_is_not_written_through(tmp_path):
+    (tmp_path / "thesis.txt").write_text("years")
+    (tmp_path / ".made-by").symlink_to("thesis.txt")
+    assert "a symbolic link is in its place" in refused(tmp_path / "out.md")
+
+
+@pytest.mark.parametrize("name", [".", "..", "/", "sub/.."])
+def test_a_place_without_a_name_is_refused(tmp_path, name, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="has no name of its own"):
+        make(Path(name))
+    assert names(tmp_path) == []
+
+
+def test_inputs_are_not_replaced_nor_written_into(tmp_path):
+    source = make(tmp_path / "a" / "source")
+    by_a_detour = source.parent / ".." / "a" / "source"
+    for out in (source, source.parent, source / "new", by_a_detour):
+        assert f"is, holds or lies in the input {source}" in refused(out, inputs=[source])
+    # Beside it there is room.
+    make(tmp_path / "a" / "other", inputs=[source])
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
+    killed(tmp_path / "out", "pack")
+    assert len(names(tmp_path)) == 3
+    theirs = [".out.x.part", ".other.12.part", "out.12.part", ".out2.12.part"]
+    for name in theirs:
+        (tmp_path / name).touch()
+    make(tmp_path / "out")
+    assert names(tmp_path) == sorted([*theirs, "out"])
+
+
+def test_what_a_living_process_makes_is_its_own(tmp_path):
+    with atomic_files.atomic_write(tmp_path / "out.md", "table") as partial:
+        partial.write_text("first")
+        told = pytest.raises(InputError, match="is being made by another process: wait")
+        with told, atomic_files.atomic_write(tmp_path / "out.md", "table"):
+            pass
+    assert (tmp_path / "out.md").read_text() == "first"
+    assert names(tmp_path) == [".made-by", "out.md"]
+
+
+def test_a_failure_leaves_nothing_of_a_file_and_its_companions(tmp_path):
+    def fail():
+        with atomic_files.atomic_write(tmp_path / "pike.duckdb", "database") as partial:
+            partial.touch()
+            partial.with_name(f"{partial.name}.wal").touch()
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        fail()
+    assert names(tmp_path) == []
+
+
+def test_what_comes_into_the_place_meanwhile_is_left_alone(tmp_path):
+    def work():
+        with atomic_files.atomic_write(tmp_path / "out.md", "table") as partial:
+            partial.write_text("new")
+            (tmp_path / "out.md").write_text("thesis")
+
+    with pytest.raises(InputError, match="is there already"):
+        work()
+    assert (tmp_path / "out.md").read_text() == "thesis"
+
+
+def test_a_file_system_without_locks_takes_what_is_made(tmp_path, monkeypatch):
+    def flock(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    make(tmp_path / "out")

@@ -48,54 +48,34 @@ def _copied(folder, module):
     return result
 
 
-@pytest.fixture
-def changed(tmp_path):
-    """Whether the stage's fingerprint differs after changes to the toy's files."""
-
-    def differs(changes):
-        before = write(tmp_path / "before").of("toy.stage")
-        return write(tmp_path / "after", changes).of("toy.stage") != before
-
-    return differs
-
-
 def test_a_fingerprint_covers_what_is_imported_also_inside_functions(tmp_path):
     closure = write(tmp_path).closure("toy.stage")
     assert closure == {"toy.stage", "toy.part", "toy.deep.leaf", "toy.late"}
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("stage.py", TOY["stage.py"].replace("return 1", "return 2")),
-        ("part.py", TOY["part.py"].replace("LIMIT = 0", "LIMIT = False")),
-        ("part.py", TOY["part.py"].replace("LIMIT = 0", "LIMIT = ''")),
-        ("part.py", TOY["part.py"].replace("LIMIT = 0", "LIMIT = 0.0")),
-        ("part.py", TOY["part.py"].replace("LIMIT = 0", "LIMIT = None")),
-        ("part.py", TOY["part.py"].replace("LIMIT = 0", "limit = 0")),
-        ("deep/leaf.py", TOY["deep/leaf.py"].replace("return late", "return late.X")),
-        ("late.py", "X = 'one'\n"),
-        ("late.py", "X = -1\n"),
-        ("stage.py", TOY["stage.py"].replace("def work()", "def work(a, *, b=1)")),
-        ("stage.py", TOY["stage.py"].replace("    return 1", "    return f'{1}'")),
-    ],
-)
-def test_changed_code_changes_the_fingerprint(changed, name, content):
-    assert changed({name: content})
+CODE = [
+    ("stage.py", "return 1", "return 2"),
+    *(("part.py", "LIMIT = 0", f"LIMIT = {value}") for value in ("False", "''", "0.0", "None")),
+    ("part.py", "LIMIT = 0", "limit = 0"),
+    ("deep/leaf.py", "return late", "return late.X"),
+    *(("late.py", "X = 1", f"X = {value}") for value in ("'one'", "-1")),
+    ("stage.py", "def work()", "def work(a, *, b=1)"),
+    ("stage.py", "return 1", "return f'{1}'"),
+]
+NO_CODE = [
+    ("stage.py", "from toy import part", '"""Documented."""\n# A comment.\n\nfrom toy import part'),
+    ("stage.py", "    return 1", '    """Said."""\n\n    return (1)'),
+    ("deep/__init__.py", "'leaf'", "'leaf', 'another'"),
+    ("other.py", "X = 2", "X = 3"),
+    ("sql/query.sql", "1", "2"),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("stage.py", '"""Documented."""\n# A comment.\n\n' + TOY["stage.py"]),
-        ("stage.py", TOY["stage.py"].replace("    return 1", '    """Said."""\n\n    return (1)')),
-        ("deep/__init__.py", "TABLE = ['leaf', 'another']\n"),
-        ("other.py", "X = 3\n"),
-        ("sql/query.sql", "select 2\n"),
-    ],
-)
-def test_words_layout_tables_and_strangers_do_not(changed, name, content):
-    assert not changed({name: content})
+@pytest.mark.parametrize(("name", "old", "new"), CODE + NO_CODE)
+def test_code_counts_and_words_layout_tables_and_strangers_do_not(tmp_path, name, old, new):
+    before = write(tmp_path / "before").of("toy.stage")
+    after = write(tmp_path / "after", {name: TOY[name].replace(old, new)}).of("toy.stage")
+    assert (after != before) == ((name, old, new) in CODE)
 
 
 def test_what_a_class_says_about_itself_is_words_too(tmp_path):

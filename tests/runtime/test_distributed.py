@@ -1,5 +1,6 @@
 """One run on several processes: the same numbers, whoever begins it and whoever goes on."""
 
+import contextlib
 import shutil
 import signal
 import subprocess
@@ -65,11 +66,8 @@ def test_every_row_is_dealt_once_and_all_make_the_same_number_of_passes(R, size,
 
 def test_one_process_takes_all_rows_in_their_order():
     pieces = parallel.deal(5, 2)
-    assert [(list(range(5)[own]), counts) for own, counts in pieces] == [
-        ([0, 1], 1.0),
-        ([2, 3], 1.0),
-        ([4], 1.0),
-    ]
+    found = [(list(range(5)[own]), counts) for own, counts in pieces]
+    assert found == [([0, 1], 1.0), ([2, 3], 1.0), ([4], 1.0)]
 
 
 def test_shards_without_several_processes_are_refused(make_run, corpora):
@@ -106,24 +104,37 @@ def torchrun(pipeline_command, corpora):
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory, write_run, corpora):
-    """Folder of a run of PiKE on one process."""
-    run = write_run(tmp_path_factory.mktemp("alone"), training=TRAINING, **PIKE)
-    train.pretrain(run, corpora, device="cpu", threads=1)
-    return run.parent
+def by_one(write_run, corpora):
+    """Trains a run of PiKE, or of another method, on one process; its folder."""
+
+    def trained(folder, training=TRAINING, **method):
+        run = write_run(folder, training=training, **(method or PIKE))
+        train.pretrain(run, corpora, device="cpu", threads=1)
+        return folder
+
+    return trained
 
 
 @pytest.fixture(scope="module")
-def replicated(tmp_path_factory, write_run, torchrun):
-    """Folder of the same run on two processes."""
-    return trained_by_two(tmp_path_factory.mktemp("replicated"), write_run, torchrun, REPLICATED)
+def by_two(write_run, torchrun):
+    """The same on two processes."""
+
+    def trained(folder, options, training=TRAINING, **method):
+        done = torchrun(write_run(folder, training=training, **(method or PIKE)), *options)
+        assert done.returncode == 0, done.stderr
+        return folder
+
+    return trained
 
 
-def trained_by_two(folder, write_run, torchrun, options, training=TRAINING, **method):
-    run = write_run(folder, training=training, **(method or PIKE))
-    done = torchrun(run, *options)
-    assert done.returncode == 0, done.stderr
-    return folder
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory, by_one):
+    return by_one(tmp_path_factory.mktemp("alone"))
+
+
+@pytest.fixture(scope="module")
+def replicated(tmp_path_factory, by_two):
+    return by_two(tmp_path_factory.mktemp("replicated"), REPLICATED)
 
 
 def same(folder, expected):
@@ -151,19 +162,17 @@ def test_two_processes_train_as_one_does(replicated, alone):
 
 
 @pytest.mark.slow
-def test_two_processes_with_shards_train_as_one_does(tmp_path, write_run, torchrun, alone):
-    same(trained_by_two(tmp_path, write_run, torchrun, SHARDED), alone)
+def test_two_processes_with_shards_train_as_one_does(tmp_path, by_two, alone):
+    same(by_two(tmp_path, SHARDED), alone)
 
 
 @pytest.mark.slow
-def test_shards_train_in_bfloat16(tmp_path, write_run, torchrun, corpora):
+def test_shards_train_in_bfloat16(tmp_path, by_one, by_two):
     """Weights of blocks are rounded before they are put together, gains of their norms too."""
     training = {**TRAINING, "steps": 8, "checkpoint_every": 8, "precision": "bfloat16"}
-    run = write_run(tmp_path / "alone", training=training, **PIKE)
-    train.pretrain(run, corpora, device="cpu", threads=1)
-    two = trained_by_two(tmp_path / "two", write_run, torchrun, SHARDED, training, **PIKE)
+    places = by_two(tmp_path / "two", SHARDED, training), by_one(tmp_path / "alone", training)
     losses, norms = (
-        [pq.read_table(place / "steps.parquet")[column].to_pylist() for place in (two, run.parent)]
+        [pq.read_table(place / "steps.parquet")[column].to_pylist() for place in places]
         for column in ("loss", "gradient_norm")
     )
     assert losses[0] == pytest.approx(losses[1], rel=1e-3)
@@ -173,28 +182,22 @@ def test_shards_train_in_bfloat16(tmp_path, write_run, torchrun, corpora):
 
 
 @pytest.mark.slow
-def test_shards_train_in_compiled_blocks(tmp_path, write_run, torchrun, corpora):
+def test_shards_train_in_compiled_blocks(tmp_path, by_one, by_two):
     training = {**TRAINING, "steps": 4, "checkpoint_every": 4}
-    run = write_run(tmp_path / "alone", training=training, **PIKE)
-    train.pretrain(run, corpora, device="cpu", threads=1)
-    compiled = training | {"compile": True}
-    same(
-        trained_by_two(tmp_path / "two", write_run, torchrun, SHARDED, compiled, **PIKE),
-        run.parent,
-    )
+    compiled = by_two(tmp_path / "two", SHARDED, training | {"compile": True})
+    same(compiled, by_one(tmp_path / "alone", training))
 
 
 @pytest.mark.slow
-def test_moments_of_each_domain_are_those_of_one_process(tmp_path, write_run, torchrun, corpora):
+def test_moments_of_each_domain_are_those_of_one_process(tmp_path, by_one, by_two, torchrun):
     """Whole, and in shards that go on from a checkpoint of whole ones."""
     method = {"training": {**TRAINING, "steps": 8, "checkpoint_every": 4}, "rule": "adatask"}
-    run = write_run(tmp_path / "alone", **method)
-    train.pretrain(run, corpora, device="cpu", threads=1)
+    one = by_one(tmp_path / "alone", **method)
     for name, options in {"whole": REPLICATED, "shards": SHARDED}.items():
-        same(trained_by_two(tmp_path / name, write_run, torchrun, options, **method), run.parent)
+        same(by_two(tmp_path / name, options, **method), one)
     begun = cut_off(tmp_path / "whole", tmp_path / "begun", "step8")
     assert torchrun(begun, *SHARDED).returncode == 0
-    same(begun.parent, run.parent)
+    same(begun.parent, one)
 
 
 def cut_off(folder, place, last="step80"):
@@ -240,22 +243,19 @@ sys.exit(code)
 @pytest.fixture
 def two(pipeline_command, corpora, tmp_path):
     """Starts two processes for a run; their exit codes appear in the test's folder, by rank."""
-    started = []
+    (tmp_path / "ended.py").write_text(ENDED)
+    with contextlib.ExitStack() as started:
 
-    def start(run):
-        command = pipeline_command("pretrain", run, "--corpora", corpora, "--device", "cpu")
-        script = tmp_path / "ended.py"
-        script.write_text(ENDED)
-        words = [*LAUNCHER, script, tmp_path, *command["args"][3:]]
-        log = (tmp_path / "log").open("w")
-        process = subprocess.Popen(**{**command, "args": words}, stdout=log, stderr=log)
-        started.append(process)
-        return process
+        def start(run):
+            command = pipeline_command("pretrain", run, "--corpora", corpora, "--device", "cpu")
+            command["args"] = [*LAUNCHER, tmp_path / "ended.py", tmp_path, *command["args"][3:]]
+            log = (tmp_path / "log").open("w")
+            process = subprocess.Popen(**command, stdout=log, stderr=log)
+            started.enter_context(process)
+            started.callback(process.kill)
+            return process
 
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
+        yield start
 
 
 @pytest.mark.slow
@@ -279,10 +279,8 @@ def test_signals_to_torchrun_end_all_after_one_checkpoint_and_the_command_goes_o
     command = pipeline_command("pretrain", *words)
     subprocess.run(**command, check=True, capture_output=True, timeout=300)
     assert atomic_files.read_json(run.parent / "starts.json") == begun
-    found, expected = (
-        atomic_files.read_json(folder / atomic_files.MANIFEST)
-        for folder in (run.parent, replicated)
-    )
+    places = (folder / atomic_files.MANIFEST for folder in (run.parent, replicated))
+    found, expected = map(atomic_files.read_json, places)
     assert (found["processes"], found["resumes"]) == (2, 2)
     assert found["weights_sha256"] == expected["weights_sha256"]
 
@@ -290,20 +288,23 @@ def test_signals_to_torchrun_end_all_after_one_checkpoint_and_the_command_goes_o
 # What goes wrong.
 
 
-@pytest.mark.slow
-def test_a_mistake_of_all_is_said_once(make_run, torchrun):
-    done = torchrun(make_run(training={"rows": 1}))
+def said_once(done):
     assert done.returncode != 0
     assert done.stderr.count("pike pretrain: ") == 1
-    assert "2 processes, but training.rows of 1" in done.stderr
+    return done.stderr
+
+
+@pytest.mark.slow
+def test_a_mistake_of_all_is_said_once(make_run, torchrun):
+    assert "2 processes, but training.rows of 1" in said_once(
+        torchrun(make_run(training={"rows": 1}))
+    )
 
 
 @pytest.mark.slow
 def test_what_the_first_alone_finds_ends_all_with_its_message(make_run, torchrun):
     run = make_run()
     with run_lock.acquire(run.parent):
-        done = torchrun(run)
-    assert done.returncode != 0
-    assert done.stderr.count("pike pretrain: ") == 1
-    assert "is being written by process" in done.stderr
-    assert "Connection closed by peer" not in done.stderr
+        told = said_once(torchrun(run))
+    assert "is being written by process" in told
+    assert "Connection closed by peer" not in told

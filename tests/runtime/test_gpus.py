@@ -1,5 +1,6 @@
 """With real processes, and GPUs that are names: nothing here asks CUDA for anything."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -25,25 +26,18 @@ sys.stdin.read()
 @pytest.fixture
 def start(tmp_path):
     """Starts a process that takes a GPU of four and holds it."""
-    started = []
+    words = [sys.executable, "-c", TAKER, tmp_path / "locks"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with contextlib.ExitStack() as started:
 
-    def begin(names="0,1,2,3"):
-        process = subprocess.Popen(
-            [sys.executable, "-c", TAKER, tmp_path / "locks"],
-            cwd=ROOT,
+        def begin(names="0,1,2,3"):
             # Without a driver of this machine's own, unless a test makes one.
-            env={**os.environ, "PATH": str(tmp_path), gpus.VISIBLE: names},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        started.append(process)
-        return process
+            own = {**os.environ, "PATH": str(tmp_path), gpus.VISIBLE: names}
+            process = started.enter_context(subprocess.Popen(words, cwd=ROOT, env=own, **pipes))
+            started.callback(process.kill)
+            return process
 
-    yield begin
-    for process in started:
-        process.kill()
-        process.communicate()
+        yield begin
 
 
 def test_processes_that_start_together_take_different_gpus(start):

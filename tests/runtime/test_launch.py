@@ -26,8 +26,7 @@ def started(monkeypatch):
     signal.signal(signal.SIGUSR1, before)
 
 
-def become(*numbers):
-    processes, nodes = numbers
+def become(processes, nodes):
     with pytest.raises(SystemExit):
         launch.exec_torchrun(processes, ["pretrain", "run.json"], "USR1", 1, nodes)
 

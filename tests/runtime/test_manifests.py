@@ -31,13 +31,17 @@ OTHERS = {
 }
 
 
+def write(path, stage, facts):
+    made_from.write_manifest(
+        path, stage=stage, settings={}, inputs=[], files=[], modules=[], facts=facts
+    )
+
+
 @pytest.fixture(scope="module", params=OTHERS)
 def written(request, tmp_path_factory):
     """A stage, the place of a manifest of it, and what it holds."""
     stage, path = request.param, tmp_path_factory.mktemp("written") / atomic_files.MANIFEST
-    made_from.write_manifest(
-        path, stage=stage, settings={}, inputs=[], files=[], modules=[], facts=OTHERS[stage]
-    )
+    write(path, stage, OTHERS[stage])
     return stage, path, manifests.read(path, stage)
 
 
@@ -55,11 +59,9 @@ def test_what_is_read_of_a_manifest_has_its_type(written, data):
 def test_a_chosen_setting_may_be_anything(tmp_path):
     path = tmp_path / atomic_files.MANIFEST
     chosen = {"a": -1, "b": -0.5, "c": True, "d": "x"}
-    facts = {"weights_by_domain": {}, "chosen": chosen}
-    made = {"stage": "mixture", "settings": {}, "inputs": [], "files": [], "modules": []}
-    made_from.write_manifest(path, **made, facts=facts)
+    write(path, "mixture", {"weights_by_domain": {}, "chosen": chosen})
     assert manifests.read(path, "mixture")["chosen"] == chosen
-    made_from.write_manifest(path, **made, facts={"weights_by_domain": {"a": -1}})
+    write(path, "mixture", {"weights_by_domain": {"a": -1}})
     with pytest.raises(InputError, match=r"weights_by_domain\.a: must not be negative, not -1"):
         manifests.read(path, "mixture")
 

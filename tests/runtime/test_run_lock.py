@@ -34,13 +34,9 @@ with run_lock.acquire(pathlib.Path(sys.argv[1])):
 
 
 def start(code, *arguments):
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    words = [sys.executable, "-c", code, *map(str, arguments)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    return subprocess.Popen(words, cwd=ROOT, text=True, **pipes)
 
 
 def answer(process):
@@ -49,13 +45,10 @@ def answer(process):
 
 @contextlib.contextmanager
 def held(folder, *how):
-    process = start(HOLDER, folder, *how)
-    try:
+    with start(HOLDER, folder, *how) as process, contextlib.ExitStack() as at_last:
+        at_last.callback(process.kill)
         assert answer(process) == "held"
         yield process
-    finally:
-        process.kill()
-        process.communicate(timeout=20)
 
 
 def holder_of(folder):

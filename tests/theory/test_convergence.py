@@ -12,13 +12,10 @@ from pipeline.theory.problem import along_axes, leaning, vector
 KNOWN = Constants(L=2, beta=0.5, gamma=1.5, delta=0.1, b=10, gap=3, variance_K=(2, 1))
 
 
-def test_bounds_of_conceptual_pike_by_hand():
+def test_bounds_by_hand():
     # eta = 0.5 * 0.1 / (2 * 0.2 + 2 * 1.5 * 0.1), T = 6 / (eta 0.05).
     assert KNOWN.pike_step() == pytest.approx(0.05 / 0.7)
     assert KNOWN.pike_bound() == pytest.approx(1680)  # 12 * 0.35 / 0.0025
-
-
-def test_bounds_of_uniform_mixing_by_hand():
     # 2 * 2 * 3 (0.1 + 2 * 0.3) / 0.01, at eta = 0.1 / (2 (0.05 + 0.3)).
     assert KNOWN.uniform_step() == pytest.approx(1 / 7)
     assert KNOWN.uniform_bound() == pytest.approx(840)
@@ -36,35 +33,30 @@ def test_constants_of_leaning_losses_hold_everywhere():
     assert found.variance_K == (1, 2, 3)
 
 
-def quiet(start, method, eta, horizon=10):
+@pytest.mark.parametrize(
+    ("start", "method", "horizon", "largest", "whole"),
+    [
+        # At two tasks theta halves: squares of 9/4^t, and 9/64 > 0.1 > 9/256; the sum of both,
+        # 2 * 9/4^t, is 18/64, 18/256. From (6, 0) 36/256 > 0.1 > 36/1024.
+        ((3, 3), "uniform", 10, 4, 4),
+        ((6, 0), "uniform", 10, 5, 5),
+        # From (6, 0) all rows are of task 1: one step finishes it. From (3, 3) half of each.
+        ((6, 0), "conceptual PiKE", 10, 1, 1),
+        ((3, 3), "conceptual PiKE", 10, 4, 4),
+        # Four tasks: squares 9 (9/16)^t, all below 0.1 at t = 8 (0.0902), their sum not before
+        # t = 11 (0.0642; 0.1142 at 10).
+        ((3, 3, 3, 3), "uniform", 20, 8, 11),
+        # What is not seen is null.
+        ((3, 3), "uniform", 4, None, None),
+    ],
+)
+def test_steps_of_size_one_without_noise_are_counted_by_hand(
+    start, method, horizon, largest, whole
+):
     problem, theta_D = along_axes("", vector(*[0.0] * len(start))), vector(*start)
     known = constants(problem, theta_D, 0.1, 64)
-    return steps_until(problem, theta_D, known, method, eta, 2, horizon, np.random.default_rng())
-
-
-def test_uniform_steps_are_counted_by_hand():
-    # At eta 1 and two tasks theta halves: squares of 9/4^t, and 9/64 > 0.1 > 9/256; the sum of
-    # both, 2 * 9/4^t, is 18/64, 18/256. From (6, 0) 36/256 > 0.1 > 36/1024.
-    assert quiet((3, 3), "uniform", 1) == {"max": 4, "sum": 4}
-    assert quiet((6, 0), "uniform", 1) == {"max": 5, "sum": 5}
-
-
-def test_conceptual_pike_spends_its_rows_where_the_gradient_is():
-    # From (6, 0) all rows are of task 1: one step of eta 1 finishes it.
-    assert quiet((6, 0), "conceptual PiKE", 1) == {"max": 1, "sum": 1}
-    # From (3, 3) half of each: as uniform mixing.
-    assert quiet((3, 3), "conceptual PiKE", 1) == {"max": 4, "sum": 4}
-
-
-def test_the_two_targets_differ():
-    # Four tasks at eta 1: squares 9 (9/16)^t, all below 0.1 at t = 8 (0.0902), their sum not
-    # before t = 11 (0.0642; 0.1142 at 10).
-    found = quiet((3, 3, 3, 3), "uniform", 1, 20)
-    assert found == {"max": 8, "sum": 11}
-
-
-def test_what_is_not_seen_is_null():
-    assert quiet((3, 3), "uniform", 1, 4) == {"max": None, "sum": None}
+    found = steps_until(problem, theta_D, known, method, 1, 2, horizon, np.random.default_rng())
+    assert found == {"max": largest, "sum": whole}
 
 
 @pytest.mark.slow

@@ -28,24 +28,17 @@ gradients = st.lists(
 )
 
 
-@given(gradients)
-def test_definitions_always_hold_for_a_half_and_for_one(listed):
-    gradient_KxD = np.array(listed)
-    assert descent.conflict(gradient_KxD) <= 0.5 + 1e-12
-    assert descent.alignment(gradient_KxD) <= 1 + 1e-12
-
-
 @pytest.mark.slow
 @given(gradients)
 def test_gradients_are_small_together(listed):
-    # Lemma `le: correlation_of_losses`, both parts.
+    # Lemma `le: correlation_of_losses`, both parts; definitions hold for a half and for one.
     gradient_KxD = np.array(listed)
-    K, c = len(listed), descent.conflict(gradient_KxD)
+    K, c, aligned = len(listed), descent.conflict(gradient_KxD), descent.alignment(gradient_KxD)
+    assert c <= 0.5 + 1e-12
+    assert aligned <= 1 + 1e-12
     whole = (gradient_KxD.sum(axis=0) ** 2).sum()
     squares_K = (gradient_KxD**2).sum(axis=1)
-    left = 1 - 2 * c * (K - 1)
-    assert left * squares_K.sum() <= whole + 1e-9
-    aligned = descent.alignment(gradient_KxD)
+    assert (1 - 2 * c * (K - 1)) * squares_K.sum() <= whole + 1e-9
     above = (1 - aligned) * squares_K.sum() + aligned * np.sqrt(squares_K).sum() ** 2
     assert whole <= above + 1e-9
 

@@ -14,12 +14,6 @@ def setting(start=(2.0, 1.0), sigma=(0.0, 0.0), eta=1.0, b=10, steps=2):
     return ExampleSetting("s", start, sigma, eta, b, steps)
 
 
-def test_expected_loss_by_hand():
-    # Half of each: theta becomes (1, 1/2) with loss 5/8; noise (1 + 4) / 2 / 10.
-    found = example.static_losses(setting(sigma=(1.0, 2.0), steps=1), vector(0.5))
-    assert found[1].tolist() == pytest.approx([0.875])
-
-
 @pytest.mark.parametrize(
     ("theta", "sigma", "expected"),
     [
@@ -53,6 +47,9 @@ def test_static_losses_by_hand():
     # Half of each halves theta: 5/2, 5/8, 5/32. All of task 1 finishes it at once and leaves 1/2.
     losses_3x2 = example.static_losses(setting(), vector(0.5, 1))
     assert losses_3x2.tolist() == [[2.5, 2.5], [0.625, 0.5], [0.15625, 0.5]]
+    # With noise (1 + 4) / 2 / 10.
+    found = example.static_losses(setting(sigma=(1.0, 2.0), steps=1), vector(0.5))
+    assert found[1].tolist() == pytest.approx([0.875])
 
 
 def test_noise_of_a_static_mixture_settles_where_it_is_lost_as_fast():

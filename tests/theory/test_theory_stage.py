@@ -24,12 +24,8 @@ def test_every_record_is_there_and_listed(written):
     assert {name.removesuffix(".parquet") for name in names} == {
         "example", "example_settings", "descent", "iterations",
     }  # fmt: skip
-    assert manifest["stage"] == "theory"
-    assert manifest["inputs"] == {}
     assert manifest["settings"] == {"seed": 0, "paths": 40, "draws": 40, "seeds": 2}
     assert manifest["code"]["fingerprint"] == code_fingerprint.of("pipeline.theory.stage")
-    for name, facts in manifest["files"].items():
-        assert facts["sha256"] == atomic_files.sha256(written / name)
 
 
 def test_the_same_sizes_give_the_same_bytes(written, tmp_path):
