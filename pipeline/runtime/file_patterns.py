@@ -9,7 +9,11 @@ from pike_mixing.errors import InputError
 
 
 def all_files(patterns: Iterable[str], where: str) -> list[str]:
-    """Files that one of several patterns, set at `where`, names; each once, pattern by pattern.
+    """Files that one of several patterns names, each once, pattern by pattern.
+
+    Args:
+        patterns: The patterns.
+        where: Where they were set, for messages.
 
     Raises:
         InputError: a pattern without a file, or a name that is not UTF-8.
@@ -68,12 +72,19 @@ def _folders(top: str) -> Iterator[str]:
     while left:
         folder, above = left.pop()
         try:
-            facts, names = Path(folder).stat(), os.listdir(folder or ".")  # noqa: PTH208
+            facts = Path(folder).stat()
+            with os.scandir(Path(folder)) as entries:
+                below = [e.name for e in entries if _is_folder(e) and not e.name.startswith(".")]
         except OSError:
             continue  # Not a folder, or one that this user may not read.
         identity = (facts.st_dev, facts.st_ino)
         if identity not in above:
             yield folder
-            below = (f"{folder}{name}" for name in names if not name.startswith("."))
-            # Of a link to itself, too, it says False.
-            left += [(f"{name}/", above | {identity}) for name in below if os.path.isdir(name)]  # noqa: PTH112
+            left += [(f"{folder}{name}/", above | {identity}) for name in below]
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False  # A link to itself.
