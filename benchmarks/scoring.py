@@ -121,7 +121,7 @@ def harness(model: Transformer) -> Answers:
 
 
 def ours(model: Transformer, questions: Sequence[Question]) -> list[Floats]:
-    return score(model, questions, batch_tokens=BATCH_TOKENS, device=torch.device("cpu"))
+    return score(model, questions, batch_tokens=BATCH_TOKENS)
 
 
 def drawn(task: Task, items: int, vocabulary: int) -> list[Question]:
@@ -176,6 +176,7 @@ class Idle(nn.Module):
         super().__init__()
         self.vocabulary = 16
         self.embedding = nn.Embedding(self.vocabulary, 1)
+        self.device = self.embedding.weight.device
 
     def hidden(self, tokens_BxL: Tensor, sight: AttentionLayout) -> Tensor:
         return torch.zeros(*tokens_BxL.shape, 1)

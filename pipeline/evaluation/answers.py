@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
@@ -42,13 +41,18 @@ class QuestionSet:
     """The scores that rank candidates; the first one makes the picks."""
     items: Sequence[Item]
 
+    @property
+    def way(self) -> tuple[str, int, str]:
+        """The columns that say what was asked."""
+        return self.task, self.shots, self.formulation
+
     @functools.cached_property
     def overlap(self) -> Floats:
         """How many tokens of each candidate occur in its item's context: a rule without model."""
-        shared = []
+        shared: list[int] = []
         for item in self.items:
-            seen = set(np.asarray(item.context_C).tolist())
-            shared += [sum(t in seen for t in np.asarray(c).tolist()) for c in item.candidates]
+            seen = set(item.context_C)
+            shared += [sum(token in seen for token in c) for c in item.candidates]
         return np.array(shared, np.float64)
 
 
@@ -66,16 +70,8 @@ class Answers:
     """For each metric the accuracy and its standard error by cluster, in percent."""
 
 
-def ask(
-    model: Transformer, questions: QuestionSet, *, batch_tokens: int, device: torch.device
-) -> Answers:
-    """Asks the model all items and grades it.
-
-    Args:
-        model: On the device already.
-        questions: The items.
-        batch_tokens: Tokens per forward pass.
-        device: Where the model is.
+def ask(model: Transformer, questions: QuestionSet, *, batch_tokens: int) -> Answers:
+    """Asks the model all items, so many tokens per forward pass, and grades it.
 
     Raises:
         InputError: a likelihood is no finite number, or a token is none of the model's.
@@ -83,21 +79,15 @@ def ask(
     scored = [Question(item.context_C, item.candidates) for item in questions.items]
     scored += [Question(item.unconditional_C, item.candidates) for item in questions.items]
     try:
-        sums = score(model, scored, batch_tokens=batch_tokens, device=device)
+        sums = score(model, scored, batch_tokens=batch_tokens)
     except InputError as error:
-        way = f"{questions.task}, {questions.shots}-shot, {questions.formulation}"
-        raise InputError(f"{way}: {error}") from None
+        task, shots, formulation = questions.way
+        raise InputError(f"{task}, {shots}-shot, {formulation}: {error}") from None
     return grade(questions, sums[: len(questions.items)], sums[len(questions.items) :])
 
 
 def grade(questions: QuestionSet, sums: list[Floats], alone: list[Floats]) -> Answers:
-    """Picks and accuracies, from each item's log-likelihoods behind its context and alone.
-
-    Args:
-        questions: The I items.
-        sums: Of each item: log p(candidate | context) in nats.
-        alone: Of each item: log p(candidate) without the question, in nats.
-    """
+    """Picks and accuracies, from each item's log-likelihoods behind its context and alone."""
     items = questions.items
     columns = {
         SUM: np.concatenate(sums),
@@ -113,10 +103,8 @@ def grade(questions: QuestionSet, sums: list[Floats], alone: list[Floats]) -> An
         else:
             needed, function = SCORES[name]
             scores[name] = function(*(columns[n] for n in needed))
-    candidates_I, gold_I = (
-        np.array([len(result) for result in sums]),
-        np.array([i.gold for i in items]),
-    )
+    candidates_I = np.array([len(result) for result in sums])
+    gold_I = np.array([item.gold for item in items])
     clusters = [item.cluster for item in items]
     by_item = np.split(scores[questions.metrics[0]], np.cumsum(candidates_I)[:-1])
     return Answers(
@@ -131,10 +119,8 @@ def grade(questions: QuestionSet, sums: list[Floats], alone: list[Floats]) -> An
 
 def accuracies(questions: QuestionSet, result: Answers) -> list[tuple[Any, ...]]:
     """Task, shots, formulation, metric, value and error in percent, examples."""
-    way = (questions.task, questions.shots, questions.formulation)
-    return [
-        (*way, metric, *value, len(questions.items)) for metric, value in result.accuracy.items()
-    ]
+    examples = len(questions.items)
+    return [(*questions.way, name, *value, examples) for name, value in result.accuracy.items()]
 
 
 def choices(questions: QuestionSet, result: Answers) -> list[tuple[Any, ...]]:
@@ -145,11 +131,11 @@ def choices(questions: QuestionSet, result: Answers) -> list[tuple[Any, ...]]:
     (these two without the space in front; empty of items that are made of tokens); then the
     demonstrations that stood in the context.
     """
-    way = (questions.task, questions.shots, questions.formulation)
     picks = result.pick_I.tolist()
     return [
         (
-            *(*way, item.id, item.cluster, item.gold, pick, sums.tolist(), alone.tolist()),
+            *(*questions.way, item.id, item.cluster, item.gold, pick),
+            *(sums.tolist(), alone.tolist()),
             [len(tokens) for tokens in item.candidates],
             *(list(item.characters), list(item.bytes), item.shots),
         )

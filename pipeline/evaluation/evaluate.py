@@ -19,8 +19,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from pike_mixing.errors import InputError
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import answers, perplexity
@@ -81,7 +79,7 @@ def evaluate(
                 pieces.vocabulary, tokenizer, folder
             )
             with _named(f"{record['run']}, step {step}"):
-                rows = _evaluate(model.to(place), domains, questions, evaluation, place)
+                rows = _evaluate(model.to(place), domains, questions, evaluation)
             written += rows.write(out / f"step{step}", step)
             bar.add(1, step=step)
         folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
@@ -112,38 +110,33 @@ def _evaluate(
     domains: Sequence[Domain],
     questions: Sequence[QuestionSet],
     how: Evaluation,
-    device: torch.device,
 ) -> TableRows:
     """One model's rows of every table."""
     rows, batch_tokens = TableRows(), how.batch_tokens
     for domain in domains:
         name, windows = domain.name, domain.windows
-        loss = _finite(model, name, windows, batch_tokens, device)
+        loss = _finite(model, name, windows, batch_tokens)
         measured = (loss.nll, loss.perplexity, loss.bits_per_byte, loss.tokens, loss.stderr)
         rows.add("perplexities", [(name, *measured)])
         sums = (loss.nll_G.tolist(), windows.tokens_G.tolist(), windows.bytes_G.tolist())
         rows.add("documents", ((name, *d) for d in zip(windows.documents, *sums, strict=True)))
         if domain.search is not None:
-            searched = _finite(model, name, domain.search, batch_tokens, device)
+            searched = _finite(model, name, domain.search, batch_tokens)
             rows.add("search_losses", [(name, searched.nll, searched.tokens)])
             if how.token_losses:
                 rows.add("token_losses", [(name, searched.nll_N.tolist())])
     for one in questions:
-        result = answers.ask(model, one, batch_tokens=batch_tokens, device=device)
+        result = answers.ask(model, one, batch_tokens=batch_tokens)
         rows.add("accuracies", answers.accuracies(one, result))
         rows.add("choices", answers.choices(one, result))
     return rows
 
 
 def _finite(
-    model: Transformer,
-    domain: str,
-    windows: perplexity.Windows,
-    batch_tokens: int,
-    device: torch.device,
+    model: Transformer, domain: str, windows: perplexity.Windows, batch_tokens: int
 ) -> perplexity.Perplexity:
     """The loss on some windows of a domain, if it is a number."""
-    result = perplexity.measure(model, windows, batch_tokens=batch_tokens, device=device)
+    result = perplexity.measure(model, windows, batch_tokens=batch_tokens)
     if not (math.isfinite(result.nll) and math.isfinite(result.perplexity)):
         raise InputError(
             f"domain {domain}: the loss is not a finite number, the model has diverged: lower "
@@ -155,15 +148,8 @@ def _finite(
 def _facts(domains: Sequence[Domain], benchmarks: Sequence[Downstream]) -> dict[str, Any]:
     """What the manifest says of all that was asked."""
     return {
-        "windows": {
-            d.name: {"rows": len(d.windows.tokens_RxL1), "documents": len(d.windows.documents)}
-            for d in domains
-        },
-        "searched": {
-            d.name: {"rows": len(d.search.tokens_RxL1), "documents": len(d.search.documents)}
-            for d in domains
-            if d.search is not None
-        },
+        "windows": {d.name: d.windows.facts() for d in domains},
+        "searched": {d.name: d.search.facts() for d in domains if d.search is not None},
         "tasks": {
             **{d.task: d.items.facts() for d in domains if d.items is not None},
             **{b.benchmark.spec.name: b.facts() for b in benchmarks},

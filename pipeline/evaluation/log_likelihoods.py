@@ -49,24 +49,17 @@ class Question:
     """At least one token each."""
 
 
-def score(
-    model: Transformer,
-    questions: Sequence[Question],
-    *,
-    batch_tokens: int,
-    device: torch.device,
-) -> list[Floats]:
+def score(model: Transformer, questions: Sequence[Question], *, batch_tokens: int) -> list[Floats]:
     """Nats of log p(candidate | context) of each question's candidates, summed over their tokens.
 
     Values do not depend on what else is asked, nor on the budget, except for the last bits of
     the model's numbers.
 
     Args:
-        model: On the device already.
+        model: Where it lies, there it reads.
         questions: In any order; those that begin alike are read together.
         batch_tokens: Tokens per forward pass, those that rows share counted in every row, and
             padding too. A longer question goes alone.
-        device: Where the model is.
 
     Raises:
         InputError: a likelihood is no finite number; the message begins with the question's index.
@@ -76,6 +69,7 @@ def score(
     assert all(map(len, contexts)), "nothing predicts the first token of a candidate"
     assert all(len(c) for several in candidates for c in several), "a candidate has no token"
     result: dict[int, Floats] = {}
+    device = model.device
     with devices.without_gradients(device):
         for group in _groups(contexts, device):
             prefix_P = torch.from_numpy(group.prefix_P).to(device)
@@ -89,7 +83,7 @@ def score(
                     size = chips.multiple(max(1, batch_tokens // length), device), length
                     sums = _scored_in_shape(model, members, size)
                 else:
-                    sums = _scored(model, members, shared, P, device)
+                    sums = _scored(model, members, shared, P)
                 for i, own in zip(batch, sums, strict=True):
                     result[group.members[i]] = own
     in_order = [result[index] for index in range(len(questions))]
@@ -128,13 +122,11 @@ def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
         yield batch
 
 
-def _scored(
-    model: Transformer, rows: Sequence[QuestionRow], shared: Any, P: int, device: torch.device
-) -> list[Floats]:
+def _scored(model: Transformer, rows: Sequence[QuestionRow], shared: Any, P: int) -> list[Floats]:
     """Sums of each row's candidates."""
     batch = side_by_side(rows)
-    hidden_BxLxD = _read(model, batch, shared, P, device)
-    hidden_MxD = hidden_BxLxD[torch.from_numpy(batch.scored_BxL).to(device)]
+    hidden_BxLxD = _read(model, batch, shared, P)
+    hidden_MxD = hidden_BxLxD[torch.from_numpy(batch.scored_BxL).to(model.device)]
     log_p_N = _log_probabilities(model.embedding.weight, hidden_MxD, batch.place_N, batch.target_N)
     return _sums(rows, batch, log_p_N.double().cpu())
 
@@ -144,7 +136,7 @@ def _scored_in_shape(
 ) -> list[Floats]:
     """The same from programs that the size of the batch alone tells apart."""
     batch, weight_VxD = side_by_side(rows, size), model.embedding.weight
-    hidden_BxLxD = _read(model, batch, None, 0, model.device)
+    hidden_BxLxD = _read(model, batch, None, 0)
     devices.mark_step(model.device)
     place_N = torch.from_numpy(np.flatnonzero(batch.scored_BxL)[batch.place_N])
     N, at_once = len(place_N), max(1, LOGITS_AT_ONCE_COMPILED // len(weight_VxD))
@@ -160,10 +152,10 @@ def _scored_in_shape(
     return _sums(rows, batch, torch.cat(parts)[:N].double())
 
 
-def _read(model: Transformer, batch: RowBatch, shared: Any, P: int, device: torch.device) -> Tensor:
+def _read(model: Transformer, batch: RowBatch, shared: Any, P: int) -> Tensor:
     """The stream at each token of a batch, BxLxD."""
     token_BxL, position_BxL, block_BxL = (
-        chips.spread(torch.from_numpy(part).to(device))
+        chips.spread(torch.from_numpy(part).to(model.device))
         for part in (batch.token_BxL, batch.position_BxL, batch.block_BxL)
     )
     sight = AttentionLayout(position_BxL, _seen(position_BxL, block_BxL, P), shared)
@@ -181,17 +173,13 @@ def _seen(position_BxL: Tensor, block_BxL: Tensor, P: int) -> Tensor:
     earlier = position_BxL[:, None, :] <= position_BxL[:, :, None]
     same = block_BxL[:, None, :] == block_BxL[:, :, None]
     own_BxLxL = earlier & (same | (block_BxL == CONTEXT)[:, None, :])
-    return torch.nn.functional.pad(own_BxLxL, (P, 0), value=True)
+    return F.pad(own_BxLxL, (P, 0), value=True)
 
 
 def _log_probabilities(
     weight_VxD: Tensor, hidden_MxD: Tensor, place_N: Ints, target_N: Ints
 ) -> Tensor:
-    """Logarithmic probability of each target at its place, N in float32; places in rising order.
-
-    Logits are made for a limited number of places at a time: M x V would not fit for large
-    vocabularies.
-    """
+    """Logarithmic probability of each target at its place, N in float32; places in rising order."""
     at_once = max(1, LOGITS_AT_ONCE // len(weight_VxD))
     place = torch.from_numpy(place_N).to(hidden_MxD.device)
     target = torch.from_numpy(target_N).to(hidden_MxD.device)

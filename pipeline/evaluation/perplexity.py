@@ -35,6 +35,10 @@ class Windows:
     bytes_G: Ints
     """UTF-8 bytes of each document's text times the share of its tokens that is scored, rounded."""
 
+    def facts(self) -> dict[str, int]:
+        """What a manifest says of them."""
+        return {"rows": len(self.tokens_RxL1), "documents": len(self.documents)}
+
 
 @dataclass(frozen=True)
 class Perplexity:
@@ -59,11 +63,6 @@ def windows(corpus: Corpus, length: int, at_most: int) -> Windows:
 
     The first token of the stream is never a target, and what is left behind the last whole
     window is not scored.
-
-    Args:
-        corpus: The split that is scored.
-        length: Tokens L of a window.
-        at_most: Windows R.
 
     Raises:
         InputError: the split is shorter than one window.
@@ -93,17 +92,9 @@ def windows(corpus: Corpus, length: int, at_most: int) -> Windows:
     )
 
 
-def measure(
-    model: Transformer, held_out: Windows, *, batch_tokens: int, device: torch.device
-) -> Perplexity:
-    """Scores the windows and sums by document; see `summary` for the definitions.
-
-    Args:
-        model: On the device already.
-        held_out: The windows.
-        batch_tokens: Tokens per forward pass.
-        device: Where the model is.
-    """
+def measure(model: Transformer, held_out: Windows, *, batch_tokens: int) -> Perplexity:
+    """Scores the windows, so many tokens per forward pass; see `summary` for the definitions."""
+    device = model.device
     rows = chips.multiple(max(1, batch_tokens // (held_out.tokens_RxL1.shape[1] - 1)), device)
     parts = []
     with devices.without_gradients(device):

@@ -17,7 +17,6 @@ from pipeline.evaluation.questions import Downstream
 from pipeline.model.transformer import initialised
 from pipeline.tasks.benchmark import load
 
-CPU = torch.device("cpu")
 ALL = np.ones(64, bool)
 EOS = 1
 NANO = settings.Model(2, 16, 2, 8)
@@ -125,7 +124,7 @@ def noise(packed, count=300):
 
 
 def answered(model, asked, budget=512):
-    return answers.ask(model, asked, batch_tokens=budget, device=CPU)
+    return answers.ask(model, asked, batch_tokens=budget)
 
 
 def test_a_model_that_knows_nothing_has_exactly_chance(packed, constant):

@@ -2,7 +2,6 @@
 
 import pyarrow.parquet as pq
 import pytest
-import torch
 
 from pike_mixing.errors import InputError
 from pipeline.data import packing, sources
@@ -73,7 +72,7 @@ def test_a_run_answers_each_task_as_it_is_asked(ask, benchmarks, asked, tokenize
         benchmark = load(benchmarks, asked(task, shots, formulation))
         items = encoded(benchmark, tokenizer, LENGTH)
         questions = Downstream(benchmark, items).questions()
-        told = answers.ask(model, questions, batch_tokens=99, device=torch.device("cpu"))
+        told = answers.ask(model, questions, batch_tokens=99)
         own = [c for c in choices if c["task"] == task]
         assert {(c["step"], c["shots"], c["formulation"]) for c in own} == {(3, shots, formulation)}
         assert [c["item"] for c in own] == [row.id for row in benchmark.rows]

@@ -14,7 +14,6 @@ from pipeline.evaluation import log_likelihoods
 from pipeline.evaluation.log_likelihoods import Question
 from pipeline.model.transformer import initialised
 
-CPU = torch.device("cpu")
 VOCABULARY = 64
 
 
@@ -39,7 +38,7 @@ def test_batches_keep_within_the_budget_and_lose_nothing():
 
 
 def score(model, questions, budget=512):
-    return log_likelihoods.score(model, questions, batch_tokens=budget, device=CPU)
+    return log_likelihoods.score(model, questions, batch_tokens=budget)
 
 
 def naive(model, question):

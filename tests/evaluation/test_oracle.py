@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-import torch
 from fetched import ask, checkpointed
 
 from pipeline.evaluation import answers
@@ -68,7 +67,7 @@ def picked(sums, alone, lengths):
 def by_us(model, one, tokenizer):
     items = encoded(one, tokenizer, LENGTH)
     asked = Downstream(one, items).questions()
-    told = answers.ask(model, asked, batch_tokens=8192, device=torch.device("cpu"))
+    told = answers.ask(model, asked, batch_tokens=8192)
     lengths = [
         {
             "tokens": [len(candidate) for candidate in item.candidates],

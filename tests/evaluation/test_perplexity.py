@@ -2,14 +2,12 @@ import math
 
 import numpy as np
 import pytest
-import torch
 
 from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.evaluation import perplexity
 from pipeline.model.transformer import initialised
 
-CPU = torch.device("cpu")
 # With their EOS 3, 4 and 4 tokens: with L = 5 the targets are tokens 1-5 and 6-10 of the stream.
 DOCUMENTS = [[5, 6], [7, 8, 9], [10, 11, 12]]
 
@@ -51,7 +49,7 @@ def test_documents_of_equal_text_count_as_one(packed):
 def test_a_model_that_knows_nothing_has_the_vocabulary_as_perplexity(packed, constant):
     held_out, _ = packed(DOCUMENTS, sizes=[30, 40, 40])
     windows = perplexity.windows(held_out, 5, 10)
-    found = perplexity.measure(constant, windows, batch_tokens=100, device=CPU)
+    found = perplexity.measure(constant, windows, batch_tokens=100)
     assert found.nll == pytest.approx(math.log(64), rel=1e-6)
     assert found.perplexity == pytest.approx(64, rel=1e-5)
     assert found.stderr == pytest.approx(0, abs=1e-9)
@@ -75,13 +73,13 @@ def test_the_error_of_three_documents_by_hand(packed):
 def test_one_document_has_no_error(packed, constant):
     held_out, _ = packed([list(range(2, 30))])
     windows = perplexity.windows(held_out, 4, 5)
-    assert perplexity.measure(constant, windows, batch_tokens=8, device=CPU).stderr is None
+    assert perplexity.measure(constant, windows, batch_tokens=8).stderr is None
 
 
 def test_text_without_bytes_has_no_bits_per_byte(packed, constant):
     held_out, _ = packed(DOCUMENTS, sizes=[0, 0, 0])
     windows = perplexity.windows(held_out, 5, 10)
-    found = perplexity.measure(constant, windows, batch_tokens=8, device=CPU)
+    found = perplexity.measure(constant, windows, batch_tokens=8)
     assert found.bits_per_byte is None
 
 
@@ -91,8 +89,7 @@ def test_the_batch_size_changes_nothing(packed):
     windows = perplexity.windows(held_out, 8, 40)
     model = initialised(settings.Model(2, 16, 2, 8), 64, seed=0)
     one, some, every = (
-        perplexity.measure(model, windows, batch_tokens=budget, device=CPU)
-        for budget in (1, 24, 10_000)
+        perplexity.measure(model, windows, batch_tokens=budget) for budget in (1, 24, 10_000)
     )
     np.testing.assert_allclose(one.nll_G, every.nll_G, rtol=1e-6)
     assert one.nll == pytest.approx(every.nll, rel=1e-7)
