@@ -1,16 +1,1 @@
-"""Checkpoints -> perplexities and accuracies with their standard errors.
-
-evaluate      the stage: every kept checkpoint of a run on every domain
-questions     settings, and what they make of each domain: windows and items
-perplexity    nats per token on packed validation windows, summed by document
-items         multiple-choice items from held-out documents: the task `continuation-{domain}`
-answers       items + model -> picks, accuracies and their rows
-log_likelihoods   questions + model -> log-likelihood of each candidate
-batch_layout      questions laid out as rows, candidates side by side
-shared_contexts   which contexts begin alike and are read together
-gradient_probe    how alike the domains' gradients are: `pike probe`
-
-Of downstream tasks (`pipeline.tasks` says what is asked):
-
-prompt_encoding   prompts -> tokens, cut where a candidate begins
-"""
+"""Checkpoints -> perplexities, accuracies and similarities of gradients, with errors."""

@@ -60,12 +60,9 @@ class RowBatch:
 
 
 def row(context: Ints, candidates: Sequence[Ints], shared: int) -> QuestionRow:
-    """Lays out one question whose first `shared` tokens, not all of its context, are left out.
+    """Lays out one question without the first `shared` tokens of its context, read elsewhere.
 
-    Args:
-        context: Token ids.
-        candidates: Token ids of each, at least one.
-        shared: Leading tokens of the context that are read elsewhere.
+    At least one token of the context is left over, and each candidate holds at least one.
     """
     firsts = np.array([candidate[0] for candidate in candidates], np.int64)
     return QuestionRow(
@@ -93,12 +90,7 @@ def _places(context: int, candidates: tuple[int, ...], shared: int) -> dict[str,
 
 
 def side_by_side(rows: Sequence[QuestionRow], size: tuple[int, int] | None = None) -> RowBatch:
-    """One batch of rows, in their order.
-
-    Args:
-        rows: At least one.
-        size: Rows and tokens that the batch is filled up to; absent: as few as hold them.
-    """
+    """One batch of rows, in their order, filled up to a size in rows and tokens if one is given."""
     size = size or (len(rows), max(len(one.token_L) for one in rows))
     token, position = np.zeros(size, np.int64), np.zeros(size, np.int64)
     block, scored = np.full(size, PADDING), np.zeros(size, bool)

@@ -110,10 +110,6 @@ def similarities(gram_KxK: Floats, squared_norm_unbiased_K: Floats) -> dict[str,
 
     Worked example: (1, 0) and (3, 4) have the inner product 3 and squared norms 1 and 25, so the
     cosine 3 / 5 and the ratio 3 / 26.
-
-    Args:
-        gram_KxK: Inner products.
-        squared_norm_unbiased_K: Squared norms without the noise.
     """
     own_K = gram_KxK.diagonal()
     # Of two negative ones, too, nothing is known.
@@ -171,13 +167,12 @@ def _measured(
 
 
 def _write(path: Path, step: int, domains: Sequence[str], columns: Mapping[str, Floats]) -> None:
-    pairs = list(itertools.combinations(range(len(domains)), 2))
     rows = [
         {"step": step, "domain_a": domains[a], "domain_b": domains[b]}
         | {
             n: None if np.isnan(value_KxK[a, b]) else value_KxK[a, b]
             for n, value_KxK in columns.items()
         }
-        for a, b in pairs
+        for a, b in itertools.combinations(range(len(domains)), 2)
     ]
     pq.write_table(pa.Table.from_pylist(rows, SCHEMA), path, compression="zstd")

@@ -73,13 +73,7 @@ class Downstream:
 def prepared(
     evaluation: Evaluation, work: Run, corpora: Path, tokenizer: Tokenizer
 ) -> list[Domain]:
-    """Windows and items of each domain.
-
-    Args:
-        evaluation: Settings.
-        work: The run.
-        corpora: Folder of the packed corpora, one subfolder per domain.
-        tokenizer: The model's.
+    """Windows and items of each domain; `corpora` has a subfolder for each.
 
     Raises:
         InputError: a corpus is missing, damaged, too short or of another tokenizer; an item would
@@ -102,13 +96,9 @@ def prepared(
 def downstream(
     evaluation: Evaluation, folder: Path | None, tokenizer: Tokenizer, length: int
 ) -> list[Downstream]:
-    """The questions of the downstream tasks.
+    """The questions of the downstream tasks, which were fetched to `folder`.
 
-    Args:
-        evaluation: Settings.
-        folder: Where the tasks were fetched to.
-        tokenizer: The model's.
-        length: Tokens of the rows that it was trained on.
+    They are to fit into the `length` tokens of the rows that the model was trained on.
 
     Raises:
         InputError: tasks are asked and no folder is given; a task is not fetched, damaged, of

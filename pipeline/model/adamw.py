@@ -39,6 +39,19 @@ def adamw(model: nn.Module, recipe: settings.Training) -> AdamW:
     )
 
 
+def learning_rate(step: int, recipe: settings.Training) -> float:
+    """Linear warm-up, then linear decay: 7e-6 -> 7e-4 -> 7e-6 in the paper.
+
+    Step 0 has the initial rate, step `warmup_steps` the peak, the last step (`steps - 1`) the final
+    rate.
+    """
+    if step < recipe.warmup_steps:
+        share = step / recipe.warmup_steps
+        return (1 - share) * recipe.initial_learning_rate + share * recipe.peak_learning_rate
+    share = (step - recipe.warmup_steps) / max(1, recipe.steps - 1 - recipe.warmup_steps)
+    return (1 - share) * recipe.peak_learning_rate + share * recipe.final_learning_rate
+
+
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """Sets the learning rate of all parameters for the next step."""
     for group in optimizer.param_groups:
@@ -71,13 +84,7 @@ class PerDomainAdamWOfOneProgram(PerDomainAdamW):
 
 
 def per_domain_adamw(model: nn.Module, recipe: settings.Training, domains: int) -> PerDomainAdamW:
-    """`PerDomainAdamW` in place of the recipe's AdamW: the same rates and the same decay.
-
-    Args:
-        model: The model.
-        recipe: The training recipe.
-        domains: How many domains K have moments of their own.
-    """
+    """`PerDomainAdamW` over K domains in place of AdamW: the same rates and the same decay."""
     plain = adamw(model, recipe)
     compiled = devices.compiles(plain.param_groups[0]["params"][0].device)
     return (PerDomainAdamWOfOneProgram if compiled else PerDomainAdamW)(

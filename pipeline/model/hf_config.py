@@ -33,10 +33,7 @@ NAMES = {
 def config(shape: settings.Model, vocabulary: int, length: int) -> dict[str, Any]:
     """Content of `config.json`, but for the tokenizer's special pieces.
 
-    Args:
-        shape: The model's shape.
-        vocabulary: Rows of the embedding.
-        length: Tokens of a training row.
+    `vocabulary` are rows of the embedding, `length` tokens of a training row.
 
     Raises:
         InputError: Persimmon has no model of that shape.

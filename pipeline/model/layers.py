@@ -106,13 +106,7 @@ class Block(nn.Module):
 
 
 def rotary(length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of the rotation of each pair at the first positions, each L x W/2.
-
-    Args:
-        length: Positions L.
-        width: Width W of a head.
-        device: Where they are made.
-    """
+    """Cosines and sines of the rotation of each pair at the first positions, each L x W/2."""
     return turns(torch.arange(length, device=device), width)
 
 

@@ -137,11 +137,6 @@ def initialised(shape: settings.Model, vocabulary: int, seed: int) -> Transforme
     by sqrt(2 * layers) besides; the embedding is normal with variance 1 / D, so that logits of a
     normalised stream start with variance 1.
 
-    Args:
-        shape: The model's shape.
-        vocabulary: Pieces of the tokenizer.
-        seed: Seed of the weights.
-
     Raises:
         InputError: no memory holds the model.
     """
@@ -177,12 +172,7 @@ def token_losses(model: Transformer, tokens_BxL1: Tensor) -> Tensor:
 def weighted_loss(
     model: Transformer, tokens_BxL1: Tensor, weight_B: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The rows' mean losses, summed by weight, to be differentiated once; and those losses.
-
-    Args:
-        model: The model.
-        tokens_BxL1: Rows of L + 1 tokens.
-        weight_B: Weight of each row's mean loss.
+    """The mean losses of rows of L + 1 tokens, summed by weight, to be differentiated once.
 
     Returns:
         The sum, a scalar, and the mean loss of each row in nats per token (B), without gradient.

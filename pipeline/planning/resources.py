@@ -165,7 +165,7 @@ def of_run(
         vocabulary: Pieces of its tokenizer.
         device: The kind of device.
         processes: How many are asked to train it together. Its model may need more, and what
-            `refusals.refuse_untrainable` does not let them share takes fewer.
+            `inputs.refuse_untrainable` does not let them share takes fewer.
     """
     shape = settings.Model(**values["model"])
     recipe = values["training"]

@@ -1,20 +1,23 @@
-"""What a run reads before its first step, opened and checked."""
+"""What a run reads before its first step, opened and checked; runs that cannot be trained."""
 
 import dataclasses
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from pike_mixing import RULES
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, RunFacts
 from pike_mixing.limits import Proportions
 from pike_mixing.settings import domain_problems, value_problems
+from pike_mixing.torch import parallel
 from pipeline import settings
 from pipeline.data.corpus_manifest import refuse_other_tokenizer
 from pipeline.data.shards import Corpus
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
-from pipeline.runtime import atomic_files, distributed
+from pipeline.runtime import atomic_files, chips, devices, distributed
 from pipeline.runtime import manifests as reading
 
 
@@ -57,19 +60,12 @@ class Inputs:
 def read_inputs(
     work: settings.Run, method: Method, corpora: Path, reference: Path | None, mixture: Path | None
 ) -> Inputs:
-    """Opens the inputs of a run.
-
-    Args:
-        work: The run's settings.
-        method: Its method.
-        corpora: Folder of the packed corpora of the run's tokenizer, one subfolder per domain.
-        reference: Folder of the finished run whose model is the reference, where one is needed.
-        mixture: Manifest of a found mixture, where one is needed.
+    """Opens the inputs of a run; `train.pretrain` says what each is.
 
     Raises:
         InputError: one is missing, damaged, or does not fit the run; or is there without need.
     """
-    opened_corpora = open_corpora(corpora, work)
+    opened_corpora = _training_split(corpora, work)
     _refuse_unneeded(work, method, reference, mixture)
     manifests = [corpora / domain / atomic_files.MANIFEST for domain in work.domains]
     identity: dict[str, Any] = {"corpora": {d: c.fingerprint for d, c in opened_corpora.items()}}
@@ -87,15 +83,15 @@ def read_inputs(
     return Inputs(opened_corpora, held_out, weights, model, manifests, identity)
 
 
-def open_corpora(folder: Path, work: settings.Run) -> dict[str, Corpus]:
-    """The training split of each domain, checksums verified by the first process of a node.
-
-    Raises:
-        InputError: a corpus is missing or damaged, has too little text, or was packed with a
-            tokenizer that has been replaced since.
-    """
+def _opened(folder: Path, work: settings.Run, split: str) -> dict[str, Corpus]:
+    """A split of each domain, checksums verified by the first process of a node."""
     first = distributed.is_first_of_node()
-    corpora = {d: Corpus.open(folder / d, "train", verify=first) for d in work.domains}
+    return {d: Corpus.open(folder / d, split, verify=first) for d in work.domains}
+
+
+def _training_split(folder: Path, work: settings.Run) -> dict[str, Corpus]:
+    """The training split of each domain, of enough text and of the tokenizer that there is now."""
+    corpora = _opened(folder, work, "train")
     for domain, corpus in corpora.items():
         refuse_other_tokenizer(folder / domain, corpus.manifest)
     recipe = work.training
@@ -114,8 +110,7 @@ def open_corpora(folder: Path, work: settings.Run) -> dict[str, Corpus]:
 
 def _held_out(folder: Path, work: settings.Run) -> dict[str, Corpus]:
     """The validation split of each domain, of a row at least."""
-    first, length = distributed.is_first_of_node(), work.training.length
-    corpora = {d: Corpus.open(folder / d, "validation", verify=first) for d in work.domains}
+    corpora, length = _opened(folder, work, "validation"), work.training.length
     if empty := [d for d, corpus in corpora.items() if not corpus.rows(length)]:
         raise InputError(
             f"no row of {length} held-out tokens of {', '.join(empty)} (scenarios.{work.scenario}):"
@@ -161,10 +156,6 @@ def _refuse_unneeded(
 def chosen_settings(work: settings.Run, mixture: Path | None) -> dict[str, Any]:
     """The settings that a grid's best run gives to a run's method; none without a grid.
 
-    Args:
-        work: The run's settings.
-        mixture: Manifest of the grid's choice.
-
     Raises:
         InputError: no manifest, or one that gives other settings or values than the grid has.
     """
@@ -205,6 +196,45 @@ def _reference(folder: Path, work: settings.Run) -> tuple[Transformer, str]:
         )
     model = checkpoint.load_model(folder / "checkpoints" / f"step{result['steps']}")
     return model.requires_grad_(False), result["weights_sha256"]
+
+
+def refuse_untrainable(
+    work: settings.Run, method: Method, device: torch.device, *, shard: bool = False
+) -> None:
+    """Makes sure that this recipe, these processes and this device can train the run.
+
+    Raises:
+        InputError: they cannot; all that is wrong, and what to do instead.
+    """
+    recipe, needs, n = work.training, method.needs(), parallel.world_size()
+    named = f"method {work.method_name!r}"
+    problems = [
+        f"{named} in scenario {work.scenario!r}: {problem}"
+        for problem in recipe.unmeasurable(needs.statistics, len(work.domains))
+    ]
+    if shard and n == chips.count(device) == 1:
+        problems.append(
+            "--shard is for several processes or chips: start them with --processes, or leave it"
+        )
+    if n > recipe.rows:
+        problems.append(f"{n} processes, but training.rows of {recipe.rows}: start fewer")
+    if problems:
+        raise InputError("\n".join(problems))
+
+
+def refuse_few(requested: int, device: torch.device) -> None:
+    """Makes sure that as many processes or chips are here as were asked for.
+
+    Raises:
+        InputError: there are fewer.
+    """
+    result = parallel.world_size() * chips.count(device)
+    if result < requested:
+        raise InputError(
+            f"{requested} processes or chips were asked for (--processes, or `processes` under "
+            f"set-resources of pretrain), and {devices.describe(device)} is {result}: ask for "
+            f"{result}"
+        )
 
 
 def modules(work: settings.Run) -> tuple[str, ...]:

@@ -53,12 +53,6 @@ class Records:
     """The tables of one run."""
 
     def __init__(self, folder: Path, domains: Sequence[str]) -> None:
-        """Opens them.
-
-        Args:
-            folder: The run's.
-            domains: Names of its domains.
-        """
         self._folder, self._domains = folder, domains
         self._rows: Rows = {name: [] for name in TABLES}
         self.clock = Clock()
@@ -115,12 +109,9 @@ class Records:
         self.stream.drop_before(step)
 
     def finish(self, step: int) -> list[Path]:
-        """Joins the parts into one file per table in the run's folder and returns their paths.
+        """Joins the parts of so many updates into one file per table; returns the files' paths.
 
         What was timed since the last part counts, too: above all, that part's own checkpoint.
-
-        Args:
-            step: Updates of the whole run.
 
         Raises:
             InputError: the parts do not hold each step once.

@@ -53,13 +53,8 @@ class RunFolder:
     ) -> None:
         """Opens the folder.
 
-        Args:
-            lease: The lease.
-            work: The run's settings.
-            identity: All that the run is a function of: `run`, content of `run.json`; `corpora`,
-                their fingerprints; and more.
-            model: What is trained.
-            optimizer: Its optimizer.
+        `identity` is all that the run is a function of: `run`, content of `run.json`; `corpora`,
+        their fingerprints; and more.
         """
         self.lease, self.work, self.identity = lease, work, identity
         self.model, self.optimizer = model, optimizer

@@ -3,6 +3,7 @@
 Shapes: K domains.
 """
 
+import dataclasses
 import logging
 import math
 from typing import NamedTuple
@@ -12,13 +13,37 @@ import numpy as np
 from pike_mixing.alarms import Alarm, Watch
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Signals, Statistics
+from pike_mixing.interface import Method, Needs, Signals, State, Statistics
+from pike_mixing.movement import Movement, moves
 from pike_mixing.torch.step_result import StepResult
 from pipeline import settings
 from pipeline.training.run_folder import RunFolder
 from pipeline.training.throughput import Meter
 
 log = logging.getLogger("pike")
+
+
+def watch_of(method: Method, work: settings.Run, epoch_rows: dict[str, float]) -> Watch:
+    """The alarms of a run that trains with a method; `epoch_rows` are those of each corpus."""
+    recipe = work.training
+    limits = recipe.alarms
+    movement = Movement(
+        method,
+        work.domains,
+        work.seed,
+        rows=recipe.rows,
+        steps=recipe.steps,
+        window=limits.window,
+        name=work.method_name,
+        rounding=recipe.rounding,
+    )
+    return Watch(
+        domains=work.domains,
+        epoch_rows=epoch_rows,
+        adapts=method.needs() != Needs(),
+        **dataclasses.asdict(limits),
+        movement=movement if moves(method) else None,
+    )
 
 
 class UnwrittenStep(NamedTuple):
@@ -41,14 +66,6 @@ class StepLog:
     """Adds rows to a run's records, those of the alarms that they raise too."""
 
     def __init__(self, work: settings.Run, folder: RunFolder, watch: Watch, meter: Meter) -> None:
-        """Begins with nothing to write.
-
-        Args:
-            work: The run.
-            folder: Its folder, with its tables.
-            watch: Its alarms.
-            meter: What makes a pace of seconds.
-        """
         self._work, self._folder, self._records = work, folder.folder, folder.records
         self._watch, self._meter = watch, meter
         self.alarms = watch.init()
@@ -91,7 +108,6 @@ class StepLog:
                 self._add_step(one)
 
     def _add_step(self, one: UnwrittenStep) -> None:
-        """Adds a step."""
         step, result, weights_K, seconds = one.step, one.result, one.weights_K, one.seconds
         records, count_K, chosen_K = self._records, result.seen.count_K, result.coefficient_K
         assert count_K is not None
@@ -106,29 +122,22 @@ class StepLog:
             learning_rate=one.rate,
             gradient_norm=result.norm,
             seconds=seconds,
-            **self._meter.of(seconds)._asdict(),
+            **self._meter.of(seconds),
         )
         records.add_domains("domain_losses", step, loss=result.losses)
         records.add_domains("weights", step, weight=weights_K, count=count_K)
         if chosen_K is not None:
             records.add_domains("coefficients", step, coefficient=chosen_K)
-        self.alarms, raised = self._watch.after_step(
-            self.alarms, step, weights_K, count_K, one.positions_K, chosen_K
+        self._warn(
+            self._watch.after_step(self.alarms, step, weights_K, count_K, one.positions_K, chosen_K)
         )
-        self._warn(raised)
         if result.seen.statistics is not None:
             # Their time is the pass's own.
             self.add_statistics(step, result.seen.statistics, math.nan)
         records.stream.after_step()
 
     def add_statistics(self, step: int, measured: Statistics, seconds: float) -> None:
-        """Adds gradient statistics and the seconds that they took; NaN for those of the batch.
-
-        Args:
-            step: The step.
-            measured: Statistics of the domains' gradients.
-            seconds: What measuring took; NaN for statistics of the batch.
-        """
+        """Adds gradient statistics and the seconds that they took; NaN for those of the batch."""
         self._records.add_domains(
             "gradient_statistics",
             step,
@@ -139,15 +148,15 @@ class StepLog:
             rows=measured.rows_K.astype(np.int64),
             seconds=np.full(len(measured.rows_K), seconds),
         )
-        self.alarms, raised = self._watch.after_statistics(self.alarms, step, measured)
-        self._warn(raised)
+        self._warn(self._watch.after_statistics(self.alarms, step, measured))
 
     def add_validation(self, step: int, loss_K: Floats) -> None:
         """Warns of domains whose held-out loss has risen."""
-        self.alarms, raised = self._watch.after_validation(self.alarms, step, loss_K)
-        self._warn(raised)
+        self._warn(self._watch.after_validation(self.alarms, step, loss_K))
 
-    def _warn(self, raised: list[Alarm]) -> None:
+    def _warn(self, seen: tuple[State, list[Alarm]]) -> None:
+        """Keeps what the alarms remember, and tells and records what they raise."""
+        self.alarms, raised = seen
         for alarm in raised:
             log.warning("step %d: %s", alarm.step, alarm.message)
             self._records.add("alarms", **alarm._asdict())

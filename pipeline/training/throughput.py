@@ -2,7 +2,6 @@
 
 import math
 import re
-from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -11,16 +10,6 @@ from pike_mixing.torch import parallel
 from pipeline import settings
 from pipeline.runtime import accelerators, chips, devices
 from pipeline.runtime.accelerators import ACCELERATORS
-
-
-class Pace(NamedTuple):
-    """Of one step."""
-
-    tokens_per_second: float
-    model_flops_utilisation: float
-    """Model FLOPs over the peak (Chowdhery et al. 2022, Appendix B); NaN where no peak is known."""
-    memory_bytes: int
-    """The most that was held so far: by tensors on a GPU, by the process on a CPU."""
 
 
 class Meter:
@@ -34,21 +23,23 @@ class Meter:
         self.peak = known_peak(devices.describe(device), work.training.precision)
         """FLOP/s that one device can reach; None where that is not known."""
 
-    def of(self, seconds: float) -> Pace:
-        """The pace of a step that took so many seconds."""
+    def of(self, seconds: float) -> dict[str, float]:
+        """The pace of a step that took so many seconds, by the names of the records' columns.
+
+        Utilisation is model FLOPs over the peak (Chowdhery et al. 2022, Appendix B), NaN where no
+        peak is known. Memory is the most that was held so far: by tensors on a GPU, by the process
+        on a CPU.
+        """
         peak = (self.peak or math.nan) * self._devices
-        share = self._flops / seconds / peak
-        return Pace(self._tokens / seconds, share, devices.peak_memory(self._device))
+        return {
+            "tokens_per_second": self._tokens / seconds,
+            "model_flops_utilisation": self._flops / seconds / peak,
+            "memory_bytes": devices.peak_memory(self._device),
+        }
 
 
 def training_flops(model: nn.Module, shape: settings.Model, length: int) -> float:
-    """FLOPs of training on one token, by the weights that the model has.
-
-    Args:
-        model: The model.
-        shape: Its shape.
-        length: Tokens of a row.
-    """
+    """FLOPs of training on one token of rows of a length, by the weights that the model has."""
     matrices = sum(p.numel() for p in model.parameters() if p.ndim > 1)
     return accelerators.training_flops(matrices, shape, length)
 

@@ -22,11 +22,7 @@ MEANINGS = {
 
 
 def shown(folder: Path) -> str:
-    """Table of a finished run: milliseconds per step and share of each phase, and what stands out.
-
-    Args:
-        folder: The run's, with its records.
-    """
+    """Table of a finished run: milliseconds per step, share of each phase, and what stands out."""
     timings = pq.read_table(folder / "timings.parquet").to_pydict()
     seconds = dict(zip(timings["phase"], timings["seconds"], strict=True))
     steps = pq.read_table(folder / "steps.parquet", columns=["step", "seconds"]).to_pydict()

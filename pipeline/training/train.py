@@ -20,7 +20,6 @@ from pike_mixing.torch.step_gradient import StepGradient
 from pipeline import errors, settings
 from pipeline.data.batches import Mixture
 from pipeline.model import adamw, checkpoint, models
-from pipeline.model.learning_rate import learning_rate
 from pipeline.model.passes import PipelinePasses
 from pipeline.model.transformer import parameter_count
 from pipeline.runtime import (
@@ -35,10 +34,10 @@ from pipeline.runtime import (
 )
 from pipeline.runtime.progress import Progress
 from pipeline.runtime.validation import validate
-from pipeline.training import alarms, inputs, refusals, time_spent
+from pipeline.training import inputs, time_spent
 from pipeline.training.mixed_rows import MixedRows
 from pipeline.training.run_folder import RunFolder
-from pipeline.training.step_log import StepLog, UnwrittenStep
+from pipeline.training.step_log import StepLog, UnwrittenStep, watch_of
 from pipeline.training.throughput import Meter
 
 log = logging.getLogger("pike")
@@ -97,19 +96,15 @@ def pretrain(
         devices.make_deterministic(place)
     distributed.join(place)
     # The first's lease is for all.
-    leases = (
-        run_lock.acquire(run.parent)
-        if distributed.is_main_process()
-        else run_lock.follow(run.parent)
-    )
+    take = run_lock.acquire if distributed.is_main_process() else run_lock.follow
     alone = parallel.world_size() == 1
     with (
         errors.explain_disk_errors(run.parent),
-        leases as lease,
+        take(run.parent) as lease,
         signal_handler.handle_signals(save_on, distributed.all_reduce_max, alone=alone) as signals,
     ):
         given = inputs.read_inputs(work, method, corpora, reference, mixture)
-        refusals.refuse_few(processes, place)
+        inputs.refuse_few(processes, place)
         training = _Training(work, method, values, given, place, lease, signals, shard)
         training.model.recomputes |= recompute
         if peak_flops is not None:
@@ -138,7 +133,7 @@ class _Training:
         self.work, self.given = work, given
         self.device, self.signals = device, signals or signal_handler.SignalState()
         self.chips, self.shard = chips.count(device), shard
-        refusals.refuse_untrainable(work, method, device, shard=shard)
+        inputs.refuse_untrainable(work, method, device, shard=shard)
         recipe = work.training
         self.method = method = method.for_run(given.facts(recipe))
         limits = {"train": recipe.max_epochs, "statistics": None, "comparison": None}
@@ -166,11 +161,11 @@ class _Training:
             )
         else:
             self.optimizer = adamw.adamw(self.model, recipe)
-        epoch_rows = [corpus.rows(recipe.length) for corpus in given.corpora.values()]
-        watch = alarms.of_run(method, work, np.array(epoch_rows, dtype=float))
+        epoch_rows = {d: float(c.rows(recipe.length)) for d, c in given.corpora.items()}
         self.folder = RunFolder(lease, work, identity, self.model, self.optimizer)
         self.records = self.folder.records
         self.meter = Meter(self.model, work, device)
+        watch = watch_of(method, work, epoch_rows)
         self.log = StepLog(work, self.folder, watch, self.meter)
         self.engine = self._engine(mixtures)
 
@@ -271,7 +266,7 @@ class _Training:
         weights_K = self.method.weights(engine.state, state.step)
         result = engine.backward()
         with timed("optimizer"):
-            rate = learning_rate(state.step, self.work.training)
+            rate = adamw.learning_rate(state.step, self.work.training)
             adamw.set_rate(self.optimizer, rate)
             self.optimizer.step()
             devices.mark_step(self.device)

@@ -14,7 +14,6 @@ from pike_mixing.torch import MixedDataset, Mixing, parallel
 from pipeline import settings
 from pipeline.data.shards import Corpus
 from pipeline.model import adamw, checkpoint
-from pipeline.model.learning_rate import learning_rate
 from pipeline.model.transformer import initialised
 from pipeline.runtime import atomic_files
 from pipeline.runtime.validation import validate
@@ -145,7 +144,7 @@ class Way:
             self.optimizer = adamw.adamw(self.model, recipe)
         first = recipe.initial_learning_rate
         self.schedule = torch.optim.lr_scheduler.LambdaLR(
-            self.optimizer, lambda step: learning_rate(step, recipe) / first
+            self.optimizer, lambda step: adamw.learning_rate(step, recipe) / first
         )
 
     def mixing(self, model=None, **options):

@@ -19,7 +19,7 @@ from trained import apart
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files, chips, devices
-from pipeline.training import refusals
+from pipeline.training import inputs
 
 DRIVER = Path(__file__).with_name("chip_runs.py")
 TESTS = str(Path(__file__).parents[1])
@@ -217,6 +217,6 @@ def test_a_host_of_a_slice_is_refused_before_it_waits_for_the_others(monkeypatch
 
 
 def test_fewer_chips_than_were_asked_for_are_refused():
-    refusals.refuse_few(1, torch.device("cpu"))
+    inputs.refuse_few(1, torch.device("cpu"))
     with pytest.raises(InputError, match=r"4 processes or chips were asked for .* is 1: ask for 1"):
-        refusals.refuse_few(4, torch.device("cpu"))
+        inputs.refuse_few(4, torch.device("cpu"))

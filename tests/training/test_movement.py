@@ -14,7 +14,7 @@ from pike_mixing.alarms import AlarmLimits, Watch
 from pike_mixing.interface import Statistics
 from pike_mixing.movement import FIELDS, Movement, moves
 from pipeline import settings
-from pipeline.training import alarms
+from pipeline.training.step_log import watch_of
 
 DOMAINS = ("en", "hi", "de")
 PIKE = {"zeta1": 1e-6, "zeta2": 1e-6, "every": 2, "first": 2}
@@ -36,7 +36,7 @@ def begun(rule="pike", method=PIKE, domains=DOMAINS, **training):
     def counts(state, step):
         return interface.counts(rule, state, step, recipe.rows, recipe.rounding, len(domains))
 
-    return Watched(alarms.of_run(rule, work, np.full(len(domains), 1e9))), counts
+    return Watched(watch_of(rule, work, dict.fromkeys(domains, 1e9))), counts
 
 
 def weights(*values):
