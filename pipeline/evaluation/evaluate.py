@@ -13,9 +13,8 @@ Windows and items are functions of corpora and settings alone: every method gets
 that methods can be compared document by document and item by item.
 """
 
-import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +43,7 @@ def evaluate(
 ) -> None:
     """Evaluates a run's checkpoints; `{run}/evaluations` appears whole, replacing one before it.
 
-    Args:
-        settings: JSON of the fields of `Evaluation`.
-        run: Folder of a finished run.
-        corpora: Folder of the packed corpora of the run's tokenizer, one subfolder per domain.
-        tokenizer: The model file of the tokenizer that packed them.
-        tasks: Folder of the fetched downstream tasks, for settings that name some.
-        device: Kind of device: auto, cpu, cuda or xla.
+    `settings` is JSON of the fields of `Evaluation`; the rest is as `pike evaluate --help` has it.
 
     Raises:
         InputError: wrong settings, a run without manifest, damaged or missing corpora, tasks or
@@ -78,8 +71,10 @@ def evaluate(
             model = checkpoint.load_model(folder).refuse_other_tokenizer(
                 pieces.vocabulary, tokenizer, folder
             )
-            with _named(f"{record['run']}, step {step}"):
+            try:
                 rows = _evaluate(model.to(place), domains, questions, evaluation)
+            except InputError as error:
+                raise InputError(f"{record['run']}, step {step}: {error}") from None
             written += rows.write(out / f"step{step}", step)
             bar.add(1, step=step)
         folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
@@ -94,15 +89,6 @@ def evaluate(
             modules=[__name__],
             facts={"run": record["run"], "steps": list(steps), **_facts(domains, benchmarks)},
         )
-
-
-@contextlib.contextmanager
-def _named(model: str) -> Iterator[None]:
-    """Says of which model a message speaks."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{model}: {error}") from None
 
 
 def _evaluate(

@@ -47,11 +47,7 @@ SCHEMA = pa.schema(
 def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> None:
     """Probes a run's checkpoints; `{run}/probes` appears whole, replacing one before it.
 
-    Args:
-        settings: JSON of the fields of `Probe`.
-        run: Folder of a finished run.
-        corpora: Folder of the packed corpora of the run's tokenizer, one subfolder per domain.
-        device: Kind of device: auto, cpu, cuda or xla.
+    `settings` is JSON of the fields of `Probe`; the rest is as `pike probe --help` has it.
 
     Raises:
         InputError: wrong settings, a run without manifest, missing or damaged corpora or

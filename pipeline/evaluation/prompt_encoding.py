@@ -8,9 +8,6 @@ Shapes: C tokens of a context.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from pike_mixing.errors import InputError
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.tasks import formats
@@ -59,7 +56,7 @@ def encoded(benchmark: Benchmark, tokenizer: Tokenizer, length: int) -> list[Ite
     spec, prompts, solved = benchmark.spec, benchmark.prompts, benchmark.solved
     start: Tokens = (tokenizer.eos,) if spec.document_start else ()
     unconditional = {
-        text: start + _tuple(tokens) if text else (tokenizer.eos,)
+        text: (*start, *tokens.tolist()) if text else (tokenizer.eos,)
         for text in {prompt.unconditional for prompt in prompts}
         for tokens in tokenizer.encode([text])
     }
@@ -106,7 +103,7 @@ def _cut(
         for context, prompt in zip(contexts, prompts, strict=True)
         for candidate in prompt.candidates
     ]
-    tokens = map(_tuple, tokenizer.encode(contexts + wholes))
+    tokens = (tuple(text.tolist()) for text in tokenizer.encode(contexts + wholes))
     before = [next(tokens) for _ in contexts]
     cuts = []
     for context, prompt, name in zip(before, prompts, names, strict=True):
@@ -138,7 +135,3 @@ def _too_long(benchmark: Benchmark, waiting: Sequence[int], length: int) -> Inpu
         f"{spec.name}: {len(waiting)} prompts do not fit into the {length} tokens that the model "
         f"reads at once (item {first} is the first): {advice}"
     )
-
-
-def _tuple(tokens: npt.NDArray[np.int32]) -> Tokens:
-    return tuple(tokens.tolist())

@@ -3,10 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+import jinja2
+import pyarrow.parquet as pq
+
 from pike_mixing.errors import InputError
 from pipeline import errors
-from pipeline.model import hf_card
-from pipeline.runtime import atomic_files, manifests, ownership
+from pipeline.runtime import atomic_files, checksums, manifests, ownership
+
+TEMPLATE = Path(__file__).with_name("hf_card.md")
 
 
 def export(run: Path, *, out: Path, step: int | None = None) -> str:
@@ -39,7 +43,7 @@ def export(run: Path, *, out: Path, step: int | None = None) -> str:
         partial.mkdir()
         saved = run / "checkpoints" / f"step{step}"
         facts = hf_folder.write(partial, saved, pieces, work.training.length)
-        card = hf_card.text(run, step, {"name": out.name, **facts})
+        card = _card(run, manifest, step, {"name": out.name, **facts})
         (partial / "README.md").write_text(card, encoding="utf-8")
     return (
         f"{out}: {facts['parameters']:,} parameters after {step:,} steps, checked by "
@@ -49,7 +53,7 @@ def export(run: Path, *, out: Path, step: int | None = None) -> str:
 
 def _tokenizer(run: Path, manifest: dict[str, Any]) -> Path:
     """The model file that the run's corpora were packed with."""
-    corpus = hf_card.corpus_manifests(run, manifest)[0]
+    corpus = _corpora(run, manifest)[0]
     packed = manifests.read(corpus, "pack")
     result = [corpus.parent / name for name in packed["inputs"] if name.endswith(".model")]
     wanted = packed["tokenizer"]["sha256"]
@@ -60,3 +64,51 @@ def _tokenizer(run: Path, manifest: dict[str, Any]) -> Path:
         f"the tokenizer of {corpus.parent} is not at {', '.join(map(str, result))} any more: put "
         f"the file of SHA-256 {wanted} there"
     )
+
+
+def _card(run: Path, manifest: dict[str, Any], step: int, facts: dict[str, Any]) -> str:
+    """The model card: `hf_card.md` with what the manifests and the export know."""
+    training = manifest["settings"]["training"]
+    read = _read(run, manifest, step)
+    corpora = [manifests.read(path, "pack") for path in _corpora(run, manifest)]
+    domains = [
+        {
+            "name": name,
+            "licence": corpus["licence"],
+            "revision": corpus["revision"] or "-",
+            "tokens": corpus["splits"]["train"]["tokens"],
+            "read": read.get(name, 0),
+        }
+        for name, corpus in zip(manifest["domains"], corpora, strict=True)
+    ]
+    versions = ", ".join(f"{name} {version}" for name, version in manifest["versions"].items())
+    sha256 = atomic_files.sha256(run / "checkpoints" / f"step{step}" / "model.safetensors")
+    given = manifest | facts | {"domains": domains, "step": step, "training": training}
+    given |= {"versions": versions, "weights_sha256": sha256}
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(given)
+
+
+def _corpora(run: Path, manifest: dict[str, Any]) -> list[Path]:
+    """Manifests of a finished run's corpora, in the order of its domains."""
+    inputs = [run / name for name in manifest["inputs"]]
+    by_domain = {path.parent.name: path for path in inputs if path.name == atomic_files.MANIFEST}
+    lost = [domain for domain in manifest["domains"] if domain not in by_domain]
+    if lost:
+        raise InputError(
+            f"{run / atomic_files.MANIFEST} names no corpus of {', '.join(lost)}: train it again"
+        )
+    return [by_domain[domain] for domain in manifest["domains"]]
+
+
+def _read(run: Path, manifest: dict[str, Any], step: int) -> dict[str, int]:
+    """Tokens of each domain that the first `step` batches held."""
+    path, length = run / "weights.parquet", manifest["settings"]["training"]["length"]
+    listed = checksums.sealed(run, manifest, "train the run again")
+    for problem in (checksums.altered(file) for file in listed if file.path == path):
+        if problem:
+            raise InputError(problem)
+    rows = pq.read_table(path, columns=["step", "domain", "count"])
+    before = rows.filter(rows["step"].to_numpy() < step)
+    summed = before.group_by("domain").aggregate([("count", "sum")]).to_pylist()
+    return {row["domain"]: row["count_sum"] * length for row in summed}

@@ -74,10 +74,7 @@ def find(settings: Path, out: Path) -> None:
     """Finds a mixture and writes it with the manifest's facts `weights_by_domain`, `diagnostics`.
 
     Of a grid, the facts are `chosen`, the settings that the best run gives, and `diagnostics`.
-
-    Args:
-        settings: JSON of the fields of `Search`.
-        out: The JSON file to make.
+    `settings` is JSON of the fields of `Search`.
 
     Raises:
         InputError: wrong settings, a proxy that is not finished or not evaluated, records that are

@@ -24,8 +24,7 @@ from pike_mixing.limits import NonNegativeInt
 from pike_mixing.torch import parallel
 from pipeline import settings
 from pipeline.model import checkpoint
-from pipeline.model import transformer as models
-from pipeline.model.transformer import Transformer
+from pipeline.model.transformer import Transformer, parameter_count
 from pipeline.runtime import atomic_files, devices, distributed, made_from, manifests, run_lock
 from pipeline.runtime.background_writer import Writer
 from pipeline.training.metric_log import Records, Rows
@@ -59,7 +58,7 @@ class RunFolder:
         self.lease, self.work, self.identity = lease, work, identity
         self.model, self.optimizer = model, optimizer
         self.folder = lease.folder
-        self.checkpoints = self.folder / "checkpoints"
+        self.checkpoints, self.starts = self.folder / "checkpoints", self.folder / "starts.json"
         self.records = Records(self.folder, work.domains)
         if not distributed.is_main_process():
             self.records.listeners.clear()
@@ -102,8 +101,8 @@ class RunFolder:
         result = checkpoint.resumable(self.checkpoints, self.identity, every)
         if result is not None:
             self.records.refuse_gaps(int(result.name.removeprefix("step")))
-            if (self.folder / "starts.json").exists():
-                self._starts()
+            if self.starts.exists():
+                self._started()
         return result
 
     def _drop_after(self, step: int) -> None:
@@ -119,21 +118,19 @@ class RunFolder:
     def _begin_anew(self) -> None:
         if atomic_files.steps(self.checkpoints):
             log.info("%s: starting anew", self.checkpoints)
-        for old in (self.checkpoints, self.folder / "starts.json"):
+        for old in (self.checkpoints, self.starts):
             atomic_files.remove(old)
         self.records.clear()
 
     def _note_start(self, step: int) -> None:
-        path = self.folder / "starts.json"
-        starts = self._starts() if path.exists() else []
-        atomic_files.write_json(path, [*starts, step])
+        before = self._started() if self.starts.exists() else []
+        atomic_files.write_json(self.starts, [*before, step])
 
-    def _starts(self) -> list[int]:
-        path = self.folder / "starts.json"
-        starts: list[int] = atomic_files.read_json(path)
+    def _started(self) -> list[int]:
+        result: list[int] = atomic_files.read_json(self.starts)
         remedy = f"delete {self.checkpoints} to train the run anew"
-        manifests.require(starts, list[NonNegativeInt], path, remedy)
-        return starts
+        manifests.require(result, list[NonNegativeInt], self.starts, remedy)
+        return result
 
     def due(self, step: int) -> bool:
         """Whether a checkpoint is due after so many updates."""
@@ -185,11 +182,8 @@ class RunFolder:
     ) -> None:
         """Waits for the last checkpoint, joins the records and writes the manifest.
 
-        Args:
-            read: Manifests of what the run read.
-            modules: Modules whose code made it.
-            epochs: How many times each domain's text was read, by domain.
-            device: Where it was trained.
+        It names the manifests that the run has `read`, the `modules` whose code made it, and how
+        often the text of each domain was read.
 
         Raises:
             InputError: records are missing, or a kept checkpoint is damaged.
@@ -204,7 +198,6 @@ class RunFolder:
         tables = self.records.finish(recipe.steps)
         seconds = self.records.seconds()
         tokens = recipe.steps * recipe.rows * recipe.length
-        starts = self._starts()
         made_from.write_manifest(
             self.folder / atomic_files.MANIFEST,
             stage="pretrain",
@@ -218,12 +211,12 @@ class RunFolder:
                 "steps": recipe.steps,
                 "tokens": tokens,
                 "epochs": epochs,
-                "parameters": models.parameter_count(self.model),
+                "parameters": parameter_count(self.model),
                 "device": devices.describe(device),
                 "processes": parallel.world_size(),
                 "wall_seconds": seconds,
                 "tokens_per_second": tokens / seconds,
-                "resumes": len(starts) - 1,
+                "resumes": len(self._started()) - 1,
                 "data_fingerprint": atomic_files.digest(self.identity["corpora"]),
                 "checkpoints": list(kept),
                 "weights_sha256": sums[kept[recipe.steps] / checkpoint.MODEL],

@@ -4,6 +4,7 @@ Shapes: K domains.
 """
 
 import dataclasses
+import itertools
 import logging
 import math
 from typing import NamedTuple
@@ -84,8 +85,7 @@ class StepLog:
         count_K, loss_K = seen.count_K, seen.loss_K
         assert count_K is not None
         assert loss_K is not None
-        bad_K = (~np.isfinite(loss_K) & (count_K > 0)).tolist()
-        bad = [domain for domain, is_bad in zip(self._work.domains, bad_K, strict=True) if is_bad]
+        bad = list(itertools.compress(self._work.domains, ~np.isfinite(loss_K) & (count_K > 0)))
         if bad or not math.isfinite(norm):
             what = f"the loss of {', '.join(bad)}" if bad else "the gradient's norm"
             raise InputError(

@@ -8,9 +8,9 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 Value = int | float | str | bool | None
 
@@ -41,13 +41,6 @@ class Run(NamedTuple):
     """By dotted name: its settings, and what it was made from."""
     steps: list[Step]
     """In ascending order."""
-
-
-class Tracker(Protocol):
-    """A tracker, which takes one run after the other."""
-
-    def add(self, run: Run) -> None:
-        """Takes a whole run."""
 
 
 class WandB:
@@ -136,9 +129,10 @@ class TensorBoard:
                     writer.add_text(name, text, step)
 
 
-TRACKERS: dict[str, Callable[[Path, Path], Tracker]] = {
+TRACKERS: dict[str, type[WandB | MLflow | TensorBoard]] = {
     "wandb": WandB,
     "mlflow": MLflow,
     "tensorboard": TensorBoard,
 }
-"""By name; each is given the folder to write to, and where that folder will lie in the end."""
+"""By name; each is given the folder to write to, and where that folder will lie in the end. It
+takes one run after the other."""

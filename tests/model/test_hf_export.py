@@ -8,7 +8,7 @@ import torch
 from pike_mixing.errors import InputError
 from pipeline.__main__ import main
 from pipeline.data.tokenizer import Tokenizer
-from pipeline.model import checkpoint, hf_card
+from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files
 from pipeline.training import train
 
@@ -89,11 +89,12 @@ def test_what_cannot_be_exported_is_said_and_nothing_appears(run, exported, tmp_
 
 
 def test_the_card_counts_rows_of_records_that_are_whole(run, tmp_path):
-    own = shutil.copytree(run, tmp_path / "run")
+    # Beside it, so that the corpora lie where its manifest says.
+    own = shutil.copytree(run, run.with_name("harmed"))
     weights = (own / "weights.parquet").read_bytes()
     (own / "weights.parquet").write_bytes(weights[:-9])
     with pytest.raises(InputError, match=r"weights\.parquet has .* bytes, the manifest says .*"):
-        hf_card.text(own, 3, {})
+        export.export(own, out=tmp_path / "out", step=3)
 
 
 def test_a_tokenizer_that_was_replaced_is_not_exported(run, corpora, tmp_path):
