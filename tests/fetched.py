@@ -4,13 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 
-from pipeline import settings
 from pipeline.data import sources
 from pipeline.data.tokenizer import Tokenizer, build
-from pipeline.model import checkpoint
-from pipeline.model.transformer import initialised
 from pipeline.runtime import atomic_files
 from pipeline.tasks import registry
 from pipeline.tasks.benchmark import TaskSpec
@@ -25,18 +21,6 @@ def ask(task, shots=0, formulation="cf", **others):
     """Settings of a stand-in: translations have demonstrations behind their first five rows."""
     items = {"items": 5} if task.startswith("hellaswag_") else {}
     return TaskSpec(**{"task": task, "shots": shots, "formulation": formulation, **items, **others})
-
-
-def checkpointed(folder, tokenizer):
-    """A checkpoint of a small model with random weights."""
-    shape = settings.Model(2, 32, 4, 8)
-    vocabulary = shape.padded_vocabulary(tokenizer.vocabulary)
-    model = initialised(shape, vocabulary, seed=0)
-    none = torch.zeros(1, dtype=torch.int64)
-    optimizer = torch.optim.SGD(model.parameters())
-    state = checkpoint.TrainState(0, {}, none, none)
-    checkpoint.write(folder, checkpoint.snapshot(model, optimizer, state, "random"))
-    return folder
 
 
 @pytest.fixture(scope="session")

@@ -21,14 +21,6 @@ def test_a_row_by_hand():
     assert made.candidate_N.tolist() == [0, 1, 0, 0, 1]
 
 
-def test_candidates_of_one_token_are_not_read():
-    made = laid_out([1, 2], [[3], [4], [5]])
-    assert made.token_L.tolist() == [1, 2]
-    assert made.places == 1
-    assert made.place_N.tolist() == [0, 0, 0]
-    assert made.target_N.tolist() == [3, 4, 5]
-
-
 def test_rows_are_padded_on_the_right_and_counted_through():
     made = side_by_side([laid_out([1, 2], [[3, 4]]), laid_out([5], [[6], [7, 8, 9]])])
     assert made.token_BxL.tolist() == [[1, 2, 3], [5, 7, 8]]

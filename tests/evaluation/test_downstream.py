@@ -76,9 +76,13 @@ def test_a_run_answers_each_task_as_it_is_asked(ask, benchmarks, asked, tokenize
         own = [c for c in choices if c["task"] == task]
         assert {(c["step"], c["shots"], c["formulation"]) for c in own} == {(3, shots, formulation)}
         assert [c["item"] for c in own] == [row.id for row in benchmark.rows]
-        for choice, sums, item in zip(own, told.sums, items, strict=True):
+        for choice, sums, without, item in zip(own, told.sums, told.alone, items, strict=True):
             assert choice["sum_log_likelihood"] == pytest.approx(sums.tolist(), abs=1e-4)
+            assert choice["unconditional"] == pytest.approx(without.tolist(), abs=1e-4)
             assert choice["tokens"] == [len(tokens) for tokens in item.candidates]
+            assert choice["characters"] == list(item.characters)
+            assert choice["bytes"] == list(item.bytes)
+            assert (choice["gold"], choice["document"]) == (item.gold, item.cluster)
             assert choice["shots_used"] == shots
         found = {a["metric"]: a["value"] for a in accuracies if a["task"] == task}
         expected = {name: value for name, (value, _) in told.accuracy.items()}

@@ -33,27 +33,23 @@ def rows(folder, step, table):
     return pq.read_table(folder / f"step{step}" / f"{table}.parquet").to_pylist()
 
 
-def test_every_checkpoint_and_domain_has_a_perplexity(finished, asked):
+def test_every_checkpoint_and_domain_has_a_perplexity_that_follows_from_its_documents(
+    finished, asked
+):
     out = asked(finished())
     for step in (0, 3):
-        found = rows(out, step, "perplexities")
+        found, documents = rows(out, step, "perplexities"), rows(out, step, "documents")
         assert [(r["step"], r["domain"]) for r in found] == [(step, "easy"), (step, "hard")]
         for row in found:
             assert row["tokens"] == 30 * 8
             assert row["perplexity"] == pytest.approx(math.exp(row["nll"]))
             assert row["stderr"] > 0
-
-
-def test_perplexities_follow_from_the_documents(finished, asked):
-    out = asked(finished())
-    documents = rows(out, 3, "documents")
-    for row in rows(out, 3, "perplexities"):
-        own = [d for d in documents if d["domain"] == row["domain"]]
-        nats, size = sum(d["nll"] for d in own), sum(d["bytes"] for d in own)
-        assert sum(d["tokens"] for d in own) == row["tokens"]
-        assert nats / row["tokens"] == pytest.approx(row["nll"], rel=1e-12)
-        assert nats / math.log(2) / size == pytest.approx(row["bits_per_byte"], rel=1e-12)
-        assert len({d["document"] for d in own}) == len(own) >= 2
+            own = [d for d in documents if d["domain"] == row["domain"]]
+            nats, size = sum(d["nll"] for d in own), sum(d["bytes"] for d in own)
+            assert sum(d["tokens"] for d in own) == row["tokens"]
+            assert nats / row["tokens"] == pytest.approx(row["nll"], rel=1e-12)
+            assert nats / math.log(2) / size == pytest.approx(row["bits_per_byte"], rel=1e-12)
+            assert len({d["document"] for d in own}) == len(own) >= 2
 
 
 def test_the_losses_of_tokens_are_kept_where_asked_for(finished, asked):

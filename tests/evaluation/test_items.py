@@ -3,10 +3,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from pike_mixing.errors import InputError
 from pipeline.evaluation import items
 from pipeline.evaluation.items import Choice
-from pipeline.runtime.validation import validate
 
 ALL = np.ones(64, bool)
 SMALL = Choice(items=30, context=6, candidate=4)
@@ -169,13 +167,3 @@ def test_a_domain_of_few_long_documents_has_no_task(built, long, enough):
     else:
         assert f"from {long} validation documents" in shortage
         assert "22 tokens" in shortage
-
-
-def test_senseless_settings_are_named():
-    values = {"items": 0, "context": 6, "candidate": 4, "distractors": 0}
-    with pytest.raises(InputError) as caught:
-        validate(Choice, values, "choice")
-    assert str(caught.value).splitlines() == [
-        "choice.items: must be at least 1, not 0",
-        "choice.distractors: must be at least 1, not 0",
-    ]

@@ -79,27 +79,6 @@ def test_scores_are_those_of_a_naive_scorer(seed, shared, layers, heads, budget)
         np.testing.assert_allclose(found, naive(model, question), atol=1e-4, rtol=0)
 
 
-@pytest.mark.parametrize(
-    ("contexts", "read_once"),
-    [
-        ([[5, 6, 7], [8, 6, 7]], None),
-        ([[5, 6, 7], [5, 8, 7]], [5]),
-        ([[5, 6, 7], [5, 6, 9]], [5, 6]),
-        # One token of the context stays in each row, where all of it is shared too.
-        ([[5, 6, 7], [5, 6, 7]], [5, 6]),
-        ([[5], [5]], None),
-    ],
-)
-def test_the_beginning_of_all_contexts_is_read_once(model, contexts, read_once):
-    read, remember = [], model.prefill_cache
-    model.prefill_cache = lambda tokens: (read.append(tokens.tolist()), remember(tokens))[1]
-    questions = [Question(context, [[3, 4], [9]]) for context in contexts]
-    found = score(model, questions)
-    assert read == ([] if read_once is None else [read_once])
-    for values, question in zip(found, questions, strict=True):
-        np.testing.assert_allclose(values, naive(model, question), atol=1e-5)
-
-
 def test_no_token_is_read_twice_and_none_that_predicts_nothing(model):
     # Two shared tokens; one and two of the contexts' own; of candidates all but the last.
     read = []

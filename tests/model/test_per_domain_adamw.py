@@ -70,16 +70,6 @@ def test_one_program_for_all_steps_moves_like_a_loop_over_the_domains_with_rows(
     ] * 2
 
 
-def test_the_first_step_of_each_domain_has_the_length_of_the_rate():
-    # Adam's first step is the gradient's sign, whatever its length: 1/2 (1 - 1) and 1/2 (1 + 1).
-    x_D = point(0.0, 0.0)
-    optimizer = plain(x_D, 2, eps=0.0)
-    take(optimizer, x_D, 0, [3.0, 100.0], 0.5)
-    take(optimizer, x_D, 1, [-0.01, 0.2], 0.5)
-    optimizer.step()
-    assert x_D.tolist() == pytest.approx([0, -0.5])
-
-
 @pytest.mark.parametrize("domains", [1, 3])
 def test_equal_gradients_make_the_steps_of_adamw(domains):
     x_D, y_D = point(1.0, -2.0, 0.5), point(1.0, -2.0, 0.5)
@@ -110,15 +100,6 @@ def test_a_domain_that_was_away_keeps_its_moments_and_its_corrections():
     assert state["step"].tolist() == [1, 1]
     assert [state[f"exp_avg_{k}"].item() for k in range(2)] == [0.5, 2.0]
     assert [state[f"exp_avg_sq_{k}"].item() for k in range(2)] == [0.5, 8.0]
-
-
-def test_decay_happens_once_a_step_and_apart_from_the_moments():
-    x_D = point(2.0)
-    optimizer = plain(x_D, 3, lr=0.5, weight_decay=0.1, eps=1.0)
-    for k in range(3):
-        take(optimizer, x_D, k, [0.0], 1.0)
-    optimizer.step()
-    assert x_D.item() == pytest.approx(2 * (1 - 0.05))
 
 
 def test_the_recipes_rates_and_groups_are_those_of_adamw():

@@ -288,14 +288,6 @@ def best(tmp_path):
     return swarm(tmp_path, 3) | {"finder": "best"}
 
 
-def unfinished(folder):
-    (folder / "manifest.json").unlink()
-
-
-def not_evaluated(folder):
-    atomic_files.remove(folder / "evaluations")
-
-
 def evaluated_on_two(folder):
     atomic_files.remove(folder / "evaluations")
     evaluated(folder, {"code": 1.0, "prose": 2.0})
@@ -307,13 +299,16 @@ def cut_evaluation(folder):
 
 
 REFUSED = {
-    "unfinished": (unfinished, "proxy proxy01: .* does not exist: train the run to its end first"),
+    "unfinished": (
+        lambda folder: (folder / "manifest.json").unlink(),
+        "proxy proxy01: .* does not exist: train the run to its end first",
+    ),
     "of other domains": (
         lambda folder: trained(folder, domains=("code", "prose")),
         "proxy proxy01 trained on code, prose, but a mixture of code, prose, t",
     ),
     "not evaluated": (
-        not_evaluated,
+        lambda folder: atomic_files.remove(folder / "evaluations"),
         "proxy01 has no losses on the search split after its last step .*: "
         "run `pike evaluate` .* with `search: true`",
     ),

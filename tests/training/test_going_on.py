@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from faults import truncate
 from trained import damage, manifest, outcome, refused, rows, train
 
 from pipeline.__main__ import main
@@ -27,6 +28,8 @@ def all_broken(content):
 
 HARMS = {
     "a checkpoint deleted": (lambda f: shutil.rmtree(f / "checkpoints" / "step3"), 1),
+    "the last one deleted": (lambda f: shutil.rmtree(f / "checkpoints" / "step6"), 1),
+    "the last one cut in half": (lambda f: truncate(f / "checkpoints" / "step6"), 1),
     "all empty": (all_broken(b""), 0),
     "all without content": (all_broken(b"{}"), 0),
 }

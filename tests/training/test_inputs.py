@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from trained import last_state
+from trained import last_state, manifest
 
 from pike_mixing import registry
 from pike_mixing.errors import InputError
@@ -63,18 +63,18 @@ def test_the_proxy_weighs_losses_by_its_excess_over_the_reference(make_run, corp
     state = last_state(run)
     assert state["method.updates"] == 6
     assert state["method.average_K"].sum() == pytest.approx(1)
-    manifest = atomic_files.read_json(run.parent / atomic_files.MANIFEST)
-    assert os.path.relpath(mixed / atomic_files.MANIFEST, run.parent) in manifest["inputs"]
+    read = os.path.relpath(mixed / atomic_files.MANIFEST, run.parent)
+    assert read in manifest(run)["inputs"]
 
 
 def test_a_reference_that_knows_not_all_domains_is_refused(make_run, corpora, mixed, tmp_path):
     other = shutil.copytree(mixed, tmp_path / "other")
-    manifest = atomic_files.read_json(other / atomic_files.MANIFEST)
-    manifest["settings"]["domains"] = manifest["domains"] = ["easy"]
-    atomic_files.write_json(other / atomic_files.MANIFEST, manifest)
-    last = other / "checkpoints" / f"step{manifest['steps']}" / atomic_files.MANIFEST
+    made = atomic_files.read_json(other / atomic_files.MANIFEST)
+    made["settings"]["domains"] = made["domains"] = ["easy"]
+    atomic_files.write_json(other / atomic_files.MANIFEST, made)
+    last = other / "checkpoints" / "step6" / atomic_files.MANIFEST
     trained = atomic_files.read_json(last)
-    trained["identity"]["run"] = manifest["settings"]
+    trained["identity"]["run"] = made["settings"]
     atomic_files.write_json(last, trained)
     with pytest.raises(InputError, match="trained on easy, but the run on easy, hard"):
         train.pretrain(make_run(**DOREMI), corpora, reference=other, device="cpu")
@@ -103,8 +103,7 @@ def test_a_run_trains_on_the_mixture_that_it_is_given(make_run, corpora, tmp_pat
     train.pretrain(run, corpora, mixture=mixture, device="cpu", threads=1)
     counts = {row["domain"]: row["count"] for row in table(run, "weights")}
     assert counts == {"easy": 2, "hard": 4}
-    inputs = atomic_files.read_json(run.parent / atomic_files.MANIFEST)["inputs"]
-    assert any(name.endswith("found.json") for name in inputs)
+    assert any(name.endswith("found.json") for name in manifest(run)["inputs"])
 
 
 def test_a_mixture_that_nobody_asked_for_is_refused(make_run, corpora, tmp_path):
@@ -194,29 +193,24 @@ def test_losses_are_compared_on_the_same_rows_of_their_own_stream(make_run, corp
 # How often the text is read.
 
 
-def rows_of(corpora, run):
-    values = atomic_files.read_json(run)
-    length = values["training"]["length"]
-    return {d: Corpus.open(corpora / d, "train").rows(length) for d in values["domains"]}
+@pytest.fixture
+def hard_rows(corpora):
+    """Rows of eight tokens."""
+    return Corpus.open(corpora / "hard", "train").rows(8)
 
 
 @pytest.mark.slow
-def test_a_finished_run_says_how_often_it_read_each_domain(make_run, corpora):
+def test_a_finished_run_says_how_often_it_read_each_domain(make_run, corpora, hard_rows):
     run = make_run(rule="single", method={"domain": "hard"})
     train.pretrain(run, corpora, device="cpu", threads=1)
-    values, there = atomic_files.read_json(run)["training"], rows_of(corpora, run)
-    epochs = atomic_files.read_json(run.parent / atomic_files.MANIFEST)["epochs"]
-    expected = values["rows"] * values["steps"] / there["hard"]
-    assert epochs == {"easy": 0.0, "hard": pytest.approx(expected)}
+    expected = {"easy": 0.0, "hard": pytest.approx(6 * 6 / hard_rows)}
+    assert manifest(run)["epochs"] == expected
 
 
 @pytest.mark.slow
-def test_a_run_stops_at_the_cap_of_a_domain(make_run, corpora):
-    probe = make_run("probe")
-    values, there = atomic_files.read_json(probe)["training"], rows_of(corpora, probe)
+def test_a_run_stops_at_the_cap_of_a_domain(make_run, corpora, hard_rows):
     # Both domains together suffice; the one that the method takes runs out after three steps.
-    cap = 3.5 * values["rows"] / there["hard"]
-    training = {"max_epochs": cap, "resume_every": 1}
+    training = {"max_epochs": 3.5 * 6 / hard_rows, "resume_every": 1}
     run = make_run(rule="single", method={"domain": "hard"}, training=training)
     with pytest.raises(InputError, match=r"'hard': all rows have been read.*last checkpoint"):
         train.pretrain(run, corpora, device="cpu", threads=1)

@@ -50,23 +50,6 @@ def steps(folder):
     return [row["step"] for row in read(folder, "steps")]
 
 
-def test_every_table_has_the_columns_that_others_rely_on(tmp_path):
-    paths = written(tmp_path, 4).finish(4)
-    assert [path.name for path in paths] == [f"{name}.parquet" for name in TABLES]
-    columns = {name: pq.read_schema(tmp_path / f"{name}.parquet").names for name in TABLES}
-    assert {name: " ".join(found) for name, found in columns.items()} == {
-        "steps": "step tokens loss learning_rate gradient_norm seconds tokens_per_second "
-        "model_flops_utilisation memory_bytes",
-        "domain_losses": "step domain loss",
-        "weights": "step domain weight count",
-        "gradient_statistics": "step domain squared_norm squared_norm_unbiased variance loss rows "
-        "seconds",
-        "coefficients": "step domain coefficient",
-        "alarms": "step kind domain message",
-        "timings": "phase seconds share",
-    }
-
-
 def test_rows_are_recorded_as_they_were_and_nan_is_null(tmp_path):
     records = Records(tmp_path, DOMAINS)
     add_step(records, 1)

@@ -4,9 +4,7 @@ import re
 import shutil
 
 import pytest
-from trained import (
-    refused,
-)
+from trained import refused
 
 from pipeline.__main__ import main
 from pipeline.model import checkpoint

@@ -9,14 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from trained import (
-    last_state,
-    manifest,
-    outcome,
-    rows,
-    train,
-    train_with,
-)
+from trained import last_state, manifest, outcome, rows, train, train_with
 
 from pike_mixing import METHODS, registry
 from pike_mixing.interface import Needs, StatisticsNeed
@@ -191,21 +184,6 @@ def test_a_domain_with_a_small_share_is_measured_on_the_rows_that_are_asked_for(
 
 
 @pytest.mark.slow
-def test_several_estimates_are_averaged_and_each_has_rows_of_its_own(make_run, corpora, pike):
-    def first(folder, **changes):
-        made = make_run(folder, rule="pike", method=pike["method"] | changes)
-        return rows(train(made, corpora), "gradient_statistics")[:2]
-
-    twice, pooled = first("twice", rows=3, estimates=2), first("pooled", rows=6)
-    assert [row["rows"] for row in twice] == [3, 3]
-    for two, one in zip(twice, pooled, strict=True):
-        # Both read the same six rows of a domain. The mean of two squared norms is the squared norm
-        # of the mean, plus a quarter of the square of the difference.
-        assert two["loss"] == pytest.approx(one["loss"], rel=1e-6)
-        assert two["squared_norm"] > 1.01 * one["squared_norm"]
-
-
-@pytest.mark.slow
 def test_statistics_of_the_training_batch_come_from_its_rows(make_run, corpora, pike, tmp_path):
     # Small enough steps that every domain keeps the two rows of a measurement.
     zetas = {name: pike["method"][name] / 4 for name in ("zeta1", "zeta2")}
@@ -328,13 +306,10 @@ def test_a_target_that_is_not_trained_on_is_measured_all_the_same(make_run, corp
 @pytest.mark.slow
 def test_systematic_rounding_serves_small_weights_over_the_steps(make_run, corpora):
     method = {"weights_by_domain": {"easy": 1, "hard": 15}}
-    for rounding, rows_of_easy in (("largest-remainder", {0}), ("systematic", {2, 3, 4})):
-        run = make_run(
-            rounding, rule="fixed", method=method, training={"rounding": rounding, "steps": 8}
-        )
-        counts = [r["count"] for r in rows(train(run, corpora), "weights") if r["domain"] == "easy"]
-        # 6 rows x 8 steps / 16 = 3, give or take the one that step 8 would even out.
-        assert sum(counts) in rows_of_easy
+    run = make_run(rule="fixed", method=method, training={"rounding": "systematic", "steps": 8})
+    counts = [r["count"] for r in rows(train(run, corpora), "weights") if r["domain"] == "easy"]
+    # 6 rows x 8 steps / 16 = 3, give or take the one that step 8 would even out; else none.
+    assert sum(counts) in (2, 3, 4)
 
 
 @pytest.mark.slow

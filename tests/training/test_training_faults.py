@@ -1,4 +1,7 @@
-"""Faults done to real trainings on purpose: the same command ends with the same bits."""
+"""Faults done to real trainings on purpose: the same command ends with the same bits.
+
+What is done to a folder while nothing trains: test_going_on.py and tests/model/test_checkpoint.py.
+"""
 
 import os
 import random
@@ -7,7 +10,7 @@ import signal
 import time
 
 import pytest
-from faults import Training, truncate
+from faults import Training
 
 from pipeline.runtime import atomic_files
 
@@ -49,28 +52,15 @@ def unbroken(tmp_path_factory, write_run, corpora, pike):
     )
 
 
-def stopped(number, *steps):
-    """Preempted, cancelled, interrupted: it saves and says that it may be started again."""
-
-    def happen(run):
-        for step in steps:
-            run.at(step)
-            assert run.end(number) == 75
-            told = "the same command goes on from the last checkpoint"
-            assert f"stopped by {number.name}; {told}" in run.log()
-            assert not list(run.folder.glob("lease*"))
-        assert len(atomic_files.read_json(run.folder / "starts.json")) == len(steps)
-
-    return happen
-
-
-def lost(*steps):
-    def happen(run):
-        for step in steps:
-            run.at(step)
-            assert run.end(KILL) == -KILL
-
-    return happen
+def stopped(run):
+    """Preempted, cancelled: it saves and says that it may be started again."""
+    for step in (3, 12, 21):
+        run.at(step)
+        assert run.end(TERM) == 75
+        told = "the same command goes on from the last checkpoint"
+        assert f"stopped by SIGTERM; {told}" in run.log()
+        assert not list(run.folder.glob("lease*"))
+    assert len(atomic_files.read_json(run.folder / "starts.json")) == 3
 
 
 def saved(run):
@@ -87,13 +77,10 @@ def saved(run):
     assert run.end(KILL) == -KILL
 
 
-def while_writing(part):
-    def happen(run):
-        run.at(9)
-        assert run.reach(lambda: run.writing(part))
-        assert run.end(KILL) == -KILL
-
-    return happen
+def while_writing(run):
+    run.at(9)
+    assert run.reach(lambda: run.writing("parts"))
+    assert run.end(KILL) == -KILL
 
 
 def asleep(run):
@@ -131,35 +118,13 @@ def moved(run):
     away.rename(run.folder)
 
 
-def harmed(harm):
-    """Something happens to the newest checkpoint: an earlier one is gone on from.
-
-    What else counts as harm: tests/model/test_checkpoint.py.
-    """
-
-    def happen(run):
-        run.at(12)
-        run.end(KILL)
-        stands = run.newest()
-        harm(run.folder / "checkpoints" / f"step{stands}")
-        assert run.finish()
-        assert atomic_files.read_json(run.folder / "starts.json")[-1] < stands
-
-    return happen
-
-
 FAULTS = {
-    "SIGTERM three times": stopped(TERM, 3, 12, 21),
-    "SIGINT": stopped(signal.SIGINT, 3),
+    "SIGTERM three times": stopped,
     "SIGUSR1, then SIGKILL": saved,
-    "SIGKILL three times": lost(3, 12, 21),
-    "SIGKILL while a checkpoint is written": while_writing("checkpoints"),
-    "SIGKILL while records are written": while_writing("parts"),
+    "SIGKILL while records are written": while_writing,
     "SIGSTOP, then SIGCONT": asleep,
     "two processes on one run": doubled,
     "the folder moved": moved,
-    "checkpoint cut in half": harmed(truncate),
-    "checkpoint deleted": harmed(shutil.rmtree),
 }
 
 

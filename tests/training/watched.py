@@ -7,14 +7,9 @@ class Watched:
     def __init__(self, watch):
         self.watch, self.state = watch, watch.init()
 
-    def after_step(self, *reported):
-        self.state, raised = self.watch.after_step(self.state, *reported)
-        return raised
+    def __getattr__(self, name):
+        def report(*reported):
+            self.state, raised = getattr(self.watch, name)(self.state, *reported)
+            return raised
 
-    def after_statistics(self, *reported):
-        self.state, raised = self.watch.after_statistics(self.state, *reported)
-        return raised
-
-    def after_validation(self, *reported):
-        self.state, raised = self.watch.after_validation(self.state, *reported)
-        return raised
+        return report
