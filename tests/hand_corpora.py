@@ -1,10 +1,17 @@
 """Packed corpora of token ids that are written down by hand."""
 
+import hashlib
+
 import numpy as np
 
 from pipeline.data.corpus_manifest import FORMAT, data_fingerprint, documents_file
 from pipeline.data.shards import DOCUMENT, ShardWriter, token_dtype
 from pipeline.runtime import atomic_files, made_from
+
+
+def name_of(document):
+    """16 hex digits of the hash of a document's tokens."""
+    return hashlib.sha256(np.array(document, "<u2").tobytes()).hexdigest()[:16]
 
 
 def write(folder, splits, *, vocabulary, eos, shard_tokens):

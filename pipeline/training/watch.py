@@ -25,13 +25,9 @@ NUMBERS = ("run", "state", "step", "steps", "loss", "tokens_per_second")
 def watch(
     given: Path, *, every: float = 2.0, once: bool = False, format: str = "text"
 ) -> str | None:
-    """Shows the runs again and again until Ctrl-C.
+    """Shows the runs again and again until Ctrl-C, or returns what there is now.
 
-    Args:
-        given: A run's folder, or one that holds runs, such as `results`.
-        every: Seconds between two looks.
-        once: Whether to return what there is now; without a terminal that is so, too.
-        format: text, or json, which there is once.
+    It returns where it is asked `once`, for JSON, and without a terminal.
 
     Raises:
         InputError: there is no run.
@@ -95,12 +91,9 @@ def _state(run: Path) -> str:
 
 
 def so_far(run: Path, tables: Sequence[str], newest: int | None = None) -> dict[str, Rows]:
-    """A run's rows as they were written while it went on, by table.
+    """A run's rows as they were written while it went on, by table of `metric_log.TABLES`.
 
-    Args:
-        run: Its folder.
-        tables: Names of `metric_log.TABLES`.
-        newest: How many parts, the last ones; absent: all.
+    With `newest`, those of so many parts, the last ones.
     """
     result: dict[str, Rows] = {name: [] for name in tables}
     for name, rows in result.items():

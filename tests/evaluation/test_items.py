@@ -1,5 +1,6 @@
 import dataclasses
 
+import hand_corpora
 import numpy as np
 import pytest
 
@@ -12,6 +13,9 @@ SMALL = Choice(items=30, context=6, candidate=4)
 
 def texts(count, length, seed=0):
     return np.random.default_rng(seed).integers(2, 64, (count, length)).tolist()
+
+
+TEXTS = texts(12, 60)
 
 
 @pytest.fixture
@@ -32,31 +36,25 @@ def places(document, stretch):
     return [i for i in range(len(document) - size + 1) if document[i : i + size] == stretch]
 
 
-def documents_of(made, held_out):
-    """The text of each item's document."""
-    stream, texts_by_hash, start = held_out.span(0, held_out.tokens).tolist(), {}, 0
-    for tokens, _, value in held_out.documents():
-        texts_by_hash[f"{value:016x}"] = stream[start : start + int(tokens) - 1]
-        start += int(tokens)
-    return [texts_by_hash[name] for name in made.documents]
+def documents_of(made):
+    """The text of each item's document, of `TEXTS`."""
+    by_name = {hand_corpora.name_of(text): text for text in TEXTS}
+    return [by_name[name] for name in made.documents]
 
 
 @pytest.mark.parametrize("source", ["same", "other"])
-def test_the_true_continuation_follows_its_context(packed, source):
-    held_out, train = packed(texts(12, 60))
-    choice = Choice(items=30, context=6, candidate=4, distractors_from=source)
-    made = items.build(held_out, train, choice, ALL)
+def test_the_true_continuation_follows_its_context(built, source):
+    made = built(TEXTS, distractors_from=source)
     assert made.context_IxC.shape == (30, 6)
     assert made.candidate_IxNxW.shape == (30, 4, 4)
-    for number, document in enumerate(documents_of(made, held_out)):
+    for number, document in enumerate(documents_of(made)):
         true = made.candidate_IxNxW[number, made.gold_I[number]]
         assert len(places(document, [*made.context_IxC[number], *true])) == 1
 
 
-def test_distractors_come_from_elsewhere_in_the_same_document(packed):
-    held_out, train = packed(texts(12, 60))
-    made = items.build(held_out, train, SMALL, ALL)
-    for number, document in enumerate(documents_of(made, held_out)):
+def test_distractors_come_from_elsewhere_in_the_same_document(built):
+    made = built(TEXTS)
+    for number, document in enumerate(documents_of(made)):
         gold = made.gold_I[number]
         true = made.candidate_IxNxW[number, gold]
         begin = places(document, [*made.context_IxC[number], *true])[0]
@@ -67,15 +65,12 @@ def test_distractors_come_from_elsewhere_in_the_same_document(packed):
             taken.append((place, place + 4))
 
 
-def test_easy_distractors_come_from_three_other_documents(packed):
-    held_out, train = packed(texts(12, 60))
-    choice = Choice(items=12, context=6, candidate=4, distractors_from="other")
-    made = items.build(held_out, train, choice, ALL)
-    everything = texts(12, 60)
-    for number, document in enumerate(documents_of(made, held_out)):
+def test_easy_distractors_come_from_three_other_documents(built):
+    made = built(TEXTS, items=12, distractors_from="other")
+    for number, document in enumerate(documents_of(made)):
         false = [c for n, c in enumerate(made.candidate_IxNxW[number]) if n != made.gold_I[number]]
         assert not any(places(document, c) for c in false)
-        assert len({i for c in false for i, text in enumerate(everything) if places(text, c)}) == 3
+        assert len({i for c in false for i, text in enumerate(TEXTS) if places(text, c)}) == 3
 
 
 def test_items_of_one_document_do_not_overlap(built):
@@ -95,18 +90,16 @@ def test_every_document_gives_one_item_before_any_gives_two(built, wanted, docum
 
 
 def test_no_candidate_occurs_in_the_training_text(built):
-    documents = texts(12, 60)
     # All but the last twenty tokens of each document are training text too.
-    made = built(documents, train=[text[:40] for text in documents], distractors=2)
+    made = built(TEXTS, train=[text[:40] for text in TEXTS], distractors=2)
     assert len(made.names) >= 12
     for candidates in made.candidate_IxNxW:
         for candidate in candidates:
-            assert not any(places(text[:40], candidate) for text in documents)
+            assert not any(places(text[:40], candidate) for text in TEXTS)
 
 
 def test_a_document_that_is_all_training_text_gives_no_item(built):
-    documents = texts(12, 60)
-    assert len(set(built(documents, train=documents[:5]).documents)) == 7
+    assert len(set(built(TEXTS, train=TEXTS[:5]).documents)) == 7
 
 
 def test_candidates_begin_where_words_do(built):
@@ -141,8 +134,7 @@ def test_the_true_one_stands_anywhere(built):
 
 
 def test_items_are_a_function_of_the_texts_alone(built):
-    documents = texts(12, 60)
-    first, turned = built(documents), built(documents[::-1], shard_tokens=100)
+    first, turned = built(TEXTS), built(TEXTS[::-1], shard_tokens=100)
     assert first.digest == turned.digest
     assert first.names == turned.names
     assert built(texts(12, 60, seed=1)).digest != first.digest
@@ -154,8 +146,7 @@ def test_the_items_of_a_known_corpus_stay_what_they_are(built):
 
 
 def test_a_text_that_occurs_twice_is_asked_once(built):
-    documents = texts(5, 60)
-    assert built(documents).digest == built(documents + documents).digest
+    assert built(TEXTS[:5]).digest == built(TEXTS[:5] * 2).digest
 
 
 @pytest.mark.parametrize(("long", "enough"), [(0, False), (3, False), (4, True)])

@@ -54,11 +54,6 @@ def saved(folder, steps=3, identity="ours"):
     return path, net, optimizer
 
 
-def copied(path, step):
-    """The same checkpoint as one of another step."""
-    edit(shutil.copytree(path, path.with_name(f"step{step}")), step=step)
-
-
 def same(first, second):
     return all(np.array_equal(first[name], second[name]) for name in first) and len(first) == len(
         second
@@ -217,22 +212,8 @@ def test_a_snapshot_is_of_its_moment(tmp_path):
 
 
 def test_the_first_process_alone_keeps_what_it_writes(monkeypatch):
-    net, optimizer = started()
-    update(net, optimizer, 0)
-    whole, put_together = checkpoint.parallel.full_tensor, []
-
-    def full(tensor):
-        put_together.append(tensor)
-        return whole(tensor)
-
-    monkeypatch.setattr(checkpoint.parallel, "full_tensor", full)
-    kept = checkpoint.snapshot(net, optimizer, progress(1), "ours")
-    both = len(kept.weights) + len(kept.training)
-    assert len(put_together) == both > 0
     monkeypatch.setattr(checkpoint.distributed, "is_main_process", lambda: False)
-    taken = checkpoint.snapshot(net, optimizer, progress(1), "ours")
-    # The others take part all the same: shards are put together by all.
-    assert len(put_together) == 2 * both
+    taken = checkpoint.snapshot(*started(), progress(1), "ours")
     assert (taken.weights, taken.training) == ({}, {})
 
 
@@ -268,7 +249,7 @@ def test_the_newest_behind_which_none_that_is_kept_is_missing_is_gone_on_from(
 ):
     path, _, _ = saved(tmp_path, steps=0)
     for step in there:
-        copied(path, step)
+        edit(shutil.copytree(path, tmp_path / f"step{step}"), step=step)
     # Folders of other names are passed over.
     shutil.copytree(path, tmp_path / "step12-copy")
     shutil.copytree(path, tmp_path / ".step14.17.part")

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from recipes import recipe
 from test_arrangements import assert_resumes
 
 from pike_mixing.errors import InputError
@@ -87,11 +88,8 @@ def test_what_would_be_computed_otherwise_is_refused(said):
 
 @pytest.mark.parametrize("setting", ["compile", "activation_checkpointing"])
 def test_what_only_the_paper_s_decoder_can_is_refused(setting):
-    recipe = {"rows": 1, "length": 400, "steps": 1, "warmup_steps": 0, "peak_learning_rate": 1.0}
-    recipe |= {"initial_learning_rate": 1.0, "final_learning_rate": 1.0}
-    recipe |= {"checkpoint_every": 1, "resume_every": 1, setting: True}
     with pytest.raises(InputError, match=rf"training\.{setting}: leave.*it reads 128 tokens"):
-        made(LLAMA).configure(settings.Training(**recipe))
+        made(LLAMA).configure(recipe(length=400, **{setting: True}))
 
 
 @pytest.fixture

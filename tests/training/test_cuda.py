@@ -6,6 +6,7 @@ import os
 import numpy as np
 import pytest
 import torch
+from recipes import recipe
 
 from pike_mixing import registry
 from pike_mixing.torch import gradient_statistics
@@ -40,16 +41,12 @@ def free():
     torch.use_deterministic_algorithms(False)
 
 
-def recipe(**how):
-    rates = dict.fromkeys(
-        ("peak_learning_rate", "initial_learning_rate", "final_learning_rate"), 1e-3
-    )
-    every = {"checkpoint_every": 1, "resume_every": 1}
-    return settings.Training(rows=12, length=32, steps=1, warmup_steps=0, **rates, **every, **how)
-
-
 def net(device, **how):
-    return transformer.initialised(SHAPE, VOCABULARY, 0).to(device).configure(recipe(**how))
+    return (
+        transformer.initialised(SHAPE, VOCABULARY, 0)
+        .to(device)
+        .configure(recipe(rows=12, length=32, **how))
+    )
 
 
 def batch(device, counts=(4, 8)):

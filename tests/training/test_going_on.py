@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from faults import truncate
-from trained import damage, manifest, outcome, refused, rows, train
+from trained import damage, manifest, outcome, refused, train
 
 from pipeline.__main__ import main
 from pipeline.model import checkpoint
@@ -75,8 +75,12 @@ def test_a_run_that_begins_anew_is_not_complete_until_its_end(finished, make_run
     assert not (finished.parent / atomic_files.MANIFEST).exists()
 
 
-def killed_at_step_3(run, corpora, monkeypatch):
-    """Trains until the checkpoint of step 3 is written."""
+@pytest.mark.slow
+def test_a_run_goes_on_after_a_kill_behind_a_deleted_checkpoint(
+    finished, corpora, piked, monkeypatch
+):
+    """The checkpoint of step 6 is made again too: its records went with those of step 3."""
+    shutil.rmtree(finished.parent / "checkpoints" / "step3")
     write = checkpoint.write
 
     def killed(folder, taken):
@@ -87,34 +91,10 @@ def killed_at_step_3(run, corpora, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(checkpoint, "write", killed)
         with pytest.raises(InterruptedError):
-            train(run, corpora)
-
-
-@pytest.mark.slow
-def test_a_run_goes_on_after_a_kill_behind_a_deleted_checkpoint(
-    finished, corpora, piked, monkeypatch
-):
-    """The checkpoint of step 6 is made again too: its records went with those of step 3."""
-    shutil.rmtree(finished.parent / "checkpoints" / "step3")
-    killed_at_step_3(finished, corpora, monkeypatch)
+            train(finished, corpora)
     assert list(atomic_files.steps(finished.parent / "checkpoints")) == [0, 3]
     assert train(finished, corpora) == outcome(piked)
     assert manifest(finished)["resumes"] == 2
-
-
-@pytest.mark.slow
-def test_a_schedule_goes_on_in_the_middle_of_a_ramp(make_run, corpora, monkeypatch):
-    ramp = {"points": [{"easy": 7, "hard": 1}, {"easy": 1, "hard": 7}], "at": [0, 6]}
-    ramp |= {"unit": "steps", "between": "linear"}
-    whole = train(make_run("whole", rule="schedule", method=ramp), corpora)
-    run = make_run("killed", rule="schedule", method=ramp)
-    killed_at_step_3(run, corpora, monkeypatch)
-    assert train(run, corpora) == whole
-    assert manifest(run)["resumes"] == 1
-    # The weights of step 3 are half way between 7/8 and 1/8.
-    weights = {(row["step"], row["domain"]): row["weight"] for row in rows(whole, "weights")}
-    assert weights[3, "easy"] == pytest.approx(0.5)
-    assert weights[5, "hard"] == pytest.approx(1 / 8 + 5 / 6 * 6 / 8)
 
 
 @pytest.mark.slow

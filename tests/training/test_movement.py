@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from recipes import recipe
 from safetensors.numpy import load, save
 from watched import Watched
 
@@ -22,19 +23,13 @@ PIKE = {"zeta1": 1e-6, "zeta2": 1e-6, "every": 2, "first": 2}
 
 def begun(rule="pike", method=PIKE, domains=DOMAINS, **training):
     """An alarm's watch over a run of the rule, and its method."""
-    rates = dict.fromkeys(("peak", "initial", "final"), 0.01)
-    recipe = settings.Training(
-        **{"rows": 12, "length": 8, "steps": 20, "warmup_steps": 0, "checkpoint_every": 20}
-        | {"resume_every": 20, "alarms": AlarmLimits(window=4)}
-        | {f"{name}_learning_rate": rate for name, rate in rates.items()}
-        | training
-    )
+    own = recipe(**{"rows": 12, "steps": 20, "alarms": AlarmLimits(window=4)} | training)
     model = settings.Model(layers=1, width=8, heads=2, head_width=4)
-    work = settings.Run("s", "tiny", "any", 0, domains, "t", model, recipe, rule, method)
+    work = settings.Run("s", "tiny", "any", 0, domains, "t", model, own, rule, method)
     rule = registry.build(rule, method, "method")
 
     def counts(state, step):
-        return interface.counts(rule, state, step, recipe.rows, recipe.rounding, len(domains))
+        return interface.counts(rule, state, step, own.rows, own.rounding, len(domains))
 
     return Watched(watch_of(rule, work, dict.fromkeys(domains, 1e9))), counts
 

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from chip_runs import Compilations
+from recipes import recipe
 from trained import apart, loop_of
 
 from pipeline import settings
@@ -219,14 +220,11 @@ def test_what_is_left_of_a_domain_is_filled_up_with_rows_that_weigh_nothing():
 
 
 def test_one_program_moves_the_parameters_whichever_domains_had_rows():
-    rates = {f"{name}_learning_rate": 0.01 for name in ("peak", "initial", "final")}
-    every = dict.fromkeys(("steps", "checkpoint_every", "resume_every"), 14)
-    recipe = settings.Training(rows=4, length=8, warmup_steps=0, **every, **rates)
     found, compiled = {}, []
     for name in ("cpu", "xla"):
         device = devices.pick(name)
         model = initialised(settings.Model(layers=1, width=4, heads=1, head_width=2), 16, 0)
-        optimizer = adamw.per_domain_adamw(model.to(device), recipe, 3)
+        optimizer = adamw.per_domain_adamw(model.to(device), recipe(), 3)
         for step, domains in enumerate([(0,), (1, 2), (0, 1, 2), (2,), (0, 2), (1,), (0, 1)] * 2):
             adamw.set_rate(optimizer, 0.01 / (1 + step))
             for k in domains:
