@@ -24,7 +24,7 @@ from torch import Tensor
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
-from pipeline.evaluation import shared_contexts
+from pipeline.evaluation import batch_layout
 from pipeline.evaluation.batch_layout import CONTEXT, QuestionRow, RowBatch, row, side_by_side
 from pipeline.model.transformer import AttentionLayout, Transformer
 from pipeline.runtime import chips, devices
@@ -96,11 +96,11 @@ def score(model: Transformer, questions: Sequence[Question], *, batch_tokens: in
     return in_order
 
 
-def _groups(contexts: Sequence[Ints], device: torch.device) -> list[shared_contexts.Group]:
+def _groups(contexts: Sequence[Ints], device: torch.device) -> list[batch_layout.Group]:
     """Questions that are read together; on a device that compiles all, and nothing of them once."""
     if contexts and devices.compiles(device):
-        return [shared_contexts.Group([*range(len(contexts))], contexts[0][:0])]
-    return shared_contexts.groups(contexts)
+        return [batch_layout.Group([*range(len(contexts))], contexts[0][:0])]
+    return batch_layout.groups(contexts)
 
 
 def _read_as(length: int, device: torch.device) -> int:

@@ -220,7 +220,6 @@ def _evaluated(
 
 
 def _state(name: str, folder: Path) -> dict[str, npt.NDArray[Any]]:
-    """State of the mixing method in a checkpoint."""
     path = folder / TRAINING
     again = f"run `pike pretrain` for {name} again"
     if not path.is_file() or not (folder / atomic_files.MANIFEST).is_file():

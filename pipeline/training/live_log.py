@@ -37,7 +37,6 @@ class Stream:
         self._written = now()
 
     def add(self, table: str, row: Mapping[str, Value]) -> None:
-        """Takes a row."""
         self._lines.append(json.dumps({"table": table, **row}))
 
     def after_step(self) -> None:
@@ -57,7 +56,6 @@ class Stream:
                 atomic_files.remove(path)
 
     def clear(self) -> None:
-        """Forgets all rows."""
         self._lines.clear()
         atomic_files.remove(self._folder / "live")
 

@@ -155,7 +155,6 @@ class Records:
             )
 
     def _read(self, part: Path, name: str) -> pa.Table:
-        """A table of a part."""
         path = part / f"{name}.parquet"
         try:
             result = pq.read_table(path)

@@ -16,7 +16,6 @@ class Meter:
     """Turns a step's seconds into its pace."""
 
     def __init__(self, model: nn.Module, work: settings.Run, device: torch.device) -> None:
-        """Fixes what all steps share."""
         self._tokens, self._device = work.training.rows * work.training.length, device
         self._devices = parallel.world_size() * chips.count(device)
         self._flops = training_flops(model, work.model, work.training.length) * self._tokens

@@ -1,5 +1,9 @@
 import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pipeline.evaluation import batch_layout
 from pipeline.evaluation.batch_layout import row, side_by_side
 
 
@@ -22,8 +26,6 @@ def test_a_row_by_hand():
 
 
 def test_rows_are_padded_on_the_right_and_counted_through():
-    made = side_by_side([laid_out([1, 2], [[3, 4]]), laid_out([5], [[6], [7, 8, 9]])])
-    assert made.token_BxL.tolist() == [[1, 2, 3], [5, 7, 8]]
     made = side_by_side([laid_out([1], [[3], [4]]), laid_out([5], [[6], [7, 8, 9]])])
     assert made.token_BxL.tolist() == [[1, 1, 1], [5, 7, 8]]
     assert made.position_BxL.tolist() == [[0, 0, 0], [0, 1, 2]]
@@ -33,3 +35,63 @@ def test_rows_are_padded_on_the_right_and_counted_through():
     assert made.target_N.tolist() == [3, 4, 6, 7, 8, 9]
     assert made.candidate_N.tolist() == [0, 1, 2, 3, 3, 3]
     assert made.candidates == 4
+
+
+# What is read together.
+
+DEMONSTRATIONS = list(range(100, 400))
+
+
+def grouped(contexts):
+    found = batch_layout.groups([np.array(context, np.int64) for context in contexts])
+    return sorted((group.members, group.prefix_P.tolist()) for group in found)
+
+
+@pytest.mark.parametrize(
+    ("contexts", "prefix"),
+    [
+        ([[1, 2, 3], [1, 2, 4, 5], [1, 2, 3, 3]], [1, 2]),
+        ([[1, 2], [3, 4]], []),
+        ([[1, 2], [1, 3]], [1]),
+        # One token of each context is left over, where it is all shared too.
+        ([[1, 2, 3], [1, 2, 3]], [1, 2]),
+        ([[1, 2, 3], [1, 2, 3, 4]], [1, 2]),
+        ([[1], [1, 2]], []),
+        ([[1], [1]], []),
+        ([[1, 2, 3]], [1, 2]),
+    ],
+)
+def test_prefixes_by_hand(contexts, prefix):
+    assert grouped(contexts) == [(list(range(len(contexts))), prefix)]
+
+
+def test_contexts_that_dropped_a_demonstration_are_read_apart():
+    whole = [[1, *DEMONSTRATIONS, n] for n in range(8)]
+    dropped = [[1, *DEMONSTRATIONS[50:], n] for n in range(8)]
+    alone = [[1]] * 8
+    assert grouped([*whole, *dropped, *alone]) == [
+        (list(range(8)), [1, *DEMONSTRATIONS]),
+        (list(range(8, 16)), [1, *DEMONSTRATIONS[50:]]),
+        (list(range(16, 24)), []),
+    ]
+    # Seven of a kind are no group of their own.
+    assert grouped([*whole, *dropped[:6], [1, 2]]) == [
+        (list(range(8)), [1, *DEMONSTRATIONS]),
+        (list(range(8, 15)), [1]),
+    ]
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8), max_size=30),
+    st.integers(1, 9),
+)
+def test_every_context_is_in_one_group_and_begins_with_its_prefix(contexts, beginning):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch_layout, "BEGINNING_TOKENS", beginning)
+        patch.setattr(batch_layout, "FEWEST", 3)
+        found = grouped(contexts)
+    assert sorted(i for members, _ in found for i in members) == list(range(len(contexts)))
+    for members, prefix in found:
+        for member in members:
+            assert contexts[member][: len(prefix)] == prefix
+            assert len(contexts[member]) > len(prefix)

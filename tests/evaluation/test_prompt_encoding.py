@@ -55,14 +55,6 @@ def test_bytes_count_utf8_and_characters_count_code_points(benchmarks, tokenizer
     assert item.bytes[3] > 2 * item.characters[3]
 
 
-def test_without_a_question_hellaswag_begins_at_the_document(benchmarks, tokenizer, asked):
-    for start in (True, False):
-        item = encoded(load(benchmarks, asked("hellaswag", document_start=start)), tokenizer, LONG)[
-            0
-        ]
-        assert item.unconditional_C == (tokenizer.eos,)
-
-
 def test_the_document_start_is_a_setting(benchmarks, tokenizer, asked):
     with_it, without = (
         encoded(load(benchmarks, asked("piqa", document_start=start)), tokenizer, LONG)[0]
@@ -71,6 +63,10 @@ def test_the_document_start_is_a_setting(benchmarks, tokenizer, asked):
     assert with_it.context_C == (tokenizer.eos, *without.context_C)
     assert with_it.unconditional_C == (tokenizer.eos, *without.unconditional_C)
     assert with_it.candidates == without.candidates
+    for start in (True, False):
+        # Without a question HellaSwag begins at the document.
+        plain = load(benchmarks, asked("hellaswag", document_start=start))
+        assert encoded(plain, tokenizer, LONG)[0].unconditional_C == (tokenizer.eos,)
 
 
 def longest(item):

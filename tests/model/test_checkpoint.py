@@ -77,14 +77,6 @@ def test_all_that_makes_the_next_step_comes_back_bit_by_bit(tmp_path):
     assert same(other.state_dict(), net.state_dict())
 
 
-def test_a_checkpoint_before_the_first_update_has_no_moments(tmp_path):
-    path, net, _ = saved(tmp_path, steps=0)
-    other, optimizer = started(seed=1)
-    assert checkpoint.restore(path, other, optimizer, CPU).step == 0
-    assert same(other.state_dict(), net.state_dict())
-    assert optimizer.state_dict()["state"] == {}
-
-
 def test_the_same_state_gives_the_same_bytes_and_the_manifest_says_of_what(tmp_path):
     first, _, _ = saved(tmp_path / "a")
     second, _, _ = saved(tmp_path / "b")
@@ -256,20 +248,6 @@ def test_the_newest_behind_which_none_that_is_kept_is_missing_is_gone_on_from(
     assert checkpoint.resumable(tmp_path, "ours", 2) == tmp_path / f"step{newest}"
 
 
-@pytest.mark.slow
-def test_a_disk_that_cannot_be_written_leaves_the_checkpoint_before(tmp_path, small_disk):
-    (tmp_path / "checkpoints").touch()
-    with pytest.raises(InputError, match=r"could not be written .*start the same command again"):
-        saved(tmp_path / "checkpoints")
-    disk = small_disk(24)
-    path, net, _ = saved(disk, steps=1)
-    (disk / "filler").write_bytes(b"0" * 8192)
-    with pytest.raises(InputError, match=r"step2 could not be written .*free some space"):
-        saved(disk, steps=2)
-    assert sorted(p.name for p in disk.iterdir()) == ["filler", "step1"]
-    assert same(checkpoint.load_model(path).state_dict(), net.state_dict())
-
-
 def test_a_manifest_of_another_step_or_shape_is_refused(tmp_path):
     path, net, optimizer = saved(tmp_path)
     edit(path, step=2)
@@ -290,3 +268,10 @@ def test_a_checkpoint_of_another_vocabulary_is_refused(tmp_path):
     larger = initialised(SHAPE, 16, 0)
     with pytest.raises(InputError, match="an embedding of 8 pieces, the corpora ask for 16"):
         checkpoint.restore(path, larger, adamw.adamw(larger, RECIPE), CPU)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    """A full disk: tests/training/test_going_on.py."""
+    (tmp_path / "checkpoints").touch()
+    with pytest.raises(InputError, match=r"could not be written .*start the same command again"):
+        saved(tmp_path / "checkpoints")

@@ -5,7 +5,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from pike_mixing.torch import chunked_loss
 from pipeline import settings
 from pipeline.model import layers, transformer
 from pipeline.model.transformer import Transformer, initialised, parameter_count, token_losses
@@ -73,17 +72,6 @@ def test_rotary_angles_are_those_of_the_paper():
     one, two = (1 + 3j) * cmath.exp(2j), (2 + 4j) * cmath.exp(0.02j)
     expected = torch.tensor([one.real, two.real, one.imag, two.imag])
     torch.testing.assert_close(turned[0, 0, 2], expected, atol=1e-6, rtol=0)
-
-
-def test_token_losses_do_not_depend_on_the_chunks():
-    # Chunks of 2^20 logits: 1,100 rows of 8 tokens are three of them.
-    net, tokens = initialised(TINY, 256, 0), random_tokens(1100, 9, 256)
-    assert chunked_loss.chunk(1100 * 8, 256) == 4096
-    together = token_losses(net, tokens)
-    apart = torch.cat([token_losses(net, piece) for piece in tokens.split(300)])
-    torch.testing.assert_close(together, apart)
-    expected = F.cross_entropy(net(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
-    torch.testing.assert_close(together.mean(), expected)
 
 
 def plain_losses(net, tokens_BxL1):

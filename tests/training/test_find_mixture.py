@@ -55,7 +55,8 @@ def trained(folder, *, method=None, domains=DOMAINS, steps=STEPS, weights=None):
 
 
 def evaluated(folder, loss, *, steps=STEPS, tokens=None):
-    """A run folder's last evaluation; `tokens` are losses of tokens by domain."""
+    """A run folder's only evaluation; `tokens` are losses of tokens by domain."""
+    atomic_files.remove(folder / "evaluations")
     path = folder / "evaluations" / f"step{steps}" / "search_losses.parquet"
     path.parent.mkdir(parents=True)
     rows = [{"step": steps, "domain": d, "nll": nll, "tokens": 100} for d, nll in loss.items()]
@@ -190,7 +191,6 @@ def test_mde_reads_the_tokens_of_the_experts(tmp_path):
     settings = swarm(tmp_path) | {"finder": "mde"}
     settings["options"] = {"target": dict(zip(DOMAINS, (4, 1, 1), strict=True))}
     for proxy in settings["proxies"].values():
-        atomic_files.remove(Path(proxy["folder"]) / "evaluations")
         weights = proxy["weights_by_domain"]
         evaluated(Path(proxy["folder"]), {d: -math.log(0.1 + 0.7 * weights[d]) for d in DOMAINS})
     for domain in DOMAINS:
@@ -204,7 +204,6 @@ def test_mde_reads_the_tokens_of_the_experts(tmp_path):
     # 0.1 + 0.7 w = u: the sum of both sides is 1.
     expected = [(u - 0.1) / 0.7 for u in (4 / 6, 1 / 6, 1 / 6)]
     assert_allclose(list(record["weights_by_domain"].values()), expected, atol=1e-3)
-    atomic_files.remove(tmp_path / DOMAINS[0] / "evaluations")
     evaluated(tmp_path / DOMAINS[0], loss)
     (tmp_path / "mixtures" / "law.json").unlink()
     refused(tmp_path, settings, "again with `token_losses: true`")
@@ -255,7 +254,6 @@ def test_domains_evaluated_besides_are_left_out(tmp_path):
     for n, name in enumerate(settings["proxies"]):
         folder = tmp_path / "runs" / name
         loss = dict(zip(DOMAINS, LAWS.losses(mixtures(3))[n].tolist(), strict=True))
-        atomic_files.remove(folder / "evaluations")
         evaluated(folder, {"elsewhere": 99.0, **loss})
     assert found(tmp_path, settings)["diagnostics"] == before
 
@@ -288,11 +286,6 @@ def best(tmp_path):
     return swarm(tmp_path, 3) | {"finder": "best"}
 
 
-def evaluated_on_two(folder):
-    atomic_files.remove(folder / "evaluations")
-    evaluated(folder, {"code": 1.0, "prose": 2.0})
-
-
 def cut_evaluation(folder):
     path = folder / "evaluations" / f"step{STEPS}" / "search_losses.parquet"
     path.write_bytes(path.read_bytes()[:-1])
@@ -317,7 +310,10 @@ REFUSED = {
         "proxy01 has no losses on the search split after its last step",
     ),
     "with a damaged evaluation": (cut_evaluation, "is not the file that its manifest lists"),
-    "not evaluated on a domain": (evaluated_on_two, "proxy01 was not evaluated on talk"),
+    "not evaluated on a domain": (
+        lambda folder: evaluated(folder, {"code": 1.0, "prose": 2.0}),
+        "proxy01 was not evaluated on talk",
+    ),
 }
 
 
@@ -330,7 +326,6 @@ def test_a_proxy_that_nothing_can_be_found_from_is_refused(tmp_path, best, name)
 
 def test_a_proxy_whose_settings_hold_no_weights_is_taken_by_those_of_its_records(tmp_path, best):
     folder = tmp_path / "runs" / "proxy01"
-    atomic_files.remove(folder / "evaluations")
     trained(folder)
     evaluated(folder, dict.fromkeys(DOMAINS, 0.1))
     best["proxies"]["proxy01"]["weights_by_domain"] = None

@@ -12,7 +12,7 @@ from pike_mixing.errors import InputError
 from pipeline import __main__, cli
 from pipeline.evaluation.output_tables import TableRows
 from pipeline.runtime import atomic_files
-from pipeline.training import track, trackers
+from pipeline.training import track
 
 RUN = "languages/tiny/pike/seed0"
 PERPLEXITY = "perplexities/nll/hard"
@@ -109,7 +109,7 @@ def test_mlflow_has_the_curves_and_a_server_gets_a_run_once(
     track.track(results, to="mlflow", out=tmp_path)
     uri = f"sqlite:///{tmp_path}/mlflow/mlflow.db"
     client = mlflow.MlflowClient(uri)
-    experiment = client.get_experiment_by_name(trackers.PROJECT)
+    experiment = client.get_experiment_by_name(track.PROJECT)
     assert experiment.artifact_location == (tmp_path / "mlflow" / "artifacts").as_uri()
     [found] = client.search_runs([experiment.experiment_id])
     assert (found.info.run_name, found.info.status) == (RUN, "FINISHED")
@@ -163,7 +163,7 @@ def test_wandb_has_the_curves(results, tmp_path, made_from):
             for name, value in values.items():
                 curves.setdefault(name, []).append((values["_step"], value))
         if record.HasField("run"):
-            assert (record.run.display_name, record.run.project) == (RUN, trackers.PROJECT)
+            assert (record.run.display_name, record.run.project) == (RUN, track.PROJECT)
     for name, curve in expected(results).items():
         assert curves[name] == curve
     assert made_from.items() <= told.items()
@@ -201,4 +201,4 @@ def test_a_damaged_record_is_named(results, tmp_path):
 def test_the_command_offers_every_tracker():
     [command] = [one for one in cli.commands() if one.name == "track"]
     [choices] = [how["choices"] for _, _, how in command.arguments if "choices" in how]
-    assert tuple(choices) == tuple(trackers.TRACKERS)
+    assert tuple(choices) == tuple(track.TRACKERS)
