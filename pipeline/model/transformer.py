@@ -71,15 +71,9 @@ class Transformer(nn.Module):
         return self.embedding.weight.device
 
     def refuse_other_tokenizer(self, pieces: int, given: Path, of: Path) -> Self:
-        """The same model, which a tokenizer of so many pieces fits.
+        """The same model; raises InputError where its embedding has not so many pieces.
 
-        Args:
-            pieces: Of the tokenizer.
-            given: What brings it, for the message: its file, or a corpus.
-            of: The checkpoint.
-
-        Raises:
-            InputError: the embedding is of another tokenizer.
+        For the message: `given` brings them, a tokenizer's file or a corpus; `of`, the checkpoint.
         """
         if self.shape.padded_vocabulary(pieces) != self.vocabulary:
             raise InputError(

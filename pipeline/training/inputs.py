@@ -39,11 +39,7 @@ class Inputs:
     """All that the run is a function of, of what lies here."""
 
     def refuse_changed(self) -> None:
-        """Stops where a corpus was changed since it was opened: no checkpoint may hold that.
-
-        Raises:
-            InputError: which file, and what to do.
-        """
+        """Raises InputError where a corpus was changed since it was opened."""
         for corpus in (*self.corpora.values(), *self.held_out.values()):
             corpus.watched.refuse_changed()
 
@@ -201,16 +197,11 @@ def _reference(folder: Path, work: settings.Run) -> tuple[Transformer, str]:
 def refuse_untrainable(
     work: settings.Run, method: Method, device: torch.device, *, shard: bool = False
 ) -> None:
-    """Makes sure that this recipe, these processes and this device can train the run.
-
-    Raises:
-        InputError: they cannot; all that is wrong, and what to do instead.
-    """
-    recipe, needs, n = work.training, method.needs(), parallel.world_size()
-    named = f"method {work.method_name!r}"
+    """Raises InputError with all reasons why recipe, processes or device cannot train the run."""
+    recipe, n = work.training, parallel.world_size()
     problems = [
-        f"{named} in scenario {work.scenario!r}: {problem}"
-        for problem in recipe.unmeasurable(needs.statistics, len(work.domains))
+        f"method {work.method_name!r} in scenario {work.scenario!r}: {problem}"
+        for problem in recipe.unmeasurable(method.needs().statistics, len(work.domains))
     ]
     if shard and n == chips.count(device) == 1:
         problems.append(
@@ -223,11 +214,7 @@ def refuse_untrainable(
 
 
 def refuse_few(requested: int, device: torch.device) -> None:
-    """Makes sure that as many processes or chips are here as were asked for.
-
-    Raises:
-        InputError: there are fewer.
-    """
+    """Raises InputError where fewer processes or chips are here than were asked for."""
     result = parallel.world_size() * chips.count(device)
     if result < requested:
         raise InputError(

@@ -140,11 +140,7 @@ class Records:
         self.stream.clear()
 
     def refuse_gaps(self, step: int) -> None:
-        """Refuses a part up to `step` that was lost: nobody would miss its rows afterwards.
-
-        Raises:
-            InputError: of what was written before the checkpoint of `step` some is not there.
-        """
+        """Raises InputError where a part up to `step` was lost: its rows would not be missed."""
         parts = {number: part for number, part in self._parts().items() if number <= step}
         columns = [self._read(part, "steps")["step"] for part in parts.values()]
         result = [number for column in columns for number in column.to_pylist()]

@@ -77,11 +77,7 @@ class StepLog:
         """Loss and weights of the last step, for the progress bar."""
 
     def refuse_nan(self, seen: Signals, norm: float = 0.0) -> None:
-        """Makes sure that what a step measured, and its gradient's norm, are numbers.
-
-        Raises:
-            InputError: one is not.
-        """
+        """Raises InputError where what a step measured, or its gradient's norm, is no number."""
         count_K, loss_K = seen.count_K, seen.loss_K
         assert count_K is not None
         assert loss_K is not None
@@ -95,11 +91,7 @@ class StepLog:
             )
 
     def write_down(self) -> None:
-        """Adds the step that is unwritten, whose numbers have come from the device meanwhile.
-
-        Raises:
-            InputError: one of them is not finite.
-        """
+        """Adds the step that is unwritten, whose numbers have come from the device meanwhile."""
         one, self.unwritten = self.unwritten, None
         if one is not None:
             with self._records.timed("gradient"):

@@ -10,12 +10,6 @@ import pytest
 from pipeline.runtime import signal_handler
 
 
-def test_without_a_signal_nothing_is_asked():
-    with signal_handler.handle_signals() as asked:
-        assert not asked.checkpoint_requested()
-        asked.end()
-
-
 def test_a_signal_to_save_is_told_once_and_ends_nothing():
     with signal_handler.handle_signals() as asked:
         signal.raise_signal(signal.SIGUSR1)
