@@ -71,7 +71,7 @@ class Answers:
 
 
 def ask(model: Transformer, questions: QuestionSet, *, batch_tokens: int) -> Answers:
-    """Asks the model all items, so many tokens per forward pass, and grades it.
+    """Asks the model all items, `batch_tokens` per forward pass, and grades it.
 
     Raises:
         InputError: a likelihood is no finite number, or a token is none of the model's.

@@ -92,10 +92,7 @@ def evaluate(
 
 
 def _evaluate(
-    model: Transformer,
-    domains: Sequence[Domain],
-    questions: Sequence[QuestionSet],
-    how: Evaluation,
+    model: Transformer, domains: Sequence[Domain], questions: Sequence[QuestionSet], how: Evaluation
 ) -> TableRows:
     """One model's rows of every table."""
     rows, batch_tokens = TableRows(), how.batch_tokens

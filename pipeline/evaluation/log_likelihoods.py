@@ -56,7 +56,7 @@ def score(model: Transformer, questions: Sequence[Question], *, batch_tokens: in
     the model's numbers.
 
     Args:
-        model: Where it lies, there it reads.
+        model: On its device already.
         questions: In any order; those that begin alike are read together.
         batch_tokens: Tokens per forward pass, those that rows share counted in every row, and
             padding too. A longer question goes alone.

@@ -93,7 +93,7 @@ def windows(corpus: Corpus, length: int, at_most: int) -> Windows:
 
 
 def measure(model: Transformer, held_out: Windows, *, batch_tokens: int) -> Perplexity:
-    """Scores the windows, so many tokens per forward pass; see `summary` for the definitions."""
+    """Scores the windows, `batch_tokens` per forward pass; `summary` has the definitions."""
     device = model.device
     rows = chips.multiple(max(1, batch_tokens // (held_out.tokens_RxL1.shape[1] - 1)), device)
     parts = []

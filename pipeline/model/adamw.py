@@ -88,10 +88,7 @@ def per_domain_adamw(model: nn.Module, recipe: settings.Training, domains: int) 
     plain = adamw(model, recipe)
     compiled = devices.compiles(plain.param_groups[0]["params"][0].device)
     return (PerDomainAdamWOfOneProgram if compiled else PerDomainAdamW)(
-        [
-            {name: group[name] for name in ("params", "weight_decay")}
-            for group in plain.param_groups
-        ],
+        [{n: group[n] for n in ("params", "weight_decay")} for group in plain.param_groups],
         domains,
         lr=recipe.initial_learning_rate,
         betas=(recipe.beta1, recipe.beta2),

@@ -69,15 +69,9 @@ def _write_tokenizer(folder: Path, ours: Tokenizer, length: int) -> str:
     fast.save(str(folder / "tokenizer.json"))
     special = {"eos_token": ours.eos, "unk_token": ours.unknown, "pad_token": ours.padding}
     named = {key: str(fast.id_to_token(n)) for key, n in special.items() if n is not None}
-    atomic_files.write_json(
-        folder / "tokenizer_config.json",
-        {
-            "tokenizer_class": "PreTrainedTokenizerFast",
-            **named,
-            "model_max_length": length,
-            "clean_up_tokenization_spaces": False,
-        },
-    )
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", **named, "model_max_length": length}
+    config |= {"clean_up_tokenization_spaces": False}
+    atomic_files.write_json(folder / "tokenizer_config.json", config)
     return named["eos_token"]
 
 

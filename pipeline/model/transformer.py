@@ -175,12 +175,7 @@ def weighted_loss(
     B, L = len(tokens_BxL1), tokens_BxL1.shape[1] - 1
     weight = (weight_B / L)[:, None].expand(B, L).reshape(target.shape)
     total, nll = chunked_loss.weighted(
-        hidden,
-        model.embedding.weight,
-        target,
-        weight,
-        model.precision,
-        chips.count(model.device),
+        hidden, model.embedding.weight, target, weight, model.precision, chips.count(model.device)
     )
     return total, nll.view(B, L).mean(dim=1)
 

@@ -27,7 +27,7 @@ class MixedRows:
         micro_batch: int,
         device: torch.device,
     ) -> None:
-        """Keeps mixtures by purpose, and that a step has so many `rows`, a pass `micro_batch`."""
+        """Keeps mixtures by purpose; `rows` are those of a step, `micro_batch` those of a pass."""
         self.domains = next(iter(mixtures.values())).domains
         self.batch_rows, self.seed = rows, seed
         self._mixtures, self._passes, self._micro_batch = mixtures, passes, micro_batch

@@ -79,9 +79,6 @@ class Known(nn.Module):
         seen_BxLxV = (sight.seen_BxLxS.to(text_BxSxV) @ text_BxSxV).clamp(max=1)
         return self.logits(token_BxLxV, seen_BxLxV)
 
-    def forward(self, tokens_BxL):
-        return self.hidden(tokens_BxL)
-
     def prefill_cache(self, tokens_P):
         return self.one_hot(tokens_P[None])
 

@@ -82,8 +82,7 @@ def test_contexts_that_dropped_a_demonstration_are_read_apart():
 
 
 @given(
-    st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8), max_size=30),
-    st.integers(1, 9),
+    st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8), max_size=30), st.integers(1, 9)
 )
 def test_every_context_is_in_one_group_and_begins_with_its_prefix(contexts, beginning):
     with pytest.MonkeyPatch.context() as patch:

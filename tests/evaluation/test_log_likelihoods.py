@@ -101,18 +101,6 @@ def test_models_of_known_behaviour_score_as_computed_by_hand(counter, copier, co
     )
 
 
-@pytest.mark.parametrize("shared", [0, 30])
-def test_neither_budget_nor_order_changes_a_score(model, shared):
-    questions = drawn(3, 60, shared)
-    order = np.random.default_rng(0).permutation(60)
-    one = score(model, questions, 8192)
-    for budget in (256, 1):
-        found = score(model, [questions[i] for i in order], budget)
-        for place, i in enumerate(order):
-            np.testing.assert_allclose(found[place], one[i], atol=1e-5, rtol=0)
-            assert found[place].argmax() == one[i].argmax()
-
-
 def test_the_log_sum_exp_is_in_float32_whatever_the_model_is(constant):
     # Next to ln 64 = 4.1589 bfloat16 has nothing nearer than 4.15625.
     found = score(constant.bfloat16(), [Question([5], [[6, 7]])])

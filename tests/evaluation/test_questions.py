@@ -14,10 +14,7 @@ from pipeline.runtime import atomic_files
 from pipeline.runtime.validation import validate
 
 ASKED = Evaluation(
-    rows=30,
-    batch_tokens=64,
-    checkpoints="all",
-    choice=Choice(items=20, context=5, candidate=4),
+    rows=30, batch_tokens=64, checkpoints="all", choice=Choice(items=20, context=5, candidate=4)
 )
 
 

@@ -40,11 +40,7 @@ PROBE = {"rows": 5, "microbatch": 2, "checkpoints": "last"}
 # Windows of 8 tokens: 25 rows a batch are no multiple of four chips.
 EVALUATION = {"rows": 45, "batch_tokens": 200, "checkpoints": "last"}
 EVALUATION |= {"choice": {"items": 20, "context": 5, "candidate": 4}}
-COLUMNS = {
-    "steps": ("loss",),
-    "domain_losses": ("loss",),
-    "weights": ("count",),
-}
+COLUMNS = {"steps": ("loss",), "domain_losses": ("loss",), "weights": ("count",)}
 STATISTICS = {
     "steps": ("gradient_norm",),
     "gradient_statistics": ("squared_norm", "variance", "loss", "rows"),

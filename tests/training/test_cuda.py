@@ -83,11 +83,7 @@ def test_a_step_in_bfloat16_is_near_that_in_float32():
 def test_statistics_out_of_the_pass_are_those_of_single_rows_on_a_cpu():
     seen, gradient = step("cuda", "pike")
     tokens, count_K = batch("cpu")
-    reference = gradient_statistics(
-        net("cpu"),
-        row_losses,
-        tokens.split(count_K.tolist()),
-    )
+    reference = gradient_statistics(net("cpu"), row_losses, tokens.split(count_K.tolist()))
     for name in STATISTICS:
         found = getattr(seen.statistics, name)
         torch.testing.assert_close(found, getattr(reference, name), rtol=1e-3, atol=1e-6)

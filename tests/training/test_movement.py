@@ -124,10 +124,7 @@ def test_a_method_that_is_never_measured_is_told_before_training_and_at_the_end(
 
 @pytest.mark.parametrize(
     ("rule", "method", "settings"),
-    [
-        ("odm", {"warmup": 100}, "(warmup)"),
-        ("ado", {"first": 1000}, "(first, every, ignore)"),
-    ],
+    [("odm", {"warmup": 100}, "(warmup)"), ("ado", {"first": 1000}, "(first, every, ignore)")],
 )
 def test_a_method_whose_schedule_only_it_knows_is_told_at_the_end(rule, method, settings):
     told = played(*begun(rule, method), apart(0))
