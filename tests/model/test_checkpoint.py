@@ -55,9 +55,7 @@ def saved(folder, steps=3, identity="ours"):
 
 
 def same(first, second):
-    return all(np.array_equal(first[name], second[name]) for name in first) and len(first) == len(
-        second
-    )
+    return first.keys() == second.keys() and all(np.array_equal(first[n], second[n]) for n in first)
 
 
 def test_all_that_makes_the_next_step_comes_back_bit_by_bit(tmp_path):
