@@ -62,17 +62,9 @@ class Best(CheckedSettings):
             BestRun(mixtures[first]),
         )
 
-    def fit(self, swarm: Swarm) -> "BestRun":
+    def fit(self, swarm: Swarm, like: FinderResult | None = None) -> "BestRun":
         """The best of these runs."""
         return BestRun(self.find(swarm).weights_K)
-
-    def refit(self, swarm: Swarm, result: FinderResult) -> "BestRun":
-        """The best of these runs."""
-        return self.fit(swarm)
-
-    def restore(self, swarm: Swarm, record: dict[str, Any]) -> "BestRun":
-        """The run of a record."""
-        return BestRun(np.array(record["weights"]))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,10 +11,9 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import options, saved, scaling, scores, table
+from pike_mixing.finders import options, saved, scaling, scores, validation
 from pike_mixing.finders.fit import Fit, fit
 from pike_mixing.finders.interface import Swarm, SwarmFinder
-from pike_mixing.swarms import catalogue
 
 SAID = {
     "held_out_spearman": "rank correlation on held-out rows",
@@ -25,8 +24,8 @@ SAID = {
     "loss": "loss of the row",
 }
 """Diagnostics that are printed, and what they are."""
-
-
+TEST = ("test", "test_metrics", "test_where")
+"""Options of the table on which predictions are judged."""
 MOST_NAMED = 20
 """More losses of one weight than this are counted, not named."""
 
@@ -111,18 +110,7 @@ def _tested(
     arguments: argparse.Namespace, swarm: Swarm, finder: SwarmFinder, result: Fit
 ) -> dict[str, Any]:
     """Predictions for another table, judged by its losses."""
-    other = table.read(
-        catalogue.located(arguments.test),
-        swarm.losses,
-        metrics=arguments.test_metrics,
-        where=options.parse_texts(arguments.test_where, "--test-where"),
-        phases=arguments.phases,
-        weight=arguments.weight_columns,
-        loss=arguments.loss_columns,
-        sizes=options.sizes_of(arguments),
-        skip_unmeasured=arguments.skip_unmeasured,
-    )
-    other, _ = other.without_unread()
+    other, _ = options.swarm_of(arguments, swarm.losses, TEST).without_unread()
     if further := [domain for domain in other.domains if domain not in swarm.domains]:
         raise InputError(
             f"{arguments.test}: its runs read {', '.join(further)}, but no run of the fit does: "
@@ -189,24 +177,23 @@ def predicted(arguments: argparse.Namespace) -> str:
     Raises:
         InputError: no predictor, or no mixture of its domains.
     """
-    predictor = saved.load(arguments.predictor)
-    domains = predictor.domains
+    kept = saved.load(arguments.predictor)
+    domains = kept.domains
     weights = options.numbers(arguments.mixture, "--mixture", domains)
     weights_K = by_domain.shares(dict.fromkeys(domains, 0.0) | weights, domains, "--mixture")
-    optimum_K = np.array([predictor.optimum[domain] for domain in domains])
     uniform_K = by_domain.uniform(len(domains))
-    losses = predictor.predictor.losses(np.stack([weights_K, optimum_K, uniform_K]))
+    losses = kept.predictor.losses(np.stack([weights_K, kept.optimum_K, uniform_K]))
     values = {
         "loss": float(losses[0]),
         "loss_of_optimum": float(losses[1]),
         "loss_of_equal_weights": float(losses[2]),
-        "held_out_rmse": predictor.held_out_rmse,
-        "extrapolates": predictor.outside(weights_K),
+        "held_out_rmse": kept.held_out_rmse,
+        "extrapolates": validation.outside(weights_K, kept.measured_NxK),
     }
     if arguments.format == "json":
         return json.dumps(values, indent=2)
     lines = [
-        f"predicted loss: {losses[0]:.4f} (typical error {predictor.held_out_rmse:.4f})",
+        f"predicted loss: {losses[0]:.4f} (typical error {kept.held_out_rmse:.4f})",
         f"of the mixture that was found: {losses[1]:.4f}, of equal weights: {losses[2]:.4f}",
     ]
     if values["extrapolates"]:

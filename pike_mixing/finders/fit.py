@@ -35,15 +35,15 @@ class Fit:
     @property
     def standard_error(self) -> Floats:
         """Standard deviation of the weights over them; NaN where fewer than two were fitted."""
-        if self.resamples < 2:
-            return np.full(len(self.result.weights_K), np.nan)
-        return np.asarray(self.optimum_SxK.std(axis=0, ddof=1))
+        return np.asarray(self._spread().std(axis=0, ddof=1))
 
     def quantile(self, share: float) -> Floats:
         """Weights [K] below which this share of the resampled ones lies; NaN as above."""
-        if self.resamples < 2:
-            return np.full(len(self.result.weights_K), np.nan)
-        return np.asarray(np.quantile(self.optimum_SxK, share, axis=0))
+        return np.asarray(np.quantile(self._spread(), share, axis=0))
+
+    def _spread(self) -> Floats:
+        unknown_2xK = np.full((2, len(self.result.weights_K)), np.nan)
+        return self.optimum_SxK if self.resamples > 1 else unknown_2xK
 
 
 def fit(finder: SwarmFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 0) -> Fit:
@@ -51,8 +51,8 @@ def fit(finder: SwarmFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 
 
     Args:
         finder: Of mixtures from losses.
-        swarm: The runs.
-        resamples: How many tables of N rows are drawn from the N rows; 0 for no uncertainty.
+        swarm: N runs.
+        resamples: How many tables of N rows are drawn; 0 for no uncertainty.
         seed: Of the draws.
 
     Raises:
@@ -66,7 +66,7 @@ def fit(finder: SwarmFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 
         rows = random.integers(0, len(swarm.runs), len(swarm.runs))
         runs = [dataclasses.replace(swarm.runs[n], name=f"{i:05}") for i, n in enumerate(rows)]
         try:
-            predictor = finder.refit(dataclasses.replace(swarm, runs=runs), result)
+            predictor = finder.fit(dataclasses.replace(swarm, runs=runs), result)
             optima.append(predictor.optimum())
         except InputError:
             # A draw can miss a direction that all rows span: the warning counts such draws.

@@ -163,16 +163,10 @@ class Finder(Protocol):
 class SwarmFinder(Finder, Protocol):
     """A finder of mixtures from losses, whose fit can be repeated on other runs, and kept."""
 
-    def fit(self, swarm: Swarm) -> Predictor:
+    def fit(self, swarm: Swarm, like: FinderResult | None = None) -> Predictor:
         """What is fitted to the runs, without errors on held-out ones.
 
-        Raises:
-            InputError: the runs do not suffice.
-        """
-        ...
-
-    def refit(self, swarm: Swarm, result: FinderResult) -> Predictor:
-        """What is fitted to other runs, in the way of a result: no new cross-validation.
+        In the way of a result of other runs nothing is cross-validated anew.
 
         Raises:
             InputError: the runs do not suffice.
@@ -180,10 +174,5 @@ class SwarmFinder(Finder, Protocol):
         ...
 
     def restore(self, swarm: Swarm, record: dict[str, Any]) -> Predictor:
-        """The predictor of a record.
-
-        Args:
-            swarm: Domains and losses, as at its fit; runs are not read.
-            record: What `record` of the predictor gave.
-        """
+        """The predictor of a record, for the domains and losses of its fit; no runs are read."""
         ...

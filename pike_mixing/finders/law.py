@@ -53,11 +53,8 @@ class Laws:
 def fit(weights_NxK: Floats, loss_NxM: Floats, *, starts: int, huber: float) -> Laws:
     """Fits each loss's law by itself, all of them at once.
 
-    Args:
-        weights_NxK: Mixtures that span the simplex: rank K.
-        loss_NxM: Positive losses, nats per token.
-        starts: From how many values of c the search starts.
-        huber: Errors beyond this many nats count linearly, below quadratically.
+    Mixtures span the simplex (rank K), losses are positive, in nats per token. The search starts
+    from so many values of c; errors beyond `huber` nats count linearly, below quadratically.
 
     Raises:
         InputError: a fit does not converge.
@@ -147,13 +144,9 @@ class _Search:
     def step(
         self, now_IxC: Floats, rows_I: Any, damping_I: Floats, sharp: bool
     ) -> tuple[Floats, Floats]:
-        """Where a step leads [I, C], and what the quadratic model of the cost promises [I].
+        """Where a step of these searches leads [I, C], and what the model of the cost promises [I].
 
-        Args:
-            now_IxC: Coefficients.
-            rows_I: Which searches these are.
-            damping_I: Weight of the diagonal that is added.
-            sharp: Whether errors that count linearly have no curvature.
+        In a sharp one, errors that count linearly have no curvature.
         """
         error_IxN, e_IxN = self.errors(now_IxC, rows_I)
         push_IxN = error_IxN.clip(-self.huber, self.huber)

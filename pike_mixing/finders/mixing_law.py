@@ -101,15 +101,11 @@ class MixingLaw(CheckedSettings):
         }
         return FinderResult(weights_K, diagnostics, program)
 
-    def fit(self, swarm: Swarm) -> Program:
+    def fit(self, swarm: Swarm, like: FinderResult | None = None) -> Program:
         """The laws alone, without errors on held-out proxies."""
         weights_NxK, loss_NxK = swarm.arrays()
         _refuse_flat(weights_NxK, len(swarm.phases))
         return self._program(swarm, self._laws(weights_NxK, loss_NxK))
-
-    def refit(self, swarm: Swarm, result: FinderResult) -> Program:
-        """The same settings on these runs."""
-        return self.fit(swarm)
 
     def restore(self, swarm: Swarm, record: dict[str, Any]) -> Program:
         """The program of a record's laws, with these settings."""
@@ -136,19 +132,13 @@ class MixingLaw(CheckedSettings):
     def _arrays(self, swarm: Swarm) -> tuple[Floats, Floats]:
         K = len(swarm.domains)
         # A part of the cross-validation is left out, and K + 1 coefficients still need K + 1 runs.
-        count = K + 1
-        while validation.remaining(count, self.folds) < K + 1:
-            count += 1
         weights_NxK, loss_NxK = swarm.arrays(
-            count,
+            validation.fewest(K + 1, self.folds),
             f"each of {K} laws has {K + 1} coefficients and {self.folds} parts take turns "
             "in being held out",
         )
         if (loss_NxK <= 0).any():
             raise InputError("the proxies' losses must be positive: they are nats per token")
-        # A part may hold the only run that reads a domain: the rest then says nothing of it, and
-        # the error of the part says that.
-        _refuse_flat(weights_NxK, len(swarm.phases))
         return weights_NxK, loss_NxK
 
     def _caps(self, swarm: Swarm) -> Floats:
@@ -162,7 +152,10 @@ class MixingLaw(CheckedSettings):
     def _validated(
         self, losses: tuple[str, ...], weights_NxK: Floats, loss_NxK: Floats, target_K: Floats
     ) -> dict[str, Any]:
-        """Errors on proxies that the fit has not seen; those that it has seen beside them."""
+        """Errors on proxies that the fit has not seen.
+
+        A part may hold the only run that reads a domain: then its error says that.
+        """
         held_out_NxK = np.empty_like(loss_NxK)
         for rest, part in validation.folds(len(loss_NxK), self.folds, self.seed):
             laws = self._laws(weights_NxK[rest], loss_NxK[rest])

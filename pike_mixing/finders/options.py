@@ -16,15 +16,10 @@ SIZES = ("parameters", "tokens")
 
 
 def parse_pairs(texts: Sequence[str], option: str, default: float | None = None) -> dict[str, Any]:
-    """Parses NAME=VALUE texts. A value is JSON; one that is no valid JSON is kept as text.
-
-    Args:
-        texts: The option's arguments.
-        option: The option, for messages.
-        default: The value of a name alone; without it, a name alone is refused.
+    """Parses an option's NAME=VALUE texts. A value is JSON, else text; of a name alone `default`.
 
     Raises:
-        InputError: a text is not NAME=VALUE, or a name is there twice.
+        InputError: a text is not NAME=VALUE and there is no default, or a name is there twice.
     """
     result: dict[str, Any] = {}
     for text in texts:
@@ -41,12 +36,7 @@ def parse_pairs(texts: Sequence[str], option: str, default: float | None = None)
 
 
 def numbers(texts: Sequence[str], option: str, names: Sequence[str]) -> dict[str, float]:
-    """Parses values by name, as `parse_pairs` does.
-
-    Args:
-        texts: The option's arguments.
-        option: The option, for messages.
-        names: Known names, as of the domains.
+    """As `parse_pairs`, numbers by known names.
 
     Raises:
         InputError: a name is not known, or its value is no number.
@@ -68,14 +58,10 @@ def targeted(
 ) -> tuple[Swarm, dict[str, float]]:
     """The table that the options name, with the losses of a target, and their weights in it.
 
-    Args:
-        arguments: The options.
-        weighed: Losses, named as their columns or shorter, without a weight of weight 1; a * is
-            all losses of the table.
-        run: The column of runs' names.
+    Losses are named as their columns or shorter; a * is all of the table. Without a weight it is 1.
     """
     weights = parse_pairs(weighed, "--target", 1.0)
-    swarm = _swarm_of(arguments, None if "*" in weights else list(weights), run)
+    swarm = swarm_of(arguments, None if "*" in weights else list(weights), run=run)
     every = dict.fromkeys(swarm.losses, weights.pop("*")) if "*" in weights else {}
     names = column_names.named(weights, arguments.loss_columns)
     return swarm, every | dict(zip(names, weights.values(), strict=True))
@@ -95,35 +81,32 @@ def finder_of(arguments: argparse.Namespace, target: Mapping[str, float]) -> Swa
     return cast(SwarmFinder, registry.build(name, settings, "--set"))
 
 
-def _swarm_of(
-    arguments: argparse.Namespace, losses: Sequence[str] | None, run: str | None
+def swarm_of(
+    arguments: argparse.Namespace,
+    losses: Sequence[str] | None,
+    named: tuple[str, str, str] = ("table", "metrics", "where"),
+    run: str | None = None,
 ) -> Swarm:
+    """The runs of a table, whose path, second file and rows are the options of these names."""
+    path, metrics, chosen = (getattr(arguments, name) for name in named)
+    where = _texts(chosen, f"--{named[2]}".replace("_", "-"))
+    sizes = _texts(arguments.size_columns, "--size-columns")
+    if problems := [unknown(name, SIZES, "--size-columns") for name in sizes if name not in SIZES]:
+        raise InputError("\n".join(problems))
     return table.read(
-        catalogue.located(arguments.table),
+        catalogue.located(path),
         losses,
-        metrics=arguments.metrics,
-        where=parse_texts(arguments.where, "--where"),
+        metrics=metrics,
+        where=where,
         phases=arguments.phases,
         weight=arguments.weight_columns,
         loss=arguments.loss_columns,
-        sizes=sizes_of(arguments),
+        sizes=sizes,
         skip_unmeasured=arguments.skip_unmeasured,
         run=run,
     )
 
 
-def sizes_of(arguments: argparse.Namespace) -> dict[str, str]:
-    """The columns of sizes that the options name.
-
-    Raises:
-        InputError: one of something else.
-    """
-    sizes = parse_texts(arguments.size_columns, "--size-columns")
-    if problems := [unknown(name, SIZES, "--size-columns") for name in sizes if name not in SIZES]:
-        raise InputError("\n".join(problems))
-    return sizes
-
-
-def parse_texts(values: Sequence[str], option: str) -> dict[str, str]:
+def _texts(values: Sequence[str], option: str) -> dict[str, str]:
     """As `parse_pairs`, values as texts."""
     return {name: str(value) for name, value in parse_pairs(values, option).items()}

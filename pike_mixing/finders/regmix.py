@@ -106,16 +106,17 @@ class RegMix(CheckedSettings):
             trees,
         )
 
-    def fit(self, swarm: Swarm) -> "Trees":
-        """The trees alone, without errors on held-out proxies."""
-        booster = self._fit(*self._arrays(swarm))
-        return Trees(booster, self, swarm.domains)
+    def fit(self, swarm: Swarm, like: FinderResult | None = None) -> "Trees":
+        """The trees alone, without errors on held-out proxies.
 
-    def refit(self, swarm: Swarm, result: FinderResult) -> "Trees":
-        """With as many trees; at most 10,000 mixtures are drawn, and the same share is kept."""
+        In the way of a result there are as many; at most 10,000 mixtures are drawn, and the same
+        share is kept.
+        """
+        if like is None:
+            return Trees(self._fit(*self._arrays(swarm)), self, swarm.domains)
         weights_NxK, loss_NxM = swarm.arrays()
         target_N = loss_NxM @ swarm.target(self.target)
-        booster = self._trained(weights_NxK, target_N, result.diagnostics["trees"])
+        booster = self._trained(weights_NxK, target_N, like.diagnostics["trees"])
         samples = min(self.samples, 10_000)
         kept = max(self.kept * samples // self.samples, 1)
         return Trees(booster, dataclasses.replace(self, samples=samples, kept=kept), swarm.domains)
@@ -129,23 +130,16 @@ class RegMix(CheckedSettings):
     def _arrays(self, swarm: Swarm) -> tuple[Floats, Floats]:
         if len(swarm.phases) > 1:
             raise InputError("the finder 'regmix' knows no phases: use 'mixing-law'")
-        weights_NxK, loss_NxM = swarm.arrays(self._at_least(), self._reason())
-        return weights_NxK, loss_NxM @ swarm.target(self.target)
-
-    def _at_least(self) -> int:
         # The outer cross-validation leaves one part out; the inner one needs whole parts of the
         # rest, and a split needs two leaves' worth of what then remains.
-        left = validation.remaining
-        count = max(LEAST_PER_FOLD * self.folds, 2 * self.min_data_in_leaf)
-        while left(left(count, self.folds), self.folds) < 2 * self.min_data_in_leaf:
-            count += 1
-        return count
-
-    def _reason(self) -> str:
-        return (
+        split = 2 * self.min_data_in_leaf
+        nested = validation.fewest(validation.fewest(split, self.folds), self.folds)
+        weights_NxK, loss_NxM = swarm.arrays(
+            max(LEAST_PER_FOLD * self.folds, nested),
             f"{self.folds} parts take turns in being held out, twice nested, and a split of the "
-            f"rest needs {2 * self.min_data_in_leaf} runs"
+            f"rest needs {split} runs",
         )
+        return weights_NxK, loss_NxM @ swarm.target(self.target)
 
     def _fit(self, weights_NxK: Floats, target_N: Floats) -> "lgb.Booster":
         """Trees on all the proxies, as many as do best on held-out ones.

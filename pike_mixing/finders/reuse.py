@@ -17,9 +17,7 @@ from pike_mixing.settings import unknown
 def kept(old: Mapping[str, float], changed: Collection[str] = ()) -> dict[str, float]:
     """Weights within the virtual domain: those of the unchanged domains, divided by their sum.
 
-    Args:
-        old: The old mixture by domain.
-        changed: Its domains that are removed, revised or split, or whose ratio is not to be kept.
+    Those changed are removed, revised or split, or their ratio is not to be kept.
 
     Raises:
         InputError: `changed` names no domain of the old mixture, or no weight is left.
@@ -42,12 +40,8 @@ def expanded(
 ) -> dict[str, float]:
     """The mixture of all domains: the virtual domain's weight goes to its domains by their ratios.
 
-    The proxies' mixtures are expanded in the same way before they are trained.
-
-    Args:
-        mixture: Of the virtual domain and the changed or new ones.
-        virtual: Name of the virtual domain in it.
-        within: Weights within the virtual domain, from `kept`.
+    The proxies' mixtures are expanded in the same way before they are trained. The weights within
+    the virtual domain come from `kept`.
 
     Raises:
         InputError: there is no such virtual domain, or a domain is in both.

@@ -10,7 +10,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import registry, validation
+from pike_mixing.finders import registry
 from pike_mixing.finders.interface import FinderResult, Predictor, Swarm, SwarmFinder
 
 FORMAT = "pike-mixing predictor 1"
@@ -21,32 +21,18 @@ FORMAT = "pike-mixing predictor 1"
 class SavedPredictor:
     """A predictor, and what tells how far to trust it."""
 
-    finder: str
-    settings: dict[str, Any]
     domains: tuple[str, ...]
-    losses: tuple[str, ...]
-    """Names of the losses that the target weighs."""
     measured_NxK: Floats
     """Mixtures of the runs that it was fitted to."""
-    optimum: dict[str, float]
-    """The mixture that was found, by domain."""
+    optimum_K: Floats
+    """The mixture that was found."""
     held_out_rmse: float | None
     """Of losses that no fit has seen, nats per token."""
     predictor: Predictor
 
-    def outside(self, weights_K: Floats) -> bool:
-        """Whether a mixture is no average of those that were measured: then it extrapolates."""
-        return validation.outside(weights_K, self.measured_NxK)
-
 
 def record(name: str, finder: SwarmFinder, swarm: Swarm, result: FinderResult) -> dict[str, Any]:
-    """JSON values of what a finder has fitted.
-
-    Args:
-        name: The finder's, in `FINDERS`.
-        finder: It, with its settings.
-        swarm: What it was fitted to.
-        result: What it found.
+    """JSON values of what the finder of this name has fitted.
 
     Raises:
         InputError: it fitted nothing.
@@ -80,15 +66,12 @@ def load(path: Path) -> SavedPredictor:
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise InputError(f"{path} is no saved predictor ({FORMAT}): make it with `fit --save`")
     finder = cast(SwarmFinder, registry.build(values["finder"], values["settings"], str(path)))
-    domains, losses = tuple(values["domains"]), tuple(values["losses"])
-    swarm = Swarm(domains, (), losses, tuple(values["phases"]))
+    domains = tuple(values["domains"])
+    swarm = Swarm(domains, (), tuple(values["losses"]), tuple(values["phases"]))
     return SavedPredictor(
-        finder=values["finder"],
-        settings=values["settings"],
         domains=domains,
-        losses=losses,
         measured_NxK=np.array(values["measured"]),
-        optimum=values["optimum"],
+        optimum_K=np.array([values["optimum"][domain] for domain in domains]),
         held_out_rmse=values["held_out_rmse"],
         predictor=finder.restore(swarm, values["predictor"]),
     )

@@ -31,11 +31,7 @@ FEWEST = 3
 def extrapolated(swarm: Swarm, at: Mapping[str, float]) -> Swarm:
     """One run for each mixture, with the losses that the laws give at the sizes of `at`.
 
-    Mixtures with fewer than three sizes are left out.
-
-    Args:
-        swarm: Runs of the same mixtures at several sizes.
-        at: tokens, parameters, or both: positive.
+    These are tokens, parameters, or both. Mixtures with fewer than three sizes are left out.
 
     Raises:
         InputError: a run's size is unknown, or no mixture has three sizes.
@@ -78,13 +74,7 @@ def _along(swarm: Swarm, axis: str, at: float) -> list[Proxy]:
 
 
 def curve_ends(x_NxP: Sequence[Floats], loss_NxP: Sequence[Floats], at: float) -> Floats:
-    """The loss [N] that each curve reaches at a size.
-
-    Args:
-        x_NxP: Sizes of each curve's points; curves may have different numbers of them.
-        loss_NxP: Its losses, nats.
-        at: The size.
-    """
+    """The loss [N], nats, that each curve reaches at a size; they may differ in their points."""
     from scipy import optimize
 
     curves = list(zip(x_NxP, loss_NxP, strict=True))

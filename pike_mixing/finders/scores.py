@@ -48,13 +48,7 @@ class Scores:
 
 
 def judge(predicted_N: Floats, actual_N: Floats, *, resamples: int = 1000, seed: int = 0) -> Scores:
-    """Scores of predictions.
-
-    Args:
-        predicted_N: Predicted losses, nats per token, of any scale.
-        actual_N: Measured losses of the same runs.
-        resamples: How many times the runs are drawn with replacement.
-        seed: Of the draws.
+    """Scores of predicted losses, nats per token of any scale, by measured ones of the same runs.
 
     Raises:
         InputError: too few runs, or predictions or losses that do not vary.
@@ -65,36 +59,29 @@ def judge(predicted_N: Floats, actual_N: Floats, *, resamples: int = 1000, seed:
     if np.ptp(predicted_N) == 0 or np.ptp(actual_N) == 0:
         raise InputError("all predictions, or all measured losses, are equal: nothing to judge")
     rows_SxN = np.random.default_rng(seed).integers(0, N, (resamples, N))
-    predicted_SxN, actual_SxN = predicted_N[rows_SxN], actual_N[rows_SxN]
+    measured = _measures(predicted_N[None], actual_N[None])
+    drawn = _measures(predicted_N[rows_SxN], actual_N[rows_SxN])
     return Scores(
         runs=N,
-        spearman=Interval.of(
-            correlations(ranks(predicted_N[None]), ranks(actual_N[None]))[0],
-            correlations(ranks(predicted_SxN), ranks(actual_SxN)),
-        ),
-        regret=Interval.of(
-            regrets(predicted_N[None], actual_N[None])[0], regrets(predicted_SxN, actual_SxN)
-        ),
         regret_of_chance=float(actual_N.mean() - actual_N.min()),
-        slope=Interval.of(
-            slopes(predicted_N[None], actual_N[None])[0], slopes(predicted_SxN, actual_SxN)
-        ),
+        **{name: Interval.of(value_1[0], drawn[name]) for name, value_1 in measured.items()},
     )
+
+
+def _measures(predicted_SxN: Floats, actual_SxN: Floats) -> dict[str, Floats]:
+    """Each measure [S] of the tables."""
+    return {
+        "spearman": correlations(ranks(predicted_SxN), ranks(actual_SxN)),
+        "regret": regrets(predicted_SxN, actual_SxN),
+        "slope": slopes(predicted_SxN, actual_SxN),
+    }
 
 
 def ranks(value_SxN: Floats) -> Floats:
     """Ranks within each row from 1 on; equal values share the mean of theirs."""
-    order_SxN = value_SxN.argsort(axis=1, kind="stable")
-    sorted_SxN = np.take_along_axis(value_SxN, order_SxN, axis=1)
-    first_SxN = np.ones_like(sorted_SxN, dtype=bool)
-    first_SxN[:, 1:] = sorted_SxN[:, 1:] != sorted_SxN[:, :-1]
-    group_SxN = first_SxN.cumsum(axis=1) - 1
-    N = value_SxN.shape[1]
-    place_N = np.arange(1, N + 1, dtype=np.float64)
-    result = np.empty(value_SxN.shape)
-    for s, group_N in enumerate(group_SxN):
-        result[s, order_SxN[s]] = (np.bincount(group_N, place_N) / np.bincount(group_N))[group_N]
-    return result
+    from scipy import stats
+
+    return np.asarray(stats.rankdata(value_SxN, axis=1))
 
 
 @np.errstate(invalid="ignore", divide="ignore")

@@ -45,10 +45,8 @@ class Stages:
 def stages(swarm: Swarm, count: int) -> Stages:
     """Cuts runs into stages of as many steps each, as near as their rows allow.
 
-    Args:
-        swarm: Rows of runs, each named by its run: `tokens` says where the run stood, `weights_K`
-            what it was trained on since the row before, `loss_K` its losses there.
-        count: Stages S.
+    A row has the name of its run; `tokens` says where it stood, `weights_K` what it was trained on
+    since the row before, `loss_K` its losses there.
 
     Raises:
         InputError: runs stand at different places, or at too few.
@@ -84,12 +82,7 @@ def stages(swarm: Swarm, count: int) -> Stages:
 
 
 def schedule(seen: Stages, target: Mapping[str, float], eta: float = 1.0) -> Floats:
-    """Weights [S, K] of each stage by Aioli's formula.
-
-    Args:
-        seen: The runs.
-        target: Weights of the losses.
-        eta: Step of the logarithm of the weights, as Aioli's.
+    """Weights [S, K] of each stage by Aioli's formula, with its eta.
 
     Raises:
         InputError: the mixtures of a stage do not span the simplex.

@@ -3,6 +3,8 @@
 Shapes: N proxy runs, F folds.
 """
 
+import itertools
+
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
@@ -12,16 +14,10 @@ OUTSIDE = 1e-6
 
 
 def folds(runs: int, count: int, seed: int) -> list[tuple[Ints, Ints]]:
-    """Splits `runs` proxies into `count` parts of nearly equal size, in an order of the seed's.
+    """Splits proxies into `count` parts of nearly equal size, in an order of the seed's.
 
-    Args:
-        runs: Number of proxies.
-        count: Parts at most.
-        seed: Of the order.
-
-    Returns:
-        For each part the indices of the proxies outside it and inside it, in ascending order.
-        One proxy per part (leave one out) when there are no more proxies than parts.
+    For each part these are the indices of the proxies outside it and inside it, in ascending order.
+    With no more proxies than parts each is one (leave one out).
     """
     part_N = np.empty(runs, dtype=np.int64)
     part_N[np.random.default_rng(seed).permutation(runs)] = np.arange(runs) % count
@@ -42,9 +38,9 @@ def outside(weights_K: Floats, weights_NxK: Floats) -> bool:
     return bool(distance > OUTSIDE)
 
 
-def remaining(runs: int, count: int) -> int:
-    """Proxies left when the largest of so many parts is held out."""
-    return runs - -(-runs // min(count, runs))
+def fewest(rest: int, count: int) -> int:
+    """Proxies of which `rest` are left when the largest of so many parts is held out."""
+    return next(n for n in itertools.count(rest) if n - -(-n // min(count, n)) >= rest)
 
 
 def held_out(predicted_N: Floats, actual_N: Floats) -> dict[str, float | None]:

@@ -4,11 +4,8 @@
 not in it has not been seen by whoever wrote the entry, and is refused until somebody adds it.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-
-from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown
 
 KEYS = ("run", "index")
 """Columns that join a pair of files, the first that both have."""
@@ -22,7 +19,7 @@ class Part:
 
     ratios: str
     metrics: str
-    labels: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str]
     """Values of further columns of all its rows: set, parameters, tokens."""
 
 
@@ -105,17 +102,6 @@ TABLES = {
 SHA256SUMS = Path(__file__).parent / "SHA256SUMS"
 PACKAGED = ("regmix",)
 """Those that the package holds itself."""
-
-
-def table(name: str) -> PublicSwarm:
-    """The public swarm of this name.
-
-    Raises:
-        InputError: there is none.
-    """
-    if name not in TABLES:
-        raise InputError(unknown(name, TABLES, "swarm"))
-    return TABLES[name]
 
 
 def digests(name: str) -> dict[str, str]:

@@ -10,8 +10,8 @@ import urllib.request
 from pathlib import Path
 
 from pike_mixing.errors import InputError
-from pike_mixing.swarms.catalogue import KEYS, LABELS, Part, PublicSwarm, digests
-from pike_mixing.swarms.catalogue import table as public_swarm
+from pike_mixing.settings import unknown
+from pike_mixing.swarms.catalogue import KEYS, LABELS, TABLES, Part, PublicSwarm, digests
 
 SECONDS = 60
 """After which a server that says nothing is given up."""
@@ -20,20 +20,16 @@ SECONDS = 60
 def fetch(name: str, folder: Path, base: str | None = None) -> Path:
     """Writes `<name>.csv.gz` and `<name>.LICENSE` into a folder, each whole or not at all.
 
-    The same files make the same bytes.
-
-    Args:
-        name: In `catalogue.TABLES`.
-        folder: Where to; it is made.
-        base: Where the repository's files lie instead, under their paths there: the address of a
-            mirror, or file:///folder.
+    The same files make the same bytes. `base` is where the repository's files lie instead, under
+    their paths there: the address of a mirror, or file:///folder.
 
     Raises:
         InputError: there is no such swarm, nobody has recorded the SHA-256 of its files, one cannot
             be had, or one is another file.
     """
-    swarm = public_swarm(name)
-    known = digests(name)
+    if name not in TABLES:
+        raise InputError(unknown(name, TABLES, "swarm"))
+    swarm, known = TABLES[name], digests(name)
     if unseen := sorted({path for path in swarm.files() if path not in known}):
         raise InputError(
             f"swarm {name!r}: nobody has recorded the SHA-256 of {', '.join(unseen)} at "

@@ -196,7 +196,7 @@ class Said:
         weights = [1.0, 0, 0] if self.outside else [1 / 3] * 3
         return FinderResult(np.array(weights), self.diagnostics)
 
-    def refit(self, swarm, found):
+    def fit(self, swarm, like):
         raise InputError("too few")
 
 
