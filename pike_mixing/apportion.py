@@ -13,10 +13,6 @@ def apportion(weights_K: Floats, b: int) -> Ints:
 
     Every domain gets the whole part of its quota; the rows left go one each to the largest
     remainders, ties to the lower index. Six equal domains and b = 256: 43 43 43 43 42 42.
-
-    Args:
-        weights_K: Non-negative float64 weights that sum to 1.
-        b: Batch size.
     """
     quota_K = weights_K / weights_K.sum() * b
     count_K = np.floor(quota_K)
@@ -39,11 +35,6 @@ def systematic(weights_K: Floats, b: int, step: int) -> Ints:
     domain's stretch, with u = step * GOLDEN modulo 1. So a count is its quota rounded up or down,
     and a weight of 0.01 in a batch of 24 rows, which largest remainders never serve, gets a row in
     about one step of four.
-
-    Args:
-        weights_K: Non-negative float64 weights that sum to 1.
-        b: Batch size.
-        step: 0-based step.
     """
     # Sums that differ from a whole number by rounding alone are that number: at step 0, where a
     # point lies on it, one of five equal domains would take a row of another one.

@@ -36,12 +36,7 @@ def kind(rule: str) -> type[Any]:
 
 
 def build(rule: str, values: Mapping[str, Any], where: str) -> Method:
-    """The method of a rule with its settings.
-
-    Args:
-        rule: A name of `RULES`.
-        values: Plain JSON values by setting.
-        where: Where they were set, for messages.
+    """The method of a rule; `where` says in messages where the plain JSON values were set.
 
     Raises:
         InputError: unknown rule, or settings that do not fit it; all of them in one message.
@@ -71,9 +66,7 @@ METHODS = _Methods()
 def make(rule: str, /, **settings: Any) -> Method:
     """The method of a rule: `make("pike", zeta1=0.05, zeta2=0.005)`.
 
-    Args:
-        rule: A name in `METHODS`, or one's own `package.module:Class`.
-        settings: Those of its class.
+    A rule is a name in `METHODS`, or one's own `package.module:Class`.
 
     Raises:
         InputError: unknown rule, or settings that do not fit it, with the nearest names.

@@ -50,14 +50,9 @@ class Statistics:
 
     @classmethod
     def of_rows(cls, gradients: Iterable[Floats], losses: Iterable[Floats]) -> Self:
-        """The statistics of single rows' gradients.
+        """The statistics of single rows' gradients [R, P] and losses [R] of each domain.
 
-        Args:
-            gradients: For each of K domains [R, P]: the gradient of each of its rows.
-            losses: For each domain [R]: the rows' losses, nats per token.
-
-        Returns:
-            NaN where a domain has no rows; without two rows, no variance.
+        NaN where it has no rows; without two rows, no variance.
         """
         measured = []
         for gradient_RxP, loss_R in zip(gradients, losses, strict=True):
@@ -76,12 +71,6 @@ class Statistics:
         """With |g|^2 - sigma^2 / R, the unbiased estimate of the true squared norm.
 
         NaN where a domain was not measured, with 0 rows.
-
-        Args:
-            squared_norm_K: |g|^2 of the mean gradient of R rows.
-            variance_K: sigma^2 of one row's gradient.
-            loss_K: Nats per token.
-            rows_K: R.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             unbiased_K = squared_norm_K - variance_K / rows_K

@@ -21,11 +21,6 @@ def with_losses(state: Means, loss_K: Floats, count_K: Ints) -> Means:
     The n-th row of a domain has the weight n^3 in its early loss, n^7 in its late one. Half of the
     squared difference of two rows is their variance, and more where the loss falls; that of batches
     of b and c rows is divided by (1/b + 1/c) / 2, and its mean is weighed by n.
-
-    Args:
-        state: The state before.
-        loss_K: Mean losses of the batch's rows, nats per token.
-        count_K: Those rows.
     """
     seen_K = np.isfinite(loss_K) & (count_K > 0)
     loss_P, count_P = loss_K[seen_K], count_K[seen_K]
@@ -71,9 +66,7 @@ def loss_decreases(state_P: Means, worth_P: Floats) -> tuple[Floats, Floats]:
 def protected(score_P: Floats, state_P: Means) -> Floats:
     """The scores, without those below 0 of domains that have not fallen by more than the mean part.
 
-    Args:
-        score_P: Distances from the mean domain.
-        state_P: With their first and late losses; 1 - late / first is the part that has fallen.
+    A score is the distance from the mean domain; 1 - late / first loss is the part that has fallen.
     """
     fallen_P = 1 - state_P["late_loss_K"] / state_P["first_loss_K"]
     return np.where((score_P < 0) & ~(fallen_P > fallen_P.mean()), 0.0, score_P)

@@ -8,6 +8,7 @@ domains and starts as one array: first from a grid on a few points, then the bes
 Shapes: K domains, S starts, T points, 3 parameters of a law: a, c, alpha.
 """
 
+import functools
 import itertools
 
 import numpy as np
@@ -19,17 +20,13 @@ DELTA = 1e-3
 ROUNDING = 1e-3
 """Width of the rounded kink of a bound; without it a step across the kink could not be judged."""
 STARTS_Sx3 = np.array(
-    list(
-        itertools.product(
-            range(-2, 6), [step / 2 for step in range(-4, 4)], [step / 10 for step in range(8)]
-        )
-    ),
-    dtype=np.float64,
+    [*itertools.product(range(-2, 6), np.arange(-4, 4) / 2, np.arange(8) / 10)], dtype=np.float64
 )
 FEW = 32
 """Points on which all starts are tried."""
 
 
+@functools.cache
 def smoothing(window: int) -> Floats:
     """Matrix that replaces a window's values by its cubic least-squares fit (Savitzky-Golay).
 
@@ -47,16 +44,7 @@ def reducible(law_Kx3: Floats, rows: float) -> Floats:
 
 
 def fit(rows_T: Ints, loss_TxK: Floats, min_log_irreducible: float) -> Floats:
-    """The law of each domain.
-
-    Args:
-        rows_T: n, the same for all domains.
-        loss_TxK: Positive losses in nats, smoothed.
-        min_log_irreducible: Bound from below on c.
-
-    Returns:
-        law_Kx3: a, c and alpha of each domain.
-    """
+    """The law of each domain, a, c and alpha [K, 3], from positive smoothed losses in nats."""
     # A cubic can dip below a loss that is nearly 0.
     x_T, y_KxT = np.log(rows_T), np.log(loss_TxK.clip(min=1e-9)).T
     low_3 = np.array([-10.0, min_log_irreducible, 1e-3])
@@ -104,12 +92,7 @@ def objective(
 ) -> tuple[Floats, Floats, Floats]:
     """Objective_KxS, gradient_KxSx3, and a positive Hessian_KxSx3x3 that bounds its curvature.
 
-    Args:
-        law_KxSx3: a, c and alpha of S laws for each domain.
-        x_T: log n of the points.
-        y_KxT: Log losses (nats) there.
-        low_3: Bounds from below.
-        high_3: Bounds from above.
+    At the points log n is x_T, and the log losses (nats) are y_KxT.
     """
     a, c, alpha = np.moveaxis(law_KxSx3[..., None], 2, 0)
     power = a - alpha * x_T

@@ -7,11 +7,10 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from pike_mixing import by_domain
-from pike_mixing.arrays import Floats, Ints
+from pike_mixing.arrays import Floats, Ints, filled
 from pike_mixing.interface import Method, Needs, Signals, State
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt, Proportions, ShareBelowOne
 from pike_mixing.numerics import scaling_law
-from pike_mixing.numerics.absent import filled
 
 log = logging.getLogger("pike")
 
@@ -100,15 +99,10 @@ class ADO(Method):
         return state | self.policy(state, (step + 1) * signals.batch_rows, step)
 
     def policy(self, state: State, rows: int, t: int) -> State:
-        """The weights after step t, when `rows` rows of all domains have been seen.
+        """The weights after step t (0-based), when n rows of all domains have been seen.
 
         slope_k = max(alpha_k, 0.05) reducible_k / n;  rho ~ mu h^0.5 slope, at least `min_weight`;
         w = 0.9 average + 0.1 rho;  average <- average + (rho - average) / (t + 1).
-
-        Args:
-            state: With the laws [K, 3].
-            rows: n, rows of all domains so far.
-            t: 0-based step.
         """
         alpha_K = state["law_Kx3"][:, 2].clip(min=0.05)
         slope_K = alpha_K * scaling_law.reducible(state["law_Kx3"], rows) / rows
@@ -122,13 +116,7 @@ class ADO(Method):
         }
 
     def remembered(self, state: State, loss_K: Floats, step: int) -> State:
-        """The state with a step's losses; a domain without rows repeats its last loss.
-
-        Args:
-            state: The state before.
-            loss_K: Nats per token; NaN without rows.
-            step: 0-based step.
-        """
+        """The state with a step's losses; a domain without rows repeats its last loss."""
         recent_WxK = state["recent_WxK"]
         last_K = recent_WxK[-1] if len(recent_WxK) else np.full_like(loss_K, np.nan)
         recent_WxK = np.concatenate([recent_WxK, filled(loss_K, last_K)[None]])[-self.window :]
@@ -138,8 +126,6 @@ class ADO(Method):
         # The first full window smooths the beginning of the series too, later ones their middle.
         begin = 0 if step == self.window - 1 else self.window // 2
         step_T, smooth_TxK = self.smoothed(state, step, begin, self.window // 2 + 1)
-        step_T = np.concatenate([state["step_T"], step_T])
-        smooth_TxK = np.concatenate([state["smooth_TxK"], smooth_TxK])
         if len(step_T) > self.points:
             stride = np.asarray(2 * state["stride"])
             kept_T = (step_T - self.ignore) % stride == 0
@@ -147,38 +133,27 @@ class ADO(Method):
         return state | {"step_T": step_T, "smooth_TxK": smooth_TxK}
 
     def smoothed(self, state: State, step: int, begin: int, end: int) -> tuple[Ints, Floats]:
-        """Steps and smoothed losses of those places of the window that are points of a fit.
+        """The history of steps and smoothed losses, then the points of a fit among these places.
 
-        Args:
-            state: With the last W losses [W, K].
-            step: 0-based step of the last of them.
-            begin: First place in the window.
-            end: The place behind the last one.
+        Places begin at 0 with the first of the window's W losses; the last is that of `step`.
         """
         place = np.arange(begin, end)
         step_P = step - self.window + 1 + place
         point_P = (step_P >= self.ignore) & ((step_P - self.ignore) % state["stride"] == 0)
-        if not point_P.any():
-            return step_P[:0], state["recent_WxK"][:0]
         rows_PxW = scaling_law.smoothing(self.window)[place[point_P]]
         # A matrix product may give equal columns sums that differ in their last bits.
-        return step_P[point_P], np.einsum("pw,wk->pk", rows_PxW, state["recent_WxK"])
+        smooth_PxK = np.einsum("pw,wk->pk", rows_PxW, state["recent_WxK"])
+        step_T = np.concatenate([state["step_T"], step_P[point_P]])
+        return step_T, np.concatenate([state["smooth_TxK"], smooth_PxK])
 
     def fitted(self, state: State, step: int, b: int) -> Floats:
         """The law of each domain, from the history and the end of the last window.
 
         A loop that began to observe too late to have enough points keeps the laws that it has.
-
-        Args:
-            state: With history and window.
-            step: 0-based step.
-            b: Rows of a batch.
         """
         if len(state["recent_WxK"]) < self.window:
             return state["law_Kx3"]
         step_T, smooth_TxK = self.smoothed(state, step, self.window // 2 + 1, self.window)
-        step_T = np.concatenate([state["step_T"], step_T])
-        smooth_TxK = np.concatenate([state["smooth_TxK"], smooth_TxK])
         if len(step_T) < FEWEST:
             return state["law_Kx3"]
         for k in np.flatnonzero(smooth_TxK.min(axis=0) < np.exp(self.min_log_irreducible)):

@@ -85,24 +85,17 @@ class FAMO(Mix):
     def gap(self, state: State, loss_K: Floats, signals: Signals) -> Floats:
         """D_k = L_k - m_k + 1e-8; NaN for a domain without rows.
 
-        Args:
-            state: With the bounds m [K], nats.
-            loss_K: Nats per token; NaN without rows.
-            signals: Of the step, for the message.
-
         Raises:
             InputError: a loss lies below its bound; its logarithm would be NaN for ever.
         """
-        below = np.flatnonzero(loss_K < state["bound_K"])
-        if len(below):
-            raise InputError(
-                "\n".join(
-                    f"lower_bounds: {state['bound_K'][k]:g} of the run's domain {k + 1} is above "
-                    f"its loss {loss_K[k]:g} at step {signals.step}: lower it"
-                    for k in below
-                )
-            )
-        return loss_K - state["bound_K"] + EPSILON
+        bound_K = state["bound_K"]
+        if problems := [
+            f"lower_bounds: {bound_K[k]:g} of the run's domain {k + 1} is above its loss "
+            f"{loss_K[k]:g} at step {signals.step}: lower it"
+            for k in np.flatnonzero(loss_K < bound_K)
+        ]:
+            raise InputError("\n".join(problems))
+        return loss_K - bound_K + EPSILON
 
 
 def soft(logits_K: Floats, measured_K: Floats) -> Floats:

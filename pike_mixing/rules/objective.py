@@ -1,13 +1,17 @@
 """What rules of weights that follow no signal have in common: an objective apart from exposure."""
 
 import dataclasses
+from typing import Self, TypeVar
 
 import numpy as np
 
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
-from pike_mixing.interface import Method, Signals, State
+from pike_mixing.errors import InputError
+from pike_mixing.interface import Method, RunFacts, Signals, State
 from pike_mixing.limits import Proportions
+
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,6 +26,12 @@ class WithObjective(Method):
     objective: Proportions | None = dataclasses.field(default=None, kw_only=True)
     """Weight of each domain's mean loss in the training loss, divided by the sum over the domains
     that have rows in the batch; their shares of the rows when absent."""
+
+    def for_run(self, facts: RunFacts) -> Self:
+        """The same rule with the run's sizes, budget and length where none were written down."""
+        run = vars(facts) | {"tokens_by_domain": dict(facts.tokens_by_domain)}
+        names = run.keys() & {field.name for field in dataclasses.fields(self)}
+        return dataclasses.replace(self, **{n: getattr(self, n) or run[n] for n in names})
 
     def objective_state(self, domains: tuple[str, ...]) -> State:
         """What the state needs for `loss_weights`: nothing without an objective.
@@ -40,3 +50,14 @@ class WithObjective(Method):
         assert signals.count_K is not None, "the batch's counts are known before its losses"
         weight_K = np.where(signals.count_K > 0, state["objective_K"], 0.0)
         return np.asarray(weight_K / max(weight_K.sum(), np.finfo(np.float64).tiny))
+
+
+def known(value: T | None, setting: str) -> T:
+    """The value of a setting that says how long the run is.
+
+    Raises:
+        InputError: there is none.
+    """
+    if value is None:
+        raise InputError(f"{setting}: the length of the run is not known: give it")
+    return value

@@ -35,7 +35,6 @@ from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, RunFacts, Signals, State, StatisticsNeed
 from pike_mixing.limits import PositiveFloat, PositiveInt, PositiveShare, Proportions, VarianceRows
-from pike_mixing.numerics.divergence import step_towards
 from pike_mixing.numerics.falling_losses import loss_decreases, protected, with_losses
 from pike_mixing.numerics.shrinkage import root_mean_square, shrunk
 from pike_mixing.numerics.softmax import log_softmax, logsumexp
@@ -172,11 +171,6 @@ class ScaleFreePiKE(Method):
         """Log v after a step towards log tau, among domains measured now and those read over.
 
         Those measured share what the prior gives them together; those neither keep their weight.
-
-        Args:
-            state: With both measures of each domain.
-            worth_K: u over its largest.
-            measured_K: Whether a domain was measured often enough, and not read over.
         """
         log_prior_K, log_v_K = state["log_prior_K"], state["log_weights_K"].copy()
         updated_K = measured_K | ((state["epochs_K"] > 1) & np.isfinite(log_prior_K))
@@ -248,3 +242,26 @@ def log_target(log_prior_P: Floats, lead_P: Floats) -> Floats:
     return np.where(
         lead_P < 0, log_prior_P + lead_P, np.log(prior_P + given * claim_P / claim_P.sum())
     )
+
+
+def step_towards(log_goal_P: Floats, log_weights_P: Floats, max_divergence: float) -> Floats:
+    """Weights half way to a goal in logarithms, or nearer, with KL(new || old) <= max_divergence.
+
+    Along the line the divergence, in nats, grows from 0; bisection finds where it reaches the
+    bound.
+    """
+
+    def point(share: float) -> Floats:
+        return log_softmax(log_weights_P + share * (log_goal_P - log_weights_P))
+
+    def divergence(share: float) -> float:
+        log_new_P = point(share)
+        return float((np.exp(log_new_P) * (log_new_P - log_weights_P)).sum())
+
+    share, step = 0.5, 0.5
+    if divergence(share) <= max_divergence:
+        return point(share)
+    for _ in range(50):
+        step /= 2
+        share += step if divergence(share) <= max_divergence else -step
+    return point(share - step)

@@ -11,16 +11,16 @@ multiplied by its cap over what it would be read.
 
 import dataclasses
 import itertools
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.interface import RunFacts, State
+from pike_mixing.interface import State
 from pike_mixing.limits import NonNegativeFloat, PositiveFloat, PositiveInt, Proportions
-from pike_mixing.rules.objective import WithObjective
+from pike_mixing.rules.objective import WithObjective, known
 
 LOOKS = 2000
 """Steps, spread over the run, by which exposure is summed up."""
@@ -76,15 +76,6 @@ class Schedule(WithObjective):
             problems.append("at: a share of the run is 1 at most: lower it, or change `unit`")
         return problems + ([] if count else ["points: give one at least"])
 
-    def for_run(self, facts: RunFacts) -> Self:
-        """The same rule with the run's length and sizes where none were written down."""
-        return dataclasses.replace(
-            self,
-            steps=self.steps or facts.steps,
-            tokens_by_domain=self.tokens_by_domain or dict(facts.tokens_by_domain),
-            budget_tokens=self.budget_tokens or facts.budget_tokens,
-        )
-
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Points, their steps, and the factors that hold the caps.
 
@@ -100,8 +91,9 @@ class Schedule(WithObjective):
             "factor_K": np.ones(len(domains)),
         }
         if self.epochs is not None:
-            cap_K = self._caps(domains)
-            looks = np.unique(np.linspace(0, self._known_steps() - 1, LOOKS).round())
+            budget = known(self.budget_tokens, "budget_tokens")
+            cap_K = self.epochs * by_domain.sizes(self.tokens_by_domain, domains) / budget
+            looks = np.unique(np.linspace(0, known(self.steps, "steps") - 1, LOOKS).round())
             weights_TxK = np.stack([self.weights(state, int(step)) for step in looks])
             state["factor_K"] = factors(weights_TxK, cap_K, domains)
         return state | {"weights_K": self.weights(state, 0)} | self.objective_state(domains)
@@ -114,11 +106,8 @@ class Schedule(WithObjective):
             weights_K = points_PxK[max(after - 1, 0)]
         else:
             share = (step - at_P[after - 1]) / (at_P[after] - at_P[after - 1])
-            share = {
-                "constant": 0.0,
-                "linear": share,
-                "cosine": (1 - np.cos(np.pi * share)) / 2,
-            }[self.between]
+            ways = {"constant": 0.0, "linear": share, "cosine": (1 - np.cos(np.pi * share)) / 2}
+            share = ways[self.between]
             weights_K = (1 - share) * points_PxK[after - 1] + share * points_PxK[after]
         weights_K = state["factor_K"] * weights_K
         return np.asarray(weights_K / weights_K.sum())
@@ -127,31 +116,13 @@ class Schedule(WithObjective):
         if self.unit == "steps" or max(self.at) == 0:
             return 1.0
         if self.unit == "share":
-            return float(self._known_steps())
-        if self.budget_tokens is None:
-            raise InputError("budget_tokens: the length of the run is not known: give it")
-        return self._known_steps() / self.budget_tokens
-
-    def _known_steps(self) -> int:
-        if self.steps is None:
-            raise InputError("steps: the length of the run is not known: give it")
-        return self.steps
-
-    def _caps(self, domains: tuple[str, ...]) -> Floats:
-        """Largest share of the run's rows that each domain may have."""
-        assert self.epochs is not None, "asked for where there are caps"
-        if self.budget_tokens is None:
-            raise InputError("budget_tokens: the length of the run is not known: give it")
-        return self.epochs * by_domain.sizes(self.tokens_by_domain, domains) / self.budget_tokens
+            return float(known(self.steps, "steps"))
+        budget = known(self.budget_tokens, "budget_tokens")
+        return known(self.steps, "steps") / budget
 
 
 def factors(weights_TxK: Floats, cap_K: Floats, domains: tuple[str, ...]) -> Floats:
-    """The m_K by which the mean over the steps of m w / sum(m w) is cap_k at most.
-
-    Args:
-        weights_TxK: Weights of T steps, spread evenly over the run.
-        cap_K: Largest mean share of each domain.
-        domains: Their names, for messages.
+    """The m_K by which the mean over T steps of the run of m w / sum(m w) is cap_k at most.
 
     Raises:
         InputError: no factors do: some steps read nothing but domains that are used up.

@@ -1,12 +1,12 @@
 """Temperature sampling: weights between the corpora's sizes and equal parts (arXiv 2010.11934)."""
 
 import dataclasses
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
 from pike_mixing import by_domain
-from pike_mixing.interface import RunFacts, State
+from pike_mixing.interface import State
 from pike_mixing.limits import PositiveFloat
 from pike_mixing.numerics.softmax import softmax
 from pike_mixing.rules.objective import WithObjective
@@ -24,11 +24,6 @@ class Temperature(WithObjective):
     """T: 1 keeps the corpora's proportions, a large T gives equal parts; mT5's n^0.3 is 10/3."""
     tokens_by_domain: dict[str, PositiveFloat] | None = None
     """Training tokens of each domain under the run's tokenizer; its corpora's own when absent."""
-
-    def for_run(self, facts: RunFacts) -> Self:
-        """The same rule with the run's sizes where none were written down."""
-        tokens_by_domain = self.tokens_by_domain or dict(facts.tokens_by_domain)
-        return dataclasses.replace(self, tokens_by_domain=tokens_by_domain)
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The weights, which never change."""

@@ -1,16 +1,15 @@
 """UniMax: equal parts, but no corpus more than N times (arXiv 2304.09151)."""
 
 import dataclasses
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
-from pike_mixing.errors import InputError
-from pike_mixing.interface import RunFacts, State
+from pike_mixing.interface import State
 from pike_mixing.limits import PositiveFloat
-from pike_mixing.rules.objective import WithObjective
+from pike_mixing.rules.objective import WithObjective, known
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,20 +31,10 @@ class UniMax(WithObjective):
     budget_tokens: PositiveFloat | None = None
     """Tokens of the whole run, rows x length x steps; the run's own when absent."""
 
-    def for_run(self, facts: RunFacts) -> Self:
-        """The same rule with the run's sizes and budget where none were written down."""
-        return dataclasses.replace(
-            self,
-            tokens_by_domain=self.tokens_by_domain or dict(facts.tokens_by_domain),
-            budget_tokens=self.budget_tokens or facts.budget_tokens,
-        )
-
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The weights, which never change."""
         tokens_K = by_domain.sizes(self.tokens_by_domain, domains)
-        if self.budget_tokens is None:
-            raise InputError("budget_tokens: the length of the run is not known: give it")
-        weights_K = capped(tokens_K, self.budget_tokens, self.epochs)
+        weights_K = capped(tokens_K, known(self.budget_tokens, "budget_tokens"), self.epochs)
         return {"weights_K": weights_K} | self.objective_state(domains)
 
 
@@ -53,11 +42,6 @@ def capped(tokens_K: Floats, budget: float, epochs: float) -> Floats:
     """Weights of the split: from the smallest up, each takes an equal part of what is left.
 
     Sizes 1 and 9, a budget of 10, two epochs: the first takes its 2, the second the 8 left.
-
-    Args:
-        tokens_K: Sizes of the corpora.
-        budget: Tokens of the run.
-        epochs: Times that a corpus may be read.
     """
     taken_K, left = np.zeros_like(tokens_K), budget
     order = tokens_K.argsort().tolist()

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
 from pike_mixing.interface import RunFacts, Signals, Statistics
-from pike_mixing.numerics.divergence import step_towards
 from pike_mixing.numerics.falling_losses import (
     SLOPE_VARIANCE,
     loss_decreases,
@@ -22,6 +21,7 @@ from pike_mixing.rules.scale_free_pike import (
     gradient_scores,
     log_target,
     smaller_of_same_sign,
+    step_towards,
 )
 
 DOMAINS = ("code", "prose", "tables", "web")
