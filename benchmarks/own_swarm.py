@@ -12,7 +12,6 @@ Record: benchmarks/results/own_swarm.json, for `benchmarks.finders_page`.
 
 import argparse
 import csv
-import dataclasses
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -77,9 +76,7 @@ def main() -> None:
             "mixtures": next_NxK.tolist(),
             "actual": actual_N.tolist(),
             "predicted": {n: p.tolist() for n, p in predicted.items()},
-            "scores": {
-                n: dataclasses.asdict(scores.judge(p, actual_N)) for n, p in predicted.items()
-            },
+            "scores": {n: scores.judge(p, actual_N) for n, p in predicted.items()},
         },
         "finals": {
             name: {"weights": weights_K.tolist(), "losses": np.mean(verdict[name], axis=1).tolist()}

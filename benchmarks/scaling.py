@@ -13,7 +13,6 @@ Record: benchmarks/results/scaling.json, for `benchmarks.finders_page`.
 
 import hashlib
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +71,8 @@ def judged(swarm: Swarm, test: Swarm, resamples: int) -> dict[str, Any]:
     predicted_N, actual_N = predictor.predictor.losses(weights_NxK), loss_NxM.mean(axis=1)
     square_N = (predicted_N - actual_N) ** 2
     rows_SxN = np.random.default_rng(0).integers(0, len(square_N), (resamples, len(square_N)))
-    error = scores.Interval.of(square_N.mean() ** 0.5, square_N[rows_SxN].mean(axis=1) ** 0.5)
-    rest = scores.judge(predicted_N, actual_N, resamples=resamples)
-    return {"rmse": asdict(error), **asdict(rest)}
+    error = scores.interval(square_N.mean() ** 0.5, square_N[rows_SxN].mean(axis=1) ** 0.5)
+    return {"rmse": error, **scores.judge(predicted_N, actual_N, resamples=resamples)}
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ ABOUT_TABLE = "CSV or Parquet: a row for each run; or the name of a swarm in the
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; returns the process's exit code."""
+    """Runs one command; returns the process's exit code, `MISTAKE` after its InputError."""
     parsed = _parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], str] = parsed.run
     try:
@@ -142,11 +142,7 @@ def _design_options(command: Any) -> None:
 
 
 def methods(arguments: argparse.Namespace) -> str:
-    """All rules with their settings, or one rule or finder.
-
-    Raises:
-        InputError: there is none of this name.
-    """
+    """All rules with their settings, or one rule or finder."""
     kinds, name = dict(METHODS), arguments.rule
     if name is not None:
         kinds = {name: (finder_registry if name in FINDERS else registry).kind(name)}
@@ -158,11 +154,7 @@ def _described(name: str, kind: type[Any]) -> str:
 
 
 def swarms(arguments: argparse.Namespace) -> str:
-    """The public swarms, or where a fetched one lies.
-
-    Raises:
-        InputError: there is none of this name, or it cannot be had.
-    """
+    """The public swarms, or where a fetched one lies."""
     if arguments.name is not None:
         return str(fetch(arguments.name, arguments.to, arguments.base))
     lines = []

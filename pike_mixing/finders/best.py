@@ -74,11 +74,7 @@ class BestRun:
     weights_K: Floats
 
     def losses(self, weights_SxK: Floats) -> Floats:
-        """There are none.
-
-        Raises:
-            InputError: always.
-        """
+        """Raises an InputError: there are none."""
         raise InputError("the finder 'best' predicts no losses: take another finder")
 
     def optimum(self) -> Floats:

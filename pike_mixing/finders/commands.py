@@ -1,9 +1,8 @@
-"""The commands `fit` and `predict`."""
+"""The commands `fit` and `predict`; an InputError is a wrong option, or one of what they call."""
 
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, cast
 
 import numpy as np
@@ -31,11 +30,7 @@ MOST_NAMED = 20
 
 
 def fitted(arguments: argparse.Namespace) -> str:
-    """The mixture that a finder finds for a table, for each target.
-
-    Raises:
-        InputError: wrong options, or a table from which nothing can be found.
-    """
+    """The mixture that a finder finds for a table, for each target."""
     if arguments.resamples < 0 or arguments.seed < 0:
         raise InputError("--resamples and --seed: must not be negative")
     if arguments.save and len(arguments.target) > 1:
@@ -123,7 +118,7 @@ def _tested(
     predicted_N = result.result.predictor.losses(weights_NxK)
     # The settings, `target` among them, are those of the finder's class.
     actual_N = loss_NxM @ swarm.target(cast(Any, finder).target)
-    return asdict(scores.judge(predicted_N, actual_N, seed=arguments.seed))
+    return scores.judge(predicted_N, actual_N, seed=arguments.seed)
 
 
 def _target(weights: Mapping[str, float]) -> str:
@@ -172,11 +167,7 @@ def _text(values: dict[str, Any]) -> str:
 
 
 def predicted(arguments: argparse.Namespace) -> str:
-    """The loss that a saved predictor gives a mixture, or each mixture of a table.
-
-    Raises:
-        InputError: no predictor, or no mixture of its domains.
-    """
+    """The loss that a saved predictor gives a mixture."""
     kept = saved.load(arguments.predictor)
     domains = kept.domains
     weights = options.numbers(arguments.mixture, "--mixture", domains)

@@ -17,6 +17,7 @@ to one of the possible optima.
 Shapes: K domains, n mixtures to propose, N mixtures trained, C candidates, S possible optima.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Literal
 
@@ -92,17 +93,17 @@ def propose(
     if kind == "informative" and (optimum_SxK is None or len(optimum_SxK) < 2):
         raise InputError("an informative design needs a table that can be fitted: name one")
     candidate_CxK = draw.mixtures(CANDIDATES, seed)
-    if kind == "informative" and optimum_SxK is not None:
-        candidate_CxK = _near(candidate_CxK, optimum_SxK, draw.cap_K, seed)
-    start_KxK = _information(trained_NxK)
+    near_SxK = optimum_SxK if kind == "informative" else None
+    if near_SxK is not None:
+        candidate_CxK = _near(candidate_CxK, near_SxK, draw.cap_K, seed)
+    best = functools.partial(_best, _information(trained_NxK), candidate_CxK, near_SxK)
     chosen: list[int] = []
     for _ in range(count):
-        chosen.append(_best(kind, start_KxK, candidate_CxK, chosen, optimum_SxK))
+        chosen.append(best(chosen))
     for _ in range(ROUNDS):
         before = list(chosen)
         for place in range(count):
-            others = chosen[:place] + chosen[place + 1 :]
-            chosen[place] = _best(kind, start_KxK, candidate_CxK, others, optimum_SxK)
+            chosen[place] = best(chosen[:place] + chosen[place + 1 :])
         if chosen == before:
             break
     return candidate_CxK[chosen]
@@ -135,18 +136,14 @@ def _information(trained_NxK: Floats) -> Floats:
 
 
 def _best(
-    kind: Kind,
-    start_KxK: Floats,
-    candidate_CxK: Floats,
-    others: list[int],
-    optimum_SxK: Floats | None,
+    start_KxK: Floats, candidate_CxK: Floats, optimum_SxK: Floats | None, others: list[int]
 ) -> int:
     """The candidate that adds most to what is trained and the others that are chosen."""
     other_MxK = candidate_CxK[others]
     inverse_KxK = np.linalg.inv(start_KxK + other_MxK.T @ other_MxK)
     reach_CxK = candidate_CxK @ inverse_KxK
     own_C = (reach_CxK * candidate_CxK).sum(axis=1)
-    if kind == "d-optimal" or optimum_SxK is None:
+    if optimum_SxK is None:
         # |M + x x'| = |M| (1 + x' M^-1 x).
         own_C[others] = -np.inf
         return int(own_C.argmax())

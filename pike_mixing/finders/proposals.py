@@ -1,4 +1,7 @@
-"""The commands `design`, `reuse` and `stages`: which mixtures to train next."""
+"""The commands `design`, `reuse` and `stages`: which mixtures to train next.
+
+An InputError is a wrong option, or one of what they call.
+"""
 
 import argparse
 import csv
@@ -15,12 +18,7 @@ from pike_mixing.finders.fit import fit
 
 
 def designed(arguments: argparse.Namespace) -> str:
-    """The next mixtures to train, as CSV; on stderr, what they would show.
-
-    Raises:
-        InputError: wrong options, caps without room, or a table that an informative design cannot
-            be fitted to.
-    """
+    """The next mixtures to train, as CSV; on stderr, what they would show."""
     if arguments.count < 1:
         raise InputError("--count: must be at least 1")
     swarm, result = None, None
@@ -72,11 +70,7 @@ def _draw(arguments: argparse.Namespace, domains: tuple[str, ...]) -> design.Dra
 
 
 def reused(arguments: argparse.Namespace) -> str:
-    """An old mixture's ratios where domains come and go, or the new mixture of all domains.
-
-    Raises:
-        InputError: a domain that is not there, or no ratios that could be kept.
-    """
+    """An old mixture's ratios where domains come and go, or the new mixture of all domains."""
     within = reuse.kept(options.parse_pairs(arguments.old, "--old"), arguments.changed)
     if arguments.new:
         within = reuse.expanded(
@@ -86,11 +80,7 @@ def reused(arguments: argparse.Namespace) -> str:
 
 
 def staged(arguments: argparse.Namespace) -> str:
-    """The settings of a rule `schedule`, from losses over steps of several runs.
-
-    Raises:
-        InputError: the table does not tell the stages.
-    """
+    """The settings of a rule `schedule`, from losses over steps of several runs."""
     swarm, target = options.targeted(arguments, arguments.target, arguments.run_column)
     seen = trajectory.stages(swarm, arguments.stages)
     weights_SxK = trajectory.schedule(seen, target, arguments.eta)

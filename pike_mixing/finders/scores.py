@@ -7,7 +7,7 @@ the measured losses a predicted one is (slope).
 Shapes: N runs, S resampled tables.
 """
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,37 +18,15 @@ FEWEST = 3
 """Runs below which nothing is judged."""
 
 
-@dataclass(frozen=True)
-class Interval:
-    """A number, and where it lies with 95 %: quantiles over runs drawn with replacement."""
-
-    value: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, value: float, drawn_S: Floats) -> "Interval":
-        """The value with the 2.5 % and 97.5 % quantiles of what was drawn."""
-        return cls(float(value), *(float(q) for q in np.nanquantile(drawn_S, [0.025, 0.975])))
-
-
-@dataclass(frozen=True)
-class Scores:
-    """Predictions judged by measurements."""
-
-    runs: int
-    spearman: Interval
-    """Correlation of the ranks."""
-    regret: Interval
-    """Measured loss of the run with the lowest prediction, minus the lowest, nats per token."""
-    regret_of_chance: float
-    """The same of a run drawn at random."""
-    slope: Interval
-    """Nats of measured loss per nat of prediction (least squares): 1 is calibrated."""
-
-
-def judge(predicted_N: Floats, actual_N: Floats, *, resamples: int = 1000, seed: int = 0) -> Scores:
+def judge(
+    predicted_N: Floats, actual_N: Floats, *, resamples: int = 1000, seed: int = 0
+) -> dict[str, Any]:
     """Scores of predicted losses, nats per token of any scale, by measured ones of the same runs.
+
+    `spearman` is the correlation of the ranks, `regret` the measured loss of the run with the
+    lowest prediction minus the lowest, `slope` how many nats of measured loss a predicted one is
+    (least squares): 1 is calibrated. Each has a value, and low and high: quantiles of 2.5 % and
+    97.5 % over runs drawn with replacement. `regret_of_chance` is that of a run drawn at random.
 
     Raises:
         InputError: too few runs, or predictions or losses that do not vary.
@@ -61,11 +39,20 @@ def judge(predicted_N: Floats, actual_N: Floats, *, resamples: int = 1000, seed:
     rows_SxN = np.random.default_rng(seed).integers(0, N, (resamples, N))
     measured = _measures(predicted_N[None], actual_N[None])
     drawn = _measures(predicted_N[rows_SxN], actual_N[rows_SxN])
-    return Scores(
-        runs=N,
-        regret_of_chance=float(actual_N.mean() - actual_N.min()),
-        **{name: Interval.of(value_1[0], drawn[name]) for name, value_1 in measured.items()},
-    )
+    told = {name: interval(value_1[0], drawn[name]) for name, value_1 in measured.items()}
+    return {
+        "runs": N,
+        "spearman": told["spearman"],
+        "regret": told["regret"],
+        "regret_of_chance": float(actual_N.mean() - actual_N.min()),
+        "slope": told["slope"],
+    }
+
+
+def interval(value: float, drawn_S: Floats) -> dict[str, float]:
+    """A value with the quantiles of 2.5 % and 97.5 % of what was drawn."""
+    low, high = np.nanquantile(drawn_S, [0.025, 0.975]).tolist()
+    return {"value": float(value), "low": low, "high": high}
 
 
 def _measures(predicted_SxN: Floats, actual_SxN: Floats) -> dict[str, Floats]:
