@@ -54,14 +54,14 @@ def numbers(texts: Sequence[str], option: str, names: Sequence[str]) -> dict[str
 
 
 def targeted(
-    arguments: argparse.Namespace, weighed: Sequence[str], run: str | None = None
+    arguments: argparse.Namespace, weighed: Sequence[str]
 ) -> tuple[Swarm, dict[str, float]]:
     """The table that the options name, with the losses of a target, and their weights in it.
 
     Losses are named as their columns or shorter; a * is all of the table. Without a weight it is 1.
     """
     weights = parse_pairs(weighed, "--target", 1.0)
-    swarm = swarm_of(arguments, None if "*" in weights else list(weights), run=run)
+    swarm = swarm_of(arguments, None if "*" in weights else list(weights))
     every = dict.fromkeys(swarm.losses, weights.pop("*")) if "*" in weights else {}
     names = column_names.named(weights, arguments.loss_columns)
     return swarm, every | dict(zip(names, weights.values(), strict=True))
@@ -85,7 +85,6 @@ def swarm_of(
     arguments: argparse.Namespace,
     losses: Sequence[str] | None,
     named: tuple[str, str, str] = ("table", "metrics", "where"),
-    run: str | None = None,
 ) -> Swarm:
     """The runs of a table, whose path, second file and rows are the options of these names."""
     path, metrics, chosen = (getattr(arguments, name) for name in named)
@@ -103,7 +102,7 @@ def swarm_of(
         loss=arguments.loss_columns,
         sizes=sizes,
         skip_unmeasured=arguments.skip_unmeasured,
-        run=run,
+        run=getattr(arguments, "run_column", None),
     )
 
 

@@ -63,7 +63,7 @@ def _draw(arguments: argparse.Namespace, domains: tuple[str, ...]) -> design.Dra
     caps = options.numbers(arguments.cap, "--cap", domains)
     prior = options.numbers(arguments.prior, "--prior", domains)
     return design.Draw(
-        by_domain.shares(prior, domains, "--prior") if prior else by_domain.uniform(len(domains)),
+        by_domain.shares(prior or None, domains, "--prior"),
         np.array([float(caps.get(domain, np.inf)) for domain in domains]),
         arguments.concentration,
     )
@@ -81,7 +81,7 @@ def reused(arguments: argparse.Namespace) -> str:
 
 def staged(arguments: argparse.Namespace) -> str:
     """The settings of a rule `schedule`, from losses over steps of several runs."""
-    swarm, target = options.targeted(arguments, arguments.target, arguments.run_column)
+    swarm, target = options.targeted(arguments, arguments.target)
     seen = trajectory.stages(swarm, arguments.stages)
     weights_SxK = trajectory.schedule(seen, target, arguments.eta)
     points = [dict(zip(seen.domains, row, strict=True)) for row in weights_SxK.tolist()]

@@ -31,10 +31,8 @@ def swarm(tmp_path, write):
         rows = [[run.name, *run.weights_K.tolist(), *run.loss_K.tolist()] for run in runs]
         if suffix == ".csv":
             return write(HEADER, rows)
-        columns = {
-            name: list(column) for name, column in zip(HEADER, zip(*rows, strict=True), strict=True)
-        }
-        pq.write_table(pa.table(columns), tmp_path / "swarm.parquet")
+        named = [dict(zip(HEADER, row, strict=True)) for row in rows]
+        pq.write_table(pa.Table.from_pylist(named), tmp_path / "swarm.parquet")
         return tmp_path / "swarm.parquet"
 
     return made

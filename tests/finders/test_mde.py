@@ -2,6 +2,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from known_law import grid
 from numpy.testing import assert_allclose
 
 from pike_mixing.errors import InputError
@@ -30,14 +31,6 @@ def swarm(count=12, bend=lambda loss_SxK, weights_SxK: loss_SxK):
         Proxy(f"{n:02}", weights_K=w, loss_K=loss, token_loss=experts[n] if n < 3 else None)
         for n, (w, loss) in enumerate(zip(weights_NxK, loss_NxK, strict=True))
     ]
-
-
-def grid():
-    """Mixtures in steps of a hundredth."""
-    axis = np.arange(101) / 100
-    a, b = (x.ravel() for x in np.meshgrid(axis, axis))
-    inside = a + b <= 1
-    return np.stack([a, b, (1 - a - b).clip(min=0)], axis=1)[inside]
 
 
 def test_features_by_hand():
@@ -73,7 +66,7 @@ def bent(loss_SxK, weights_SxK):
 @pytest.mark.slow
 def test_the_regression_mends_what_the_features_miss():
     found = MDE().find(Swarm(DOMAINS, swarm(16, bent)))
-    weights_SxK = grid()
+    weights_SxK = grid(0.01)
     true_S = bent(losses(weights_SxK), weights_SxK).mean(axis=1)
     mine = bent(losses(found.weights_K[None]), found.weights_K[None]).mean()
     assert mine <= true_S.min() + 1e-4

@@ -8,13 +8,6 @@ from pike_mixing.finders.reuse import expanded, kept
 OLD = {"code": 0.5, "prose": 0.3, "web": 0.2}
 
 
-def test_a_revised_domain_leaves_the_ratios_of_the_others():
-    within = kept(OLD, {"web"})
-    assert within == pytest.approx({"code": 5 / 8, "prose": 3 / 8})
-    new = expanded({"old": 0.4, "web": 0.35, "maths": 0.25}, "old", within)
-    assert new == pytest.approx({"code": 0.25, "prose": 0.15, "web": 0.35, "maths": 0.25})
-
-
 def test_an_added_domain_needs_one_ratio():
     new = expanded({"old": 0.9, "maths": 0.1}, "old", kept(OLD))
     assert new == pytest.approx({"code": 0.45, "prose": 0.27, "web": 0.18, "maths": 0.1})

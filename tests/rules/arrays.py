@@ -1,10 +1,19 @@
 """Arrays that tests compare, and what a rule makes of gradients and of their statistics."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 
 from pike_mixing.interface import Signals, Statistics
 
 NAMES = ("en", "hi", "de", "code", "web", "wiki")
+
+
+def recorded(rule):
+    """A run of the rule's own code: see vectors/README.md."""
+    path = Path(__file__).parent / "vectors" / f"{rule}.json"
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def vector(*values):

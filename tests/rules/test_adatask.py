@@ -13,14 +13,8 @@ def coefficients(*counts, **settings):
     return method.combine(state, signals).tolist()
 
 
-def test_the_steps_of_the_domains_are_averaged():
+def test_steps_of_domains_with_rows_are_averaged_and_the_authors_add_them_up():
     assert coefficients(3, 3, 2) == pytest.approx([1 / 3] * 3)
-
-
-def test_the_authors_add_them_up():
-    assert coefficients(3, 3, 2, scale="reference") == [1, 1, 1]
-
-
-def test_a_domain_without_rows_takes_no_step():
     assert coefficients(1, 0, 1) == [0.5, 0, 0.5]
+    assert coefficients(3, 3, 2, scale="reference") == [1, 1, 1]
     assert coefficients(1, 0, 1, scale="reference") == [1, 0, 1]

@@ -1,18 +1,15 @@
-import json
 import math
-from pathlib import Path
 
 import arrays
 import numpy as np
 import pytest
-from arrays import assert_close, observed, vector
+from arrays import assert_close, observed, recorded, vector
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from pike_mixing.rules.doremi import DoReMi
 
-VECTORS = Path(__file__).parent / "vectors"
 LN3 = math.log(3)
 few = effort(max_examples=30, deadline=None)
 
@@ -23,7 +20,7 @@ def seen(excess_K, count_K=None, step=0):
 
 def trajectory(method, name):
     """Weights and averages of the rule on the token excesses of a recorded run; and the record."""
-    known = json.loads((VECTORS / "doremi.json").read_text(encoding="utf-8"))
+    known = recorded("doremi")
     record = known["runs"][name]
     state, weights, averages = method.init(("a", "b", "c", "d"), 0), [], []
     for step in range(12):
@@ -68,23 +65,6 @@ def test_a_domain_absent_at_first_does_not_take_all_the_weight():
 def test_an_excess_raises_the_odds(smoothing, expected):
     state = observed(DoReMi(reference="mix", smoothing=smoothing), seen(excess_K=vector(LN3, 0)))
     assert_close(state["dro_K"], vector(*expected), rtol=0, atol=1e-8)
-
-
-def test_the_average_counts_the_start():
-    method = DoReMi(reference="mix", smoothing=1e-9)
-    state = observed(method, *[seen(excess_K=vector(LN3, 0))] * 2)
-    # 1/2, 3/4, 9/10.
-    expected = (0.5 + 0.75 + 0.9) / 3
-    assert_close(state["average_K"], vector(expected, 1 - expected), rtol=0, atol=1e-8)
-
-
-def test_an_absent_domain_counts_with_its_last_excess():
-    method = DoReMi(reference="mix", smoothing=1e-9)
-    state = observed(method, seen(excess_K=vector(LN3, 0)))
-    for odds in (9, 27):
-        state = method.observe(state, seen(excess_K=vector(math.nan, 0)))
-        expected_K = vector(odds, 1) / (odds + 1)
-        assert_close(state["dro_K"], expected_K, rtol=0, atol=1e-8)
 
 
 def test_the_loss_is_a_mean_over_tokens_each_weighed_by_w_over_q():

@@ -1,22 +1,19 @@
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from arrays import assert_close, observed, seen, vector
+from arrays import assert_close, observed, recorded, seen, vector
 
 from pike_mixing.errors import InputError
 from pike_mixing.rules.famo import FAMO
 
-VECTORS = Path(__file__).parent / "vectors"
 DOMAINS = ("en", "hi", "de")
 
 
 @pytest.mark.parametrize("run", range(3))
 def test_40_steps_follow_the_authors_code(run):
-    known = json.loads((VECTORS / "famo.json").read_text(encoding="utf-8"))
+    known = recorded("famo")
     expected = known["runs"][run]
     bounds = expected["lower_bounds_K"]
     method = FAMO(

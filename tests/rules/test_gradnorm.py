@@ -60,15 +60,6 @@ def test_the_step_is_down_the_gradient_of_the_objective(theta, norm, loss):
     assert_close(after["theta_K"], expected.numpy())
 
 
-def test_with_alpha_0_all_gradients_become_equal():
-    method = GradNorm(rate=0.01, alpha=0, first=0)
-    state = method.init(DOMAINS, 0)
-    for step in range(400):
-        state = method.observe(state, seen(step, vector(4, 2, 1), vector(5, 3, 1)))
-    norm_K = method.combine(state, seen(400, vector(4, 2, 1), vector(5, 3, 1))) * vector(4, 2, 1)
-    assert_close(norm_K, norm_K.mean().repeat(3), rtol=0.05, atol=0)
-
-
 def test_until_the_first_step_nothing_is_learned():
     method = GradNorm(first=3)
     state = method.init(("en", "hi"), 0)

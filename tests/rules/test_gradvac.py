@@ -24,16 +24,6 @@ def after(method, *gradients):
 SAME, ORTHOGONAL = matrix([1, 0], [1, 0]), matrix([1, 0], [0, 1])
 
 
-def test_targets_are_a_moving_average_of_the_cosines():
-    # 0 -> 1/2 -> 3/4 with cosine 1, then -> 3/8 with cosine 0.
-    method = GradVaccine(beta=0.5)
-    states = [after(method, *[SAME, SAME, ORTHOGONAL][:n]) for n in (1, 2, 3)]
-    assert [s["target_KxK"][0, 1].item() for s in states[:2]] == pytest.approx([0.5, 0.75])
-    # Domain b, in turn, sees the same: each pair keeps its own average.
-    expected_KxK = matrix([0, 0.375], [0.375, 0])
-    assert_close(states[2]["target_KxK"], expected_KxK)
-
-
 def test_a_gradient_is_turned_up_to_the_target():
     # Target 1/2, cosine 0: g1' = g1 + (1/2) / sqrt(3/4) g2, and so for g2'.
     method = GradVaccine(beta=0.5)

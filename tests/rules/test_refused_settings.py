@@ -6,34 +6,33 @@ import typing
 
 import pytest
 
-from pike_mixing import METHODS, finders, registry
+from pike_mixing import METHODS, registry
 from pike_mixing.errors import InputError
+from pike_mixing.finders import FINDERS
 from pike_mixing.finders import registry as finder_registry
 from pipeline.planning import method_catalogue
 
 NAMED = {"single": {"domain": "prose"}, "fixed": {"mixture": "found"}}
 
 
-def made(rule, **changes):
-    return registry.kind(rule)(**method_catalogue.required(rule) | NAMED.get(rule, {}) | changes)
+def kind_of(name):
+    return (finder_registry if name in FINDERS else registry).kind(name)
 
 
-@pytest.mark.parametrize("rule", METHODS)
-def test_a_value_of_another_type_is_refused_in_every_setting(rule):
-    kind, hints = registry.kind(rule), typing.get_type_hints(registry.kind(rule))
+def made(name, **changes):
+    """A rule, or a finder, of which no setting is required."""
+    required = {} if name in FINDERS else method_catalogue.required(name) | NAMED.get(name, {})
+    return kind_of(name)(**required | changes)
+
+
+@pytest.mark.parametrize("name", [*METHODS, *FINDERS])
+def test_a_value_of_another_type_is_refused_in_every_setting(name):
+    kind, hints = kind_of(name), typing.get_type_hints(kind_of(name))
     for field in dataclasses.fields(kind):
         wrong = [object()] + [math.nan, math.inf, True] * (hints[field.name] in (float, int))
         for value in wrong:
             with pytest.raises(InputError, match=rf"^{kind.__name__}\.{field.name}: .* is not "):
-                made(rule, **{field.name: value})
-
-
-@pytest.mark.parametrize("finder", finders.FINDERS)
-def test_a_value_of_another_type_is_refused_in_every_setting_of_a_finder(finder):
-    kind = finder_registry.kind(finder)
-    for field in dataclasses.fields(kind):
-        with pytest.raises(InputError, match=rf"^{kind.__name__}\.{field.name}: .* is not "):
-            kind(**{field.name: object()})
+                made(name, **{field.name: value})
 
 
 @pytest.mark.parametrize(
@@ -80,36 +79,17 @@ NEGATIVE = {"en": -1.0, "hi": 2.0}
 @pytest.mark.parametrize(
     ("rule", "wrong"),
     [
-        (
-            "pike",
-            {
-                "zeta1": -1,
-                "zeta2": -1,
-                "every": 0,
-                "first": -1,
-                "rows": 1,
-                "estimates": 0,
-                "min_weight": 1,
-                "prior": NEGATIVE,
-            },
-        ),
+        ("pike", {"zeta1": -1, "zeta2": -1, "every": 0, "first": -1, "rows": 1}),
+        ("pike", {"estimates": 0, "min_weight": 1, "prior": NEGATIVE}),
         ("balanced-pike", {"tau": 0, "every": 0}),
-        (
-            "conceptual-pike",
-            {"L": 0, "eta": 0, "beta": 0, "gamma": 0, "every": 0, "first": -1, "rows": 1},
-        ),
-        ("conceptual-pike", {"prior": NEGATIVE}),
+        ("conceptual-pike", {"L": 0, "eta": 0, "beta": 0, "gamma": 0}),
+        ("conceptual-pike", {"every": 0, "first": -1, "rows": 1, "prior": NEGATIVE}),
         ("ado", {"every": 0, "stride": 0, "window": 4, "ignore": -1, "points": 3, "min_weight": 1}),
         ("ado", {"prior": NEGATIVE}),
-        (
-            "scale-free-pike",
-            {"strength": 0, "every": 0, "rows": 1, "max_change": 0, "min_share": 0},
-        ),
-        (
-            "dga",
-            {"rate": 0, "every": 0, "first": -1, "rows": 1, "new_share": 0, "target": NEGATIVE},
-        ),
-        ("dga", {"prior": NEGATIVE}),
+        ("scale-free-pike", {"strength": 0, "every": 0, "rows": 1, "max_change": 0}),
+        ("scale-free-pike", {"min_share": 0, "prior": NEGATIVE, "target": NEGATIVE}),
+        ("dga", {"rate": 0, "every": 0, "first": -1, "rows": 1, "new_share": 0}),
+        ("dga", {"target": NEGATIVE, "prior": NEGATIVE}),
         ("r-and-b", {"strength": 0, "every": 0, "target": NEGATIVE}),
         ("odm", {"warmup": -1, "memory": 1, "prior": NEGATIVE}),
         ("famo", {"rate": 0, "gamma": -1, "lower_bounds": NEGATIVE}),
@@ -137,10 +117,9 @@ NEGATIVE = {"en": -1.0, "hi": 2.0}
     ],
 )
 def test_all_that_is_wrong_is_one_message_by_the_settings_names(rule, wrong):
-    is_finder = rule in finders.FINDERS
-    kind = (finder_registry if is_finder else registry).kind(rule).__name__
     with pytest.raises(InputError) as caught:
-        finder_registry.kind(rule)(**wrong) if is_finder else made(rule, **wrong)
+        made(rule, **wrong)
+    kind = kind_of(rule).__name__
     named = [line.partition(":")[0].split(".") for line in str(caught.value).splitlines()]
     assert {name for first, name, *_ in named if first == kind} == wrong.keys() - {"mixture"}
     assert all("en" in rest for _, name, *rest in named if wrong[name] == NEGATIVE)

@@ -1,8 +1,5 @@
-import json
-from pathlib import Path
-
 import pytest
-from arrays import assert_close, vector
+from arrays import assert_close, recorded, vector
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -11,14 +8,13 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import RunFacts
 from pike_mixing.rules.unimax import UniMax, capped
 
-VECTORS = Path(__file__).parent / "vectors"
 corpora = st.lists(st.integers(1, 10**9), min_size=1, max_size=8)
 
 few = effort(max_examples=30, deadline=None)
 
 
 def test_the_example_published_with_unimax_sampling_is_met():
-    known = json.loads((VECTORS / "unimax.json").read_text(encoding="utf-8"))
+    known = recorded("unimax")
     method = UniMax(
         epochs=known["epochs"], tokens_by_domain=known["sizes"], budget_tokens=known["budget"]
     )

@@ -12,14 +12,6 @@ def gradients(seed, K, D):
     return generator.standard_normal((K, D)) * length_K
 
 
-def test_projections_go_onto_all_domains_at_once():
-    # g1 = (0, 0, 1) is against g2 = (1, 0, -1) and g3 = (0, 1, -1). The nearest vector that is
-    # against neither has x = y = z: (1, 1, 1) / 3 = g1 + (g2 + g3) / 3. g2 and g3 lose their part
-    # against g1 alone: g2 + g1 = (1, 0, 0), which is not against g3.
-    coefficient_K = combined(UPGrad(), matrix([0, 0, 1], [1, 0, -1], [0, 1, -1]))
-    assert coefficient_K.tolist() == pytest.approx([3 / 3, (1 + 1 / 3) / 3, (1 + 1 / 3) / 3])
-
-
 def test_opposite_gradients_leave_nothing():
     gradient_KxD = matrix([1, 0], [-3, 0])
     assert (combined(UPGrad(), gradient_KxD) @ gradient_KxD).tolist() == pytest.approx(
