@@ -9,8 +9,7 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Signals, State
 from pike_mixing.limits import ShareBelowOne
 from pike_mixing.numerics.simplex import lowest
-from pike_mixing.rules.gramian import Scale, not_converged
-from pike_mixing.rules.surgeon import Surgeon
+from pike_mixing.rules.surgeon import Scale, Surgeon, not_converged
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,8 +9,7 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Signals, State
 from pike_mixing.limits import PositiveShare, ShareBelowOne
 from pike_mixing.numerics import visits
-from pike_mixing.rules.gramian import Scale, of_present
-from pike_mixing.rules.surgeon import Surgeon
+from pike_mixing.rules.surgeon import Scale, Surgeon, of_present
 
 VANISHED = 1e-9
 """A gradient that shrank to this part of its length has no direction left to turn."""

@@ -7,8 +7,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Signals, State
-from pike_mixing.rules.gramian import Scale, not_converged
-from pike_mixing.rules.surgeon import Surgeon
+from pike_mixing.rules.surgeon import Scale, Surgeon, not_converged
 
 ENOUGH = 1e-10
 """Newton's decrement at which alpha_k (G alpha)_k = 1 holds as well as can be."""

@@ -8,8 +8,7 @@ import numpy as np
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Signals, State
 from pike_mixing.numerics import visits
-from pike_mixing.rules.gramian import Scale
-from pike_mixing.rules.surgeon import Surgeon
+from pike_mixing.rules.surgeon import Scale, Surgeon
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,8 +7,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Signals, State
-from pike_mixing.rules.gramian import not_converged
-from pike_mixing.rules.surgeon import Surgeon
+from pike_mixing.rules.surgeon import Surgeon, not_converged
 
 RIDGE = 1e-10
 """Added to every cosine g_j . g_j / |g_j|^2 = 1, so that gradients of any rank have one answer."""

@@ -13,10 +13,10 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals
 from pike_mixing.rules.cagrad import CAGrad
 from pike_mixing.rules.gradvac import GradVaccine
-from pike_mixing.rules.gramian import of_present
 from pike_mixing.rules.mgda import MGDA
 from pike_mixing.rules.nash_mtl import NashMTL
 from pike_mixing.rules.pcgrad import PCGrad
+from pike_mixing.rules.surgeon import of_present
 from pike_mixing.rules.upgrad import UPGrad
 
 SURGEONS = {
