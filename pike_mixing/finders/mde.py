@@ -18,7 +18,7 @@ Shapes: K domains, I losses, N proxy runs, E tokens of one domain, C features.
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -93,8 +93,20 @@ class MDE(CheckedSettings):
         )
 
     def _fit(self, feature_NxC: Floats, left_N: Floats) -> "tuple[Line, float]":
-        """The regression, and its penalty."""
-        penalty = _chosen(feature_NxC, left_N, validation.folds(len(left_N), self.folds, self.seed))
+        """The regression, and its penalty.
+
+        It has the lowest squared error on held-out rows; of equal ones it is the largest.
+        """
+        parts = validation.folds(len(left_N), self.folds, self.seed)
+
+        def error(penalty: float) -> float:
+            squares = 0.0
+            for rest, part in parts:
+                line = _ridge(feature_NxC[rest], left_N[rest], penalty)
+                squares += float(((left_N[part] - line.of(feature_NxC[part])) ** 2).sum())
+            return squares
+
+        penalty = min(reversed(PENALTIES), key=error)
         return _ridge(feature_NxC, left_N, penalty), penalty
 
 
@@ -157,19 +169,6 @@ def _ridge(feature_NxC: Floats, left_N: Floats, penalty: float) -> Line:
     gram_CxC = x_NxC.T @ x_NxC + penalty * len(left_N) * np.eye(len(centre_C))
     c_C = np.linalg.solve(gram_CxC, x_NxC.T @ (left_N - left_N.mean())) / unit_C
     return Line(float(left_N.mean() - centre_C @ c_C), c_C)
-
-
-def _chosen(feature_NxC: Floats, left_N: Floats, parts: Sequence[tuple[Any, Any]]) -> float:
-    """The penalty of the lowest squared error on held-out rows; of equal ones the largest."""
-
-    def error(penalty: float) -> float:
-        squares = 0.0
-        for rest, part in parts:
-            line = _ridge(feature_NxC[rest], left_N[rest], penalty)
-            squares += float(((left_N[part] - line.of(feature_NxC[part])) ** 2).sum())
-        return squares
-
-    return min(reversed(PENALTIES), key=error)
 
 
 def _predicted(features: Features, line: Line, weights_K: Floats) -> tuple[float, Floats]:

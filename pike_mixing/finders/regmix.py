@@ -150,7 +150,7 @@ class RegMix(CheckedSettings):
 
         scores = lgb.cv(
             self._parameters(),
-            _data(weights_NxK, target_N),
+            lgb.Dataset(weights_NxK, target_N, free_raw_data=False),
             num_boost_round=self.rounds,
             folds=validation.folds(len(target_N), self.folds, self.seed),
             callbacks=[lgb.early_stopping(self.patience, verbose=False)],
@@ -161,7 +161,7 @@ class RegMix(CheckedSettings):
     def _trained(self, weights_NxK: Floats, target_N: Floats, rounds: int) -> "lgb.Booster":
         import lightgbm as lgb
 
-        data = _data(weights_NxK, target_N)
+        data = lgb.Dataset(weights_NxK, target_N, free_raw_data=False)
         return lgb.train(self._parameters(), data, num_boost_round=rounds)
 
     def _parameters(self) -> dict[str, Any]:
@@ -220,12 +220,6 @@ class Trees:
         score_S = self.losses(drawn_SxK)
         chosen_S = score_S <= np.partition(score_S, finder.kept - 1)[finder.kept - 1]
         return drawn_SxK[chosen_S].mean(axis=0), int(chosen_S.sum())
-
-
-def _data(weights_NxK: Floats, target_N: Floats) -> "lgb.Dataset":
-    import lightgbm as lgb
-
-    return lgb.Dataset(weights_NxK, target_N, free_raw_data=False)
 
 
 def _predicted(booster: "lgb.Booster", weights_SxK: Floats) -> Floats:
