@@ -8,8 +8,8 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import law
 
 
-def fitted(weights_NxK, loss_NxK, *, starts=4, huber=0.02):
-    return law.fit(weights_NxK, loss_NxK, starts=starts, huber=huber)
+def fitted(weights_NxK, loss_NxK, *, starts=4):
+    return law.fit(weights_NxK, loss_NxK, starts=starts, huber=0.02)
 
 
 def test_an_exact_law_is_recovered():
@@ -22,25 +22,6 @@ def test_an_exact_law_is_recovered():
 def test_losses_are_the_written_formula():
     # L_0 = 1 + exp(0.2 - 2) at a mixture of the first domain alone.
     assert_allclose(LAWS.losses(np.array([[1.0, 0, 0]]))[0, 0], 1 + np.exp(-1.8))
-
-
-def test_with_noise_predictions_are_closer_to_the_truth_than_the_data():
-    weights_NxK, unseen_NxK = mixtures(24), mixtures(200, seed=5)
-    noise_NxK = np.random.default_rng(3).normal(0, 0.02, weights_NxK.shape)
-    laws = fitted(weights_NxK, LAWS.losses(weights_NxK) + noise_NxK)
-    error = laws.losses(unseen_NxK) - LAWS.losses(unseen_NxK)
-    assert np.sqrt((error**2).mean()) < 0.02
-
-
-def test_one_proxy_astray_moves_the_law_little():
-    weights_NxK = mixtures(24)
-    loss_NxK = LAWS.losses(weights_NxK)
-    loss_NxK[7] += 3
-    robust, squares = (fitted(weights_NxK, loss_NxK, huber=h) for h in (0.001, 100.0))
-    unseen_NxK = mixtures(200, seed=5)
-    truth = LAWS.losses(unseen_NxK)
-    assert np.abs(robust.losses(unseen_NxK) - truth).max() < 0.01
-    assert np.abs(squares.losses(unseen_NxK) - truth).max() > 0.1
 
 
 def test_no_other_start_leads_to_a_better_law():

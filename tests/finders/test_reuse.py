@@ -8,11 +8,6 @@ from pike_mixing.finders.reuse import expanded, kept
 OLD = {"code": 0.5, "prose": 0.3, "web": 0.2}
 
 
-def test_an_added_domain_needs_one_ratio():
-    new = expanded({"old": 0.9, "maths": 0.1}, "old", kept(OLD))
-    assert new == pytest.approx({"code": 0.45, "prose": 0.27, "web": 0.18, "maths": 0.1})
-
-
 def test_the_mixtures_of_the_released_case_study():
     """allenai/olmix (9586977), configs/mixture_reuse_case_study/generate, files 1, 2, 3 and 5.
 

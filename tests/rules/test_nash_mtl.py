@@ -9,15 +9,6 @@ from pike_mixing.errors import InputError
 from pike_mixing.rules.nash_mtl import NashMTL
 
 
-def test_identical_gradients_have_a_bargain_too():
-    # Rank 1: alpha (alpha + alpha + alpha) |g|^2 = 1 with |g| = 5.
-    gradient_KxD = matrix([3, 4], [3, 4], [3, 4])
-    expected = 1 / (5 * 3**0.5)
-    assert combined(NashMTL(scale="reference"), gradient_KxD).tolist() == pytest.approx(
-        [expected] * 3
-    )
-
-
 @given(st.integers(0, 2**31), st.integers(1, 6), st.floats(-3, 3))
 @effort(deadline=None, max_examples=25)
 def test_every_weight_is_the_inverse_of_its_gain(seed, K, magnitude):

@@ -50,6 +50,7 @@ def test_a_value_of_another_type_is_refused_in_every_setting(name):
         ("aioli", {"lean": 2}, "Aioli.lean: must lie in (0, 1]"),
         ("unimax", {"tokens_by_domain": {"en": 0}}, "UniMax.tokens_by_domain.en: must be pos"),
         ("fixed", {"mixture": None}, "Fixed.weights_by_domain: give either these or a mixture"),
+        ("pike", {"batch": "training", "estimates": 2}, "PiKE.estimates: must be 1 with batch: tr"),
     ],
 )
 def test_what_a_configuration_is_refused_for_is_refused_in_a_constructor(rule, changes, message):
@@ -123,8 +124,3 @@ def test_all_that_is_wrong_is_one_message_by_the_settings_names(rule, wrong):
     named = [line.partition(":")[0].split(".") for line in str(caught.value).splitlines()]
     assert {name for first, name, *_ in named if first == kind} == wrong.keys() - {"mixture"}
     assert all("en" in rest for _, name, *rest in named if wrong[name] == NEGATIVE)
-
-
-def test_a_training_batch_gives_one_estimate():
-    with pytest.raises(InputError, match="estimates: must be 1 with batch: training"):
-        made("pike", zeta1=1, zeta2=1, batch="training", estimates=2)
