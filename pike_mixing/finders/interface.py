@@ -115,7 +115,6 @@ class Predictor(Protocol):
 
     def losses(self, weights_SxK: Floats) -> Floats:
         """The predicted loss of the target for each mixture [S], nats per token."""
-        ...
 
     def optimum(self) -> Floats:
         """The mixture [K] that is found.
@@ -123,11 +122,9 @@ class Predictor(Protocol):
         Raises:
             InputError: the search did not reach it.
         """
-        ...
 
     def record(self) -> dict[str, Any]:
         """JSON values from which `SwarmFinder.restore` makes the same predictor."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -157,7 +154,6 @@ class Finder(Protocol):
         Raises:
             InputError: the runs do not suffice.
         """
-        ...
 
 
 class SwarmFinder(Finder, Protocol):
@@ -171,8 +167,6 @@ class SwarmFinder(Finder, Protocol):
         Raises:
             InputError: the runs do not suffice.
         """
-        ...
 
     def restore(self, swarm: Swarm, record: dict[str, Any]) -> Predictor:
         """The predictor of a record, for the domains and losses of its fit; no runs are read."""
-        ...
