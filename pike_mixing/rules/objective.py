@@ -53,11 +53,7 @@ class WithObjective(Method):
 
 
 def known(value: T | None, setting: str) -> T:
-    """The value of a setting that says how long the run is.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The value of a setting that says how long the run is; an InputError where it has none."""
     if value is None:
         raise InputError(f"{setting}: the length of the run is not known: give it")
     return value
