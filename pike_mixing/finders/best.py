@@ -66,6 +66,10 @@ class Best(CheckedSettings):
         """The best of these runs."""
         return BestRun(self.find(swarm).weights_K)
 
+    def restore(self, swarm: Swarm, record: dict[str, Any]) -> "BestRun":
+        """The run of a record."""
+        return BestRun(np.array(record["weights"]))
+
 
 @dataclasses.dataclass(frozen=True)
 class BestRun:

@@ -35,14 +35,16 @@ def parse_pairs(texts: Sequence[str], option: str, default: float | None = None)
     return result
 
 
-def numbers(texts: Sequence[str], option: str, names: Sequence[str]) -> dict[str, float]:
-    """As `parse_pairs`, numbers by known names.
+def numbers(
+    texts: Sequence[str], option: str, names: Sequence[str] | None = None
+) -> dict[str, float]:
+    """As `parse_pairs`, numbers by known names; without `names` by any.
 
     Raises:
         InputError: a name is not known, or its value is no number.
     """
     values = parse_pairs(texts, option)
-    problems = [unknown(name, names, option) for name in values if name not in names]
+    problems = [unknown(n, names, option) for n in values if names is not None and n not in names]
     problems += [
         f"{option}: {name}={value} is no number"
         for name, value in values.items()

@@ -71,11 +71,9 @@ def _draw(arguments: argparse.Namespace, domains: tuple[str, ...]) -> design.Dra
 
 def reused(arguments: argparse.Namespace) -> str:
     """An old mixture's ratios where domains come and go, or the new mixture of all domains."""
-    within = reuse.kept(options.parse_pairs(arguments.old, "--old"), arguments.changed)
+    within = reuse.kept(options.numbers(arguments.old, "--old"), arguments.changed)
     if arguments.new:
-        within = reuse.expanded(
-            options.parse_pairs(arguments.new, "--new"), arguments.virtual, within
-        )
+        within = reuse.expanded(options.numbers(arguments.new, "--new"), arguments.virtual, within)
     return json.dumps(within, indent=2)
 
 

@@ -164,6 +164,8 @@ def test_an_old_mixture_is_reused(said):
     expected = {"code": 0.25, "prose": 0.15, "web": 0.35, "maths": 0.25}
     new = ["--new", "old=0.4", "web=0.35", "maths=0.25"]
     assert json.loads(said(*old, *new)) == pytest.approx(expected)
+    # A share without its zero is no JSON, and stays a text.
+    assert "--new: old=.5 is no number" in said(*old, "--new", "old=.5", code=2)
 
 
 def test_the_design_is_a_function_of_the_seed():
