@@ -108,12 +108,13 @@ def studied(model: Transformer, corpus: Path, step: int, pool: int, draws: int) 
 
 def row_products(model: Transformer, tokens_PxL1: Tensor) -> Tensor:
     """Inner products of the gradients of single rows, float64 [P, P]."""
-    passes, target = PipelinePasses(model), Target(model)
+    target = Target(model, PipelinePasses(model))
     P, size = len(tokens_PxL1), sum(p.numel() for p in target.parameters)
     gradient_PxD = torch.empty(P, size)
     for row, into_D in zip(tokens_PxL1, gradient_PxD, strict=True):
-        (rows,) = DealtRows(passes, row[None], np.array([1]), 1).domains(1, with_variance=False)
-        parts, _ = domain_gradient(model, target, passes, rows, with_variance=False)
+        dealt = DealtRows(target.passes, row[None], np.array([1]), 1)
+        (rows,) = dealt.domains(1, with_variance=False)
+        parts, _ = domain_gradient(model, target, rows, with_variance=False)
         torch.cat([part.flatten() for part in parts], out=into_D)
     gram_PxP = torch.zeros(P, P, dtype=torch.float64)
     for piece_PxN in gradient_PxD.split(PIECE_NUMBERS, dim=1):

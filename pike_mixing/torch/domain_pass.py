@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from pike_mixing.errors import InputError
 from pike_mixing.numerics.gradient_moments import variance_of_rows
 from pike_mixing.torch import parallel
-from pike_mixing.torch.passes import DomainRows, Passes, Target
+from pike_mixing.torch.passes import DomainRows, Target
 from pike_mixing.torch.rows import Rows, and_whether_last
 
 PIECE_NUMBERS = 2**18
@@ -27,7 +27,7 @@ PIECE_NUMBERS = 2**18
 
 
 def domain_gradient(
-    model: nn.Module, target: Target, passes: Passes, rows: DomainRows, *, with_variance: bool
+    model: nn.Module, target: Target, rows: DomainRows, *, with_variance: bool
 ) -> tuple[list[Tensor], Tensor]:
     """The gradient of the mean loss of a domain's rows over all processes; at least one row.
 
@@ -35,8 +35,7 @@ def domain_gradient(
 
     Args:
         model: The model at the current weights, without its DistributedDataParallel.
-        target: Its parameters.
-        passes: How passes are made.
+        target: The same model.
         rows: The domain's rows.
         with_variance: Whether the variance is wanted.
 
@@ -44,16 +43,17 @@ def domain_gradient(
         One tensor for each trained parameter; and squared norm, variance and mean loss: float64, on
         the device. The variance is NaN where it is not wanted, or of a single micro-batch.
     """
-    R, n, number = rows.rows, rows.passes, passes.number
+    R, n, passes = rows.rows, rows.passes, target.passes
+    number = passes.number
     # A program that measures one micro-batch, and finds NaN, is the one that measures several.
     listens = with_variance and (n > 1 or passes.fixed)
     count, freedom = number(R), number(n - 1 if n > 1 else math.nan)
     loss = torch.zeros((), dtype=torch.float64, device=target.device)
     weighted_squares = torch.zeros_like(loss)
-    with _listening(target, passes, listens) as squares, _apart(target, passes):
+    with _listening(target, listens) as squares, _apart(target):
         for piece, last in and_whether_last(rows.pieces):
-            with target.accumulating(passes, last=last):
-                loss_B = backward_pass(model, target, passes, piece.rows, piece.weight_B / count)
+            with target.accumulating(last=last):
+                loss_B = backward_pass(model, target, piece.rows, piece.weight_B / count)
             own = (loss_B.double() * piece.weight_B.to(loss_B.device)).sum() / count
             loss += own.to(loss.device)
             if listens:
@@ -71,15 +71,12 @@ def domain_gradient(
     return parts, torch.stack([squared_norm, variance, loss])
 
 
-def backward_pass(
-    model: nn.Module, target: Target, passes: Passes, batch: Rows, weight_B: Tensor
-) -> Tensor:
+def backward_pass(model: nn.Module, target: Target, batch: Rows, weight_B: Tensor) -> Tensor:
     """Adds the gradient of the weighted sum of B rows' losses to the parameters'.
 
     Args:
         model: The model at the current weights, without its DistributedDataParallel.
-        target: Its parameters.
-        passes: How passes are made.
+        target: The same model.
         batch: The B rows.
         weight_B: Weight of each row's loss.
 
@@ -90,14 +87,14 @@ def backward_pass(
         InputError: the loss does not lead to the parameters.
     """
     scaled_B = weight_B if target.divisor == 1 else weight_B * target.divisor
-    with passes.timed("forward"):
-        weighted, loss_B = passes.weighted(model, batch, scaled_B)
+    with target.passes.timed("forward"):
+        weighted, loss_B = target.passes.weighted(model, batch, scaled_B)
     if not weighted.requires_grad:
         raise InputError(
             "the loss has no graph to the model's parameters: is loss_fn under torch.no_grad, or "
             "does it detach?"
         )
-    with passes.timed("backward"):
+    with target.passes.timed("backward"):
         weighted.backward()
     return loss_B
 
@@ -110,10 +107,10 @@ def _part(parameter: Tensor) -> Tensor:
 
 
 @contextlib.contextmanager
-def _apart(target: Target, passes: Passes) -> Iterator[None]:
+def _apart(target: Target) -> Iterator[None]:
     """Takes the parameters' gradients away for the block, and puts them back."""
     kept = [p.grad for p in target.parameters]
-    passes.clear(target.parameters)
+    target.passes.clear(target.parameters)
     try:
         yield
     finally:
@@ -122,7 +119,7 @@ def _apart(target: Target, passes: Passes) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _listening(target: Target, passes: Passes, listens: bool) -> Iterator[Callable[[], Tensor]]:
+def _listening(target: Target, listens: bool) -> Iterator[Callable[[], Tensor]]:
     """A function that gives the squared norm of what a pass has brought, before it adds up.
 
     No gradient is copied: each is read where the pass has made it.
@@ -143,7 +140,7 @@ def _listening(target: Target, passes: Passes, listens: bool) -> Iterator[Callab
                 "use_reentrant=False"
             )
         arrived.add(number)
-        with passes.timed("statistics"):
+        with target.passes.timed("statistics"):
             dense = gradient.detach()
             if dense.is_sparse:
                 dense = dense.coalesce().values()

@@ -88,19 +88,17 @@ def gradient_statistics(
     Raises:
         InputError: rows are none, or the model's gradients cannot be measured.
     """
-    pieces_K = [rows.split(domain, micro_batch) for domain in _listed(rows_by_domain)]
-    target, passes = Target(model, group), Passes(loss_fn, group=group)
-    rows_K = own_rows(pieces_K, group)
+    target, rows_K = _opened(model, loss_fn, rows_by_domain, micro_batch, group)
     if coefficients is None:
-        with passes.undisturbed(model, training=model.training):
-            return measured(model, target, passes, rows_K).on_host(passes)
+        with target.passes.undisturbed(model, training=model.training):
+            return measured(target, rows_K).on_host(target.passes)
     if len(coefficients) != len(rows_K):
         raise InputError(f"coefficients: {len(coefficients)} for {len(rows_K)} domains")
 
     def leave(k: int, parts: list[Tensor]) -> None:
-        add(target, passes, parts, coefficients[k])
+        target.add(parts, coefficients[k])
 
-    return measured(model, target, passes, rows_K, leave).on_host(passes)
+    return measured(target, rows_K, leave).on_host(target.passes)
 
 
 def gramian(
@@ -122,10 +120,9 @@ def gramian(
         micro_batch: Rows of one pass.
         group: Processes that share the rows; None: this one alone.
     """
-    pieces_K = [rows.split(domain, micro_batch) for domain in _listed(rows_by_domain)]
-    target, passes = Target(model, group), Passes(loss_fn, group=group)
-    with passes.undisturbed(model, training=model.training):
-        return measured_gramian(model, target, passes, own_rows(pieces_K, group))[1:]
+    target, rows_K = _opened(model, loss_fn, rows_by_domain, micro_batch, group)
+    with target.passes.undisturbed(model, training=model.training):
+        return measured_gramian(target, rows_K)[1:]
 
 
 def own_rows(pieces_K: Sequence[Sequence[Rows]], group: Group = None) -> list[DomainRows]:
@@ -161,9 +158,7 @@ def own_rows(pieces_K: Sequence[Sequence[Rows]], group: Group = None) -> list[Do
 
 
 def measured(
-    model: nn.Module,
     target: Target,
-    passes: Passes,
     rows_K: Sequence[DomainRows],
     use: Callable[[int, list[Tensor]], None] | None = None,
     *,
@@ -174,24 +169,22 @@ def measured(
     Nothing waits for the device.
 
     Args:
-        model: The model at the current weights.
-        target: Its parameters.
-        passes: How passes are made.
+        target: The model at the current weights.
         rows_K: The rows of each domain; one without rows gives NaN.
         use: Is given each domain's index and gradient, one tensor per trained parameter. What it
             does not keep, the next domain's gradient takes the memory of.
         with_variance: Whether the variances are wanted; without them, they are NaN.
     """
     result = []
-    with parallel.unsynchronized(model) as plain, torch.enable_grad():
+    with parallel.unsynchronized(target.model) as plain, torch.enable_grad():
         for k, of_domain in enumerate(rows_K):
             if not of_domain.rows:
                 continue
             parts, numbers_3 = domain_gradient(
-                plain, target, passes, of_domain, with_variance=with_variance
+                plain, target, of_domain, with_variance=with_variance
             )
             result.append(numbers_3)
-            passes.settle()
+            target.passes.settle()
             if use is not None:
                 use(k, parts)
             del parts
@@ -200,12 +193,7 @@ def measured(
 
 
 def measured_gramian(
-    model: nn.Module,
-    target: Target,
-    passes: Passes,
-    rows_K: Sequence[DomainRows],
-    *,
-    with_variance: bool = True,
+    target: Target, rows_K: Sequence[DomainRows], *, with_variance: bool = True
 ) -> tuple[list[list[Tensor] | None], Floats, Statistics]:
     """All K gradients, their inner products G_jk = g_j . g_k (float64) and their statistics.
 
@@ -213,17 +201,13 @@ def measured_gramian(
     gradients; one wait for the device.
 
     Args:
-        model: Any module.
-        target: Where gradients lie.
-        passes: How rows are passed.
-        rows_K: Rows of each domain.
-        with_variance: Whether the variance over rows is measured.
+        target: The model at the current weights.
+        rows_K: The rows of each domain.
+        with_variance: Whether the variances are wanted.
     """
+    passes, products = target.passes, {}
     parts_K: list[list[Tensor] | None] = [None] * len(rows_K)
-    moments = measured(
-        model, target, passes, rows_K, parts_K.__setitem__, with_variance=with_variance
-    )
-    products = {}
+    moments = measured(target, rows_K, parts_K.__setitem__, with_variance=with_variance)
     with passes.timed("statistics"):
         for (j, first), (k, second) in itertools.combinations(enumerate(parts_K), 2):
             if first is not None and second is not None:
@@ -239,31 +223,16 @@ def measured_gramian(
     return parts_K, gram_KxK, statistics
 
 
-def add(target: Target, passes: Passes, parts: Sequence[Tensor], coefficient: float) -> None:
-    """Adds c g to the parameters' gradient; where there is none yet, g's own memory becomes it.
-
-    Args:
-        target: The parameters.
-        passes: How the device takes numbers.
-        parts: The gradient g, one tensor per parameter; none for a domain without rows.
-        coefficient: c.
-    """
-    if not parts:
-        return
-    c = passes.number(coefficient)
-    for parameter, part in zip(target.parameters, parts, strict=True):
-        if parameter.grad is None:
-            parameter.grad = part.mul_(c)
-        elif isinstance(c, Tensor):
-            parameter.grad.add_(part * c)
-        else:
-            parameter.grad.add_(part, alpha=c)
-    passes.settle()
-
-
-def _listed(rows_by_domain: Mapping[str, Rows] | Sequence[Rows]) -> list[Rows]:
+def _opened(
+    model: nn.Module,
+    loss_fn: RowLosses,
+    rows_by_domain: Mapping[str, Rows] | Sequence[Rows],
+    micro_batch: int,
+    group: Group,
+) -> tuple[Target, list[DomainRows]]:
     if isinstance(rows_by_domain, Tensor):
         raise InputError("rows_by_domain is a tensor: give one for each domain, as a list or dict")
     if isinstance(rows_by_domain, Mapping):
-        return list(rows_by_domain.values())
-    return list(rows_by_domain)
+        rows_by_domain = list(rows_by_domain.values())
+    pieces_K = [rows.split(domain, micro_batch) for domain in rows_by_domain]
+    return Target(model, Passes(loss_fn, group=group)), own_rows(pieces_K, group)

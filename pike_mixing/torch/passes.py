@@ -181,15 +181,16 @@ def free_weights(units: Sequence["FSDPModule"]) -> None:
 
 
 class Target:
-    """The parameters of a model that get gradients, and how these come together."""
+    """A model with its passes: the parameters that get gradients, and how these come together."""
 
-    def __init__(self, model: nn.Module, group: Group = None) -> None:
+    def __init__(self, model: nn.Module, passes: Passes) -> None:
         """Reads a model, wrapped or not.
 
         Raises:
             InputError: its gradients cannot be measured.
         """
-        self.group, self.units = group, parallel.sharded_units(model)
+        self.model, self.passes, self.group = model, passes, passes.group
+        self.units = parallel.sharded_units(model)
         self.parameters = parallel.trained(model)
         if not self.parameters:
             raise InputError("the model has no trainable parameter: nothing to measure")
@@ -201,19 +202,14 @@ class Target:
             )
         self.arriving = parallel.whole_parameters(model, self.units)
         """Where the gradients of this process's own rows arrive, before they become shards."""
-        self.divisor = parallel.divisor(self.units, group)
+        self.divisor = parallel.divisor(self.units, self.group)
         """By what the sum over the processes is divided where gradients are in shards."""
         self.device = self.parameters[0].device
 
     @contextlib.contextmanager
-    def accumulating(self, passes: Passes, *, last: bool) -> Iterator[None]:
-        """A backward pass over a part of a batch.
-
-        Args:
-            passes: How passes are made.
-            last: Whether it is the batch's last.
-        """
-        units = self.units if passes.accumulates_whole and not last else []
+    def accumulating(self, *, last: bool) -> Iterator[None]:
+        """A backward pass over a part of a batch, or over the last part."""
+        units = self.units if self.passes.accumulates_whole and not last else []
         for unit in units:
             unit.set_requires_gradient_sync(False, recurse=False)
         try:
@@ -227,12 +223,31 @@ class Target:
         parallel.sum_([g for g in gradients if not parallel.in_shards(g)], self.group)
 
     @contextlib.contextmanager
-    def summing(self, passes: Passes, *, last: bool) -> Iterator[None]:
+    def summing(self, *, last: bool) -> Iterator[None]:
         """The same; after the last, the parameters' gradients are the sums over the processes."""
         with contextlib.ExitStack() as stack:
-            stack.enter_context(self.accumulating(passes, last=last))
+            stack.enter_context(self.accumulating(last=last))
             if last and parallel.world_size(self.group) > 1:
                 whole = [p for p in self.parameters if not parallel.in_shards(p)]
                 # They begin as the gradients arrive.
                 stack.enter_context(parallel.summing(whole, self.group))
             yield
+
+    def add(self, parts: Sequence[Tensor], coefficient: float) -> None:
+        """Adds c g to the parameters' gradient; where there is none yet, g's own memory becomes it.
+
+        Args:
+            parts: The gradient g, one tensor per parameter; none for a domain without rows.
+            coefficient: c.
+        """
+        if not parts:
+            return
+        c = self.passes.number(coefficient)
+        for parameter, part in zip(self.parameters, parts, strict=True):
+            if parameter.grad is None:
+                parameter.grad = part.mul_(c)
+            elif isinstance(c, Tensor):
+                parameter.grad.add_(part * c)
+            else:
+                parameter.grad.add_(part, alpha=c)
+        self.passes.settle()

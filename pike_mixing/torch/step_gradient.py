@@ -103,7 +103,7 @@ class StepGradient:
     def target(self) -> Target:
         """The model's parameters, read once."""
         if self._target is None:
-            self._target = Target(self.model, self.passes.group)
+            self._target = Target(self.model, self.passes)
         return self._target
 
     def compute(
@@ -128,21 +128,12 @@ class StepGradient:
         if needs.moments_per_domain:
             return self._into_moments(method, state, seen, rows)
         if needs.gramian:
-            parts_K, seen = self._gramian(method, seen, rows)
-            c_K = method.combine(state, seen)
-            if leaves:
-                self._combine(parts_K, shares(rows) if c_K is None else c_K)
-            return self._result(seen, None, leaves, c_K)
+            return self._combined(method, state, seen, rows, leaves)
         if needs.reference:
             seen = dataclasses.replace(seen, excess_K=self.means(self.passes.excess, rows))
         if needs.weighs_losses:
             seen = dataclasses.replace(seen, loss_K=self.means(self.passes.losses, rows))
         return self._by_weights(method, seen, rows, method.loss_weights(state, seen), leaves)
-
-    def _combine(self, parts_K: Sequence[list[Tensor] | None], coefficient_K: Floats) -> None:
-        for c, parts in zip(coefficient_K.tolist(), parts_K, strict=True):
-            assert parts is not None or c == 0, "a domain without rows has a coefficient"
-            self._add(parts or [], c)
 
     def _by_weights(
         self, method: Method, seen: Signals, rows: StepRows, c_K: Floats | None, leaves: bool
@@ -151,7 +142,7 @@ class StepGradient:
         if method.needs().batch_statistics(seen.step):
 
             def add(k: int, parts: list[Tensor]) -> None:
-                self._add(parts, float(share_K[k]))
+                self.target.add(parts, float(share_K[k]))
 
             measured = self._measured(method, seen, rows, add if leaves else None)
             return self._result(seen, measured, leaves, c_K)
@@ -190,8 +181,8 @@ class StepGradient:
         passes.clear(target.parameters)
         with parallel.unsynchronized(self.model) as plain:
             for piece, last in and_whether_last(rows.pieces(share_K)):
-                with target.summing(passes, last=last):
-                    loss_B = backward_pass(plain, target, passes, piece.rows, piece.weight_B)
+                with target.summing(last=last):
+                    loss_B = backward_pass(plain, target, piece.rows, piece.weight_B)
                 passes.settle()
                 result.append((piece, loss_B))
         joined, norm = rows.joined(result), self._clip()
@@ -214,7 +205,7 @@ class StepGradient:
         share: list[float] = []
 
         def take(k: int, parts: list[Tensor]) -> None:
-            self._add(parts, 1.0)
+            self.target.add(parts, 1.0)
             norms.append(self._clip())
             share.append(float(share_K[k]))
             self.optimizer.take(k, float(chosen_K[k]))
@@ -252,41 +243,44 @@ class StepGradient:
     ) -> gradients.Measured:
         """Makes each domain's gradient for `use`; what was measured, on the device."""
         wanted = method.needs().batch_statistics(seen.step)
-        return gradients.measured(*self._given(rows, wanted), use, with_variance=wanted)
+        of_domains = self._domains(rows, wanted)
+        return gradients.measured(self.target, of_domains, use, with_variance=wanted)
 
     def fresh(self, rows: StepRows, *, inner_products: bool) -> tuple[Statistics, Floats | None]:
         """Statistics of rows of their own; with the inner products, where they are wanted."""
-        model, target, passes, of_domains = self._given(rows, True)
-        passes = copy.copy(passes)
+        of_domains, target = self._domains(rows, True), copy.copy(self.target)
         # All of it is one phase.
-        passes.timed = contextlib.nullcontext
-        given = (model, target, passes, of_domains)
+        target.passes = copy.copy(self.passes)
+        target.passes.timed = contextlib.nullcontext
         if inner_products:
-            _, gram_KxK, measured = gradients.measured_gramian(*given)
+            _, gram_KxK, measured = gradients.measured_gramian(target, of_domains)
             return measured, gram_KxK
-        return gradients.measured(*given).on_host(passes), None
+        return gradients.measured(target, of_domains).on_host(self.passes), None
 
-    def _gramian(
-        self, method: Method, seen: Signals, rows: StepRows
-    ) -> tuple[list[list[Tensor] | None], Signals]:
-        """All K gradients of the batch, and the signals with their inner products."""
+    def _combined(
+        self, method: Method, state: State, seen: Signals, rows: StepRows, leaves: bool
+    ) -> StepResult:
+        """All K gradients of the batch, combined by what their inner products say."""
         wanted = method.needs().batch_statistics(seen.step)
+        of_domains = self._domains(rows, wanted)
         parts_K, gram_KxK, measured = gradients.measured_gramian(
-            *self._given(rows, wanted), with_variance=wanted
+            self.target, of_domains, with_variance=wanted
         )
-        seen = dataclasses.replace(seen, loss_K=measured.loss_K, gram_KxK=gram_KxK)
-        return parts_K, dataclasses.replace(seen, statistics=measured if wanted else None)
+        statistics = measured if wanted else None
+        seen = dataclasses.replace(
+            seen, loss_K=measured.loss_K, gram_KxK=gram_KxK, statistics=statistics
+        )
+        c_K = method.combine(state, seen)
+        if leaves:
+            chosen_K = shares(rows) if c_K is None else c_K
+            for c, parts in zip(chosen_K.tolist(), parts_K, strict=True):
+                assert parts is not None or c == 0, "a domain without rows has a coefficient"
+                self.target.add(parts or [], c)
+        return self._result(seen, None, leaves, c_K)
 
-    def _given(
-        self, rows: StepRows, measures: bool
-    ) -> tuple[nn.Module, Target, Passes, list[DomainRows]]:
-        """What the loop over the domains takes."""
+    def _domains(self, rows: StepRows, measures: bool) -> list[DomainRows]:
         size = self.statistics_micro_batch if measures else self.micro_batch
-        of_domains = rows.domains(size, with_variance=measures)
-        return self.model, self.target, self.passes, of_domains
-
-    def _add(self, parts: Sequence[Tensor], coefficient: float) -> None:
-        gradients.add(self.target, self.passes, parts, coefficient)
+        return rows.domains(size, with_variance=measures)
 
     def _clip(self) -> Tensor:
         """Shortens the gradient; its norm before, on the device."""
