@@ -2,34 +2,18 @@
 
     torchrun --nproc-per-node 2 examples/trainers/ddp_loop.py
 
-The model is a tiny GPT-2 without a download; the domains are made up.
+The model is a tiny GPT-2 without a download; the domains are made up (`made_up.py`).
 """
 
 import os
 
 import torch
 import torch.distributed as dist
+from made_up import domains, tiny_model
 from torch.nn.parallel import DistributedDataParallel
-from transformers import GPT2Config, GPT2LMHeadModel
 
 from pike_mixing import ScaleFreePiKE
 from pike_mixing.torch import MixedDataset, Mixing, causal_losses
-
-
-def domains():
-    """Rows of two domains: numbers that count up, and one number alone."""
-    draw = torch.Generator().manual_seed(0)
-    counting = (torch.randint(8, (96, 1), generator=draw) + torch.arange(16)) % 8
-    alone = torch.full((64, 16), 8)
-    texts = {"counting": counting, "alone": alone}
-    return {n: [{"input_ids": t, "labels": t} for t in rows] for n, rows in texts.items()}
-
-
-def tiny_model():
-    """A GPT-2 of two layers."""
-    torch.manual_seed(0)
-    shape = {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 16}
-    return GPT2LMHeadModel(GPT2Config(vocab_size=16, bos_token_id=0, eos_token_id=0, **shape))
 
 
 def main() -> None:

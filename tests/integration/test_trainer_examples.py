@@ -28,6 +28,8 @@ def test_an_example_trains_and_moves_its_weights(name, capsys, monkeypatch, tmp_
     pytest.importorskip(EXAMPLES[name])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
+    # As where a script is started.
+    monkeypatch.syspath_prepend(script(name).parent)
     runpy.run_path(str(script(name)), run_name="__main__")
     last = capsys.readouterr().out.strip().splitlines()[-1].split()
     assert last[::2] == ["counting", "alone"]
