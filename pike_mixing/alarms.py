@@ -74,15 +74,12 @@ class Watch(AlarmLimits):
 
     def init(self) -> State:
         """The state before step 0."""
-        K = len(self.domains)
+        K, by_domain = len(self.domains), ("no-rows", "epochs", "nan-signal", "worse")
         return {
             "weight_sum_K": np.zeros(K),
             "last_rows_K": np.full(K, -1),
             "effective-domains": np.zeros(1, dtype=bool),
-            "no-rows": np.zeros(K, dtype=bool),
-            "epochs": np.zeros(K, dtype=bool),
-            "nan-signal": np.zeros(K, dtype=bool),
-            "worse": np.zeros(K, dtype=bool),
+            **{kind: np.zeros(K, dtype=bool) for kind in by_domain},
             "lowest_loss_K": np.full(K, np.inf),
             "lowest_step_K": np.zeros(K, dtype=np.int64),
             **({} if self.movement is None else self.movement.init()),

@@ -25,6 +25,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import Method
 from pike_mixing.torch import MixedDataset, Mixing, model_losses
 from pike_mixing.torch.losses import of_logits
+from pike_mixing.torch.mixed_loader import drawn_ahead
 from pike_mixing.torch.rows import Rows
 
 Domains = Callable[[Any, Any], Mapping[str, Any]]
@@ -104,7 +105,6 @@ class MixingTrainer(Trainer):  # type: ignore[misc]
         size, every = training.local_batch_size, training.global_batch_size
         rows = every if every > 0 else size * dp_world_size
         workers = dataclasses.asdict(training.dataloader)
-        drawn = workers["num_workers"] * (workers["prefetch_factor"] or 2)
         dataset = MixedDataset(
             self.domains(tokenizer, job_config),
             rows,
@@ -117,7 +117,7 @@ class MixingTrainer(Trainer):  # type: ignore[misc]
             self.method,
             dataset,
             loss_fn=self._row_losses,
-            latency=math.ceil(drawn / dataset.micro_batches),
+            latency=math.ceil(drawn_ahead(workers) / dataset.micro_batches),
             group=self._group(),
             **self.options,
         )

@@ -24,6 +24,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import Method
 from pike_mixing.torch import MixedDataset, Mixing, model_losses, rows
 from pike_mixing.torch.losses import logits_of, of_outputs
+from pike_mixing.torch.mixed_loader import drawn_ahead
 from pike_mixing.torch.passes import without_gradient
 from pike_mixing.torch.rows import Rows
 
@@ -74,21 +75,20 @@ def attach(
         steps=args.max_steps,
     )
     loss_fn = _RowLosses(trainer, row_losses or of_outputs)
-    workers = args.dataloader_num_workers
-    factor = args.dataloader_prefetch_factor or 2
+    loading = {
+        "num_workers": args.dataloader_num_workers,
+        "prefetch_factor": args.dataloader_prefetch_factor,
+        "pin_memory": args.dataloader_pin_memory and args.device.type != "cpu",
+    }
     mixing = Mixing(
         method,
         dataset,
         loss_fn=loss_fn,
         collate_fn=_Collator(trainer._get_collator_with_removed_columns(trainer.data_collator)),
-        latency=math.ceil(workers * factor / args.gradient_accumulation_steps),
+        latency=math.ceil(drawn_ahead(loading) / args.gradient_accumulation_steps),
         **options,
     )
-    loader = mixing.data_loader(
-        num_workers=workers,
-        prefetch_factor=args.dataloader_prefetch_factor,
-        pin_memory=args.dataloader_pin_memory and args.device.type != "cpu",
-    )
+    loader = mixing.data_loader(**loading)
     trainer.get_train_dataloader = lambda: loader
     # The loader itself begins where the checkpoint ended.
     args.ignore_data_skip = True
@@ -139,12 +139,12 @@ class _RowLosses:
         """
         if batch.get("labels") is None:
             raise InputError("the batches have no `labels`: let data_collator make them")
-        given = model_losses.inputs(self.trainer.model, batch)
-        return {**given, "labels": batch["labels"]}
+        return model_losses.inputs(self.trainer.model, batch) | {"labels": batch["labels"]}
 
     def __call__(self, model: nn.Module, batch: Rows) -> Tensor:
-        inputs = {name: part for name, part in self.inputs(batch).items() if name != "labels"}
-        return self.of_outputs(model(**inputs), batch["labels"])
+        inputs = self.inputs(batch)
+        labels = inputs.pop("labels")
+        return self.of_outputs(model(**inputs), labels)
 
     def compare(self, model: nn.Module, batch: Rows) -> None:
         """Refuses losses of rows that are not the Trainer's own."""

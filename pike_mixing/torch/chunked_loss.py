@@ -57,25 +57,11 @@ def cross_entropy(
     dtype: torch.dtype,
     chips: int = 1,
 ) -> Tensor:
-    """Loss of each token in nats, float32; logits are products of both, computed in `dtype`.
-
-    Args:
-        hidden_NxD: The model's last hidden states; B x L x D on XLA.
-        embedding_VxD: The embedding.
-        target_N: Each next token.
-        dtype: What the products are computed in.
-        chips: XLA's chips that share the rows.
-    """
+    """Loss of each token in nats, float32, see `weighted`; nothing is prepared for a gradient."""
     if hidden_NxD.ndim == 3:
         # Nobody reads the gradients, so that XLA does not make them.
-        return _of_rows(
-            hidden_NxD,
-            embedding_VxD,
-            target_N,
-            torch.zeros_like(target_N, dtype=torch.float32),
-            dtype,
-            chips,
-        )[0]
+        no_weight = torch.zeros_like(target_N, dtype=torch.float32)
+        return _of_rows(hidden_NxD, embedding_VxD, target_N, no_weight, dtype, chips)[0]
     rows, factor_DxV = chunk(len(target_N), len(embedding_VxD)), embedding_VxD.to(dtype).T
     pieces = zip(hidden_NxD.to(dtype).split(rows), target_N.split(rows), strict=True)
     result = [

@@ -31,13 +31,8 @@ def domain_gradient(
 ) -> tuple[list[Tensor], Tensor]:
     """The gradient of the mean loss of a domain's rows over all processes; at least one row.
 
-    What lies in the parameters' gradients stays as it is.
-
-    Args:
-        model: The model at the current weights, without its DistributedDataParallel.
-        target: The same model.
-        rows: The domain's rows.
-        with_variance: Whether the variance is wanted.
+    What lies in the parameters' gradients stays as it is. `model` is the target's without its
+    DistributedDataParallel.
 
     Returns:
         One tensor for each trained parameter; and squared norm, variance and mean loss: float64, on
@@ -72,16 +67,7 @@ def domain_gradient(
 
 
 def backward_pass(model: nn.Module, target: Target, batch: Rows, weight_B: Tensor) -> Tensor:
-    """Adds the gradient of the weighted sum of B rows' losses to the parameters'.
-
-    Args:
-        model: The model at the current weights, without its DistributedDataParallel.
-        target: The same model.
-        batch: The B rows.
-        weight_B: Weight of each row's loss.
-
-    Returns:
-        The losses (B), without a graph.
+    """Adds the weighted gradient of B rows to the parameters'; the losses (B), without a graph.
 
     Raises:
         InputError: the loss does not lead to the parameters.

@@ -76,14 +76,7 @@ class Engine:
         gradient: StepGradient,
         rounding: Rounding = "largest-remainder",
     ) -> None:
-        """Begins before step 0.
-
-        Args:
-            method: A rule with settings, after `for_run`.
-            rows: Where rows come from.
-            gradient: The passes over the model.
-            rounding: From weights to counts: the method's own way, or one that evens out.
-        """
+        """Begins before step 0, with a method after `for_run`."""
         self.method, self.gradient, self.rounding = method, gradient, rounding
         self._source = rows
         self.step = 0
@@ -95,14 +88,7 @@ class Engine:
         """Rows of each domain that were read for statistics."""
 
     def resume(self, step: int, state: State, positions_K: Ints, fresh_positions_K: Ints) -> None:
-        """Goes on before a step.
-
-        Args:
-            step: The step that comes next.
-            state: The method's state before it.
-            positions_K: Rows of each domain that were read to train.
-            fresh_positions_K: Rows of each domain that were read for statistics.
-        """
+        """Goes on before a step, with the method's state and the rows that were read until then."""
         self.step, self.state = step, state
         self.positions_K, self.fresh_positions_K = positions_K, fresh_positions_K
 

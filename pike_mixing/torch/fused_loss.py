@@ -23,18 +23,9 @@ def losses_and_gradients(
     dtype: torch.dtype,
     chunk_tokens: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The losses, and the gradients of their weighted sum with respect to both arguments.
+    """The losses in nats (N), and the gradients of their weighted sum, N x D and V x D.
 
-    Args:
-        hidden_NxD: The model's last hidden states.
-        embedding_VxD: The embedding.
-        target_N: Each next token.
-        weight_N: Weight of each token's loss in the sum.
-        dtype: What the products are computed in, and what logits are kept in.
-        chunk_tokens: Tokens n of a chunk.
-
-    Returns:
-        Losses in nats (N), gradients N x D and V x D; all in float32 at least.
+    Products and logits are in `dtype`; results are in float32 at least.
     """
     accumulation = torch.promote_types(hidden_NxD.dtype, torch.float32)
     factor_VxD = embedding_VxD.to(dtype)
@@ -53,13 +44,7 @@ def losses_and_gradients(
 
 
 def losses_to_gradient(logits_nxV: Tensor, target_n: Tensor, weight_n: Tensor) -> Tensor:
-    """Puts the gradient of the weighted losses in the logits' place and returns the losses (n).
-
-    Args:
-        logits_nxV: The logits of a chunk.
-        target_n: Each next token.
-        weight_n: Weight of each loss.
-    """
+    """Puts the gradient of the weighted losses in the logits' place and returns the losses (n)."""
     wide_nxV = logits_nxV.to(weight_n.dtype)
     log_sum_n = wide_nxV.logsumexp(dim=1)
     nll_n = log_sum_n - wide_nxV.gather(1, target_n[:, None])[:, 0]
@@ -79,18 +64,9 @@ def compiled_losses_to_gradient() -> Callable[[Tensor, Tensor, Tensor], Tensor]:
 
 
 def add_product(sum_IxJ: Tensor, a: Tensor, b: Tensor, *, accumulate: bool) -> None:
-    """Adds A B to a sum in the sum's own precision.
-
-    Args:
-        sum_IxJ: The sum, float32 at least.
-        a: A, I x K.
-        b: B, K x J, of A's precision.
-        accumulate: Whether A B is added to what is there; else it overwrites it.
-    """
+    """Puts A B, or adds it, in a sum of float32 at least, whose precision it is added up in."""
     beta = 1 if accumulate else 0
-    if a.dtype == sum_IxJ.dtype:
-        torch.addmm(sum_IxJ, a, b, beta=beta, out=sum_IxJ)
-    elif sum_IxJ.is_cpu:
+    if a.dtype == sum_IxJ.dtype or sum_IxJ.is_cpu:
         # Only CUDA has matrix products whose results are more precise than their factors.
         torch.addmm(sum_IxJ, a.to(sum_IxJ.dtype), b.to(sum_IxJ.dtype), beta=beta, out=sum_IxJ)
     else:

@@ -223,18 +223,16 @@ class MixedDataset(IterableDataset[Any]):
         """Where the reading stands, with the counts that are published from there on."""
         if self._row == self.batch_rows // self.place[1]:
             return self.state_at(self._step + 1, self._positions_K + self.counts(self._step))
-        return self._state(self._step, self._row, self._positions_K)
+        return self.state_at(self._step, self._positions_K, self._row)
 
-    def state_at(self, step: int, positions_K: Ints) -> dict[str, Any]:
+    def state_at(self, step: int, positions_K: Ints, row: int = 0) -> dict[str, Any]:
         """The state before a step, for one who knows the positions: rows drawn ahead come again.
 
         Args:
             step: The step.
             positions_K: Rows of each domain in all steps before it.
+            row: Rows of the step that this process has read.
         """
-        return self._state(step, 0, positions_K)
-
-    def _state(self, step: int, row: int, positions_K: Ints) -> dict[str, Any]:
         reader = self._reader()
         # Workers, or a loader that draws ahead, leave iterables to be read again up to there.
         own = self.batch_rows // reader["processes"]

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -10,6 +10,12 @@ from torch.utils.data import DataLoader
 
 from pike_mixing.errors import InputError
 from pike_mixing.torch.rows import Rows
+
+
+def drawn_ahead(options: Mapping[str, Any]) -> int:
+    """Micro-batches that the workers of a DataLoader with these options draw ahead."""
+    workers: int = options.get("num_workers", 0)
+    return workers * (options.get("prefetch_factor") or 2)
 
 
 class MixedLoader:
@@ -76,12 +82,11 @@ class MixedLoader:
 
     def _drawn_ahead(self, in_step: int) -> int:
         """Steps that workers draw ahead, none of which may be undecided."""
-        workers = self._options.get("num_workers", 0)
-        drawn = workers * (self._options.get("prefetch_factor") or 2)
-        ahead = math.ceil(drawn / in_step)
+        ahead = math.ceil(drawn_ahead(self._options) / in_step)
         if ahead > self._mixing.latency:
             raise InputError(
-                f"data_loader: {workers} workers draw {drawn} micro-batches ahead, {ahead} steps: "
+                f"data_loader: {self._options['num_workers']} workers draw "
+                f"{drawn_ahead(self._options)} micro-batches ahead, {ahead} steps: "
                 f"set Mixing's latency to {ahead}, so that new weights act {ahead} steps later, or "
                 "num_workers to 0"
             )

@@ -184,7 +184,7 @@ class Mixing(MixedSteps):
             loss_B: Loss of each row of the micro-batch, with its graph.
         """
         at, domain_B = self._at, self._at.take(loss_B)
-        c_K = at.factors()
+        c_K = None if at.result is None else at.result.coefficient_K
         weight_B = at.weights(domain_B, shares(at) if c_K is None else c_K)
         return (loss_B * weight_B.to(loss_B)).sum() * parallel.averaged(self.model, self.group)
 

@@ -143,12 +143,7 @@ class Passes:
         return wait
 
     def undisturbed(self, model: nn.Module, *, training: bool) -> AbstractContextManager[object]:
-        """Around passes beside the training, of which nothing remains.
-
-        Args:
-            model: The model that passes.
-            training: Whether they are made in training mode, with its dropout.
-        """
+        """Around passes beside the training, with its dropout or without: nothing remains."""
         stack = contextlib.ExitStack()
         stack.enter_context(in_mode(model, training))
         stack.enter_context(undisturbed(model))
@@ -157,13 +152,7 @@ class Passes:
 
 
 def without_gradient(model: nn.Module, loss_fn: RowLosses, batch: Rows) -> Tensor:
-    """Losses of the rows of a batch, in a pass of which nothing remains.
-
-    Args:
-        model: Any module.
-        loss_fn: Loss of each row, from the model and rows.
-        batch: Rows.
-    """
+    """Losses of the rows of a batch, in a pass of which nothing remains."""
     with undisturbed(model), parallel.unsynchronized(model) as plain:
         loss_B = Passes(loss_fn).losses(plain, batch)
         torch.clear_autocast_cache()

@@ -42,7 +42,7 @@ def all_reduce(signals: Signals, group: Group = None) -> Signals:
         raise InputError("count_K is missing: losses of several processes are weighed by counts")
     reduced: dict[str, Any] = {}
     for name, value_K in measured.items():
-        same = name == "validation_loss_K" or signals.count_K is None
+        same = name == "validation_loss_K"
         rows_K = np.ones(len(value_K)) if same else np.asarray(signals.count_K, np.float64)
         reduced[name] = _mean(value_K, rows_K, group)
     if signals.count_K is not None:

@@ -71,7 +71,7 @@ class StepGradient:
 
         Args:
             model: The model, wrapped or not; it may be set later.
-            passes: How passes are made.
+            passes: How they are made.
             micro_batch: Rows of a pass.
             statistics_micro_batch: Rows of a pass that measures gradient statistics.
             optimizer: For methods with moments per domain: a `PerDomainAdamW`, or what takes the
@@ -111,13 +111,8 @@ class StepGradient:
     ) -> StepResult:
         """Leaves the clipped gradient in the parameters, or in the moments of each domain.
 
-        Args:
-            method: The mixing method.
-            state: Its state before the step.
-            step: 0-based step.
-            rows: The step's rows.
-            leaves: Whether the gradient is left. Without it no pass is made but those that measure:
-                the training loss is the caller's own, by the result's coefficients.
+        Unless it `leaves` one, no pass is made but those that measure: the training loss is the
+        caller's own, by the result's coefficients.
         """
         needs, count_K = method.needs(), rows.count_K
         seen = Signals(step, int(count_K.sum()), count_K=count_K)

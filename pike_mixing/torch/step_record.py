@@ -58,10 +58,6 @@ class StepRecord:
         self.losses.append(checked(loss_B, len(domain_B)).detach())
         return domain_B
 
-    def factors(self) -> Floats | None:
-        """Of the domains' mean losses; None: their shares of the batch."""
-        return None if self.result is None else self.result.coefficient_K
-
     def weights(self, domain_B: Ints, share_K: Floats) -> Tensor:
         """Weight of each row: share_k / b_k, with b_k rows over all processes."""
         return torch.from_numpy((share_K / self.count_K.clip(min=1))[domain_B])
