@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from pike_mixing import ADO, FAMO, Fixed, PiKE
+from pike_mixing import ADO, FAMO, AdaTask, DoReMi, Fixed, PiKE
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, ValidationNeed
 from pike_mixing.torch import MixedDataset, Mixing, causal_excess, causal_losses, parallel
@@ -69,8 +69,8 @@ def mixing_of(method, model=None, *, latency=0, steps=8, **options):
     return Mixing(method, dataset, model, losses, latency=latency, **options)
 
 
-def trained(mixing, **options):
-    """Rows of each step."""
+def trained(mixing, until=None, **options):
+    """Rows of each step, until one is to come."""
     w, found = mixing.model.w, [[]]
     for batch in mixing.data_loader(**options):
         found[-1] += batch.tolist()
@@ -80,6 +80,8 @@ def trained(mixing, **options):
             w.grad = None
             mixing.end_step()
             found.append([])
+        if mixing.step == until:
+            break
     return found[:-1]
 
 
@@ -187,14 +189,7 @@ def test_the_training_loss_weighs_as_the_method_says():
 def test_a_state_is_json_and_that_of_the_step():
     whole = trained(mixing_of(Switches(), latency=1))
     mixing = mixing_of(Switches(), latency=1)
-    rows = []
-    for batch in mixing.data_loader():
-        rows += batch.tolist()
-        mixing.loss(mixing.model, batch)
-        if mixing.complete:
-            mixing.end_step()
-        if mixing.step == 3:
-            break
+    trained(mixing, until=3)
     state = json.loads(json.dumps(mixing.state_dict()))
     later = mixing_of(Switches(), latency=1)
     later.load_state_dict(state)
@@ -219,6 +214,9 @@ def test_a_state_is_json_and_that_of_the_step():
         (lambda: mixing_of(3), "method: 3 is none with settings"),
         (lambda: mixing_of("pikee"), "pike"),
         (lambda: mixing_of("pike"), "zeta1"),
+        (lambda: mixing_of(AdaTask()), "AdaTask needs an optimizer .*: give `optimizer`"),
+        (lambda: mixing_of(DoReMi(reference="r")), "a frozen reference model: give `excess_fn"),
+        (lambda: mixing_of("mix").validated({"aa": 2.0}), "'aa' is unknown: did you mean 'a'"),
         (lambda: Mixing(PIKE, DOMAINS), "give a MixedDataset, not a dict"),
         (
             lambda: Mixing(PIKE, MixedDataset(DOMAINS, 4), None, Passes(losses), excess_fn=losses),
