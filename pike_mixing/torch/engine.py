@@ -36,17 +36,12 @@ from pike_mixing.torch.step_result import StepResult
 class RowSource(Protocol):
     """Where rows come from."""
 
-    @property
-    def domains(self) -> tuple[str, ...]:
-        """Names of the K domains."""
-
-    @property
-    def batch_rows(self) -> int:
-        """Rows b of a step."""
-
-    @property
-    def seed(self) -> int:
-        """Seed of the method's draws."""
+    domains: tuple[str, ...]
+    """Names of the K domains."""
+    batch_rows: int
+    """Rows b of a step."""
+    seed: int
+    """Seed of the method's draws."""
 
     def rows_of(self, purpose: str, positions_K: Ints, count_K: Ints) -> StepRows:
         """The next rows of each domain for a purpose.
@@ -112,12 +107,7 @@ class Engine:
         return result
 
     def losses(self, purpose: str, rows: int) -> Floats:
-        """Mean loss of each domain over so many rows, the same at every call, nats per token.
-
-        Args:
-            purpose: That of `RowSource.rows_of`, which begins with its first rows.
-            rows: Rows of each domain.
-        """
+        """Mean loss of each domain over its first rows of a purpose, nats per token."""
         first_K = np.zeros_like(self.positions_K)
         read = self._source.rows_of(purpose, first_K, np.full_like(first_K, rows))
         return self.gradient.means(self.gradient.passes.losses, read)
@@ -125,7 +115,7 @@ class Engine:
     def _measure_fresh(self, due: StatisticsNeed) -> FreshStatistics:
         count_K = self.counts(self.step).clip(min=due.rows)
         began, result, gram_KxK = time.perf_counter(), [], None
-        passes, model = self.gradient.passes, self.gradient.model
+        passes, model = self.gradient.passes, self.gradient.target.model
         with passes.undisturbed(model, training=True):
             for _ in range(due.estimates):
                 rows = self._source.rows_of("statistics", self.fresh_positions_K, count_K)

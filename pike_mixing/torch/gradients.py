@@ -111,14 +111,7 @@ def gramian(
 ) -> tuple[Floats, Statistics]:
     """Inner products G_jk = g_j . g_k (K x K) of the domains' gradients, and their statistics.
 
-    As `gradient_statistics`, with memory of K gradients; a domain without rows is NaN in G.
-
-    Args:
-        model: Any module.
-        loss_fn: Loss of each row, from the model and rows.
-        rows_by_domain: Rows of each of the K domains.
-        micro_batch: Rows of one pass.
-        group: Processes that share the rows; None: this one alone.
+    As `gradient_statistics`, with memory of K gradients. A domain without rows is NaN in G.
     """
     target, rows_K = _opened(model, loss_fn, rows_by_domain, micro_batch, group)
     with target.passes.undisturbed(model, training=model.training):
@@ -126,11 +119,7 @@ def gramian(
 
 
 def own_rows(pieces_K: Sequence[Sequence[Rows]], group: Group = None) -> list[DomainRows]:
-    """Each domain's rows, of which every process has some: as many passes on each.
-
-    Args:
-        pieces_K: The micro-batches of this process, by domain.
-        group: The data-parallel processes.
+    """Each domain's rows, from this process's micro-batches of them: as many passes on each.
 
     Raises:
         InputError: a process has no rows at all, but others have.
@@ -197,13 +186,8 @@ def measured_gramian(
 ) -> tuple[list[list[Tensor] | None], Floats, Statistics]:
     """All K gradients, their inner products G_jk = g_j . g_k (float64) and their statistics.
 
-    A domain without rows has no gradient (None), and NaN in its row and column of G. Memory of K
-    gradients; one wait for the device.
-
-    Args:
-        target: The model at the current weights.
-        rows_K: The rows of each domain.
-        with_variance: Whether the variances are wanted.
+    As `measured`. A domain without rows has no gradient (None), and NaN in its row and column of G.
+    Memory of K gradients; one wait for the device.
     """
     passes, products = target.passes, {}
     parts_K: list[list[Tensor] | None] = [None] * len(rows_K)

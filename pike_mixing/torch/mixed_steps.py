@@ -140,7 +140,7 @@ class MixedSteps(Engine):
         self.observe(result)
         self._at = self._empty()
         # The next step may train other parameters.
-        self.gradient.model = self.gradient.model_or_none
+        self.gradient.forget()
         if self._drawn:
             self._begin()
 

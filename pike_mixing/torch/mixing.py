@@ -145,11 +145,12 @@ class Mixing(MixedSteps):
     @property
     def model(self) -> nn.Module | None:
         """The model that is measured: the one that trains, wrapped or not."""
-        return self.gradient.model_or_none
+        return self.gradient.model
 
     @model.setter
     def model(self, model: nn.Module) -> None:
         self.gradient.model = model
+        self.gradient.forget()
 
     def data_loader(self, **options: Any) -> MixedLoader:
         """The loader of the data set's micro-batches, from the present step on.

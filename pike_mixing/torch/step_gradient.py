@@ -80,31 +80,22 @@ class StepGradient:
         """
         self.passes, self.micro_batch = passes, micro_batch
         self.statistics_micro_batch, self.optimizer = statistics_micro_batch, optimizer
-        self.max_norm = max_norm
-        self.model_or_none = model
-        self._target: Target | None = None
+        self.max_norm, self.model = max_norm, model
 
-    @property
-    def model(self) -> nn.Module:
-        """The model that trains.
+    @functools.cached_property
+    def target(self) -> Target:
+        """The model's parameters, read once, and anew after `forget`.
 
         Raises:
-            InputError: there is none yet.
+            InputError: there is no model yet, or its gradients cannot be measured.
         """
-        if self.model_or_none is None:
+        if self.model is None:
             raise InputError("Mixing has no model to measure: give it one, or set `mixing.model`")
-        return self.model_or_none
+        return Target(self.model, self.passes)
 
-    @model.setter
-    def model(self, model: nn.Module | None) -> None:
-        self.model_or_none, self._target = model, None
-
-    @property
-    def target(self) -> Target:
-        """The model's parameters, read once."""
-        if self._target is None:
-            self._target = Target(self.model, self.passes)
-        return self._target
+    def forget(self) -> None:
+        """The model, or which of its parameters train, has changed."""
+        vars(self).pop("target", None)
 
     def compute(
         self, method: Method, state: State, step: int, rows: StepRows, *, leaves: bool = True
@@ -134,16 +125,16 @@ class StepGradient:
         self, method: Method, seen: Signals, rows: StepRows, c_K: Floats | None, leaves: bool
     ) -> StepResult:
         share_K = shares(rows) if c_K is None else c_K
+        measured = None
         if method.needs().batch_statistics(seen.step):
 
             def add(k: int, parts: list[Tensor]) -> None:
                 self.target.add(parts, float(share_K[k]))
 
             measured = self._measured(method, seen, rows, add if leaves else None)
-            return self._result(seen, measured, leaves, c_K)
-        if leaves:
+        elif leaves:
             return self._weighted(seen, rows, share_K, c_K)
-        return self._result(seen, None, leaves, c_K)
+        return self._result(seen, measured, leaves, c_K)
 
     def _result(
         self, seen: Signals, measured: gradients.Measured | None, leaves: bool, c_K: Floats | None
@@ -174,7 +165,7 @@ class StepGradient:
     ) -> StepResult:
         target, passes, result = self.target, self.passes, []
         passes.clear(target.parameters)
-        with parallel.unsynchronized(self.model) as plain:
+        with parallel.unsynchronized(target.model) as plain:
             for piece, last in and_whether_last(rows.pieces(share_K)):
                 with target.summing(last=last):
                     loss_B = backward_pass(plain, target, piece.rows, piece.weight_B)
@@ -219,8 +210,8 @@ class StepGradient:
         """Means by domain of a number of each row, at the current weights and without gradients."""
         result = []
         with (
-            self.passes.undisturbed(self.model, training=False),
-            parallel.unsynchronized(self.model) as plain,
+            self.passes.undisturbed(self.target.model, training=False),
+            parallel.unsynchronized(self.target.model) as plain,
         ):
             for piece in rows.pieces():
                 number_B = of_rows(plain, piece.rows)
