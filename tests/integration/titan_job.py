@@ -98,10 +98,7 @@ def plain(config, name, example, trained):
 
 def numbers(mixing):
     made = mixing.metrics()
-    return [made[f"mixing/{w}/{d}"] for w in ("weight", "count") for d in DOMAINS]
-
-
-DOMAINS = ("counting", "noise")
+    return [made[f"mixing/{what}/{d}"] for what in ways.WHAT for d in mixing.dataset.domains]
 
 
 def main():
