@@ -1,6 +1,7 @@
 """One rule on the same rows: the same weights and counts in every training loop."""
 
 import importlib.util
+import itertools
 
 import numpy as np
 import pytest
@@ -62,62 +63,50 @@ def same(outcome, expected):
     np.testing.assert_allclose(weights, wanted_weights, atol=1e-6)
 
 
-@pytest.mark.parametrize("accumulation", [1, 4])
-def test_a_plain_loop(run, corpora, accumulation):
-    path, expected, reference = run
-    way = ways.Way(path, corpora, ways.ROWS // accumulation, reference=reference)
-    same(ways.plain(way), expected)
-
-
-@pytest.mark.parametrize("accumulation", [1, 4])
-def test_the_trainer_of_transformers(run, corpora, accumulation, tmp_path):
-    pytest.importorskip("accelerate")
-    path, expected, reference = run
-    way = ways.Way(path, corpora, ways.ROWS // accumulation, reference=reference)
-    same(ways.trained(way, tmp_path), expected)
-    assert len(way.logged) == ways.STEPS
-    assert way.logged[-1]["mixing/weight/easy"] == way.seen[-1][0][0]
-
-
-@pytest.mark.parametrize("accumulation", [1, 4])
-def test_lightning(run, corpora, accumulation, tmp_path):
-    pytest.importorskip("lightning")
-    path, expected, reference = run
-    way = ways.Way(path, corpora, ways.ROWS // accumulation, reference=reference)
-    same(ways.lightning(way, tmp_path), expected)
+ALONE = {
+    "plain": ("torch", ways.plain),
+    "trainer": ("accelerate", ways.trained),
+    "lightning": ("lightning", ways.lightning),
+    "accelerate": ("accelerate", ways.accelerated),
+    "fabric": ("lightning", ways.fabric),
+}
+"""Loops of one process: a package that each needs, and what trains."""
+TOGETHER = ALONE | {
+    "plain": ("torch", ways.distributed_plain),
+    "sharded": ("torch", ways.distributed_sharded),
+    "lightning": ("lightning", ways.distributed_lightning),
+}
+"""Those of two processes."""
 
 
 @pytest.mark.parametrize(
-    ("package", "loop"), [("accelerate", "accelerated"), ("lightning", "fabric")]
+    ("loop", "accumulation"),
+    [
+        *itertools.product(("plain", "trainer", "lightning"), (1, 4)),
+        ("accelerate", 4),
+        ("fabric", 4),
+    ],
 )
-def test_accelerate_and_fabric(run, corpora, package, loop):
+def test_one_process(run, corpora, loop, accumulation, tmp_path):
+    package, trained = ALONE[loop]
     pytest.importorskip(package)
     path, expected, reference = run
-    way = ways.Way(path, corpora, ways.ROWS // 4, reference=reference)
-    same(getattr(ways, loop)(way), expected)
-
-
-LOOPS = {
-    "ddp": ("torch", ways.distributed_plain),
-    "fsdp": ("torch", ways.distributed_sharded),
-    "accelerate": ("accelerate", ways.accelerated),
-    "fabric": ("lightning", ways.fabric),
-    "lightning": ("lightning", ways.distributed_lightning),
-    "trainer": ("accelerate", ways.trained),
-}
-"""Those of two processes: a package that each needs, and what trains."""
+    way = ways.Way(path, corpora, ways.ROWS // accumulation, tmp_path, reference=reference)
+    same(trained(way), expected)
+    if loop == "trainer":
+        assert len(way.logged) == ways.STEPS
+        assert way.logged[-1]["mixing/weight/easy"] == way.seen[-1][0][0]
 
 
 def of_rank(rank, runs, corpora, folder):
     """Every rule in every loop whose packages are here."""
     found = {}
     for rule, (path, _, reference) in runs.items():
-        for loop, (package, trained) in LOOPS.items():
+        for loop, (package, trained) in TOGETHER.items():
             if importlib.util.find_spec(package):
                 rows = 4 if package == "torch" else 2
-                way = ways.Way(path, corpora, rows, world=2, reference=reference)
-                more = (folder,) if loop in ("lightning", "trainer") else ()
-                found[rule, loop] = trained(way, *more)
+                way = ways.Way(path, corpora, rows, folder, world=2, reference=reference)
+                found[rule, loop] = trained(way)
     return found
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tiny import VOCABULARY, language_loss, single_gradients, tokens
+from tiny import VOCABULARY, language_loss, single_gradients, singles, tokens
 
 from pike_mixing.errors import InputError
 from pike_mixing.torch import causal_losses, gradient_statistics
@@ -45,9 +45,7 @@ def made(name, settings):
 @pytest.mark.parametrize("kind", RIGHT)
 def test_losses_and_gradient_statistics_are_the_models_own(kind):
     model, rows = made(*RIGHT[kind]), tokens(6)
-    own = torch.stack(
-        [model(**{name: part[i : i + 1] for name, part in rows.items()}).loss for i in range(6)]
-    )
+    own = torch.stack([model(**row).loss for row in singles(rows)])
     torch.testing.assert_close(causal_losses(model, rows), own, rtol=1e-5, atol=1e-5)
     gradient_RxP, _ = single_gradients(model, language_loss, rows)
     measured = gradient_statistics(model, causal_losses, {"a": rows}, micro_batch=1)

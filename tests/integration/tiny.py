@@ -5,6 +5,7 @@ import logging
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils._pytree import tree_leaves, tree_map
 
 VOCABULARY, LENGTH = 24, 8
 
@@ -110,13 +111,10 @@ def single_gradients(model, loss_fn, rows):
 
 
 def singles(rows):
-    if isinstance(rows, dict):
-        return [{n: v[i : i + 1] for n, v in rows.items()} for i in range(len(rows["labels"]))]
-    return [tuple(part[i : i + 1] for part in rows) for i in range(len(rows[0]))]
+    count = len(tree_leaves(rows)[0])
+    return [tree_map(lambda part, i=i: part[i : i + 1], rows) for i in range(count)]
 
 
 def halves(rows, rank):
     """The rows of one of two ranks: every second one."""
-    if isinstance(rows, dict):
-        return {n: v[rank::2] for n, v in rows.items()}
-    return tuple(part[rank::2] for part in rows)
+    return tree_map(lambda part: part[rank::2], rows)

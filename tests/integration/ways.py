@@ -21,16 +21,10 @@ from pipeline.runtime.validation import validate
 STEPS, ROWS = 14, 8
 
 DOMAINS = ("easy", "hard")
+PIKE = {"zeta1": 0.5, "zeta2": 0.1, "every": 3, "first": 0, "rows": 3}
 METHODS: dict[str, dict[str, object]] = {
-    "pike": {"zeta1": 0.5, "zeta2": 0.1, "every": 3, "first": 0, "rows": 3},
-    "pike-training": {
-        "zeta1": 0.5,
-        "zeta2": 0.1,
-        "every": 3,
-        "first": 0,
-        "batch": "training",
-        "rows": 2,
-    },
+    "pike": PIKE,
+    "pike-training": PIKE | {"batch": "training", "rows": 2},
     "dga": {"every": 3, "first": 0, "rows": 3},
     "ado": {
         "first": 9,
@@ -110,13 +104,14 @@ def row_losses(model, batch):
 class Way:
     """What a training loop needs: model, optimizer, schedule, data, mixing."""
 
-    def __init__(self, run, corpora, micro_batch, world=1, reference=None):
+    def __init__(self, run, corpora, micro_batch, folder, world=1, reference=None):
         """Reads a run.
 
         Args:
             run: Its `run.json`.
             corpora: Folder of the corpora.
             micro_batch: Rows of a pass of one process.
+            folder: Where a Trainer may write.
             world: Processes.
             reference: Folder of the checkpoint of the reference, for DoReMi.
         """
@@ -132,6 +127,7 @@ class Way:
         self.optimize()
         self.domains = {d: Rows(c, recipe.length) for d, c in opened.items()}
         self.seed, self.micro_batch, self.world = work.seed, micro_batch, world
+        self.folder = folder
         self.accumulation = ROWS // micro_batch // world
         self.seen = []
 
@@ -212,11 +208,11 @@ def plain(way):
     return way.outcome()
 
 
-def trained(way, folder):
+def trained(way):
     from pike_mixing.transformers import attach
 
     made = tiny.trainer(
-        folder,
+        way.folder,
         way.model,
         optimizers=(way.optimizer, way.schedule),
         max_steps=STEPS,
@@ -281,13 +277,13 @@ def lightning_trainer(mixing, folder, **changed):
     return Trainer(**(options | changed))
 
 
-def lightning(way, folder, **changed):
+def lightning(way, **changed):
     from pike_mixing.lightning import MixingDataModule
 
     mixing = way.mixing()
     module = lightning_module(way.model, mixing, way.optimizer, way.schedule)
     clipping = {"gradient_clip_val": way.recipe.clip_norm}
-    made = lightning_trainer(mixing, folder, **clipping, **changed)
+    made = lightning_trainer(mixing, way.folder, **clipping, **changed)
     made.fit(module, datamodule=MixingDataModule(mixing))
     return way.outcome()
 
@@ -296,9 +292,9 @@ TORCHRUN = {"TORCHELASTIC_RUN_ID": "none", "GROUP_RANK": "0", "LOCAL_WORLD_SIZE"
 """The environment of a process that torchrun has started."""
 
 
-def distributed_lightning(way, folder):
+def distributed_lightning(way):
     os.environ |= TORCHRUN
-    return lightning(way, folder, devices=2, strategy="ddp")
+    return lightning(way, devices=2, strategy="ddp")
 
 
 def fabric(way):
