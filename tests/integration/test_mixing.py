@@ -247,18 +247,13 @@ def test_a_step_that_was_not_ended_and_a_second_epoch_are_told(workers):
         next(iter(loader))
 
 
-def begun(method, **options):
-    mixing = mixing_of(method, **options)
-    return mixing, next(iter(mixing.data_loader()))
-
-
 def test_losses_that_never_came_are_missed():
     # What counted each micro-batch as a step before: weights of 0.86 where 0.60 was right.
-    mixing, batch = begun(ADO())
+    mixing = mixing_of(ADO())
+    batch = next(iter(mixing.data_loader()))
     mixing.loss(mixing.model, batch)
     with pytest.raises(InputError, match="1 of 2 micro-batches of step 0 gave their losses"):
         mixing.end_step()
-    mixing, batch = begun(ADO())
     with pytest.raises(InputError, match="loss of each row"):
         mixing.weigh(mixing.model(batch).mean())
 
