@@ -10,8 +10,6 @@ include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/pretrain.smk"
 include: "workflow/rules/evaluate.smk"
-include: "workflow/rules/probe.smk"
-include: "workflow/rules/theory.smk"
 include: "workflow/rules/results.smk"
 
 

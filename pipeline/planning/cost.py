@@ -7,8 +7,8 @@ from typing import Any
 
 from pike_mixing import RULES
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown
 from pipeline.planning import jobs, notices, outdated, output_root, planned_power, planner
+from pipeline.planning.profile import TRAINS
 from pipeline.runtime import accelerators, presentation
 from pipeline.runtime.accelerators import Accelerator
 
@@ -34,10 +34,10 @@ def plan(configuration: Path, *, devices: Sequence[str], format: str = "text") -
     works = [jobs.Jobs(planned, kind, number) for kind, number in kinds]
     titles, *shown = planned_power.rows(planned)
     detectable = [dict(zip(titles, row, strict=True)) for row in shown]
-    own, bills = planner.alone(configuration), [_numbers(work) for work in works]
+    bills = [_numbers(work) for work in works]
     told = [
         *outdated.Comparison(planned).missing(),
-        *notices.unused(planned, own),
+        *notices.unused(planned, planner.alone(configuration)),
         *notices.short_searches(planned),
     ]
     if any(kind.hours_of == "core" for kind, _ in kinds):
@@ -53,12 +53,11 @@ def plan(configuration: Path, *, devices: Sequence[str], format: str = "text") -
 def _kind(device: str) -> tuple[Accelerator, int]:
     """A kind of device, and how many of it train a run together: "tpu-v4:8"."""
     name, colon, number = device.partition(":")
-    if name not in accelerators.ACCELERATORS:
-        raise InputError(unknown(name, accelerators.ACCELERATORS, "--devices"))
+    kind = accelerators.accelerator(name, "--devices")
     if colon and not (number.isdecimal() and int(number) > 0):
         raise InputError(f"--devices: {device}: the number behind the colon is 1 or more: {name}:4")
-    accelerators.refuse_too_many(accelerators.accelerator(name), int(number or 1), "--devices")
-    return accelerators.accelerator(name), int(number or 1)
+    accelerators.refuse_too_many(kind, int(number or 1), "--devices")
+    return kind, int(number or 1)
 
 
 def _numbers(work: jobs.Jobs) -> dict[str, Any]:
@@ -77,9 +76,12 @@ def _numbers(work: jobs.Jobs) -> dict[str, Any]:
         }
         for rule, some in by_rule.items()
     ]
-    refused = {run: why for run in work.plan.runs if (why := work.refused(run))}
-    bill = {"device": work.device.name, "processes": work.processes, "rules": rules}
-    return bill | {"refused": refused}
+    return {
+        "device": work.device.name,
+        "processes": work.processes,
+        "rules": rules,
+        "refused": {run: why for run in work.plan.runs if (why := work.refused(run))},
+    }
 
 
 def _for(work: jobs.Jobs, bill: dict[str, Any]) -> str:
@@ -98,47 +100,44 @@ def _for(work: jobs.Jobs, bill: dict[str, Any]) -> str:
         for one in rules
     ]
     together = f"; {work.processes} train a run together" if work.processes > 1 else ""
-    lines = [_described(device) + together, "", _table(titles, rows), ""]
-    lines += _runs(work)
-    lines.append(f"in all: {sum(one['hours'] for one in rules):,.1f} {device.hours_of}-hours")
-    lines += _parts(work)
-    lines.append(f"disk: {_size(sum(one['disk_bytes'] for one in rules))}")
-    lines += [f"refused, and not counted: {why}" for why in refused[:3]]
-    lines += [f"  and {len(refused) - 3} more"] * (len(refused) > 3)
-    lines += [
-        f"tokenizer {name}: its file is not here: {jobs.ASSUMED_PIECES:,} pieces are assumed"
-        for name in work.assumed()
+    own = sorted({values["rule"] for values in work.plan.runs.values()} - RULES.keys())
+    lines = [
+        *(_described(device) + together, "", _table(titles, rows), "", _runs(work), ""),
+        f"in all: {sum(one['hours'] for one in rules):,.1f} {device.hours_of}-hours",
+        *_parts(work),
+        f"disk: {_size(sum(one['disk_bytes'] for one in rules))}",
+        *(f"refused, and not counted: {why}" for why in refused[:3]),
+        *[f"  and {len(refused) - 3} more"] * (len(refused) > 3),
+        *(
+            f"tokenizer {name}: its file is not here: {jobs.ASSUMED_PIECES:,} pieces are assumed"
+            for name in work.assumed()
+        ),
+        *(f"rule {r}: a plan imports none but ours: its runs are counted as mix's" for r in own),
     ]
-    for rule in sorted({values["rule"] for values in work.plan.runs.values()} - RULES.keys()):
-        lines.append(f"rule {rule}: a plan imports none but ours: its runs are counted as mix's")
     return "\n".join(lines)
 
 
-def _runs(work: jobs.Jobs) -> list[str]:
+def _runs(work: jobs.Jobs) -> str:
     """A line for each model in each scenario, of the run that takes longest."""
-    chosen: dict[tuple[str, str], str] = {}
+    groups = defaultdict[tuple[str, str], list[str]](list)
     for run, values in work.plan.runs.items():
-        key = (values["scenario"], values["model_name"])
-        seconds = work.job("pretrain", run).seconds
-        if key not in chosen or seconds > work.job("pretrain", chosen[key]).seconds:
-            chosen[key] = run
+        groups[values["scenario"], values["model_name"]].append(run)
     titles = ("longest run", "parameters", "FLOPs", "devices", "memory each", "hours")
     rows = []
-    for run in chosen.values():
-        taken = work.job("pretrain", run).taken
-        assert taken is not None
-        each, refused = _size(taken.device_bytes), work.refused(run)
+    for runs in groups.values():
+        run = max(runs, key=lambda one: work.training(one).seconds)
+        taken, refused = work.training(run), work.refused(run)
         rows.append(
             (
                 run,
                 f"{taken.parameters:,}",
                 f"{taken.flops:.2e}",
                 str(taken.devices),
-                f"{each}: refused" if refused else each,
+                _size(taken.device_bytes) + (": refused" if refused else ""),
                 "" if refused else f"{taken.seconds / 3600:,.2f}",
             )
         )
-    return [_table(titles, rows), ""]
+    return _table(titles, rows)
 
 
 def _parts(work: jobs.Jobs) -> Iterator[str]:
@@ -147,19 +146,12 @@ def _parts(work: jobs.Jobs) -> Iterator[str]:
     Without a line where all runs are of one kind.
     """
     requested, hours = set(work.plan.requested), defaultdict[str, float](float)
-    runs = Counter[str]()
-    rules = {
-        "pretrain": work.plan.runs,
-        "evaluate": work.plan.evaluations,
-        "probe": work.plan.probes,
-    }
+    runs, named = Counter[str](), work.plan.work()
     for run, values in work.plan.runs.items():
         if work.refused(run):
             continue
         part = f"seed {values['seed']}" if run in requested else "serving others"
-        hours[part] += _hours(
-            [work.job(rule, run) for rule, named in rules.items() if run in named]
-        )
+        hours[part] += _hours([work.job(rule, run) for rule in TRAINS if run in named[rule]])
         runs[part] += 1
     for part in sorted(hours) if len(hours) > 1 else ():
         yield f"  {part}: {runs[part]} runs, {hours[part]:,.1f} {work.device.hours_of}-hours"

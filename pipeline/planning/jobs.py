@@ -52,8 +52,6 @@ class Job:
     disk_bytes: int
     devices: int = 0
     """Accelerators, or CPU cores in their place, that it trains or evaluates on."""
-    taken: resources.ResourceEstimate | None = None
-    """Of a training."""
 
     def memory_mb(self, attempt: int) -> int:
         """Host memory, in MB, that the try of a number from 1 on asks for."""
@@ -92,12 +90,10 @@ class Jobs:
 
         Runs that are refused have none.
         """
-        left_out = ("theory", "database_of_selection")
-        work = self.plan.work().items()
         return (
             (rule, name)
-            for rule, names in work
-            if rule not in left_out
+            for rule, names in self.plan.work().items()
+            if rule not in ("theory", "database_of_selection")
             for name in names
             if not (rule in TRAINS and self.refused(name))
         )
@@ -105,26 +101,21 @@ class Jobs:
     @functools.cache  # noqa: B019 - one plan lives as long as its process
     def refused(self, run: str) -> str | None:
         """Why a run is not trained on such devices; None where it is."""
-        taken = self.job("pretrain", run).taken
-        assert taken is not None, "a training has an estimate"
-        values = self.plan.named("runs", run)
+        taken, values = self.training(run), self.plan.named("runs", run)
         named, shape = f"run {run}: model {values['model_name']}", values["model"]
         if architecture := shape.get("architecture"):
-            problems = model_folders.untrainable(
-                values["training"],
-                architecture.get("max_position_embeddings"),
-                compiles=self.device.is_tpu,
-            )
-            if problems:
+            longest = architecture.get("max_position_embeddings")
+            if problems := model_folders.untrainable(
+                values["training"], longest, compiles=self.device.is_tpu
+            ):
                 return f"{named} is one of transformers: {'; '.join(problems)}"
         if taken.fits:
             return None
         how = "and it is not sharded or recomputed" if architecture else "sharded and recomputed"
         return (
-            f"{named} takes {taken.device_bytes / 2**30:,.1f} GiB "
-            f"on each of {taken.devices} {self.device.name}, which have "
-            f"{self.device.memory / 2**30:,.0f} GiB, {how}: lower training's "
-            "microbatch_rows, or give pretrain more `processes` or another `accelerator`"
+            f"{named} takes {taken.device_bytes / 2**30:,.1f} GiB on each of {taken.devices} "
+            f"{self.device.name}, which have {self.device.memory / 2**30:,.0f} GiB, {how}: lower "
+            "training's microbatch_rows, or give pretrain more `processes` or another `accelerator`"
         )
 
     def vocabulary(self, tokenizer: str) -> int:
@@ -152,11 +143,14 @@ class Jobs:
         values = self.plan.named("runs", run)
         return values, self.vocabulary(values["tokenizer"])
 
+    @functools.cache  # noqa: B019 - one plan lives as long as its process
+    def training(self, run: str) -> resources.ResourceEstimate:
+        """What a run's training takes."""
+        return resources.of_run(*self._of_run(run), self.device, self.processes)
+
     def _pretrain(self, run: str) -> Job:
-        values, vocabulary = self._of_run(run)
-        taken = resources.of_run(values, vocabulary, self.device, self.processes)
-        needed = (taken.seconds, taken.host_bytes, taken.disk_bytes, taken.devices)
-        return Job(*needed, taken=taken)
+        taken = self.training(run)
+        return Job(taken.seconds, taken.host_bytes, taken.disk_bytes, taken.devices)
 
     def _evaluate(self, run: str) -> Job:
         values, vocabulary = self._of_run(run)

@@ -66,22 +66,6 @@ class Profile:
         return int(self.of(rule, "longest", "0"))
 
 
-def of_workflow(settings: Any) -> Profile:
-    """Reads and judges what a profile has set for a workflow.
-
-    Args:
-        settings: Snakemake's `workflow.resource_settings`.
-
-    Raises:
-        InputError: as `read`.
-    """
-    return read(
-        settings.overwrite_resources or {},
-        settings.default_resources or {},
-        settings.overwrite_threads or {},
-    )
-
-
 def read(
     resources: Mapping[str, Mapping[str, Any]],
     defaults: Mapping[str, Any],
@@ -97,8 +81,10 @@ def read(
     Raises:
         InputError: a rule does not exist, a value is not fit, or nothing reads it where it is set.
     """
-    _refuse_unknown_rules(resources, "set-resources")
-    _refuse_unknown_rules(threads, "set-threads")
+    for where, named in {"set-resources": resources, "set-threads": threads}.items():
+        for rule in named:
+            if rule not in RULES:
+                raise InputError(unknown(rule, RULES, f"{where}: rule"))
     chosen = {rule: {n: _text(v) for n, v in own.items()} for rule, own in resources.items()}
     for rule, values in chosen.items():
         for name, value in values.items():
@@ -110,13 +96,6 @@ def read(
         if name in READ_FOR or name == "longest":
             raise _unread(f"default-resources: {name}", name)
     return Profile(chosen)
-
-
-def _refuse_unknown_rules(named: Collection[str], where: str) -> None:
-    """Refuses rules that do not exist, which Snakemake would pass over."""
-    for name in named:
-        if name not in RULES:
-            raise InputError(unknown(name, RULES, f"{where}: rule"))
 
 
 def _text(value: Any) -> str:

@@ -1,6 +1,7 @@
 """What the jobs of each rule of the workflow take, on the devices that a profile gives them."""
 
 import math
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -46,23 +47,21 @@ class RuleResources:
             minutes = attempt * (10 + math.ceil(job(wildcards).seconds / 30))
             return min(minutes, self._profile.longest(rule) or minutes)
 
-        def disk_mb(wildcards: Wildcards) -> int:
-            return math.ceil(job(wildcards).disk_bytes / 1e6)
-
-        def gpus(wildcards: Wildcards) -> int:
-            return job(wildcards).devices
-
         # A number costs a plan of many runs less than a function that Snakemake asks for each.
-        gpu = gpus if self._of_rule(rule).device.memory else 0
-        disk = DISK_BYTES.get(rule)
+        has_memory, disk = self._of_rule(rule).device.memory, DISK_BYTES.get(rule)
+        gpu = (lambda wildcards: job(wildcards).devices) if has_memory else 0
         return {
             "mem_mb": with_signature_at_hand(
                 lambda wildcards, attempt: job(wildcards).memory_mb(attempt)
             ),
-            "disk_mb": math.ceil(disk / 1e6) if disk else disk_mb,
+            "disk_mb": math.ceil(disk / 1e6)
+            if disk
+            else lambda wildcards: math.ceil(job(wildcards).disk_bytes / 1e6),
             "runtime": with_signature_at_hand(runtime),
             **({"gpu": gpu} if rule in TRAINS else {}),
             **(self._steps() if rule == "pretrain" and self._nodes > 1 else {}),
+            "python": sys.executable,
+            **({"device": "auto"} if rule in TRAINS else {}),
         }
 
     def _steps(self) -> Resources:
@@ -85,7 +84,7 @@ class RuleResources:
         work = self._jobs["pretrain"]
         counts = {work.processes}
         if self._nodes > 1:
-            counts |= {work.job("pretrain", run).devices for run in self._plan.runs} - {1}
+            counts |= {work.training(run).devices for run in self._plan.runs} - {1}
         for count in sorted(n for n in counts if n % self._nodes):
             raise InputError(
                 f"set-resources of pretrain: nodes: {self._nodes}: they cannot share the {count} "
@@ -101,7 +100,7 @@ class RuleResources:
         """
         if why := self._jobs["pretrain"].refused(wildcards.run):
             raise InputError(why)
-        return self._jobs["pretrain"].job("pretrain", wildcards.run).devices
+        return self._jobs["pretrain"].training(wildcards.run).devices
 
     @with_signature_at_hand
     def process_arguments(self, wildcards: Wildcards, output: Any) -> list[str]:
@@ -111,22 +110,19 @@ class RuleResources:
         computed is not what it computes. (Nor is what is made of `resources`, but these would be
         found for every job of a plan.)
         """
-        taken = self._jobs["pretrain"].job("pretrain", wildcards.run).taken
-        assert taken is not None, "a training has an estimate"
+        taken = self._jobs["pretrain"].training(wildcards.run)
         # A run that one process alone can train stays on the first node.
         nodes = ["--nodes", str(self._nodes)] if taken.devices > 1 < self._nodes else []
-        ways = {"--shard": taken.sharded, "--recompute": taken.recomputes}
-        chosen = [way for way, is_taken in ways.items() if is_taken]
-        return ["--processes", str(taken.devices), *nodes, *chosen]
+        ways = ["--shard"] * taken.sharded + ["--recompute"] * taken.recomputes
+        return ["--processes", str(taken.devices), *nodes, *ways]
 
     def further_tries(self) -> dict[str, int]:
         """Further tries by rule, where the time limit of a profile cuts a job into several.
 
         As many as the longest job of the rule needs: Snakemake counts tries by rule, not by job.
         """
-        named = {"pretrain": self._plan.runs, "download": self._plan.sources}
-        named |= {"pack": self._plan.corpora}
-        return {rule: self._slices(rule, names) for rule, names in named.items()}
+        work = self._plan.work()
+        return {rule: self._slices(rule, work[rule]) for rule in ("pretrain", "download", "pack")}
 
     def _slices(self, rule: str, names: Iterable[str]) -> int:
         seconds = [self._of_rule(rule).job(rule, name).seconds for name in names]

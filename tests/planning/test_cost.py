@@ -40,7 +40,7 @@ def test_every_run_of_the_paper_fits_the_gpu_that_profiles_name():
     profile = yaml.safe_load((ROOT / "workflow/profiles/gpu/config.yaml").read_text())
     device = accelerators.accelerator(profile["set-resources"]["pretrain"]["accelerator"])
     work = jobs.Jobs(planner.plan(planner.read(path), path.name), device)
-    taken = {run: work.job("pretrain", run).taken for run in work.plan.runs}
+    taken = {run: work.training(run) for run in work.plan.runs}
     assert len(taken) == 97
     assert [run for run, each in taken.items() if not each.fits or each.devices > 1] == []
 

@@ -29,7 +29,13 @@ def explained(function, *arguments):
 
 slurm.ignore_checkpoint_signals()
 FILES = workflow.overwrite_configfiles or workflow.configfiles
-PROFILE = explained(profile.of_workflow, workflow.resource_settings)
+CHOSEN = workflow.resource_settings
+PROFILE = explained(
+    profile.read,
+    CHOSEN.overwrite_resources or {},
+    CHOSEN.default_resources or {},
+    CHOSEN.overwrite_threads or {},
+)
 # Snakemake reads the files as YAML 1.1, we as 1.2: `config` is ours from here on.
 PATHS = [Path(os.path.relpath(f)) for f in FILES]
 PLAN, config = explained(planner.of_workflow, PATHS, workflow.config_settings.config)
@@ -62,9 +68,6 @@ READS = COMPARED.inputs
 if workflow.is_main_process:
     explained(COMPARED.refuse_missing)
 
-# The interpreter and the device are resources: where a job runs is not what it computes, and
-# profiles set them per rule (set-resources).
-PYTHON = sys.executable
 # Meant, though `snakemake --lint` tells of it: one environment for all rules; folders among params,
 # whose files are declared one by one; START, known when the workflow starts, changes no result.
 

@@ -12,7 +12,6 @@ rule download:
         f"{RESULTS}/logs/download/{{source}}.log",
     resources:
         **TAKES.of("download"),
-        python=PYTHON,
     params:
         file=f"{RESULTS}/settings/sources/{{source}}.json",
         folder=subpath(output[0], parent=True),
@@ -35,7 +34,6 @@ rule tokenizer:
         f"{RESULTS}/logs/tokenizer/{{tokenizer}}.log",
     resources:
         **TAKES.of("tokenizer"),
-        python=PYTHON,
     params:
         file=f"{RESULTS}/settings/tokenizers/{{tokenizer}}.json",
         folders=lambda wildcards, input: [
@@ -57,7 +55,6 @@ rule pack:
     threads: lambda wildcards: planner.processes(PLAN.sources[wildcards.source])
     resources:
         **TAKES.of("pack"),
-        python=PYTHON,
     params:
         file=f"{RESULTS}/settings/corpora/{{tokenizer}}/{{source}}.json",
         documents=f"{RESULTS}/data/{{source}}",
@@ -80,7 +77,6 @@ rule fetch:
     priority: 100
     resources:
         **TAKES.of("fetch"),
-        python=PYTHON,
     params:
         given=READS.task_arguments,
         folder=subpath(output[0], ancestor=2),

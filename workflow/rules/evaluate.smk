@@ -1,4 +1,5 @@
-"""Checkpoints to perplexities and accuracies: `pike evaluate`."""
+"""Checkpoints to perplexities, accuracies and the similarity of the domains' gradients: `pike
+evaluate`, `pike probe`."""
 
 
 rule evaluate:
@@ -9,11 +10,8 @@ rule evaluate:
         f"{RESULTS}/runs/{{run}}/evaluations/{FINAL}",
     log:
         f"{RESULTS}/logs/evaluate/{{run}}.log",
-    threads: 1
     resources:
         **TAKES.of("evaluate"),
-        python=PYTHON,
-        device="auto",
     params:
         file=f"{RESULTS}/runs/{{run}}/evaluation.json",
         folder=f"{RESULTS}/runs/{{run}}",
@@ -23,3 +21,22 @@ rule evaluate:
         "exec {START} {resources.python:q} -m pipeline evaluate {params.file:q} --run {params.folder:q}"
         " --corpora {params.corpora:q} --tokenizer {input.tokenizer:q} --tasks {params.tasks:q}"
         " --device {resources.device:q} > {log:q} 2>&1"
+
+
+rule probe:
+    """All checkpoints of one run that its probe asks for."""
+    input:
+        unpack(reads("probe")),
+    output:
+        f"{RESULTS}/runs/{{run}}/probes/{FINAL}",
+    log:
+        f"{RESULTS}/logs/probe/{{run}}.log",
+    resources:
+        **TAKES.of("probe"),
+    params:
+        file=f"{RESULTS}/runs/{{run}}/probe.json",
+        folder=f"{RESULTS}/runs/{{run}}",
+        corpora=READS.corpora_folder,
+    shell:
+        "exec {START} {resources.python:q} -m pipeline probe {params.file:q} --run {params.folder:q}"
+        " --corpora {params.corpora:q} --device {resources.device:q} > {log:q} 2>&1"

@@ -14,8 +14,6 @@ rule pretrain:
     threads: TAKES.processes
     resources:
         **TAKES.of("pretrain"),
-        python=PYTHON,
-        device="auto",
         # The signal at which a training saves and goes on: USR1 or USR2.
         save_on="USR1",
         # Minutes that it waits for another process that writes the run.
@@ -40,7 +38,6 @@ rule mixture:
         f"{RESULTS}/logs/mixtures/{{mixture}}.log",
     resources:
         **TAKES.of("mixture"),
-        python=PYTHON,
     params:
         file=f"{RESULTS}/settings/mixtures/{{mixture}}.json",
     shell:

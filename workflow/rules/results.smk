@@ -1,5 +1,21 @@
-"""Records to a database, tables, figures and a report: `pike database`, `table`, `figure`,
-`report`."""
+"""The paper's theory, checked with numbers; records to a database, tables, figures and a report:
+`pike theory`, `database`, `table`, `figure`, `report`."""
+
+
+rule theory:
+    """Example 1 and the bounds; what is wrong in the paper's derivations."""
+    input:
+        unpack(reads("theory")),
+    output:
+        f"{RESULTS}/theory/{FINAL}",
+    log:
+        f"{RESULTS}/logs/theory.log",
+    resources:
+        python=sys.executable,
+    params:
+        folder=subpath(output[0], parent=True),
+    shell:
+        "exec {resources.python:q} -m pipeline theory --out {params.folder:q} > {log:q} 2>&1"
 
 
 rule database:
@@ -14,7 +30,6 @@ rule database:
         f"{RESULTS}/logs/database.log",
     resources:
         **TAKES.of("database"),
-        python=PYTHON,
     params:
         file=f"{RESULTS}/settings/experiment.json",
     shell:
@@ -33,7 +48,6 @@ rule database_of_selection:
         f"{RESULTS}/logs/databases/{{selection}}.log",
     resources:
         **TAKES.of("database_of_selection"),
-        python=PYTHON,
     params:
         file=f"{RESULTS}/settings/databases/{{selection}}.json",
     shell:
@@ -59,7 +73,6 @@ rule table:
         f"{RESULTS}/logs/tables/{{table}}.log",
     resources:
         **TAKES.of("table"),
-        python=PYTHON,
     params:
         file=f"{RESULTS}/settings/tables/{{table}}.json",
         database=lambda wildcards: PLAN.database("table", wildcards.table),
@@ -86,7 +99,6 @@ rule figure:
         f"{RESULTS}/logs/figures/{{figure}}.log",
     resources:
         **TAKES.of("figure"),
-        python=PYTHON,
     params:
         file=f"{RESULTS}/settings/figures/{{figure}}.json",
         database=lambda wildcards: PLAN.database("figure", wildcards.figure),
@@ -111,7 +123,6 @@ rule report:
         f"{RESULTS}/logs/report.log",
     resources:
         **TAKES.of("report"),
-        python=PYTHON,
     params:
         file=PLAN.shown()[0],
         database=PLAN.shown()[1],
