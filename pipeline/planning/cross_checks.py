@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +22,6 @@ Config = Mapping[str, Any]
 QUERIES = PACKAGE / "results" / "sql"
 """Each table and each figure has a query here: table_{name}.sql, figure_{name}.sql; the paper's own
 are table1.sql, figure1.sql."""
-
 
 SELECTIONS = ("runs", "tables", "figures")
 USES = {
@@ -93,10 +93,8 @@ def _uses(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
         known = FINDERS if section == "finders" else config.get(section, {})
         for path in paths:
             for where, names in _values_at(config, path.split(".")):
-                if isinstance(names, str):
-                    yield [names], known, where
-                elif isinstance(names, Mapping | list):
-                    yield names, known, where
+                if isinstance(names, str | Mapping | list):
+                    yield [names] if isinstance(names, str) else names, known, where
     for kind in ("table", "figure"):
         available = {path.stem.removeprefix(f"{kind}_") for path in QUERIES.glob(f"{kind}*.sql")}
         yield config[f"{kind}s"], available, f"{kind}s"
@@ -118,11 +116,7 @@ def _values_at(value: Any, path: Sequence[str], where: str = "") -> Iterator[tup
 
 def _unknown_tasks(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
     """Names of downstream tasks that match no pattern of `TASKS`."""
-    used = {
-        f"evaluation.{name}.tasks[{index}].tasks": entry["tasks"]
-        for name, evaluation in config["evaluation"].items()
-        for index, entry in enumerate(evaluation.get("tasks", []))
-    }
+    used = dict(_values_at(config, ["evaluation", "*", "tasks", "*", "tasks"]))
     for where, names in {**used, "tasks": config.get("tasks", {})}.items():
         fits_none = (n for n in names if not any(re.fullmatch(task, n) for task in TASKS))
         yield fits_none, TASKS, where
@@ -132,10 +126,13 @@ def _incompatible(config: Config, recipes: Mapping[str, Training]) -> Iterator[s
     """All settings that do not go together, of a configuration whose names are defined."""
     yield from _too_long_items(config)
     all_runs = dependencies.closure(config, dependencies.requested_runs(config))
-    pairs = {(r.scenario, r.method): dependencies.recipe(config, r) for r in all_runs}
-    for scenario, values in config["scenarios"].items():
-        named = (dependencies.RunName(scenario, "", m, 0) for m in values.get("methods", {}))
-        pairs |= {(scenario, run.method): dependencies.recipe(config, run) for run in named}
+    named = (
+        dependencies.RunName(scenario, "", method, 0)
+        for scenario, values in config["scenarios"].items()
+        for method in values.get("methods", {})
+    )
+    every = (*all_runs, *named)
+    pairs = {(r.scenario, r.method): dependencies.recipe(config, r) for r in every}
     yield from _target_problems(config)
     for name, values in config.get("mixtures", {}).items():
         if not {"swarm", "methods"} & values.keys():
@@ -182,24 +179,22 @@ def _target_problems(config: Config) -> Iterable[str]:
 def _duplicate_tasks(config: Config) -> Iterable[str]:
     """Combinations of task, shots and formulation that stand in two entries of an evaluation."""
     for name, evaluation in config["evaluation"].items():
-        ways = [
-            (task, shots, formulation)
+        ways = Counter(
+            (one["task"], one["shots"], one["formulation"])
             for entry in evaluation.get("tasks", [])
-            for task in entry["tasks"]
-            for shots in entry["shots"]
-            for formulation in entry["formulations"]
-        ]
-        for way in sorted({way for way in ways if ways.count(way) > 1}):
+            for one in stage_settings.ways(entry)
+        )
+        for task, shots, formulation in sorted(way for way, times in ways.items() if times > 1):
             yield (
-                f"evaluation.{name}.tasks: {way[0]}, {way[1]}-shot, {way[2]} is asked twice: take "
-                "it out of one entry"
+                f"evaluation.{name}.tasks: {task}, {shots}-shot, {formulation} is asked twice: "
+                "take it out of one entry"
             )
 
 
 def _headline(config: Config) -> Iterable[str]:
     """A headline formulation in which no downstream task is asked: tables would be empty."""
-    entries = [entry for each in config["evaluation"].values() for entry in each.get("tasks", [])]
-    requested = sorted({formulation for entry in entries for formulation in entry["formulations"]})
+    entries = _values_at(config, ["evaluation", "*", "tasks", "*", "formulations"])
+    requested = sorted({formulation for _, entry in entries for formulation in entry})
     headline = config.get("paper", {}).get("headline")
     if headline and requested and headline not in requested:
         yield (
@@ -210,11 +205,10 @@ def _headline(config: Config) -> Iterable[str]:
 
 def _method_problems(config: Config, scenario: str, method: str, recipe: Training) -> Iterable[str]:
     """Settings of a method that are invalid in a scenario, and unknown domains of its mixture."""
-    values = dict(dependencies.method_settings(config, scenario, method))
-    domains, rule = config["scenarios"][scenario]["domains"], values.pop("rule")
-    values = {key: value for key, value in values.items() if key not in methods.OF_PLAN}
+    given, chosen = dependencies.method_settings(config, scenario, method), config["scenarios"]
+    rule, domains = given["rule"], chosen[scenario]["domains"]
     tuned = dependencies.tuned(config, scenario, method)
-    values = methods.planned({"method": values, "tuned": tuned})
+    values = methods.planned({"method": methods.settings_of(given), "tuned": tuned})
     where = f"methods.{method} in scenario {scenario}"
     if isinstance(rule, str) and rule in RULES:
         yield from methods.misfits(rule, values, domains, recipe, where)
@@ -223,7 +217,7 @@ def _method_problems(config: Config, scenario: str, method: str, recipe: Trainin
     mixture = config.get("mixtures", {}).get(values.get("mixture"))
     if mixture is None:
         return
-    evaluation = config["scenarios"][scenario]["evaluation"]
+    evaluation = chosen[scenario]["evaluation"]
     kept = config["evaluation"][evaluation].get("token_losses")
     if finders.kind(mixture["finder"]).reads == "predictions" and not kept:
         yield (
@@ -232,9 +226,9 @@ def _method_problems(config: Config, scenario: str, method: str, recipe: Trainin
             f"evaluation.{evaluation}.token_losses: true"
         )
     for key in ("target", "prior"):
-        if (given := mixture.get("options", {}).get(key)) is not None:
+        if (shares := mixture.get("options", {}).get(key)) is not None:
             at = f"mixtures.{values['mixture']}.options.{key} in scenario {scenario}"
-            yield from domain_problems(given, domains, at, "is missing")
+            yield from domain_problems(shares, domains, at, "is missing")
 
 
 def _searches_of_several_lengths(
@@ -274,12 +268,11 @@ def _selections_without_runs(
     requested = set(dependencies.requested_runs(config))
     for section in ("tables", "figures"):
         for name, selection in config[section].items():
-            chosen = [run.by_key() for run in dependencies.selected(all_runs, requested, selection)]
+            chosen = dependencies.selected(all_runs, requested, selection)
             for key, values in selection.items():
-                there = {run[key] for run in chosen}
-                for value in values:
-                    if value not in there:
-                        yield (
-                            f"{section}.{name}.{key}: no run that is selected has "
-                            f"{value!r}: take it out, or add such a run to runs"
-                        )
+                there = {run.by_key()[key] for run in chosen}
+                for value in (one for one in values if one not in there):
+                    yield (
+                        f"{section}.{name}.{key}: no run that is selected has {value!r}: take it "
+                        "out, or add such a run to runs"
+                    )

@@ -16,7 +16,6 @@ from pipeline.planning.configuration import Swarm
 
 Config = Mapping[str, Any]
 
-
 KEYS = ("scenarios", "models", "methods", "seeds")
 """What selects runs, in the order of their names."""
 
@@ -217,10 +216,8 @@ def _seeds(values: Config, other: int) -> Sequence[int]:
 def evaluated(config: Config, every: Iterable[RunName]) -> list[RunName]:
     """Of these runs those that are evaluated: asked for, or read by what finds a mixture."""
     mixtures = {found for run in every if (found := mixture(config, run))}
-    named = {
-        *requested_runs(config),
-        *(run for found in mixtures for run in proxies_of(config, found)),
-    }
+    named = set(requested_runs(config))
+    named.update(run for found in mixtures for run in proxies_of(config, found))
     return [run for run in every if run in named]
 
 

@@ -31,6 +31,11 @@ OF_PLAN = ("rule", "grid", "training")
 """Keys of a method that the plan reads; all others are settings of its rule."""
 
 
+def settings_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What a method sets of its rule."""
+    return {name: value for name, value in values.items() if name not in OF_PLAN}
+
+
 def place(rule: str) -> str:
     """Where a rule's class is: `module:Class`.
 
@@ -161,11 +166,11 @@ def problems(values: Mapping[str, Any], where: str) -> list[str]:
         place(rule)
     except InputError as error:
         return [f"{where}.{error}"]
-    given = {name: value for name, value in values.items() if name not in OF_PLAN}
-    if "grid" in values and rule in RULES:
-        # What the grid gives is judged in each scenario.
-        given = method_catalogue.required(rule) | given
-    return field_problems(registry.kind(rule), given, where, limits=False) if rule in RULES else []
+    if rule not in RULES:
+        return []
+    # What a grid gives is judged in each scenario.
+    given = (method_catalogue.required(rule) if "grid" in values else {}) | settings_of(values)
+    return field_problems(registry.kind(rule), given, where, limits=False)
 
 
 def misfits(
@@ -212,8 +217,7 @@ def refuse_at_start(
             that are not installed: every reason once.
     """
     named = sorted({m["finder"] for m in mixtures} & FINDERS.keys())
-    missing = [finders.uninstalled(name) for name in named]
-    problems = [problem for problem in missing if problem]
+    problems = [problem for name in named if (problem := finders.uninstalled(name))]
     own = [run for run in runs if run["rule"] not in RULES]
     if own and importlib.util.find_spec("torch") is None:
         log.warning("without torch here, each training job checks its own method")

@@ -21,12 +21,17 @@ CONTINUATION = "continuation-"
 """What stands before a domain's name in the name of its task of continuations."""
 
 
+def rows(table: str) -> list[dict[str, str]]:
+    """A table of the paper (pipeline/paper/)."""
+    with (PACKAGE / "paper" / f"{table}.csv").open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
 @functools.cache
 def published() -> dict[str, tuple[str, ...]]:
     """The names that the paper uses, by kind, in its order."""
-    with (PACKAGE / "paper" / "names.csv").open(encoding="utf-8", newline="") as lines:
-        rows = list(csv.DictReader(lines))
-    return {kind: tuple(r["name"] for r in rows if r["kind"] == kind) for kind in KINDS.values()}
+    names = rows("names")
+    return {kind: tuple(r["name"] for r in names if r["kind"] == kind) for kind in KINDS.values()}
 
 
 def uses(config: Config) -> Iterator[tuple[Iterable[str], Iterable[str], str]]:

@@ -1,11 +1,11 @@
 """How large a difference the planned seeds and items can show, before any of it runs."""
 
-import csv
 import functools
 from collections import Counter
 
+from pipeline.planning import paper_roles
+from pipeline.planning.dependencies import RunName
 from pipeline.planning.plan import Plan
-from pipeline.runtime.source_names import PACKAGE
 from pipeline.statistics.detectable import LEVEL, POWER, detectable
 
 DISCORDANCE = 0.2
@@ -15,8 +15,7 @@ DISCORDANCE = 0.2
 @functools.cache
 def _known_items() -> dict[str, int]:
     """Items of the downstream tasks of which the paper, or its data set, says how many."""
-    with (PACKAGE / "paper" / "items.csv").open(encoding="utf-8", newline="") as lines:
-        return {row["task"]: int(row["items"]) for row in csv.DictReader(lines)}
+    return {row["task"]: int(row["items"]) for row in paper_roles.rows("items")}
 
 
 def items(plan: Plan, run: str) -> list[int]:
@@ -41,17 +40,12 @@ def by_items(counts: list[int]) -> float | None:
 def rows(plan: Plan) -> list[tuple[str, ...]]:
     """Titles, and a row for the comparisons with the baseline that share size and seeds."""
     baseline = (plan.config.get("compare") or {}).get("baseline", "mix")
-    seeds: Counter[tuple[str, str, str]] = Counter()
-    first: dict[tuple[str, str], str] = {}
-    runs = {
-        (v["scenario"], v["model_name"], v["method_name"], v["seed"]): run
-        for run, v in plan.runs.items()
-        if run in plan.requested
-    }
-    for (scenario, model, method, seed), run in runs.items():
-        if method != baseline and (scenario, model, baseline, seed) in runs:
-            seeds[scenario, model, method] += 1
-            first.setdefault((scenario, model), run)
+    seeds, first = Counter[tuple[str, str, str]](), dict[tuple[str, str], str]()
+    runs = dict.fromkeys(map(RunName.parse, plan.requested))
+    for run in runs:
+        if run.method != baseline and run._replace(method=baseline) in runs:
+            seeds[run[:3]] += 1
+            first.setdefault(run[:2], str(run))
     alike = Counter((scenario, model, n) for (scenario, model, _), n in seeds.items())
     result: list[tuple[str, ...]] = [
         ("against " + baseline, "methods", "seeds", "seed SDs", "items", "points by items")

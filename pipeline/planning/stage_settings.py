@@ -28,7 +28,7 @@ def run_settings(config: Settings, run: dependencies.RunName) -> Settings:
         "model": ordered(config["models"][run.model]),
         "training": ordered(config["training"][dependencies.recipe(config, run)]),
         "rule": values["rule"],
-        "method": ordered({k: v for k, v in values.items() if k not in methods.OF_PLAN}),
+        "method": ordered(methods.settings_of(values)),
         **({"tuned": ordered(tuned)} if tuned else {}),
     }
 
@@ -53,7 +53,7 @@ def evaluation(
         named["search"] = True
     result: Settings = ordered(named)
     if "tasks" in result:
-        result["tasks"] = [one for entry in result["tasks"] for one in _ways(entry)]
+        result["tasks"] = [one for entry in result["tasks"] for one in ways(entry)]
     return result
 
 
@@ -63,12 +63,12 @@ def probe(config: Settings, run: dependencies.RunName) -> Settings | None:
     if named is None:
         return None
     values = dict(config["probe"][named])
-    chosen = {key: values.pop(key) for key in ("methods", "models", "seeds") if key in values}
+    chosen = {key: values.pop(key) for key in dependencies.KEYS if key in values}
     result: Settings = ordered(values)
     return result if run.is_among(chosen) else None
 
 
-def _ways(entry: Settings) -> list[Settings]:
+def ways(entry: Settings) -> list[Settings]:
     """Every way of asking that an entry of `evaluation.tasks` stands for, one task at a time."""
     combined = {"tasks": "task", "shots": "shots", "formulations": "formulation"}
     shared = {key: value for key, value in entry.items() if key not in combined}
