@@ -178,13 +178,8 @@ def _languages(
 def _grammar(stream: _Stream) -> dict[str, Any]:
     order = stream.among(list(SYMBOLS))
     symbols = stream.whole(*SYMBOLS[order])
-    successors = stream.whole(1, max(2, symbols // 2))
-    return {
-        "order": order,
-        "symbols": symbols,
-        "successors": successors,
-        "noise": stream.among(NOISES),
-    }
+    successors, noise = stream.whole(1, max(2, symbols // 2)), stream.among(NOISES)
+    return {"order": order, "symbols": symbols, "successors": successors, "noise": noise}
 
 
 def _documents(stream: _Stream, values: Mapping[str, Any], size: int) -> dict[str, int]:

@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import typing
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from pike_mixing import RULES, provenance, registry
@@ -95,18 +96,19 @@ def methods(name: str | None = None, *, format: str = "text") -> str:
 
 def _provenance() -> str:
     """Where rules and finders come from, as Markdown."""
-    parts = []
-    for title, table, folder in (
-        ("Where rules come from", provenance.RULES, None),
-        ("Finders", provenance.FINDERS, "finders"),
-    ):
-        parts += [f"\n## {title}\n", "| name | source | what differs here | checked |"]
-        parts.append("| --- | --- | --- | --- |")
-        for name, told in table.items():
-            place = f"[{name}](../pike_mixing/{folder}/{name.replace('-', '_')}.py)"
-            cells = (name if folder is None else place, *told)
-            parts.append(f"| {' | '.join(cells)} |")
-    return "\n".join(parts)
+    titles = ("name", "source", "what differs here", "checked")
+    finders = {
+        f"[{name}](../pike_mixing/finders/{name.replace('-', '_')}.py)": told
+        for name, told in provenance.FINDERS.items()
+    }
+    return "\n".join(
+        f"\n## {title}\n\n{_table(titles, ((name, *told) for name, told in table.items()))}"
+        for title, table in {"Where rules come from": provenance.RULES, "Finders": finders}.items()
+    )
+
+
+def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (titles, ["---"] * len(titles), *rows))
 
 
 def costs(needs: Needs) -> list[Cost]:
@@ -175,9 +177,8 @@ def _text(rule: str) -> str:
     measured, work, memory = _columns(rule)
     kind = registry.kind(rule)
     settings = lines_of(kind)
-    lines = [rule, *wrapped(_about(rule), "  "), "", "  settings" + ("" if settings else ": none")]
-    lines += settings
-    lines.append("")
+    head = "  settings" + ("" if settings else ": none")
+    lines = [rule, *wrapped(_about(rule), "  "), "", head, *settings, ""]
     named = {
         "measures": measured,
         "more work": work,
@@ -200,16 +201,12 @@ def _object(rule: str) -> dict[str, Any]:
 
 
 def _overview() -> str:
-    lines = [
-        "| rule | what it does | measures | work | memory | source |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
+    rows = []
     for rule, where in RULES.items():
         place = where.partition(":")[0].replace(".", "/")
         source = (inspect.getdoc(inspect.getmodule(registry.kind(rule))) or "").partition("\n")[0]
-        cells = [f"[{rule}](../{place}.py)", _escaped(_about(rule)), *_columns(rule), source]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        rows.append([f"[{rule}](../{place}.py)", _escaped(_about(rule)), *_columns(rule), source])
+    return _table(("rule", "what it does", "measures", "work", "memory", "source"), rows)
 
 
 def _escaped(text: str) -> str:

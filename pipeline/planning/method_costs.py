@@ -17,6 +17,7 @@ IN_STEPS = ("every", "first")
 """Settings of rules that count steps: at another size they keep their share of the run."""
 
 Settings = Mapping[str, Any]
+"""Of a run: the content of its `run.json`."""
 
 
 def rows(run: Settings) -> float:

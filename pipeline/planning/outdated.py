@@ -47,11 +47,11 @@ class Comparison:
         self._told = set[tuple[str, str]]()
         self._known = checksums.Memory(checksums.MEMORY)
         atexit.register(self._known.keep)
-        self._makers = {
-            self._plan.manifest(rule, name): (rule, name) for rule, name in self._every()
+        self._makers = {plan.manifest(rule, name): (rule, name) for rule, name in self._every()}
+        self._makers |= {
+            f"{plan.results}/tokenizers/{name}.model": ("tokenizer", name)
+            for name in plan.tokenizers
         }
-        tokenizers = {f"{plan.results}/tokenizers/{t}.model": t for t in plan.tokenizers}
-        self._makers |= {path: ("tokenizer", name) for path, name in tokenizers.items()}
 
     def _every(self) -> Iterator[tuple[str, str]]:
         """Every piece of work of the plan: its rule and name."""

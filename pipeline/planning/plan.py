@@ -8,11 +8,10 @@ from typing import Any
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 from pipeline.planning import dependencies, methods, records
+from pipeline.planning.dependencies import RunName
 from pipeline.settings import GRID
 
-RunName = dependencies.RunName
 Settings = dict[str, Any]
-
 
 STANDALONE = {"table": ("audit", "theory"), "figure": ("figure3",)}
 """Tables and figures that need no run: they show the theory's records and the paper's numbers."""
@@ -105,21 +104,15 @@ class Plan:
 
     def work(self) -> dict[str, Collection[str]]:
         """Names of what each rule of the workflow makes, in the order of the data's way."""
-        return {
-            "download": self.sources,
-            "tokenizer": self.tokenizers,
-            "pack": self.corpora,
-            "fetch": self.tasks,
+        others = {
             "theory": [""] if self.theory(list(self.runs)) else [],
-            "pretrain": self.runs,
-            "mixture": self.mixtures,
-            "evaluate": self.evaluations,
-            "probe": self.probes,
             "database": [""],
             "database_of_selection": self.selections,
-            "table": self.tables,
-            "figure": self.figures,
             "report": [""],
+        }
+        return {
+            rule: others[rule] if rule in others else getattr(self, made.section)
+            for rule, made in records.MADE.items()
         }
 
     def settings_files(self) -> dict[str, Settings]:

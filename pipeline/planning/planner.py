@@ -75,9 +75,9 @@ def included(
         return whole
     if not isinstance(name, str):
         raise InputError(f"include: {name!r} is no path: give that of one file")
-    if not (folder / name).exists():
-        raise InputError(f"include: {folder / name} does not exist: give its path from {folder}")
     path = folder / name
+    if not path.exists():
+        raise InputError(f"include: {path} does not exist: give its path from {folder}")
     if path.resolve() in above:
         raise InputError(f"include: {path} includes itself: take one `include` out")
     further = included(load(path), path.parent, (*above, path.resolve()), load)
@@ -163,17 +163,16 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
     own = copy.deepcopy(dict(config))
     requested = dependencies.requested_runs(own)
     every = dependencies.closure(own, requested)
-    result = {run: m for run in every if (m := dependencies.mixture(own, run)) is not None}
-    references_of = {run: r for run in every if (r := dependencies.reference(own, run)) is not None}
-    wanted = set(requested)
+    found_of = {run: found for run in every if (found := dependencies.mixture(own, run))}
     runs = {str(run): stage_settings.run_settings(own, run) for run in every}
-    mixtures = {str(m): stage_settings.mixture_settings(own, m, runs) for m in result.values()}
+    mixtures = {str(m): stage_settings.mixture_settings(own, m, runs) for m in found_of.values()}
     searched = {
         proxy
         for found in mixtures.values()
         if not stage_settings.reads_states(found["finder"])
         for proxy in found["proxies"]
     }
+    wanted = set(requested)
     evaluations = {
         str(run): stage_settings.evaluation(
             own, run, requested=run in wanted, searched=str(run) in searched
@@ -195,8 +194,8 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
         },
         runs=runs,
         requested=tuple(map(str, requested)),
-        references={str(run): str(other) for run, other in references_of.items()},
-        found={str(run): str(mixture) for run, mixture in result.items()},
+        references={str(run): str(r) for run in every if (r := dependencies.reference(own, run))},
+        found={str(run): str(mixture) for run, mixture in found_of.items()},
         mixtures=mixtures,
         evaluations=evaluations,
         probes={

@@ -50,8 +50,7 @@ def database_settings(experiment: Settings) -> Settings:
     Args:
         experiment: As `Plan.experiment` gives it.
     """
-    config = experiment["config"]
-    shown = config
+    config = shown = experiment["config"]
     if not experiment["whole"]:
         shown = {name: config.get(name) for name in ("compare", "paper")}
     runs = {
@@ -81,8 +80,5 @@ def manifests_of(experiment: Settings) -> Iterator[tuple[str, str, str]]:
             ("probe", "probes/", "probes"),
         ):
             if values[made]:
-                yield (
-                    MADE[stage].artifact.format(run),
-                    stage,
-                    f"{values['folder']}/{folder}{MANIFEST}",
-                )
+                place = f"{values['folder']}/{folder}{MANIFEST}"
+                yield MADE[stage].artifact.format(run), stage, place

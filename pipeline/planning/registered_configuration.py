@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -26,8 +26,7 @@ from pipeline.planning.registration import AT_TARGET, STEPS, EqualCost, Registra
 from pipeline.runtime import atomic_files, presentation
 
 
-@dataclass(frozen=True)
-class _Size:
+class _Size(NamedTuple):
     """What is run at one number of steps."""
 
     model: str
@@ -58,13 +57,13 @@ def _of_length(base: Mapping[str, Any], steps: int) -> dict[str, Any]:
 def configuration(chosen: Registration) -> dict[str, Any]:
     """The configuration that the workflow runs."""
     sizes = _sizes(chosen)
-    scenarios = [one for size in sizes for one in size.scenarios]
+    scenarios = [(one, size) for size in sizes for one in size.scenarios]
     result: dict[str, Any] = {
         "experiment": chosen.benchmark,
         "results": f"results/registered/{chosen.benchmark}",
         "compare": {"baseline": "mix"},
-        "sources": {name: values for one in scenarios for name, values in one.sources.items()},
-        "tokenizers": {one.name: _tokenizer(one) for one in scenarios},
+        "sources": {name: values for one, _ in scenarios for name, values in one.sources.items()},
+        "tokenizers": {one.name: _tokenizer(one) for one, _ in scenarios},
         "packing": {"validation_share": drawn_scenarios.VALIDATION_SHARE},
         "models": {**chosen.models, **{size.model: chosen.model for size in sizes}},
         "training": {**chosen.recipes, **{_name(size.recipe): size.recipe for size in sizes}},
@@ -72,9 +71,7 @@ def configuration(chosen: Registration) -> dict[str, Any]:
             "last": {"rows": chosen.evaluation_rows, "batch_tokens": 8192, "checkpoints": "last"}
         },
         "probe": {},
-        "scenarios": {
-            one.name: _scenario(one, _name(size.recipe)) for size in sizes for one in size.scenarios
-        },
+        "scenarios": {one.name: _scenario(one, _name(size.recipe)) for one, size in scenarios},
         "methods": _methods(chosen),
     }
     result |= {
@@ -82,9 +79,8 @@ def configuration(chosen: Registration) -> dict[str, Any]:
         for name in ("swarms", "mixtures", "grids")
         if (section := getattr(chosen, name))
     }
-    for size in sizes:
-        for one in size.scenarios:
-            _at_equal_cost(result, one, size, chosen)
+    for one, size in scenarios:
+        _at_equal_cost(result, one, size, chosen)
     if chosen.hypotheses:
         asked = {name: asdict(one) for name, one in chosen.hypotheses.items()}
         result["predictions"] = {"hypotheses": asked, "level": chosen.level}
@@ -117,14 +113,14 @@ def _tokenizer(one: Drawn) -> dict[str, Any]:
 
 
 def _scenario(one: Drawn, recipe: str) -> dict[str, Any]:
-    values: dict[str, Any] = {
+    return {
         "about": one.about(),
         "domains": list(one.sources),
         "tokenizer": one.name,
         "training": recipe,
         "evaluation": "last",
+        **({"target": one.target} if one.target else {}),
     }
-    return values | ({"target": one.target} if one.target else {})
 
 
 def _methods(chosen: Registration) -> Sections:

@@ -10,7 +10,8 @@ training state is 16 bytes per parameter: weight, gradient and AdamW's two momen
 `model.transformer` reads: per token and block 4 D of the stream and its norms, 8 D of the MLP, and
 9 H W of the attention.
 
-Shapes: K domains, L tokens of a row, D model width, H heads, W head width, V vocabulary.
+Shapes: K domains, L tokens of a row, D model width, H heads, W head width, V vocabulary: pieces of
+the tokenizer, which the model rounds up.
 """
 
 import dataclasses
@@ -26,6 +27,7 @@ from pipeline.runtime.accelerators import Accelerator
 from pipeline.tasks.evaluation_settings import Choice
 
 Settings = Mapping[str, Any]
+"""Content of a run's run.json (`values`), evaluation.json or probe.json."""
 
 FLOAT = 4
 """Bytes of a number in float32."""
@@ -109,8 +111,7 @@ def activations(
         recomputes: Whether blocks are computed again in the backward pass.
     """
     inner = shape.heads * shape.head_width
-    number = NUMBER[precision]
-    block = FLOAT * 2 * shape.width + number * (10 * shape.width + 9 * inner)
+    block = FLOAT * 2 * shape.width + NUMBER[precision] * (10 * shape.width + 9 * inner)
     ends = FLOAT * 2 * shape.width
     if recomputes:
         return length * (FLOAT * shape.layers * shape.width + block + ends)
@@ -167,8 +168,7 @@ def of_run(
         processes: How many are asked to train it together. Its model may need more, and what
             `inputs.refuse_untrainable` does not let them share takes fewer.
     """
-    shape = settings.Model(**values["model"])
-    recipe = values["training"]
+    shape, recipe = settings.Model(**values["model"]), values["training"]
     precision = recipe.get("precision", settings.Training.precision)
     N, rows, length = parameters(shape, vocabulary), recipe["rows"], recipe["length"]
     microbatch = recipe.get("microbatch_rows") or rows
@@ -247,8 +247,7 @@ def of_evaluation(
     tokens = splits * evaluation["rows"] * len(domains) * length
     for one in evaluation.get("tasks", []):
         tokens += (one.get("items") or 3000) * length
-    choice = evaluation.get("choice")
-    if choice:
+    if choice := evaluation.get("choice"):
         candidates = 1 + choice.get("distractors", Choice.distractors)
         text = choice["context"] + candidates * choice["candidate"]
         tokens += choice["items"] * len(domains) * text

@@ -26,7 +26,6 @@ STAGES = {
 }
 """The function that does a stage's work; its code is what the stage's results depend on."""
 
-
 PARTS: dict[str, Callable[[str], str]] = {
     "download": SOURCES.__getitem__,
     "pretrain": methods.place,

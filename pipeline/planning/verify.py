@@ -56,8 +56,7 @@ def verify(given: Sequence[str | Path], *, workers: int | None = None, format: s
         InputError: nothing to verify; or everything that is changed, missing or foreign, each with
             the command that makes it again.
     """
-    result: dict[str, None] = {}
-    broken: set[Path] = set()
+    result, broken = dict[str, None](), set[Path]()
     kept = [one for name in given for one in _manifests(Path(name), result, broken)]
     if not kept and not result:
         named = ", ".join(map(str, given))
@@ -96,11 +95,8 @@ def _manifests(place: Path, seen: dict[str, None], broken: set[Path]) -> Iterato
     """The manifests of a folder; what is no whole one is added to the problems and the broken."""
     for path in sorted(place.rglob("*.json")):
         of_files = bool({"tokenizers", "mixtures"} & {*path.absolute().parts})
-        if PLUMBING.fullmatch(path.relative_to(place).as_posix()) or not (
-            path.name == atomic_files.MANIFEST
-            or path.name.endswith(f".{atomic_files.MANIFEST}")
-            or of_files
-        ):
+        is_manifest = of_files or f".{path.name}".endswith(f".{atomic_files.MANIFEST}")
+        if PLUMBING.fullmatch(path.relative_to(place).as_posix()) or not is_manifest:
             continue
         try:
             yield _kept(path)
@@ -114,17 +110,18 @@ def _kept(path: Path) -> _Kept:
         content = manifests.of_checkpoint(path.parent)
         again = _again(path.parent.parent.parent / atomic_files.MANIFEST, "pretrain")
         sums = {path.parent / name: sha256 for name, sha256 in content["sha256"].items()}
-        sizes = {file: file.stat().st_size if file.is_file() else 0 for file in sums}
-        files = [checksums.Sealed(file, sizes[file], sums[file], again) for file in sums]
+        files = [
+            checksums.Sealed(file, file.stat().st_size if file.is_file() else 0, sha256, again)
+            for file, sha256 in sums.items()
+        ]
         return _Kept(path, "checkpoint", content, files)
     stage = manifests.stage_of(path)
     if stage not in manifests.STAGES:
         raise InputError(f"{path} is no manifest of a stage: delete it, or put it elsewhere")
     again = _again(path, stage)
     content = manifests.read(path, stage, again)
-    return _Kept(
-        path, KINDS.get(stage, stage), content, checksums.sealed(path.parent, content, again)
-    )
+    files = checksums.sealed(path.parent, content, again)
+    return _Kept(path, KINDS.get(stage, stage), content, files)
 
 
 def _again(path: Path, stage: str) -> str:
@@ -164,11 +161,7 @@ def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[
             broken.add(place)
             yield f"{place} is missing: {_again(place, 'make')}"
     settings = folder / SETTINGS.get(stage, "")
-    if (
-        stage in SETTINGS
-        and settings.is_file()
-        and not output_root.holds(settings, one.content["settings"])
-    ):
+    if settings.is_file() and not output_root.holds(settings, one.content["settings"]):
         yield (
             f"{os.path.normpath(settings)} has other settings than {one.path} was made under: "
             "delete it, and the workflow writes it anew"
