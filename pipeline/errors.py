@@ -46,11 +46,9 @@ def mendable(error: OSError) -> bool:
 
 
 def mistake(error: OSError, path: Path) -> InputError:
-    """What a user is told of a trouble that they can mend.
+    """What a user is told of a trouble that they can mend, met in writing `path`.
 
-    Args:
-        error: The trouble.
-        path: What was being written. An error that names a file elsewhere is of that file.
+    An error that names a file elsewhere is of that file.
     """
     remedy = _MENDABLE[error.errno or 0]
     named = error.filename if isinstance(error.filename, str) else str(path)

@@ -59,9 +59,7 @@ USES = {
 def problems(config: Config, origin: str) -> list[str]:
     """All undefined names; if there are none, all settings that do not go together.
 
-    Args:
-        config: A configuration that obeys the schema.
-        origin: Where it was set, for messages.
+    `config` obeys the schema; `origin` is where it was set, for messages.
     """
     dangling = [
         unknown(name, known, where)

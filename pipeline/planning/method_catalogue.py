@@ -77,9 +77,7 @@ COSTS = {
 def methods(name: str | None = None, *, format: str = "text") -> str:
     """The rules as text for a terminal, or all of them in Markdown: the page docs/methods.md.
 
-    Args:
-        name: One rule alone; all of `RULES` when absent.
-        format: text, markdown, or json: a list with an object per rule.
+    As json, a list with an object per rule.
 
     Raises:
         InputError: there is no such rule, or one alone is asked for in Markdown.

@@ -21,11 +21,7 @@ Settings = Mapping[str, Any]
 
 
 def rows(run: Settings) -> float:
-    """Rows that a run reads, those that its method measures included, over those of its batches.
-
-    Args:
-        run: Content of `run.json`.
-    """
+    """Rows that a run reads, those that its method measures included, over those of its batches."""
     needs, batch = methods.needs(run), run["training"]["rows"]
     domains, result = len(run["domains"]), 1.0
     if needs.statistics and needs.statistics.fresh:
@@ -46,9 +42,7 @@ def time(run: Settings) -> float:
 def flops_of_step(run: Settings, tokenizers: Mapping[str, Settings]) -> float:
     """FLOPs of training on one batch: models differ, and rows and their length.
 
-    Args:
-        run: Content of `run.json`.
-        tokenizers: Settings by name, with their vocabularies.
+    `tokenizers` are settings by name, with their vocabularies.
     """
     recipe, shape = run["training"], settings.Model(**run["model"])
     length, vocabulary = recipe["length"], tokenizers[run["tokenizer"]]["vocabulary"]

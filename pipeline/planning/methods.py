@@ -113,11 +113,7 @@ def _nodes(module: str) -> list[ast.AST]:
 
 
 def needs(run: Mapping[str, Any]) -> Needs:
-    """What training measures for a run's method; of a class of the user's own: nothing is known.
-
-    Args:
-        run: Content of `run.json`.
-    """
+    """What training measures for a run of this `run.json`; of the user's own, nothing is known."""
     if run["rule"] not in RULES:
         return Needs()
     steps, names = run["training"]["steps"], tuple(run["domains"])
@@ -142,22 +138,15 @@ def _facts(names: tuple[str, ...], budget: int, steps: int) -> RunFacts:
 
 
 def planned(run: Mapping[str, Any]) -> dict[str, Any]:
-    """A run's method with the first of the settings that a grid chooses from: all cost alike.
-
-    Args:
-        run: Content of `run.json`.
-    """
+    """A run's method with the first of the settings that a grid chooses from: all cost alike."""
     return run["method"] | {name: values[0] for name, values in run.get("tuned", {}).items()}
 
 
 def problems(values: Mapping[str, Any], where: str) -> list[str]:
     """What is wrong with the rule's name, and with names and types of its settings.
 
-    Their values are not judged: a scenario may lay others over them.
-
-    Args:
-        values: The rule's name under `rule`, and its settings.
-        where: Where they were set, for messages: "config.yaml: methods.pike".
+    Their values are not judged: a scenario may lay others over them. `where` is where they were
+    set, for messages: "config.yaml: methods.pike".
     """
     rule = values.get("rule")
     if not isinstance(rule, str):
@@ -180,15 +169,7 @@ def misfits(
     recipe: settings.Training,
     where: str,
 ) -> list[str]:
-    """Every reason why a rule cannot train: it is constructed, and makes its first state.
-
-    Args:
-        rule: The rule's name.
-        given: Its settings.
-        domains: The domains to train on.
-        recipe: The training.
-        where: Where the settings were set, for messages.
-    """
+    """Every reason why a rule cannot train: it is constructed, and makes its first state."""
     names = tuple(domains)
     facts = _facts(names, recipe.rows * recipe.length * recipe.steps, recipe.steps)
     try:
@@ -207,10 +188,6 @@ def refuse_at_start(
     runs: Iterable[Mapping[str, Any]], mixtures: Iterable[Mapping[str, Any]]
 ) -> None:
     """Asks, before the first training, what a plan does not.
-
-    Args:
-        runs: Contents of `run.json`.
-        mixtures: Settings of the mixtures that are to be found.
 
     Raises:
         InputError: methods of the user's own that cannot train their runs, or packages of finders

@@ -31,11 +31,9 @@ def used(plan: Plan) -> dict[str, set[str]]:
 
 
 def unused(plan: Plan, own: Mapping[str, Any]) -> list[str]:
-    """A line for each section that defines what is not used.
+    """A line for each section of `own` that defines what is not used.
 
-    Args:
-        plan: The plan.
-        own: The configuration without what it includes, which others may use.
+    `own` is the configuration without what it includes, which others may use.
     """
     idle = {s: [n for n in own.get(s, {}) if n not in names] for s, names in used(plan).items()}
     return [
@@ -87,12 +85,8 @@ def slow_products(plan: Plan) -> list[str]:
 def closing(plan: Plan) -> list[str]:
     """What a reader of a finished workflow needs next.
 
-    Args:
-        plan: The plan; its corpora that are not packed have nothing to tell.
-
-    Returns:
-        A line for each doubt about a corpus's validation text, and the commands that read the
-        database, where it is there.
+    A line for each doubt about a packed corpus's validation text, and the commands that read the
+    database, where it is there.
     """
     manifests = [Path(plan.manifest("pack", corpus)) for corpus in plan.corpora]
     doubts = [

@@ -37,10 +37,8 @@ class Comparison:
     ) -> None:
         """Looks at nothing yet.
 
-        Args:
-            plan: The plan.
-            pythons: By rule: the interpreter of its jobs, where it is not this one.
-            forced: Of a rule and a manifest: whether it is made again whatever the manifest says.
+        `pythons` are interpreters by rule, where they are not this one; `forced` says of a rule and
+        a manifest whether it is made again whatever the manifest says.
         """
         self._plan, self._pythons, self._forced = plan, pythons or {}, forced
         self.inputs = rule_inputs.RuleInputs(plan)
@@ -61,9 +59,7 @@ class Comparison:
     def of(self, rule: str, name: str) -> tuple[made_from.Difference, ...]:
         """How one finished piece of work differs from the plan; nothing of what is not finished.
 
-        Args:
-            rule: The rule that makes it.
-            name: Values of the rule's wildcards, joined by slashes.
+        `name` are the values of the rule's wildcards, joined by slashes.
 
         Raises:
             InputError: the plan has no such work, or a file cannot be read.
@@ -152,11 +148,8 @@ class Comparison:
 def of_results(*folders: Path) -> Comparison | None:
     """The comparison of results with the configuration that they were made by.
 
-    Args:
-        folders: The first that is an output root is taken.
-
-    Returns:
-        None where the configuration is not at hand, as with results that were copied alone.
+    The first folder that is an output root is taken. None where the configuration is not at hand,
+    as with results that were copied alone.
     """
     stamps = [folder / "experiment.json" for folder in folders]
     stamp: Any = next((atomic_files.read_json(path) for path in stamps if path.is_file()), {})

@@ -76,9 +76,7 @@ def _stamp(path: Path) -> Settings:
 def write_settings(plan: Plan, pythons: Mapping[str, str] | None = None) -> None:
     """Writes every settings file whose content changed, and the stamp of the output root.
 
-    Args:
-        plan: The plan.
-        pythons: By rule: the interpreter of its jobs, where it is not this one.
+    `pythons` are interpreters by rule, where they are not this one.
 
     Raises:
         InputError: the output root belongs to another configuration.

@@ -134,10 +134,8 @@ class Plan:
     def experiment(self, names: Sequence[str], *, trained: bool = True) -> Settings:
         """What a database of these runs is built from.
 
-        Args:
-            names: The runs.
-            trained: Whether it holds their records; else settings, corpora and the mixtures that
-                the runs are to train with.
+        Without their records (`trained`): settings, corpora and the mixtures that they are to
+        train with.
         """
         chosen = {run: self.runs[run] for run in names}
         corpora = sorted(self.corpora_of(chosen))
@@ -180,9 +178,7 @@ class Plan:
     def made_of(self, section: str, name: str) -> Any:
         """What a piece of work is made under, as its manifest records it; None: nothing is.
 
-        Args:
-            section: `databases`, `report`, `theory`, or a section of the plan.
-            name: Its name there.
+        `section` is `databases`, `report`, `theory`, or one of the plan.
         """
         if section == "theory":
             return None

@@ -52,13 +52,7 @@ class Profile:
     chosen: Mapping[str, Mapping[str, str]]
 
     def of(self, rule: str | None, name: str, otherwise: str = "") -> str:
-        """What is set for a rule's resource.
-
-        Args:
-            rule: The rule's name.
-            name: The resource's name.
-            otherwise: The answer where nothing is set.
-        """
+        """What is set for a rule's resource; `otherwise` where nothing is."""
         return self.chosen.get(rule or "", {}).get(name, otherwise)
 
     def longest(self, rule: str | None) -> int:
@@ -79,7 +73,8 @@ def read(
         threads: Rules of its set-threads.
 
     Raises:
-        InputError: a rule does not exist, a value is not fit, or nothing reads it where it is set.
+        InputError: a rule does not exist, which Snakemake would pass over, a value is not fit, or
+            nothing reads it where it is set.
     """
     for where, named in {"set-resources": resources, "set-threads": threads}.items():
         for rule in named:

@@ -45,10 +45,8 @@ MADE = {
 def database_settings(experiment: Settings) -> Settings:
     """What decides the content of a database, of all that it is given: folders do not.
 
-    That of all runs holds the configuration, which the report shows.
-
-    Args:
-        experiment: As `Plan.experiment` gives it.
+    That of all runs holds the configuration, which the report shows. `experiment` is as
+    `Plan.experiment` gives it.
     """
     config = shown = experiment["config"]
     if not experiment["whole"]:
@@ -62,11 +60,7 @@ def database_settings(experiment: Settings) -> Settings:
 
 
 def manifests_of(experiment: Settings) -> Iterator[tuple[str, str, str]]:
-    """Every manifest that a database is built from: the artifact's name, the stage, the place.
-
-    Args:
-        experiment: As `Plan.experiment` gives it.
-    """
+    """Every manifest that a database is built from: the artifact's name, the stage, the place."""
     for stage in ("download", "tokenizer", "pack", "fetch", "mixture"):
         for name, place in experiment[MADE[stage].section].items():
             own = place if place.endswith(".json") else f"{place}/{MANIFEST}"

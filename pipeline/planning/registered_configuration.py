@@ -166,11 +166,7 @@ def _runs(chosen: Registration, size: _Size) -> Iterator[dict[str, Any]]:
 
 
 def write(given: Path, out: Path) -> str:
-    """Writes the configuration of a registration; returns a line for each scenario.
-
-    Args:
-        given: The registration.
-        out: The configuration to write, YAML.
+    """Writes the configuration of a registration as YAML; returns a line for each scenario.
 
     Raises:
         InputError: the registration is wrong, or its configuration is.

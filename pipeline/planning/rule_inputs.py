@@ -72,9 +72,7 @@ class RuleInputs:
     def of(self, rule: str, name: str) -> Reads:
         """What the job of a rule reads; patterns of files are looked up once.
 
-        Args:
-            rule: The rule.
-            name: Values of its wildcards, joined by slashes.
+        `name` are the values of its wildcards, joined by slashes.
 
         Raises:
             InputError: the plan has no such job.

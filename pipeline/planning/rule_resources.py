@@ -37,7 +37,11 @@ class RuleResources:
         self._refuse_uneven()
 
     def of(self, rule: str) -> Resources:
-        """A rule's resources as functions of its wildcards; more time and memory at each try."""
+        """A rule's resources as functions of its wildcards; more time and memory at each try.
+
+        The interpreter and the device are among them: where a job runs is not what it computes,
+        and profiles set them per rule (set-resources).
+        """
 
         def job(wildcards: Wildcards) -> Job:
             named = [str(v) for name, v in wildcards.items() if name != "selection"]

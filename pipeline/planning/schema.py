@@ -30,10 +30,7 @@ def problems(config: Mapping[str, Any], origin: str) -> list[str]:
     """Every value that is not as the dataclasses want it, with its path and the nearest valid name.
 
     The settings of a mixing method are those of its rule's class, which the schema does not repeat.
-
-    Args:
-        config: The configuration.
-        origin: Where it was set, for messages.
+    `origin` is where the configuration was set, for messages.
 
     Raises:
         InputError: this package is a copy without the clone, where the workflow lies.

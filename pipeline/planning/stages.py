@@ -50,8 +50,7 @@ def code(
 
     Args:
         stage: Name of the stage.
-        part: The one of its peers that the stage runs: the rule of a pretraining run, the kind of
-            a source.
+        part: The one of its `PARTS` that it runs: the rule of a run, the kind of a source.
         python: The interpreter that does the work, where it is not this one.
         foreign: Whether a model of transformers is trained.
     """

@@ -38,11 +38,7 @@ _Loader.add_constructor(f"{_TAG}int", _Loader.integer)
 
 
 def load(text: str, where: str) -> Any:
-    """The content of a YAML document.
-
-    Args:
-        text: The document.
-        where: Where it stands, for messages: "config.yaml".
+    """The content of a YAML document, which stands at `where`: "config.yaml".
 
     Raises:
         InputError: it is not YAML, names something twice in one mapping or by anything but a text,

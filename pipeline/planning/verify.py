@@ -49,9 +49,6 @@ def verify(given: Sequence[str | Path], *, workers: int | None = None, format: s
         workers: Files hashed at once; absent: as many as there are processors.
         format: text, or json: a list with an object per manifest.
 
-    Returns:
-        What there is, when all is whole.
-
     Raises:
         InputError: nothing to verify; or everything that is changed, missing or foreign, each with
             the command that makes it again.
