@@ -14,11 +14,13 @@ from pipeline.runtime import accelerators
 from pipeline.runtime.validation import validate
 
 ROOT = Path(__file__).resolve().parents[2]
+PAPER = ROOT / "workflow/configs/paper.yaml"
 CONFIGS = [ROOT / "config.yaml", *sorted(ROOT.glob("workflow/configs/*.yaml"))]
 
 
-def planned(path=ROOT / "config.yaml"):
-    return jobs.Jobs(planner.plan(planner.read(path), path.name), accelerators.accelerator("cpu"))
+def planned(path, device="cpu"):
+    plan = planner.plan(planner.read(path), path.name)
+    return jobs.Jobs(plan, accelerators.accelerator(device))
 
 
 @pytest.mark.slow
@@ -36,10 +38,8 @@ def test_every_shipped_configuration_is_sound_and_every_job_knows_its_memory_and
 
 
 def test_every_run_of_the_paper_fits_the_gpu_that_profiles_name():
-    path = ROOT / "workflow/configs/paper.yaml"
     profile = yaml.safe_load((ROOT / "workflow/profiles/gpu/config.yaml").read_text())
-    device = accelerators.accelerator(profile["set-resources"]["pretrain"]["accelerator"])
-    work = jobs.Jobs(planner.plan(planner.read(path), path.name), device)
+    work = planned(PAPER, profile["set-resources"]["pretrain"]["accelerator"])
     taken = {run: work.training(run) for run in work.plan.runs}
     assert len(taken) == 97
     assert [run for run, each in taken.items() if not each.fits or each.devices > 1] == []
@@ -57,22 +57,12 @@ def test_an_evaluation_takes_disk_by_its_tokens():
     assert sizes == {"text": 65_536 + 65_536, "twenty": 65_536 + 327_680}
 
 
-def test_eight_devices_share_a_run():
-    path, devices = ROOT / "workflow/configs/paper.yaml", ["h100", "h100:4", "h100:8"]
-    bills = json.loads(cost.plan(path, devices=devices, format="json"))["devices"]
-    assert [bill["processes"] for bill in bills] == [1, 4, 8]
-    rules = [{rule["rule"]: rule for rule in bill["rules"]} for bill in bills]
-    one, *others = (by_name["pretrain"]["longest_seconds"] for by_name in rules)
-    assert [one / other for other in others] == pytest.approx([4, 8])
-
-
 def test_the_page_has_the_hours_of_the_paper():
     page = (ROOT / "docs/running.md").read_text(encoding="utf-8")
     shown = re.findall(r"^\| (\d) \| ([\d.]+) \| (\d+) \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
     assert [number for number, *_ in shown] == ["1", "4"]
-    path = ROOT / "workflow/configs/paper.yaml"
     for number, *hours in shown:
-        text = cost.plan(path, devices=[f"tpu-v4:{number}"])
+        text = cost.plan(PAPER, devices=[f"tpu-v4:{number}"])
         for run, told in zip(
             (
                 "open-glam-news/gpt2-small/single-news/seed0",
@@ -101,10 +91,9 @@ def test_devices_that_there_are_not_are_refused(device, message):
 
 
 def test_what_is_refused_is_named_and_not_counted():
-    path = ROOT / "workflow/configs/paper.yaml"
-    one, four = json.loads(
-        cost.plan(path, devices=["tpu-v4", "tpu-v4:4"], format="json"),
-    )["devices"]
+    bill = json.loads(cost.plan(PAPER, devices=["tpu-v4", "tpu-v4:4"], format="json"))
+    one, four = bill["devices"]
+    assert (one["processes"], four["processes"]) == (1, 4)
     # 20 bytes for each of 1,028 million parameters, with headroom, leave too little of 32 GiB.
     assert all("/gpt2-large/" in run and "pike" in run for run in one["refused"])
     assert len(one["refused"]) == 5
@@ -115,7 +104,7 @@ def test_what_is_refused_is_named_and_not_counted():
     assert four["refused"] == {}
     for rule in ("pretrain", "evaluate"):
         assert [of[rule] for of in jobs_of] == [97 - 5, 97]
-    text = cost.plan(path, devices=["tpu-v4"])
+    text = cost.plan(PAPER, devices=["tpu-v4"])
     assert "refused, and not counted: run mc4-en-hi/gpt2-large/pike/seed0: model gpt2-" in text
     assert "\n  and 2 more\n" in text
 
@@ -141,13 +130,13 @@ def test_a_model_of_transformers_is_not_counted_where_it_is_not_trained(tmp_path
         "nano is one of transformers: device: train it on cpu or cuda"
     }
     assert "pretrain" not in {rule["rule"] for rule in tpu[1]}
-    for training, told in {
-        "length": (128, "training.length: it reads 64 tokens (max_position_embeddings)"),
-        "compile": (True, "training.compile: leave it out"),
-    }.items():
-        refused, _ = bills(**{training: told[0]})[0]
-        assert all(why.endswith(told[1]) for why in refused.values())
+    for training, told in (
+        ({"length": 128}, "training.length: it reads 64 tokens (max_position_embeddings)"),
+        ({"compile": True}, "training.compile: leave it out"),
+    ):
+        refused, _ = bills(**training)[0]
         assert refused
+        assert all(why.endswith(told) for why in refused.values())
 
 
 class OfRun(dict):
@@ -157,55 +146,39 @@ class OfRun(dict):
 
 
 def test_the_tpu_profile_books_the_time_that_the_bill_of_table_1_has():
-    path = ROOT / "workflow/configs/paper.yaml"
     chosen = yaml.safe_load((ROOT / "workflow/profiles/tpu/config.yaml").read_text())
     resources = chosen["set-resources"]
-    plan = planner.plan(planner.read(path), path.name)
+    plan = planner.plan(planner.read(PAPER), PAPER.name)
     takes = rule_resources.RuleResources(plan, profile.read(resources, {}))
     own = resources["pretrain"]
     work = jobs.Jobs(plan, accelerators.accelerator(own["accelerator"]), own["processes"])
     runs = plan.selected("table", "table1")
     assert len(runs) == 9
     for rule in ("pretrain", "evaluate"):
-        booked = 0.0
-        for run in runs:
-            minutes = takes.of(rule)["runtime"](OfRun(run=run), attempt=1)
-            # Twice the expected time, and ten minutes.
-            booked += (minutes - 10) / 2 / 60
+        minutes = (takes.of(rule)["runtime"](OfRun(run=run), attempt=1) for run in runs)
+        # Twice the expected time, and ten minutes.
+        booked = sum((each - 10) / 2 / 60 for each in minutes)
         billed = sum(work.job(rule, run).seconds for run in runs) / 3600
         assert booked == pytest.approx(billed, rel=0.01)
     arguments = takes.process_arguments(OfRun(run=runs[0]), None)
     assert arguments == ["--processes", "4", "--recompute"]
 
 
-def test_the_bill_counts_jobs_and_hours():
-    text = cost.plan(ROOT / "config.yaml", devices=["h100"])
-    lines = {line.split()[0]: line.split() for line in text.splitlines() if line}
-    assert lines["pretrain"][1] == str(len(planned().plan.runs))
-    assert "GPU-hours" in text
-
-
-def test_a_rule_of_ones_own_is_named_in_the_bill(config, tmp_path):
+def test_what_a_plan_does_not_know_is_assumed_and_said(config, tmp_path):
     values = config()
+    values["results"] = "nowhere"
     values["methods"]["random"] = {"rule": "pike_mixing.rules.one_random:Random"}
+    values["tokenizers"]["installed"] = {"kind": "file", "path": str(tmp_path / "none.model")}
     path = tmp_path / "own.yaml"
     path.write_text(yaml.safe_dump(values))
     text = cost.plan(path, devices=["cpu"])
     assert "\nrule pike_mixing.rules.one_random:Random: a plan imports none but ours: its" in text
-
-
-def test_a_tokenizer_file_that_is_not_here_is_assumed_and_said(tmp_path):
-    config = planner.read(ROOT / "config.yaml")
-    config["results"] = "nowhere"
-    config["tokenizers"]["installed"] = {"kind": "file", "path": str(tmp_path / "none.model")}
-    path = tmp_path / "config.yaml"
-    path.write_text(yaml.safe_dump(config))
-    text = cost.plan(path, devices=["cpu"])
-    assert "tokenizer installed: its file is not here: 256,000 pieces are assumed" in text
+    assert "\ntokenizer installed: its file is not here: 256,000 pieces are assumed" in text
 
 
 def test_the_bill_tells_seeds_and_runs_that_serve_others_apart():
-    text = cost.plan(ROOT / "workflow/configs/paper.yaml", devices=["h100"])
+    text = cost.plan(PAPER, devices=["h100"])
+    assert re.search(r"^rule +jobs +GPU-hours .*^pretrain +97 ", text, re.M | re.S)
     shown = dict(re.findall(r"^  (seed \d|serving others): (\d+) runs, ", text, re.M))
     # Tables 11 and 12 have seeds of their own; grids of six pairs in three scenarios.
     assert shown == {"seed 0": "69", "seed 1": "6", "seed 2": "4", "serving others": "18"}

@@ -1,6 +1,5 @@
 """The paper's names, and which of ours play them."""
 
-import csv
 import math
 
 import pytest
@@ -22,18 +21,12 @@ SMALL = {
 
 
 def test_every_name_of_the_published_numbers_is_known_and_has_a_place_of_its_own():
-    with (PACKAGE / "paper" / "numbers.csv").open(encoding="utf-8", newline="") as lines:
-        numbers = list(csv.DictReader(lines))
-    for kind in ("model", "method"):
-        assert {row[kind] for row in numbers} <= set(paper_roles.published()[kind])
+    numbers = paper_roles.rows("numbers")
     # Table 8 is over all multilingual runs, and `average` is no task.
-    assert {row["scenario"] for row in numbers} - set(paper_roles.published()["scenario"]) == {
-        "mc4"
-    }
-    asked = {row["task"] for row in numbers} - set(paper_roles.published()["task"])
-    assert asked == {"", "average"}
-    with (PACKAGE / "paper" / "names.csv").open(encoding="utf-8", newline="") as lines:
-        places = [(row["kind"], row["position"]) for row in csv.DictReader(lines)]
+    others = {"model": set(), "method": set(), "scenario": {"mc4"}, "task": {"", "average"}}
+    for kind, names in paper_roles.published().items():
+        assert {row[kind] for row in numbers} - set(names) == others[kind]
+    places = [(row["kind"], row["position"]) for row in paper_roles.rows("names")]
     assert len(set(places)) == len(places)
 
 
@@ -94,8 +87,7 @@ def test_a_headline_in_which_no_task_is_asked_is_refused():
 
 def test_no_loss_that_the_paper_prints_is_below_the_bound_on_ados_laws():
     bound = math.exp(planner.read(PAPER)["methods"]["ado"]["min_log_irreducible"])
-    with (PACKAGE / "paper" / "numbers.csv").open(encoding="utf-8", newline="") as lines:
-        printed = [r for r in csv.DictReader(lines) if r["metric"] == "perplexity"]
+    printed = [r for r in paper_roles.rows("numbers") if r["metric"] == "perplexity"]
     losses = [math.log(float(row["value"])) for row in printed if row["method"] == "ado"]
     # Hindi's 4.23 alone with English, on the large model.
     assert bound < min(losses) == pytest.approx(1.4422, abs=1e-4)

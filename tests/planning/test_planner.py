@@ -1,4 +1,5 @@
 import dataclasses
+import itertools
 from pathlib import Path
 
 import pytest
@@ -58,16 +59,8 @@ def test_no_two_shipped_configurations_share_a_results_folder():
 
 
 def test_runs_are_all_combinations_in_the_order_of_the_lists(small):
-    assert list(planned(small).runs) == [
-        "installed/nano/mix/seed0",
-        "installed/nano/mix/seed1",
-        "installed/nano/pike/seed0",
-        "installed/nano/pike/seed1",
-        "symbols/nano/mix/seed0",
-        "symbols/nano/mix/seed1",
-        "symbols/nano/pike/seed0",
-        "symbols/nano/pike/seed1",
-    ]
+    names = itertools.product(("installed", "symbols"), ("mix", "pike"), (0, 1))
+    assert list(planned(small).runs) == [f"{s}/nano/{m}/seed{seed}" for s, m, seed in names]
 
 
 def test_a_run_holds_all_its_settings_explicitly(small):
@@ -90,11 +83,8 @@ def test_a_scenarios_own_settings_of_a_method_are_laid_over(small):
     small["methods"]["pike"] = {"rule": "pike", "zeta1": 0.5, "zeta2": 0.25, "every": 10}
     small["scenarios"]["symbols"]["methods"] = {"pike": {"zeta1": 2.0}}
     plan = planned(small)
-    assert plan.runs["symbols/nano/pike/seed0"]["method"] == {
-        "zeta1": 2.0,
-        "zeta2": 0.25,
-        "every": 10,
-    }
+    own = {"zeta1": 2.0, "zeta2": 0.25, "every": 10}
+    assert plan.runs["symbols/nano/pike/seed0"]["method"] == own
     assert plan.runs["installed/nano/pike/seed0"]["method"]["zeta1"] == 0.5
 
 
@@ -157,11 +147,10 @@ def test_a_table_needs_the_runs_that_it_selects(small):
 
 
 def test_a_database_of_some_runs_knows_what_they_stand_on(small):
-    experiment = planned(small).experiment(["symbols/nano/mix/seed1"])
-    assert list(experiment["runs"]) == ["symbols/nano/mix/seed1"]
-    assert experiment["runs"]["symbols/nano/mix/seed1"]["folder"] == (
-        "results/runs/symbols/nano/mix/seed1"
-    )
+    run = "symbols/nano/mix/seed1"
+    experiment = planned(small).experiment([run])
+    assert list(experiment["runs"]) == [run]
+    assert experiment["runs"][run]["folder"] == f"results/runs/{run}"
     assert set(experiment["corpora"]) == {"symbols/easy", "symbols/hard", "symbols/noise"}
     assert set(experiment["sources"]) == {"easy", "hard", "noise", "akin-1"}
     assert experiment["tokenizers"] == {"symbols": "results/tokenizers/symbols.json"}
@@ -235,8 +224,7 @@ def test_a_recipe_that_only_its_own_checks_refuse_is_reported_with_all_else(smal
 
 
 def rooted(values, folder):
-    plan = planned(values)
-    return dataclasses.replace(plan, results=str(folder))
+    return dataclasses.replace(planned(values), results=str(folder))
 
 
 @pytest.mark.slow
@@ -378,10 +366,7 @@ def test_downstream_tasks_are_asked_in_all_combinations(small):
     # What no evaluation asks is not fetched.
     assert plan.tasks == {"piqa": {"files": {"validation": "piqa.jsonl"}}, "hellaswag_de": {}}
     folders = plan.experiment(["installed/nano/mix/seed0"])["tasks"]
-    assert folders == {
-        "hellaswag_de": "results/tasks/hellaswag_de",
-        "piqa": "results/tasks/piqa",
-    }
+    assert folders == {task: f"results/tasks/{task}" for task in ("hellaswag_de", "piqa")}
 
 
 def test_downstream_tasks_that_there_are_not_or_twice_are_refused(small):

@@ -68,15 +68,17 @@ REGISTRATION = {
 }
 
 
+HALF = {"layers": 1, "width": 16, "heads": 1, "head_width": 16}
+
+
 def made(**changes):
     return validate(registration.Registration, {**REGISTRATION, **changes}, "mine.yaml")
 
 
-@pytest.fixture
-def file(tmp_path):
-    path = tmp_path / "mine.yaml"
-    path.write_text(yaml.safe_dump(REGISTRATION), encoding="utf-8")
-    return path
+def planned(**changes):
+    """The configuration of a registration, and its plan."""
+    config = registered_configuration.configuration(made(**changes))
+    return config, planner.plan(shorthand.written_out(config), "mine.yaml")
 
 
 SHIPPED = sorted((Path(__file__).parents[2] / "workflow" / "registered").glob("*.yaml"))
@@ -95,10 +97,7 @@ def test_what_is_shipped_is_sound_and_judges_on_test_scenarios(path, tmp_path):
 @given(st.integers(0, 10**6), st.sampled_from(["development", "test"]))
 def test_every_configuration_is_sound_and_plans_what_is_registered(seed, stream):
     scenarios = {**REGISTRATION["scenarios"], "seed": seed, "stream": stream}
-    config = shorthand.written_out(
-        registered_configuration.configuration(made(scenarios=scenarios))
-    )
-    plan = planner.plan(config, "mine.yaml")
+    _, plan = planned(scenarios=scenarios)
     # 2 scenarios without a target and 2 with one: 5 rows and 6, on 2 seeds; 2 runs of each grid.
     assert len(plan.requested) == 2 * 2 * (5 + 6)
     assert len(plan.runs) == len(plan.requested) + 4 * 2
@@ -133,19 +132,14 @@ def test_the_configuration_says_what_is_expected():
 
 
 def test_a_search_by_smaller_models_costs_its_share():
-    half = {"layers": 1, "width": 16, "heads": 1, "head_width": 16}
-    searching = made(
-        models={"half": half}, grids={"zetas": REGISTRATION["grids"]["zetas"] | {"model": "half"}}
-    )
-    config = registered_configuration.configuration(searching)
-    plan = planner.plan(shorthand.written_out(config), "mine.yaml")
+    zetas = REGISTRATION["grids"]["zetas"] | {"model": "half"}
+    config, plan = planned(models={"half": HALF}, grids={"zetas": zetas})
     scenario = config["scenarios"]["d0-00"]
     served, *_ = [run for run in plan.runs.values() if run["model_name"] == "half"]
-    assert served["model"] == half
+    assert served["model"] == HALF
     asking = plan.runs["d0-00/pico/pike-tuned/seed0"]
-    ratio = method_costs.flops_of_step(served, plan.tokenizers) / method_costs.flops_of_step(
-        asking, plan.tokenizers
-    )
+    flops = [method_costs.flops_of_step(run, plan.tokenizers) for run in (served, asking)]
+    ratio = flops[0] / flops[1]
     # With C characters, 64 tokens: 6 (3,072 + 16 C) + 12 * 64 * 16 FLOPs against twice or more.
     assert 0.25 < ratio < 0.5
     measured = max(16 * len(scenario["domains"]), 20) / 20
@@ -158,7 +152,7 @@ def test_a_search_by_smaller_models_costs_its_share():
 def test_a_search_by_shorter_runs_of_fewer_rows_costs_its_share():
     # A tenth of the steps and half of the rows: a twentieth of the tokens.
     short = REGISTRATION["training"] | {"steps": 20, "warmup_steps": 2, "rows": 10}
-    searching = made(
+    config, plan = planned(
         recipes={"short": short},
         methods={"mix": {"rule": "mix"}, "found": {"rule": "fixed", "mixture": "best"}},
         rows=["mix", "found"],
@@ -168,8 +162,6 @@ def test_a_search_by_shorter_runs_of_fewer_rows_costs_its_share():
         mix_for={"mix-search": {"of": "found", "by": "rows", "search": True}},
         hypotheses={},
     )
-    config = registered_configuration.configuration(searching)
-    plan = planner.plan(shorthand.written_out(config), "mine.yaml")
     served = [run for run in plan.runs.values() if run["method_name"].startswith("drawn")]
     assert len(served) == 4 * 6
     assert {run["training"]["steps"] for run in served} == {20}
@@ -187,13 +179,11 @@ def test_further_models_and_recipes_take_no_name_of_the_compared_runs(section, n
 
 
 def test_names_that_are_like_those_of_the_compared_runs_are_free():
-    half = {"layers": 1, "width": 16, "heads": 1, "head_width": 16}
-    made(models={"pico-half": half, "picopico": half}, recipes={"steps-short": {}})
+    made(models={"pico-half": HALF, "picopico": HALF}, recipes={"steps-short": {}})
 
 
 def test_several_numbers_of_steps_are_boards_of_their_own():
-    config = registered_configuration.configuration(made(steps=[100, 400], hypotheses={}))
-    plan = planner.plan(shorthand.written_out(config), "mine.yaml")
+    config, plan = planned(steps=[100, 400], hypotheses={})
     assert len(plan.requested) == 2 * (2 * 2 * (5 + 6))
     assert {run.split("/")[0][5:] + "/" + run.split("/")[1] for run in plan.requested} == {
         "-100/pico-100",
@@ -214,13 +204,13 @@ def test_predictions_are_over_scenarios_of_one_size():
         made(steps=[100, 400])
 
 
-def test_the_same_registration_gives_the_same_bytes(file, tmp_path):
-    said = registered_configuration.write(file, tmp_path / "one.yaml")
-    assert "d0-03" in said
-    registered_configuration.write(file, tmp_path / "two.yaml")
-    one, two = ((tmp_path / f"{n}.yaml").read_bytes() for n in ("one", "two"))
-    assert one == two
-    assert planner.read(tmp_path / "one.yaml")["results"] == "results/registered/board"
+def test_the_same_registration_gives_the_same_bytes(tmp_path):
+    given, one, two = (tmp_path / f"{name}.yaml" for name in ("mine", "one", "two"))
+    given.write_text(yaml.safe_dump(REGISTRATION), encoding="utf-8")
+    assert "d0-03" in registered_configuration.write(given, one)
+    registered_configuration.write(given, two)
+    assert one.read_bytes() == two.read_bytes()
+    assert planner.read(one)["results"] == "results/registered/board"
 
 
 @pytest.mark.parametrize(
