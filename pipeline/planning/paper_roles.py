@@ -57,8 +57,7 @@ def problems(config: Config) -> list[str]:
 def pairs(config: Config) -> list[tuple[str, str, str]]:
     """Kind, our name and the paper's, for every name of ours that plays one.
 
-    Args:
-        config: A configuration; one without sections plays nothing.
+    A configuration without sections plays nothing.
     """
     result = []
     for section, kind in KINDS.items():

@@ -23,11 +23,6 @@ UNTRAINED = "untrained-"
 """What the name of a database begins with that knows its runs by their settings alone."""
 
 
-def is_trained(selection: str) -> bool:
-    """Whether the database of some runs, of this name, waits for their trainings."""
-    return not selection.startswith(UNTRAINED)
-
-
 @dataclasses.dataclass(frozen=True)
 class Plan:
     """An experiment, expanded: explicit settings of all that it makes, by name."""
@@ -117,19 +112,30 @@ class Plan:
 
     def settings_files(self) -> dict[str, Settings]:
         """Path and content of every settings file that a stage reads."""
-        written = {self.holding(None)[0]: self.experiment(list(self.runs))}
+        names = (None, *self.selections)
+        written = {self.holding(name)[0]: self.experiment_of(name) for name in names}
         for folder in ("sources", "tokenizers", "corpora", "mixtures", "tables", "figures"):
             for name, values in getattr(self, folder).items():
                 written[f"{self.results}/settings/{folder}/{name}.json"] = values
-        for selection, chosen in self.selections.items():
-            trained = is_trained(selection)
-            written[self.holding(selection)[0]] = self.experiment(chosen, trained=trained)
         for run, values in self.runs.items():
             written[f"{self.run_folder(run)}/run.json"] = values
         for name, section in (("evaluation", self.evaluations), ("probe", self.probes)):
             for run, values in section.items():
                 written[f"{self.run_folder(run)}/{name}.json"] = values
         return written
+
+    def experiment_of(self, database: str | None) -> Settings:
+        """What the database of some runs, of this name, is built from; without one: of all runs.
+
+        Raises:
+            InputError: no table or figure reads one of that name.
+        """
+        if not database:
+            return self.experiment(list(self.runs))
+        if database not in self.selections:
+            raise InputError(unknown(database, self.selections, "databases"))
+        trained = not database.startswith(UNTRAINED)
+        return self.experiment(self.selections[database], trained=trained)
 
     def experiment(self, names: Sequence[str], *, trained: bool = True) -> Settings:
         """What a database of these runs is built from.
@@ -185,8 +191,7 @@ class Plan:
         if section == "report":
             return {"config": self.config, "rules": self.rule_descriptions()}
         if section == "databases":
-            chosen = self.selections[name] if name else list(self.runs)
-            return records.database_settings(self.experiment(chosen, trained=is_trained(name)))
+            return records.database_settings(self.experiment_of(name))
         return self.named(section, name)
 
     def theory(self, names: Sequence[str]) -> str | None:
@@ -257,16 +262,6 @@ class Plan:
     def shown(self) -> tuple[str, str]:
         """Settings and database of the report: of the runs that were asked for."""
         return self.holding("requested" if "requested" in self.selections else None)
-
-    def named_selection(self, name: str) -> tuple[str, ...]:
-        """The runs of a database that holds some.
-
-        Raises:
-            InputError: no table or figure reads one of that name.
-        """
-        if name not in self.selections:
-            raise InputError(unknown(name, self.selections, "databases"))
-        return self.selections[name]
 
     def database(self, kind: str, name: str) -> str:
         """The database that a table or figure reads: it holds the runs that it needs."""

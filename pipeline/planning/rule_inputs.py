@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from pipeline.planning import plan, records
+from pipeline.planning import records
 from pipeline.planning.plan import Plan, Settings
 from pipeline.planning.stage_settings import reads_states
 from pipeline.runtime import file_patterns, made_from
@@ -141,12 +141,11 @@ class RuleInputs:
     def _theory(self, _: str) -> dict[str, Any]:
         return {}
 
-    def _database(self, _: str) -> dict[str, Any]:
-        return {"records": self.records(self.plan.runs)}
+    def _database(self, selection: str) -> dict[str, Any]:
+        experiment = self.plan.experiment_of(selection)
+        return {"records": [place for _, _, place in records.manifests_of(experiment)]}
 
-    def _database_of_selection(self, selection: str) -> dict[str, Any]:
-        runs = self.plan.named_selection(selection)
-        return {"records": self.records(runs, trained=plan.is_trained(selection))}
+    _database_of_selection = _database
 
     def _table(self, table: str) -> dict[str, Any]:
         return {"database": _record(self.plan.database("table", table))}
@@ -179,11 +178,6 @@ class RuleInputs:
         """Folder of the corpora of a run's tokenizer."""
         tokenizer = self.plan.named("runs", wildcards.run)["tokenizer"]
         return f"{self.plan.results}/corpora/{tokenizer}"
-
-    def records(self, runs: Iterable[str], *, trained: bool = True) -> list[str]:
-        """Manifests of all that the database of these runs is built from (`Plan.experiment`)."""
-        experiment = self.plan.experiment(list(runs), trained=trained)
-        return [place for _, _, place in records.manifests_of(experiment)]
 
     @property
     def _tasks(self) -> str:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.planning import planner, rule_inputs
+from pipeline.planning import planner, records, rule_inputs
 from pipeline.planning.profile import Profile
 from pipeline.planning.rule_inputs import RuleInputs
 from pipeline.planning.rule_resources import RuleResources
@@ -87,14 +87,15 @@ def test_evaluation_items_are_the_users_own_or_a_fetched_task(reads):
 
 
 def test_a_database_reads_every_record_of_its_runs(plan, reads):
-    found = reads.records([PIKE])
+    found = [place for _, _, place in records.manifests_of(plan.experiment([PIKE]))]
     folder = f"results/runs/{PIKE}"
     own = {f"{folder}/{MANIFEST}", f"{folder}/evaluations/{MANIFEST}"}
     assert {*found} >= own | {f"results/corpora/symbols/hard/{MANIFEST}"}
     assert "results/tokenizers/symbols.json" in found
     name = "table-table1"
-    selected = reads.of("database_of_selection", name)
-    assert selected.paths() == reads.records(plan.named_selection(name))
+    selected = reads.of("database_of_selection", name).paths()
+    expected = records.manifests_of(plan.experiment(plan.selections[name]))
+    assert selected == [place for _, _, place in expected]
     database = f"results/databases/{name}.manifest.json"
     assert reads.of("table", "table1").paths() == [database]
     assert "results/tables/table1.manifest.json" in reads.of("report", "").paths()
