@@ -85,7 +85,12 @@ def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes
             if minutes and not launch.is_part():
                 run_lock.await_free(chosen["given"].parent, minutes)
             chosen = _shared_out(chosen, words)
-        module, _, function = (chosen.pop("place") or _stage(command)).partition(":")
+        if not (place := chosen.pop("place")):
+            # What all stages stand on is imported for a stage alone.
+            from pipeline.planning import stages
+
+            place = stages.STAGES[command]
+        module, _, function = place.partition(":")
         # To look for garbage among modules takes a tenth of importing torch.
         gc.disable()
         # What is not collected at the end, DuckDB's package calls a leak.
@@ -95,15 +100,7 @@ def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes
         finally:
             gc.freeze()
             gc.enable()
-        answer: bytes | str | None = called(chosen.pop("given"), **chosen)
-        return answer
-
-
-def _stage(name: str) -> str:
-    # What all stages stand on is imported for a stage alone.
-    from pipeline.planning import stages
-
-    return stages.STAGES[name]
+        return called(chosen.pop("given"), **chosen)
 
 
 def _shared_out(chosen: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:

@@ -45,11 +45,7 @@ def _command(group: str, name: str, about: str, *arguments: Argument, by: str = 
 
 
 def chosen(words: Sequence[str]) -> dict[str, Any]:
-    """The arguments that words stand for; ends the program, code 2, where they stand for none.
-
-    Args:
-        words: What was typed behind `pike`.
-    """
+    """The arguments of the words behind `pike`; ends the program, code 2, where they make none."""
     top, known = parsers()
     if "_ARGCOMPLETE" in os.environ:  # The shell asks what may follow.
         import argcomplete
@@ -71,10 +67,10 @@ def chosen(words: Sequence[str]) -> dict[str, Any]:
 def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """The whole parser, and those of the subcommands by name."""
     declared = commands()
-    lists = [f"{group}: {about}" for group, about in GROUPS.items()]
-    for position, group in enumerate(GROUPS):
+    lists = []
+    for group, about in GROUPS.items():
         lines = [f"    {c.name:<12}{c.about}" for c in declared if c.group == group]
-        lists[position] = "\n".join([lists[position], *lines])
+        lists.append("\n".join([f"{group}: {about}", *lines]))
     top = argparse.ArgumentParser(
         prog="pike",
         description="Run and compare data-mixing methods.",

@@ -63,13 +63,8 @@ class MixtureName(NamedTuple):
 
 def requested_runs(config: Config) -> list[RunName]:
     """The runs that a configuration asks for, each once, in its order."""
-    return list(
-        dict.fromkeys(
-            RunName(*names)
-            for entry in config["runs"]
-            for names in itertools.product(*(entry[key] for key in KEYS))
-        )
-    )
+    every = (itertools.product(*(entry[key] for key in KEYS)) for entry in config["runs"])
+    return list(dict.fromkeys(RunName(*names) for entry in every for names in entry))
 
 
 def selected(
@@ -159,8 +154,7 @@ def tuned(config: Config, scenario: str, method: str) -> dict[str, list[Any]]:
 
 def search(config: Config, name: str) -> Config:
     """The mixture or the grid of this name: what other runs find."""
-    result: Config = {**config.get("mixtures", {}), **config.get("grids", {})}[name]
-    return result
+    return {**config.get("mixtures", {}), **config.get("grids", {})}[name]
 
 
 def mixture(config: Config, run: RunName) -> MixtureName | None:

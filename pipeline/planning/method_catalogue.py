@@ -141,8 +141,7 @@ def needs(rule: str) -> Needs:
     kind = registry.kind(rule)
     if kind.needs is Method.needs:
         return Needs()
-    needs: Needs = kind(**required(rule)).needs()
-    return needs
+    return kind(**required(rule)).needs()
 
 
 def required(rule: str) -> dict[str, Any]:
@@ -167,8 +166,7 @@ def _columns(rule: str) -> tuple[str, str, str]:
 
 
 def _about(rule: str) -> str:
-    said: str = getattr(registry.kind(rule), "about", "")
-    return said
+    return getattr(registry.kind(rule), "about", "")
 
 
 def _text(rule: str) -> str:

@@ -62,8 +62,7 @@ def place(rule: str) -> str:
 def about(rule: str) -> str:
     """What a rule does, in one or two sentences for the report's readers; "" without any."""
     if rule in RULES:
-        said: str = registry.kind(rule).about
-        return said
+        return registry.kind(rule).about
     node = next(_ancestry(rule), None)
     for statement in node.body if node else ():
         if code_fingerprint.is_about(statement) and isinstance(statement, ast.AnnAssign):

@@ -51,11 +51,11 @@ class Profile:
 
     chosen: Mapping[str, Mapping[str, str]]
 
-    def of(self, rule: str | None, name: str, otherwise: str = "") -> str:
+    def of(self, rule: str, name: str, otherwise: str = "") -> str:
         """What is set for a rule's resource; `otherwise` where nothing is."""
-        return self.chosen.get(rule or "", {}).get(name, otherwise)
+        return self.chosen.get(rule, {}).get(name, otherwise)
 
-    def longest(self, rule: str | None) -> int:
+    def longest(self, rule: str) -> int:
         """Minutes that a job of the rule may last at most; 0 without a limit."""
         return int(self.of(rule, "longest", "0"))
 
