@@ -126,9 +126,6 @@ def test_files_that_are_not_there_are_all_told(local, tmp_path):
     with pytest.raises(InputError) as caught:
         Comparison(local).refuse_missing()
     assert str(caught.value).splitlines() == told
-
-
-def test_no_folder_is_told_of_an_absolute_path(local):
     local.sources["code"]["files"] = "/nowhere/a.txt"
     assert Comparison(local).missing()[0] == (
         "mine.yaml: sources.code: there is no file /nowhere/a.txt: put it there, or correct the "
@@ -202,9 +199,8 @@ def test_faster_products_of_this_processor_are_told(
 ):
     monkeypatch.setattr(accelerators, "bfloat16_units", lambda: units)
     values = config()
-    values["models"]["nano"] |= {"width": width}
-    if precision:
-        values["training"]["text"]["precision"] = precision
-        values["training"]["symbols"]["precision"] = precision
+    values["models"]["nano"]["width"] = width
+    for recipe in values["training"].values() if precision else ():
+        recipe["precision"] = precision
     lines = notices.slow_products(planner.plan(values, "mine.yaml"))
     assert [("it trains nano faster" in line) for line in lines] == [True] * told

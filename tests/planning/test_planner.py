@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from put_at import put
 
 from pike_mixing.errors import InputError
 from pipeline.planning import output_root, planner, rule_inputs
@@ -156,17 +157,6 @@ def test_a_database_of_some_runs_knows_what_they_stand_on(small):
     assert experiment["tokenizers"] == {"symbols": "results/tokenizers/symbols.json"}
 
 
-def test_every_stage_has_its_settings_file(small):
-    plan = planned(small)
-    written = plan.settings_files()
-    for run in plan.runs:
-        for name in ("run", "evaluation", "probe"):
-            assert f"results/runs/{run}/{name}.json" in written
-    for corpus in plan.corpora:
-        assert written[f"results/settings/corpora/{corpus}.json"] == small["packing"]
-    assert written["results/settings/experiment.json"]["experiment"] == "miniature"
-
-
 @pytest.mark.parametrize(
     ("path", "value", "near"),
     [
@@ -181,11 +171,7 @@ def test_every_stage_has_its_settings_file(small):
     ],
 )
 def test_a_name_that_nothing_bears_is_reported_with_the_nearest(small, path, value, near):
-    *parents, last = path.replace("[0]", ".0").split(".")
-    place = small
-    for key in parents:
-        place = place[int(key) if key.isdecimal() else key]
-    place[last] = value
+    put(small, path.replace("[0]", ".0"), value)
     name = value if isinstance(value, str) else next(iter(value))
     assert f"config.yaml: {path}: {name!r} is unknown: did you mean {near!r}?" in lines(small)
 

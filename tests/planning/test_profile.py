@@ -26,7 +26,7 @@ def test_every_profile_that_is_shipped_is_fit(path):
 
 def test_what_is_not_set_is_the_callers_to_say():
     found = profile.read({"pretrain": {"longest": 60, "python": "'.venv-tpu/bin/python'"}}, {})
-    assert (found.longest("pretrain"), found.longest("pack"), found.longest(None)) == (60, 0, 0)
+    assert (found.longest("pretrain"), found.longest("pack")) == (60, 0)
     assert found.of("pretrain", "python") == ".venv-tpu/bin/python"
     assert found.of("pretrain", "accelerator", "cpu") == "cpu"
 

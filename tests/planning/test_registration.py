@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from edits import GONE
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
+from put_at import put
 
 from pike_mixing.errors import InputError
 from pipeline.planning import (
@@ -225,20 +227,13 @@ def test_the_same_registration_gives_the_same_bytes(tmp_path):
         ("status", "registered", "commit: name the commit at which the rules are frozen"),
         ("mix_for.mix-time.of", "pyke", "mix_for.mix-time.of: 'pyke' is unknown"),
         ("rows", ["mix"], "mix_for.mix-time.of: pike is not in rows"),
-        ("training.steps", None, "training.steps is missing"),
+        ("training.steps", GONE, "training.steps is missing"),
         ("methods.pike.zeta1", -1, "zeta1"),
     ],
 )
 def test_a_wrong_registration_is_refused(tmp_path, place, value, message):
     values = copy.deepcopy(REGISTRATION)
-    *parents, last = place.split(".")
-    node = values
-    for key in parents:
-        node = node[key]
-    if value is None:
-        del node[last]
-    else:
-        node[int(last) if last.isdecimal() else last] = value
+    put(values, place, value)
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump(values), encoding="utf-8")
     with pytest.raises(InputError) as caught:

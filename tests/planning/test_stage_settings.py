@@ -6,45 +6,34 @@ from pipeline.planning import stage_settings
 from pipeline.planning.dependencies import RunName
 
 RUN = RunName("symbols", "nano", "mix", 0)
-SETTINGS = {"rows": 8, "microbatch": 4, "checkpoints": "all", "split": "validation"}
+SETTINGS = {"rows": 8, "checkpoints": "all", "split": "validation"}
 
 
-def probed(**limits):
-    scenarios = {"symbols": {"probe": "mine"}, "installed": {}}
-    return {"scenarios": scenarios, "probe": {"mine": {**SETTINGS, **limits}}}
-
-
-@pytest.mark.parametrize(
-    ("limits", "expected"),
-    [
-        ({}, SETTINGS),
-        ({"methods": ["mix", "pike"], "models": ["nano"]}, SETTINGS),
-        ({"methods": ["pike"]}, None),
-        ({"methods": ["mix"], "models": ["large"]}, None),
-    ],
-)
-def test_a_probe_may_be_for_some_methods_and_models(limits, expected):
-    assert stage_settings.probe(probed(**limits), RUN) == expected
+def config(**limits):
+    """Runs of a scenario are probed, and evaluated at every checkpoint, within limits."""
+    return {
+        "scenarios": {"symbols": {"probe": "mine", "evaluation": "mine"}, "installed": {}},
+        "probe": {"mine": {**SETTINGS, **limits}},
+        "evaluation": {"mine": {**SETTINGS, **({"curves": limits} if limits else {})}},
+    }
 
 
 @pytest.mark.parametrize(
-    ("curves", "checkpoints"),
+    ("limits", "kept"),
     [
-        ({}, "all"),
-        ({"curves": {}}, "all"),
-        ({"curves": {"methods": ["mix", "pike"], "models": ["nano"]}}, "all"),
-        ({"curves": {"methods": ["pike"]}}, "last"),
-        ({"curves": {"methods": ["mix"], "models": ["large"]}}, "last"),
-        ({"curves": {"methods": ["mix"], "seeds": [RUN.seed, RUN.seed + 1]}}, "all"),
-        ({"curves": {"methods": ["mix"], "seeds": [RUN.seed + 1]}}, "last"),
+        ({}, True),
+        ({"methods": ["mix", "pike"], "models": ["nano"]}, True),
+        ({"methods": ["pike"]}, False),
+        ({"methods": ["mix"], "models": ["large"]}, False),
+        ({"methods": ["mix"], "seeds": [RUN.seed, RUN.seed + 1]}, True),
+        ({"methods": ["mix"], "seeds": [RUN.seed + 1]}, False),
     ],
 )
-def test_every_checkpoint_may_be_evaluated_for_some_methods_and_models(curves, checkpoints):
-    values = {"rows": 8, "checkpoints": "all", **curves}
-    config = {"scenarios": {"symbols": {"evaluation": "mine"}}, "evaluation": {"mine": values}}
-    found = stage_settings.evaluation(config, RUN, requested=True, searched=False)
-    assert found == {"rows": 8, "checkpoints": checkpoints}
+def test_a_probe_and_all_checkpoints_may_be_for_some_runs(limits, kept):
+    assert stage_settings.probe(config(**limits), RUN) == (SETTINGS if kept else None)
+    found = stage_settings.evaluation(config(**limits), RUN, requested=True, searched=False)
+    assert found == {**SETTINGS, "checkpoints": "all" if kept else "last"}
 
 
 def test_a_scenario_without_a_probe_has_none():
-    assert stage_settings.probe(probed(), RUN._replace(scenario="installed")) is None
+    assert stage_settings.probe(config(), RUN._replace(scenario="installed")) is None
