@@ -16,11 +16,6 @@ def test_the_page_is_what_the_command_prints():
     assert PAGE.read_text(encoding="utf-8") == f"{text}\n", "write it anew: make docs"
 
 
-def test_every_rule_is_on_the_page():
-    page = method_catalogue.methods(format="markdown")
-    assert [rule for rule in METHODS if f"\n| [{rule}](../pike_mixing/rules/" not in page] == []
-
-
 def test_every_row_of_a_table_has_as_many_cells_as_its_head():
     cells = 0
     for line in method_catalogue.methods(format="markdown").splitlines():
@@ -63,46 +58,18 @@ def test_a_question_without_an_answer_is_refused(name, format, told):
         method_catalogue.methods(name, format=format)
 
 
-@pytest.mark.parametrize(
-    ("needs", "measured", "work", "memory"),
-    [
-        (Needs(), [], "", ""),
-        (Needs(losses=True), ["losses of the batch"], "", ""),
-        (
-            Needs(statistics=StatisticsNeed(first=0, every=1, fresh=False, rows=2)),
-            ["gradient statistics"],
-            "backward passes over the batch's rows of each domain, every step",
-            "a gradient",
-        ),
-        (
-            Needs(losses=True, weighs_losses=True, losses_after=True),
-            ["losses of the batch", "losses of the batch before", "losses of the batch after"],
-            "a forward pass after the update",
-            "",
-        ),
-        (Needs(gramian=True), ["all gradients'"], "K backward passes", "K gradients"),
-        (Needs(reference=True), ["excess of the losses"], "two forward passes", "a frozen model"),
-        (
-            Needs(validation=ValidationNeed(first=0, every=10, rows=16)),
-            ["losses on rows of comparison"],
-            "forward passes over 16 rows of each domain, every 10 steps",
-            "",
-        ),
-        (
-            Needs(moments_per_domain=True),
-            ["an optimizer step of each domain"],
-            "K backward passes",
-            "2 K moments",
-        ),
-    ],
-)
-def test_every_need_has_its_cost(needs, measured, work, memory):
-    found = method_catalogue.costs(needs)
-    assert len(found) == len(measured)
-    for cost, words in zip(found, measured, strict=True):
-        assert cost.measured.startswith(words)
-    assert work in found[-1].work if found else not work
-    assert memory in found[-1].memory if found else not memory
+def test_what_is_measured_now_and_then_has_its_rows_and_steps():
+    assert method_catalogue.costs(Needs()) == []
+    statistics = StatisticsNeed(first=0, every=1, fresh=False, rows=2)
+    validation = ValidationNeed(first=0, every=10, rows=16)
+    some = Needs(losses=True, statistics=statistics, validation=validation)
+    _, measured, compared = method_catalogue.costs(some)
+    assert measured.work == "backward passes over the batch's rows of each domain, every step"
+    assert measured.memory.startswith("a gradient, ")
+    assert compared.work == "forward passes over 16 rows of each domain, every 10 steps"
+    products = dataclasses.replace(statistics, inner_products=True)
+    (each,) = method_catalogue.costs(Needs(statistics=products))
+    assert (each.measured[-15:], each.memory[:11]) == (" inner products", "K gradients")
 
 
 def test_no_need_is_without_a_cost():

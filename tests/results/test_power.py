@@ -43,6 +43,7 @@ def test_answers_in_words_without_a_database():
         ({"given": 0.0}, "--difference is 0: it must lie between 1e-06 and 100"),
         ({"given": 1.0, "accuracy": 100.0}, "--accuracy is 100"),
         ({"given": 1.0, "power": 0.2}, "--power is 0.2"),
+        ({"given": 1.0, "level": 0.0}, "--level is 0: it must lie between 0"),
         ({"given": 30.0}, "the discordance is 20%"),
         ({"given": 1.0, "seed_sd": -1.0}, "--seed-sd is -1"),
         ({"given": 1.0, "design_effect": 0.5}, "--design-effect is 0.5: it must be at least 1"),
