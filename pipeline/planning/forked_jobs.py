@@ -4,16 +4,15 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable
 
-from pipeline.planning import stages
+from pipeline.planning import records, stages
 from pipeline.planning.profile import Profile
 from pipeline.runtime import fork_server
 
 GROUPS = (
-    {rule: rule for rule in ("pretrain", "evaluate", "probe")},
-    {"database_of_selection": "database"}
-    | {rule: rule for rule in ("database", "table", "figure", "report")},
+    ("pretrain", "evaluate", "probe"),
+    ("database_of_selection", "database", "table", "figure", "report"),
 )
-"""Commands by rule, of rules whose jobs import the same packages."""
+"""Rules whose jobs import the same packages."""
 FEWEST = 4
 """Jobs from which on a server takes less time than it saves."""
 
@@ -31,10 +30,11 @@ def start(rules: Iterable[str], profile: Profile, prefix: str) -> str:
     """
     jobs, name = Counter(rules), ""
     for group in GROUPS if fork_server.possible() else ():
-        commands = {rule: command for rule, command in group.items() if _is_ordinary(rule, profile)}
-        if sum(jobs[rule] for rule in commands) >= FEWEST:
+        own = [rule for rule in group if _is_ordinary(rule, profile)]
+        if sum(jobs[rule] for rule in own) >= FEWEST:
             name = name or f"pike-{uuid.uuid4().hex}"
-            places = {c: stages.STAGES[c].partition(":")[0] for c in commands.values()}
+            commands = (records.MADE[rule].stage or rule for rule in own)
+            places = {c: stages.STAGES[c].partition(":")[0] for c in commands}
             fork_server.start(name, places, prefix)
     return fork_server.words(name) if name else ""
 

@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pipeline.planning.plan import Plan
+from pipeline.planning.plan import Plan, Settings
 from pipeline.runtime import atomic_files
-
-Settings = dict[str, Any]
 
 
 def claim(plan: Plan) -> Settings:

@@ -67,8 +67,6 @@ class ResourceEstimate:
     recomputes: bool
     """Whether blocks are computed again in the backward pass: the recipe says so, or else the
     micro-batch does not fit."""
-    microbatch: int
-    """Rows of one backward pass."""
     fits: bool
     """Whether there is a way in which the micro-batch of the settings fits each of them."""
 
@@ -179,22 +177,17 @@ def of_run(
     flops = training_flops(shape, vocabulary, length) * rows * length * made / 3
     speed = device.peak[precision] * device.utilisation * devices
     step = max(flops / speed, device.step_seconds * made / 3)
-    saved = 12 * N
-    if device.memory:
-        host = devices * PROCESS_BYTES["accelerator"] + saved
-    else:
-        host = devices * (PROCESS_BYTES["cpu"] + int(each)) + saved
+    saved, of_cpu = 12 * N, PROCESS_BYTES["cpu"] + int(each)
     return ResourceEstimate(
         parameters=N,
         flops=flops * recipe["steps"],
         device_bytes=int(each),
-        host_bytes=host,
+        host_bytes=devices * (PROCESS_BYTES["accelerator"] if device.memory else of_cpu) + saved,
         disk_bytes=(checkpoints(values) + 2) * saved + _records(values),
         seconds=step * recipe["steps"],
         devices=devices,
         sharded=sharded,
         recomputes=recomputes,
-        microbatch=microbatch,
         fits=fits and devices <= (device.together or devices),
     )
 
