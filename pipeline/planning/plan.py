@@ -57,10 +57,6 @@ class Plan:
     tables: dict[str, Settings]
     figures: dict[str, Settings]
 
-    def run_folder(self, run: str) -> str:
-        """Where a run's records lie."""
-        return f"{self.results}/runs/{run}"
-
     def manifest(self, rule: str, name: str = "") -> str:
         """Where the manifest of what a rule makes lies, or will."""
         return f"{self.results}/{records.MADE[rule].manifest.format(name)}"
@@ -117,11 +113,10 @@ class Plan:
         for folder in ("sources", "tokenizers", "corpora", "mixtures", "tables", "figures"):
             for name, values in getattr(self, folder).items():
                 written[f"{self.results}/settings/{folder}/{name}.json"] = values
-        for run, values in self.runs.items():
-            written[f"{self.run_folder(run)}/run.json"] = values
-        for name, section in (("evaluation", self.evaluations), ("probe", self.probes)):
+        of_runs = {"run": self.runs, "evaluation": self.evaluations, "probe": self.probes}
+        for name, section in of_runs.items():
             for run, values in section.items():
-                written[f"{self.run_folder(run)}/{name}.json"] = values
+                written[f"{self.results}/runs/{run}/{name}.json"] = values
         return written
 
     def experiment_of(self, database: str | None) -> Settings:
@@ -161,7 +156,7 @@ class Plan:
             "config": self.config,
             "runs": {
                 run: {
-                    "folder": self.run_folder(run),
+                    "folder": f"{self.results}/runs/{run}",
                     "settings": values,
                     "trained": trained,
                     "evaluations": trained and run in self.evaluations,

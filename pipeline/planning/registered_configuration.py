@@ -72,12 +72,13 @@ def configuration(chosen: Registration) -> dict[str, Any]:
         },
         "probe": {},
         "scenarios": {one.name: _scenario(one, _name(size.recipe)) for one, size in scenarios},
-        "methods": _methods(chosen),
-    }
-    result |= {
-        name: section
-        for name in ("swarms", "mixtures", "grids")
-        if (section := getattr(chosen, name))
+        "methods": {
+            **chosen.methods,
+            **{name: {"rule": "mix"} for name in chosen.mix_for},
+            # Each scenario with a target lays its own weights over these.
+            AT_TARGET: {"rule": "fixed", "weights_by_domain": {}},
+        },
+        **{n: section for n in ("swarms", "mixtures", "grids") if (section := getattr(chosen, n))},
     }
     for one, size in scenarios:
         _at_equal_cost(result, one, size, chosen)
@@ -121,13 +122,6 @@ def _scenario(one: Drawn, recipe: str) -> dict[str, Any]:
         "evaluation": "last",
         **({"target": one.target} if one.target else {}),
     }
-
-
-def _methods(chosen: Registration) -> Sections:
-    equal = {name: {"rule": "mix"} for name in chosen.mix_for}
-    # Each scenario with a target lays its own weights over these.
-    fixed: Sections = {AT_TARGET: {"rule": "fixed", "weights_by_domain": {}}}
-    return {**chosen.methods, **equal, **fixed}
 
 
 def _at_equal_cost(result: dict[str, Any], one: Drawn, size: _Size, chosen: Registration) -> None:

@@ -94,14 +94,15 @@ class RuleInputs:
         self.plan.named("corpora", corpus)
         tokenizer, _, source = corpus.partition("/")
         hygiene = self.plan.config["packing"].get("hygiene", {})
+        tasks = f"{self.plan.results}/tasks/"
         unwanted = files_of(hygiene.get("decontaminate", {}))
-        fetched = [p.removeprefix(self._tasks) for p in unwanted if p.startswith(self._tasks)]
+        fetched = [path.removeprefix(tasks) for path in unwanted if path.startswith(tasks)]
         made = {
             "documents": self.plan.manifest("download", source),
             "tokenizer": f"{self.plan.results}/tokenizers/{tokenizer}.model",
             "tasks": [self.plan.manifest("fetch", name.partition("/")[0]) for name in fetched],
         }
-        return Reads(made, _matching(p for p in unwanted if not p.startswith(self._tasks)))
+        return Reads(made, _matching(path for path in unwanted if not path.startswith(tasks)))
 
     def _fetch(self, task: str) -> Reads:
         return Reads({}, list(self.plan.named("tasks", task).get("files", {}).values()))
@@ -178,10 +179,6 @@ class RuleInputs:
         """Folder of the corpora of a run's tokenizer."""
         tokenizer = self.plan.named("runs", wildcards.run)["tokenizer"]
         return f"{self.plan.results}/corpora/{tokenizer}"
-
-    @property
-    def _tasks(self) -> str:
-        return f"{self.plan.results}/tasks/"
 
     def _corpora(self, run: str, domains: Iterable[str]) -> list[str]:
         tokenizer = self.plan.named("runs", run)["tokenizer"]

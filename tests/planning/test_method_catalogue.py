@@ -41,11 +41,6 @@ def test_all_rules_for_a_terminal():
     assert names == list(METHODS)
 
 
-def test_a_rule_of_ones_own_is_shown_too():
-    text = method_catalogue.methods("pike_mixing.rules.mix:Mix")
-    assert text.startswith("pike_mixing.rules.mix:Mix")
-
-
 @pytest.mark.parametrize(
     ("name", "format", "told"),
     [
