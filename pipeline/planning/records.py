@@ -39,7 +39,7 @@ MADE = {
     "figure": Made("figures/{}.manifest.json", "figure/{}", "figures"),
     "report": Made("report/index.manifest.json", "report", "report"),
 }
-"""By rule."""
+"""By rule, in the order of the data's way."""
 
 
 def database_settings(experiment: Settings) -> Settings:

@@ -51,6 +51,9 @@ class RuleResources:
             minutes = attempt * (10 + math.ceil(job(wildcards).seconds / 30))
             return min(minutes, self._profile.longest(rule) or minutes)
 
+        def disk_mb(wildcards: Wildcards) -> int:
+            return math.ceil(job(wildcards).disk_bytes / 1e6)
+
         # A number costs a plan of many runs less than a function that Snakemake asks for each.
         has_memory, disk = self._of_rule(rule).device.memory, DISK_BYTES.get(rule)
         gpu = (lambda wildcards: job(wildcards).devices) if has_memory else 0
@@ -58,9 +61,7 @@ class RuleResources:
             "mem_mb": with_signature_at_hand(
                 lambda wildcards, attempt: job(wildcards).memory_mb(attempt)
             ),
-            "disk_mb": math.ceil(disk / 1e6)
-            if disk
-            else lambda wildcards: math.ceil(job(wildcards).disk_bytes / 1e6),
+            "disk_mb": math.ceil(disk / 1e6) if disk else disk_mb,
             "runtime": with_signature_at_hand(runtime),
             **({"gpu": gpu} if rule in TRAINS else {}),
             **(self._steps() if rule == "pretrain" and self._nodes > 1 else {}),
