@@ -154,12 +154,9 @@ def test_a_database_of_some_runs_knows_what_they_stand_on(small):
 @pytest.mark.parametrize(
     ("path", "value", "near"),
     [
-        ("scenarios.installed.domains", ["cod"], "code"),
-        ("scenarios.installed.tokenizer", "instaled", "installed"),
         ("scenarios.installed.methods", {"pikes": {}}, "pike"),
         ("methods.pike.training", "texts", "text"),
         ("probe.standard.methods", ["mixx"], "mix"),
-        ("tokenizers.installed.sources", ["cod"], "code"),
         ("runs[0].scenarios", ["instaled"], "installed"),
         ("tables.perplexity.methods", ["mixx"], "mix"),
     ],

@@ -172,14 +172,6 @@ def test_a_search_by_shorter_runs_of_fewer_rows_costs_its_share():
     assert steps["steps"] == 200 + 6 * 200 / 20
 
 
-@pytest.mark.parametrize(
-    ("section", "name"), [("models", "pico"), ("models", "pico-100"), ("recipes", "steps-200")]
-)
-def test_further_models_and_recipes_take_no_name_of_the_compared_runs(section, name):
-    with pytest.raises(InputError, match=rf"mine\.yaml.*{section}\.{name}.*choose another"):
-        made(**{section: {name: {}}})
-
-
 def test_names_that_are_like_those_of_the_compared_runs_are_free():
     made(models={"pico-half": HALF, "picopico": HALF}, recipes={"steps-short": {}})
 
@@ -199,11 +191,6 @@ def test_several_numbers_of_steps_are_boards_of_their_own():
     short, long = (config["sources"][f"d0-00-{steps}-00"] for steps in (100, 400))
     assert short["seed"] == long["seed"]
     assert short["documents"] * short["length"] < long["documents"] * long["length"]
-
-
-def test_predictions_are_over_scenarios_of_one_size():
-    with pytest.raises(InputError, match="hypotheses: are over scenarios of one size"):
-        made(steps=[100, 400])
 
 
 def test_the_same_registration_gives_the_same_bytes(tmp_path):
@@ -229,6 +216,10 @@ def test_the_same_registration_gives_the_same_bytes(tmp_path):
         ("rows", ["mix"], "mix_for.mix-time.of: pike is not in rows"),
         ("training.steps", GONE, "training.steps is missing"),
         ("methods.pike.zeta1", -1, "zeta1"),
+        ("steps", [100, 400], "mine.yaml.hypotheses: are over scenarios of one size"),
+        ("models", {"pico": {}}, "mine.yaml.models.pico: the runs that are compared have such"),
+        ("models", {"pico-100": {}}, "mine.yaml.models.pico-100: the runs that are compared"),
+        ("recipes", {"steps-200": {}}, "mine.yaml.recipes.steps-200: the runs that are compared"),
     ],
 )
 def test_a_wrong_registration_is_refused(tmp_path, place, value, message):
