@@ -61,18 +61,14 @@ def test_the_page_has_the_hours_of_the_paper():
     page = (ROOT / "docs/running.md").read_text(encoding="utf-8")
     shown = re.findall(r"^\| (\d) \| ([\d.]+) \| (\d+) \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
     assert [number for number, *_ in shown] == ["1", "4"]
+    runs = [
+        f"{scenario}/gpt2-{size}/single-{domain}/seed0"
+        for size in ("small", "large")
+        for scenario, domain in (("open-glam-news", "news"), ("mc4-en", "en"))
+    ]
     for number, *hours in shown:
         text = cost.plan(PAPER, devices=[f"tpu-v4:{number}"])
-        for run, told in zip(
-            (
-                "open-glam-news/gpt2-small/single-news/seed0",
-                "mc4-en/gpt2-small/single-en/seed0",
-                "open-glam-news/gpt2-large/single-news/seed0",
-                "mc4-en/gpt2-large/single-en/seed0",
-            ),
-            hours,
-            strict=True,
-        ):
+        for run, told in zip(runs, hours, strict=True):
             planned = re.search(rf"^{run} .* ([\d.]+)$", text, re.MULTILINE)[1]
             assert float(told) == pytest.approx(float(planned), rel=0.025)
 

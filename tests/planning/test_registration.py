@@ -21,55 +21,35 @@ from pipeline.planning import (
 )
 from pipeline.runtime.validation import validate
 
-REGISTRATION = {
-    "benchmark": "board",
-    "status": "draft",
-    "date": "2026-11-24",
-    "scenarios": {
-        "stream": "development",
-        "seed": 0,
-        "number": 4,
-        "texts": {f"c{n}": {"kind": "python", "topic": "code", "bytes": 10**n} for n in range(6)},
-    },
-    "size": "pico",
-    "model": {"layers": 1, "width": 32, "heads": 2, "head_width": 16},
-    "training": {
-        "rows": 20,
-        "length": 64,
-        "steps": 200,
-        "warmup_steps": 20,
-        "checkpoint_every": 200,
-        "resume_every": 200,
-        "peak_learning_rate": 0.01,
-        "statistics_microbatch": 2,
-        "initial_learning_rate": 0.0,
-        "final_learning_rate": 0.0,
-    },
-    "evaluation_rows": 64,
-    "seeds": [0, 1],
-    "methods": {
-        "mix": {"rule": "mix"},
-        "pike": {"rule": "pike", "zeta1": 0.1, "zeta2": 0.01, "every": 20, "rows": 16},
-        "pike-tuned": {"rule": "pike", "zeta1": 0.1, "zeta2": 0.01, "every": 20, "grid": "zetas"},
-    },
-    "rows": ["mix", "pike", "pike-tuned"],
-    "grids": {"zetas": {"of": "pike", "values": {"zeta1": [0.1, 0.4]}, "seeds": [100]}},
-    "mix_for": {
-        "mix-time": {"of": "pike", "by": "time"},
-        "mix-search": {"of": "pike-tuned", "by": "rows", "search": True},
-    },
-    "hypotheses": {
-        "gain": {
-            "method": "pike",
-            "against": "mix",
-            "board": "no target",
-            "direction": "lower",
-            "expected": -0.01,
-        }
-    },
+REGISTRATION = yaml.safe_load("""
+benchmark: board
+status: draft
+date: "2026-11-24"
+scenarios: {stream: development, seed: 0, number: 4}
+size: pico
+model: {layers: 1, width: 32, heads: 2, head_width: 16}
+training:
+  {rows: 20, length: 64, steps: 200, warmup_steps: 20, checkpoint_every: 200, resume_every: 200,
+   peak_learning_rate: 0.01, initial_learning_rate: 0.0, final_learning_rate: 0.0,
+   statistics_microbatch: 2}
+evaluation_rows: 64
+seeds: [0, 1]
+methods:
+  mix: {rule: mix}
+  pike: {rule: pike, zeta1: 0.1, zeta2: 0.01, every: 20, rows: 16}
+  pike-tuned: {rule: pike, zeta1: 0.1, zeta2: 0.01, every: 20, grid: zetas}
+rows: [mix, pike, pike-tuned]
+grids:
+  zetas: {of: pike, values: {zeta1: [0.1, 0.4]}, seeds: [100]}
+mix_for:
+  mix-time: {of: pike, by: time}
+  mix-search: {of: pike-tuned, by: rows, search: true}
+hypotheses:
+  gain: {method: pike, against: mix, board: no target, direction: lower, expected: -0.01}
+""")
+REGISTRATION["scenarios"]["texts"] = {
+    f"c{n}": {"kind": "python", "topic": "code", "bytes": 10**n} for n in range(6)
 }
-
-
 HALF = {"layers": 1, "width": 16, "heads": 1, "head_width": 16}
 
 
