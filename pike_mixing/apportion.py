@@ -35,6 +35,11 @@ def systematic(weights_K: Floats, b: int, step: int) -> Ints:
     domain's stretch, with u = step * GOLDEN modulo 1. So a count is its quota rounded up or down,
     and a weight of 0.01 in a batch of 24 rows, which largest remainders never serve, gets a row in
     about one step of four.
+
+    Args:
+        weights_K: Non-negative float64 weights that sum to 1.
+        b: Batch size.
+        step: 0-based step.
     """
     # Sums that differ from a whole number by rounding alone are that number: at step 0, where a
     # point lies on it, one of five equal domains would take a row of another one.

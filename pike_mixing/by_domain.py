@@ -39,7 +39,13 @@ def shares(values: Mapping[str, float] | None, domains: tuple[str, ...], setting
 def log_shares(
     values: Mapping[str, float] | None, domains: tuple[str, ...], setting: str
 ) -> Floats:
-    """Logarithms of the `shares`; a domain of share 0 stays at -infinity."""
+    """Logarithms of the `shares`; a domain of share 0 stays at -infinity.
+
+    Args:
+        values: As for `shares`.
+        domains: The K domains.
+        setting: Name of the setting, for messages.
+    """
     with np.errstate(divide="ignore"):
         return np.log(shares(values, domains, setting))
 
@@ -58,7 +64,13 @@ def sizes(tokens_by_domain: Mapping[str, float] | None, domains: tuple[str, ...]
 def placed(
     values: Mapping[str, float], domains: tuple[str, ...], setting: str, what: str
 ) -> Floats:
-    """The values in the order of the domains; messages say of which setting, and of what: "weight".
+    """The values in the order of the domains.
+
+    Args:
+        values: Numbers by domain's name.
+        domains: The run's domains.
+        setting: Name of the setting, for messages.
+        what: What the numbers are, for messages: "weight".
 
     Raises:
         InputError: a value names no domain of the run, or a domain has none.

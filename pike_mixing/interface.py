@@ -87,7 +87,13 @@ class Method(CheckedSettings, abc.ABC):
         return state["weights_K"]
 
     def allocate(self, state: State, step: int, b: int) -> Ints:
-        """Rows b_K (int64) of each domain in a step's batch of b rows: by largest remainder."""
+        """Rows b_K (int64) of each domain in a step's batch of b rows: by largest remainder.
+
+        Args:
+            state: The method's state.
+            step: 0-based step.
+            b: Rows of the batch.
+        """
         return apportion(self.weights(state, step), b)
 
     def loss_weights(self, state: State, signals: Signals) -> Floats | None:
@@ -111,7 +117,15 @@ class Method(CheckedSettings, abc.ABC):
 
 
 def counts(method: Method, state: State, step: int, b: int, rounding: Rounding, K: int) -> Ints:
-    """Rows b_K (int64) of each of K domains in a step's batch of b rows.
+    """Rows b_K (int64) of each domain in a step's batch of b rows.
+
+    Args:
+        method: A rule with its settings.
+        state: Its state.
+        step: 0-based step.
+        b: Rows of the batch.
+        rounding: From weights to whole rows.
+        K: Domains.
 
     Raises:
         InputError: the method's weights, or its counts, are not of K domains, or do not add up.

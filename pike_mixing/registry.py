@@ -36,7 +36,12 @@ def kind(rule: str) -> type[Any]:
 
 
 def build(rule: str, values: Mapping[str, Any], where: str) -> Method:
-    """The method of a rule; `where` says in messages where the plain JSON values were set.
+    """The method of a rule with its settings.
+
+    Args:
+        rule: A name of `RULES`.
+        values: Plain JSON values by setting.
+        where: Where they were set, for messages.
 
     Raises:
         InputError: unknown rule, or settings that do not fit it; all of them in one message.

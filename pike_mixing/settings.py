@@ -24,9 +24,12 @@ T = TypeVar("T")
 
 
 def parse(kind: type[T], values: Mapping[str, Any], where: str) -> T:
-    """Builds the dataclass `kind`, which inherits `CheckedSettings`, from plain JSON values.
+    """Builds the frozen dataclass `kind` from plain values.
 
-    In messages `where`, here as below, says where they were set: "config.yaml: methods.pike".
+    Args:
+        kind: A dataclass that inherits `CheckedSettings`.
+        values: Plain JSON values by field name.
+        where: Where the values were set, for messages: "config.yaml: methods.pike".
 
     Raises:
         InputError: unknown, missing, ill-typed or unreasonable values: all of them in one message.
@@ -51,6 +54,11 @@ def check(kind: Any, values: Mapping[str, Any], where: str) -> list[str]:
 
     Values beyond their limits hide nothing of what `problems` of the class says; those of a wrong
     type do, as it could not be asked.
+
+    Args:
+        kind: A dataclass that inherits `CheckedSettings`.
+        values: By field name.
+        where: Where they were set, for messages.
     """
     problems = field_problems(kind, values, where)
     if problems and field_problems(kind, values, where, limits=False):
@@ -66,7 +74,11 @@ def field_problems(
 ) -> list[str]:
     """Every unknown, missing or wrong value by itself; `problems` of the class is not asked.
 
-    Without `limits`, those of a wrong type alone are wrong.
+    Args:
+        kind: A dataclass.
+        values: Plain JSON values by field name.
+        where: Where the values were set, for messages.
+        limits: Whether values beyond their limits are wrong, or those of a wrong type alone.
     """
     if not isinstance(values, Mapping):
         return [f"{where}: {type_message(values, Mapping)}"]
@@ -100,14 +112,26 @@ class CheckedSettings:
 
 
 def missing(kind: Any, name: str, where: str) -> str:
-    """Message for a required setting that is not there, with what it means."""
+    """Message for a required setting that is not there, with what it means.
+
+    Args:
+        kind: The dataclass.
+        name: The field.
+        where: Where it is missing.
+    """
     hint = hints_of(kind)[name]
     meant = None if dataclasses.is_dataclass(hint) else meanings(kind).get(name)
     return f"{where}: {name} is missing: {meant or _described(hint)}"
 
 
 def unknown(name: str, known: Iterable[str], where: str) -> str:
-    """Message for a name that does not exist, with the nearest one that does."""
+    """Message for a name that does not exist, with the nearest one that does.
+
+    Args:
+        name: What was written.
+        known: The names that there are.
+        where: Where it was written.
+    """
     names = sorted(known)
     hint = _nearest(name, names) or f"known: {', '.join(names)}"
     return f"{where}: {name!r} is unknown: {hint}"
@@ -122,9 +146,13 @@ def _nearest(name: object, names: Iterable[str]) -> str:
 def domain_problems(
     given: Iterable[str], domains: Collection[str], where: str, lacks: str
 ) -> list[str]:
-    """Messages for values by domain that name no domain, and for domains without one.
+    """Messages for values by domain that name no domain, and for domains without a value.
 
-    Of these `lacks` says what is wrong: "has no weight".
+    Args:
+        given: Domains that have a value.
+        domains: Those that there are.
+        where: Where the values were set.
+        lacks: What is wrong with a domain without one: "has no weight".
     """
     problems = [unknown(d, domains, where) for d in given if d not in domains]
     return problems + [f"{where}: domain {d!r} {lacks}" for d in domains if d not in given]
@@ -137,7 +165,13 @@ def hints_of(kind: Any, limits: bool = True) -> dict[str, Any]:
 
 
 def value_problems(value: Any, hint: Any, where: str) -> list[str]:
-    """What is wrong with a plain value of a type, which may say limits."""
+    """What is wrong with a value of a type, which may say limits.
+
+    Args:
+        value: A plain value.
+        hint: An annotation, as of a field.
+        where: Where it was set, for messages.
+    """
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any or (value is None and type(None) in inner):
         return []

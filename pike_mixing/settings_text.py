@@ -26,7 +26,13 @@ def lines_of(kind: type[Any]) -> list[str]:
 
 
 def wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
-    """One paragraph in lines of 96 characters at most; `first` begins the first, if given."""
+    """Text in lines of 96 characters at most.
+
+    Args:
+        text: One paragraph.
+        indent: Begins each line.
+        first: Begins the first line instead.
+    """
     begin = indent if first is None else first
     return textwrap.wrap(text, 96, initial_indent=begin, subsequent_indent=indent)
 

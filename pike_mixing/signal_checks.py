@@ -34,7 +34,13 @@ def checked(
 
 
 def missing(needs: Needs, hook: str, signals: Signals) -> list[str]:
-    """Signals that a hook (loss_weights, combine or observe) must be given and is not."""
+    """Signals that a hook must be given at this step and is not.
+
+    Args:
+        needs: Of the method.
+        hook: loss_weights, combine or observe.
+        signals: Those of the step.
+    """
     early = signals.statistics is not None or signals.validation_loss_K is not None
     if hook == "observe" and early and signals.count_K is None:
         # Measured before the batch was drawn.

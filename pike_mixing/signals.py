@@ -71,6 +71,12 @@ class Statistics:
         """With |g|^2 - sigma^2 / R, the unbiased estimate of the true squared norm.
 
         NaN where a domain was not measured, with 0 rows.
+
+        Args:
+            squared_norm_K: |g|^2 of the mean gradient of R rows.
+            variance_K: sigma^2 of one row's gradient.
+            loss_K: Nats per token.
+            rows_K: R.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             unbiased_K = squared_norm_K - variance_K / rows_K

@@ -48,7 +48,10 @@ class Laws:
 def fit(weights_NxK: Floats, steps_N: Floats, loss_NxK: Floats) -> Laws:
     """Fits each domain's law by itself, by least squares of the losses (trust region reflective).
 
-    A measurement is of a mixture, after some steps, of losses in nats per token.
+    Args:
+        weights_NxK: The mixture of each measurement; positive.
+        steps_N: The steps after which it was made; positive.
+        loss_NxK: Losses, nats per token.
 
     Raises:
         InputError: numbers that are not positive or not finite, or too few different shares or
@@ -84,7 +87,10 @@ def optimum(laws: Laws, steps: float, target_K: Floats | None = None) -> Floats:
     Where r_i > 0 the Lagrangian's slope vanishes: r_i = (u_i alpha_i L_i(1, s) / mu)^(1 / (1 +
     alpha_i)), and the one mu with shares of sum 1 is found by bisection.
 
-    The target u is not negative; equal when absent.
+    Args:
+        laws: The fitted laws.
+        steps: Length of the run that the mixture is for.
+        target_K: u, not negative; equal when absent.
 
     Raises:
         InputError: no share changes any loss that counts.

@@ -83,7 +83,15 @@ def propose(
     *,
     seed: int = 0,
 ) -> Floats:
-    """The next mixtures [n, K], beside those that are trained already, which may be none.
+    """The next mixtures [n, K].
+
+    Args:
+        kind: How they are chosen.
+        count: n.
+        draw: Where candidates are drawn from.
+        trained_NxK: What is there already; no rows when nothing is.
+        optimum_SxK: Where the optimum may lie; needed by informative.
+        seed: Of the candidates.
 
     Raises:
         InputError: caps without room, or an informative design without possible optima.
@@ -113,8 +121,12 @@ def resolution(optimum_SxK: Floats, trained_NxK: Floats, noise: float) -> float:
     """The smallest difference of loss between possible optima that a fit would see, nats per token.
 
     It is 1.96 standard errors of a predicted difference from their mean, root mean square over
-    them; with the same X, more noise or fewer runs make it larger. The noise is the standard
-    deviation of a run's loss around the fit, nats per token.
+    them; with the same X, more noise or fewer runs make it larger.
+
+    Args:
+        optimum_SxK: Mixtures among which is to be decided.
+        trained_NxK: All mixtures that are or will be trained.
+        noise: Standard deviation of a run's loss around the fit, nats per token.
     """
     inverse_KxK = np.linalg.inv(_information(trained_NxK))
     apart_SxK = optimum_SxK - optimum_SxK.mean(axis=0)

@@ -53,8 +53,11 @@ class Laws:
 def fit(weights_NxK: Floats, loss_NxM: Floats, *, starts: int, huber: float) -> Laws:
     """Fits each loss's law by itself, all of them at once.
 
-    Mixtures span the simplex (rank K), losses are positive, in nats per token. The search starts
-    from so many values of c; errors beyond `huber` nats count linearly, below quadratically.
+    Args:
+        weights_NxK: Mixtures that span the simplex: rank K.
+        loss_NxM: Positive losses, nats per token.
+        starts: From how many values of c the search starts.
+        huber: Errors beyond this many nats count linearly, below quadratically.
 
     Raises:
         InputError: a fit does not converge.

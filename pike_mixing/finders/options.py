@@ -16,10 +16,15 @@ SIZES = ("parameters", "tokens")
 
 
 def parse_pairs(texts: Sequence[str], option: str, default: float | None = None) -> dict[str, Any]:
-    """Parses an option's NAME=VALUE texts. A value is JSON, else text; of a name alone `default`.
+    """Parses NAME=VALUE texts. A value is JSON; one that is no valid JSON is kept as text.
+
+    Args:
+        texts: The option's arguments.
+        option: The option, for messages.
+        default: The value of a name alone; without it, a name alone is refused.
 
     Raises:
-        InputError: a text is not NAME=VALUE and there is no default, or a name is there twice.
+        InputError: a text is not NAME=VALUE, or a name is there twice.
     """
     result: dict[str, Any] = {}
     for text in texts:
@@ -38,7 +43,12 @@ def parse_pairs(texts: Sequence[str], option: str, default: float | None = None)
 def numbers(
     texts: Sequence[str], option: str, names: Sequence[str] | None = None
 ) -> dict[str, float]:
-    """As `parse_pairs`, numbers by known names; without `names` by any.
+    """Parses values by name, as `parse_pairs` does.
+
+    Args:
+        texts: The option's arguments.
+        option: The option, for messages.
+        names: Known names, as of the domains.
 
     Raises:
         InputError: a name is not known, or its value is no number.

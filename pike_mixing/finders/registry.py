@@ -26,7 +26,10 @@ def kind(finder: str) -> type[Any]:
 def build(finder: str, values: Mapping[str, Any], where: str) -> Finder:
     """The finder of this name with its settings, ready to find.
 
-    `where` says in messages where the plain JSON values were set.
+    Args:
+        finder: A name of `FINDERS`.
+        values: Plain JSON values by setting.
+        where: Where they were set, for messages.
 
     Raises:
         InputError: unknown finder, settings that do not fit it (all of them in one message), or a

@@ -40,8 +40,12 @@ def expanded(
 ) -> dict[str, float]:
     """The mixture of all domains: the virtual domain's weight goes to its domains by their ratios.
 
-    The proxies' mixtures are expanded in the same way before they are trained. The weights within
-    the virtual domain come from `kept`.
+    The proxies' mixtures are expanded in the same way before they are trained.
+
+    Args:
+        mixture: Of the virtual domain and the changed or new ones.
+        virtual: Name of the virtual domain in it.
+        within: Weights within the virtual domain, from `kept`.
 
     Raises:
         InputError: there is no such virtual domain, or a domain is in both.

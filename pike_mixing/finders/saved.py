@@ -32,7 +32,13 @@ class SavedPredictor:
 
 
 def record(name: str, finder: SwarmFinder, swarm: Swarm, result: FinderResult) -> dict[str, Any]:
-    """JSON values of what the finder of this name has fitted.
+    """JSON values of what a finder has fitted.
+
+    Args:
+        name: The finder's, in `FINDERS`.
+        finder: It, with its settings.
+        swarm: What it was fitted to.
+        result: What it found.
 
     Raises:
         InputError: it fitted nothing.

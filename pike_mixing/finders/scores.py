@@ -21,12 +21,13 @@ FEWEST = 3
 def judge(
     predicted_N: Floats, actual_N: Floats, *, resamples: int = 1000, seed: int = 0
 ) -> dict[str, Any]:
-    """Scores of predicted losses, nats per token of any scale, by measured ones of the same runs.
+    """Scores of predictions.
 
-    `spearman` is the correlation of the ranks, `regret` the measured loss of the run with the
-    lowest prediction minus the lowest, `slope` how many nats of measured loss a predicted one is
-    (least squares): 1 is calibrated. Each has a value, and low and high: quantiles of 2.5 % and
-    97.5 % over runs drawn with replacement. `regret_of_chance` is that of a run drawn at random.
+    Args:
+        predicted_N: Predicted losses, nats per token, of any scale.
+        actual_N: Measured losses of the same runs.
+        resamples: How many times the runs are drawn with replacement.
+        seed: Of the draws.
 
     Raises:
         InputError: too few runs, or predictions or losses that do not vary.

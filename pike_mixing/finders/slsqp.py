@@ -18,10 +18,16 @@ def minimise(
     steps: int = 1000,
     ftol: float = 1e-10,
 ) -> Any:
-    """SciPy's result for the lowest objective among weights [K] that sum to 1.
+    """SciPy's result for the lowest objective among weights that sum to 1.
 
-    `slope` is its gradient [K], or True where the objective gives both; `further` holds more
-    constraints, as SciPy takes them.
+    Args:
+        objective: Of weights [K].
+        start_K: Where the search begins.
+        slope: Its gradient [K]; True where the objective gives both.
+        bounds: Lowest and highest weight of each domain.
+        further: Further constraints, as SciPy takes them.
+        steps: Iterations at most.
+        ftol: Change of the objective at which the search ends.
     """
     from scipy import optimize
 

@@ -82,7 +82,12 @@ def stages(swarm: Swarm, count: int) -> Stages:
 
 
 def schedule(seen: Stages, target: Mapping[str, float], eta: float = 1.0) -> Floats:
-    """Weights [S, K] of each stage by Aioli's formula, with its eta.
+    """Weights [S, K] of each stage by Aioli's formula.
+
+    Args:
+        seen: The runs.
+        target: Weights of the losses.
+        eta: Step of the logarithm of the weights, as Aioli's.
 
     Raises:
         InputError: the mixtures of a stage do not span the simplex.

@@ -14,10 +14,16 @@ OUTSIDE = 1e-6
 
 
 def folds(runs: int, count: int, seed: int) -> list[tuple[Ints, Ints]]:
-    """Splits proxies into `count` parts of nearly equal size, in an order of the seed's.
+    """Splits `runs` proxies into `count` parts of nearly equal size, in an order of the seed's.
 
-    For each part these are the indices of the proxies outside it and inside it, in ascending order.
-    With no more proxies than parts each is one (leave one out).
+    Args:
+        runs: Number of proxies.
+        count: Parts at most.
+        seed: Of the order.
+
+    Returns:
+        For each part the indices of the proxies outside it and inside it, in ascending order.
+        One proxy per part (leave one out) when there are no more proxies than parts.
     """
     part_N = np.empty(runs, dtype=np.int64)
     part_N[np.random.default_rng(seed).permutation(runs)] = np.arange(runs) % count

@@ -21,6 +21,11 @@ def with_losses(state: Means, loss_K: Floats, count_K: Ints) -> Means:
     The n-th row of a domain has the weight n^3 in its early loss, n^7 in its late one. Half of the
     squared difference of two rows is their variance, and more where the loss falls; that of batches
     of b and c rows is divided by (1/b + 1/c) / 2, and its mean is weighed by n.
+
+    Args:
+        state: The state before.
+        loss_K: Mean losses of the batch's rows, nats per token.
+        count_K: Those rows.
     """
     seen_K = np.isfinite(loss_K) & (count_K > 0)
     loss_P, count_P = loss_K[seen_K], count_K[seen_K]

@@ -14,8 +14,12 @@ from typing import Any
 def variance_of_rows(
     weighted_squares: Any, squared_norm: Any, rows: Any, degrees_of_freedom: Any
 ) -> Any:
-    """sigma^2 from sum_i s_i |g_i|^2, |g|^2, R, and n - 1 or NaN where n is 1.
+    """sigma^2 of one row's gradient; numbers, arrays or tensors alike.
 
-    Numbers, arrays or tensors alike.
+    Args:
+        weighted_squares: sum_i s_i |g_i|^2 over the micro-batches.
+        squared_norm: |g|^2 of the mean gradient of the rows.
+        rows: Rows R.
+        degrees_of_freedom: n - 1, or NaN where n is 1.
     """
     return (weighted_squares - rows * squared_norm) / degrees_of_freedom

@@ -44,7 +44,16 @@ def reducible(law_Kx3: Floats, rows: float) -> Floats:
 
 
 def fit(rows_T: Ints, loss_TxK: Floats, min_log_irreducible: float) -> Floats:
-    """The law of each domain, a, c and alpha [K, 3], from positive smoothed losses in nats."""
+    """The law of each domain.
+
+    Args:
+        rows_T: n, the same for all domains.
+        loss_TxK: Positive losses in nats, smoothed.
+        min_log_irreducible: Bound from below on c.
+
+    Returns:
+        law_Kx3: a, c and alpha of each domain.
+    """
     # A cubic can dip below a loss that is nearly 0.
     x_T, y_KxT = np.log(rows_T), np.log(loss_TxK.clip(min=1e-9)).T
     low_3 = np.array([-10.0, min_log_irreducible, 1e-3])
@@ -92,7 +101,12 @@ def objective(
 ) -> tuple[Floats, Floats, Floats]:
     """Objective_KxS, gradient_KxSx3, and a positive Hessian_KxSx3x3 that bounds its curvature.
 
-    At the points log n is x_T, and the log losses (nats) are y_KxT.
+    Args:
+        law_KxSx3: a, c and alpha of S laws for each domain.
+        x_T: log n of the points.
+        y_KxT: Log losses (nats) there.
+        low_3: Bounds from below.
+        high_3: Bounds from above.
     """
     a, c, alpha = np.moveaxis(law_KxSx3[..., None], 2, 0)
     power = a - alpha * x_T

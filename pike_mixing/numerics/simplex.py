@@ -41,9 +41,12 @@ class Point:
 
 @np.errstate(divide="ignore", invalid="ignore")
 def lowest(linear_P: Floats, c: float, gram_PxP: Floats) -> Point:
-    """The weights that minimise b . w + c |g_w|, with a positive c.
+    """The weights that minimise b . w + c |g_w|.
 
-    The Gramian is positive semidefinite, without a zero on its diagonal.
+    Args:
+        linear_P: b.
+        c: Weight of the length; positive.
+        gram_PxP: Inner products of the gradients; positive semidefinite, no zero on the diagonal.
     """
     P = len(linear_P)
     norm_P = np.sqrt(gram_PxP.diagonal())

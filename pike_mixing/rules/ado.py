@@ -99,10 +99,15 @@ class ADO(Method):
         return state | self.policy(state, (step + 1) * signals.batch_rows, step)
 
     def policy(self, state: State, rows: int, t: int) -> State:
-        """The weights after step t (0-based), when n rows of all domains have been seen.
+        """The weights after step t, when `rows` rows of all domains have been seen.
 
         slope_k = max(alpha_k, 0.05) reducible_k / n;  rho ~ mu h^0.5 slope, at least `min_weight`;
         w = 0.9 average + 0.1 rho;  average <- average + (rho - average) / (t + 1).
+
+        Args:
+            state: With the laws [K, 3].
+            rows: n, rows of all domains so far.
+            t: 0-based step.
         """
         alpha_K = state["law_Kx3"][:, 2].clip(min=0.05)
         slope_K = alpha_K * scaling_law.reducible(state["law_Kx3"], rows) / rows
@@ -116,7 +121,13 @@ class ADO(Method):
         }
 
     def remembered(self, state: State, loss_K: Floats, step: int) -> State:
-        """The state with a step's losses; a domain without rows repeats its last loss."""
+        """The state with a step's losses; a domain without rows repeats its last loss.
+
+        Args:
+            state: The state before.
+            loss_K: Nats per token; NaN without rows.
+            step: 0-based step.
+        """
         recent_WxK = state["recent_WxK"]
         last_K = recent_WxK[-1] if len(recent_WxK) else np.full_like(loss_K, np.nan)
         recent_WxK = np.concatenate([recent_WxK, filled(loss_K, last_K)[None]])[-self.window :]
@@ -133,9 +144,13 @@ class ADO(Method):
         return state | {"step_T": step_T, "smooth_TxK": smooth_TxK}
 
     def smoothed(self, state: State, step: int, begin: int, end: int) -> tuple[Ints, Floats]:
-        """The history of steps and smoothed losses, then the points of a fit among these places.
+        """Steps and smoothed losses of those places of the window that are points of a fit.
 
-        Places begin at 0 with the first of the window's W losses; the last is that of `step`.
+        Args:
+            state: With the last W losses [W, K].
+            step: 0-based step of the last of them.
+            begin: First place in the window.
+            end: The place behind the last one.
         """
         place = np.arange(begin, end)
         step_P = step - self.window + 1 + place
@@ -150,6 +165,11 @@ class ADO(Method):
         """The law of each domain, from the history and the end of the last window.
 
         A loop that began to observe too late to have enough points keeps the laws that it has.
+
+        Args:
+            state: With history and window.
+            step: 0-based step.
+            b: Rows of a batch.
         """
         if len(state["recent_WxK"]) < self.window:
             return state["law_Kx3"]

@@ -84,9 +84,16 @@ def coefficients(
     beta: float,
     gamma: float,
 ) -> tuple[Floats, Floats]:
-    """lambda_k = -eta beta |g_k|^2 + L eta^2 sigma_k^2 / (2b) and kappa_k = L eta^2 gamma |g_k|^2.
+    """lambda_k = -eta beta |g|^2 + L eta^2 sigma_k^2 / (2b) and kappa_k, of any beta.
 
-    The constants are those of the settings; here beta may be any number.
+    Args:
+        squared_norm_K: |g_k|^2.
+        variance_K: sigma_k^2, in the same unit.
+        b: Rows of a batch.
+        L: Smoothness of the losses.
+        eta: Step length of SGD.
+        beta: Share of |g_k|^2 by which a row lowers the loss.
+        gamma: Bound of the squared update over the squared gradients.
     """
     noise_K = L * eta**2 / (2 * b) * variance_K
     lam_K = noise_K - eta * beta * squared_norm_K

@@ -107,8 +107,13 @@ def aligned(gram_KxK: Floats, squared_K: Floats, target_K: Floats, *, normalise:
     """a_k = g_k . g_T; NaN for a domain that was not measured, and where nothing of the target was.
 
     Were g_T of other rows than g_k, g_k . g_k would hold no noise: so the unbiased |g_k|^2 stands
-    for it. The lengths |g_T| and mean_k |g_k|, whose product it is divided by to normalise it, are
-    those that were measured, noise included: noise lowers alignments.
+    for it. The lengths are those that were measured, noise included: noise lowers alignments.
+
+    Args:
+        gram_KxK: Inner products of the domains' gradients.
+        squared_K: Unbiased estimates of |g_k|^2.
+        target_K: u.
+        normalise: Whether to divide by |g_T| mean_k |g_k|.
     """
     known_K = np.isfinite(gram_KxK.diagonal()) & np.isfinite(squared_K)
     gram_PxP, target_P = gram_KxK[known_K][:, known_K], target_K[known_K]

@@ -85,6 +85,11 @@ class FAMO(Mix):
     def gap(self, state: State, loss_K: Floats, signals: Signals) -> Floats:
         """D_k = L_k - m_k + 1e-8; NaN for a domain without rows.
 
+        Args:
+            state: With the bounds m [K], nats.
+            loss_K: Nats per token; NaN without rows.
+            signals: Of the step, for the message.
+
         Raises:
             InputError: a loss lies below its bound; its logarithm would be NaN for ever.
         """

@@ -86,6 +86,13 @@ def turned(
                        / (|g_j| sqrt(1 - rho*^2)) g_j
 
     which gives g'_i the cosine rho* with g_j; then rho* <- (1 - beta) rho* + beta rho.
+
+    Args:
+        gram_PxP: Inner products of the gradients.
+        target_PxP: Targets rho* of the cosines.
+        orders: For each domain, the others in the order of its visits.
+        beta: Share of the new cosine in the next target.
+        highest_target: Targets above this count as this.
     """
     a_PxP = np.eye(len(gram_PxP))
     next_PxP = target_PxP.copy()

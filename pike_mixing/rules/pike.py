@@ -123,8 +123,12 @@ def updated(log_weights_K: Floats, exponent_K: Floats, min_weight: float) -> Flo
     """Lines 6-7: log w <- log w + exponent, normalised; then the floor.
 
     A domain whose exponent is no finite number was not measured and keeps its weight, hence its
-    odds against the others' mean; the others share the rest as if they were all. Of the floor of
-    each weight at most 1/K counts.
+    odds against the others' mean; the others share the rest as if they were all.
+
+    Args:
+        log_weights_K: Log w.
+        exponent_K: What is added; not finite where nothing was measured.
+        min_weight: Floor of each weight; at most 1/K counts.
     """
     known_K = np.isfinite(exponent_K)
     if not known_K.all():

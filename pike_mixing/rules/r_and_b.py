@@ -91,7 +91,13 @@ class RAndB(Method):
 
 
 def balanced(gram_KxK: Floats, target_K: Floats, strength: float) -> Floats:
-    """Line 14: softmax(strength G p / |G p|); equal weights where G p is 0."""
+    """Line 14: softmax(strength G p / |G p|); equal weights where G p is 0.
+
+    Args:
+        gram_KxK: G, inner products of the domains' gradients.
+        target_K: p, weights of the losses.
+        strength: Length of the softmax's argument.
+    """
     reach_K = gram_KxK @ target_K
     # Beyond a float64 no square must be.
     reach_K = reach_K / max(np.abs(reach_K).max(initial=0), np.finfo(np.float64).tiny)

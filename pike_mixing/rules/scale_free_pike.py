@@ -171,6 +171,11 @@ class ScaleFreePiKE(Method):
         """Log v after a step towards log tau, among domains measured now and those read over.
 
         Those measured share what the prior gives them together; those neither keep their weight.
+
+        Args:
+            state: With both measures of each domain.
+            worth_K: u over its largest.
+            measured_K: Whether a domain was measured often enough, and not read over.
         """
         log_prior_K, log_v_K = state["log_prior_K"], state["log_weights_K"].copy()
         updated_K = measured_K | ((state["epochs_K"] > 1) & np.isfinite(log_prior_K))

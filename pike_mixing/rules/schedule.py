@@ -122,7 +122,12 @@ class Schedule(WithObjective):
 
 
 def factors(weights_TxK: Floats, cap_K: Floats, domains: tuple[str, ...]) -> Floats:
-    """The m_K by which the mean over T steps of the run of m w / sum(m w) is cap_k at most.
+    """The m_K by which the mean over the steps of m w / sum(m w) is cap_k at most.
+
+    Args:
+        weights_TxK: Weights of T steps, spread evenly over the run.
+        cap_K: Largest mean share of each domain.
+        domains: Their names, for messages.
 
     Raises:
         InputError: no factors do: some steps read nothing but domains that are used up.

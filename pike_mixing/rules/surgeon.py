@@ -46,7 +46,13 @@ class Surgeon(Mix):
 
     @abc.abstractmethod
     def solve(self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals) -> Floats:
-        """Coefficients c_P of the domains with a gradient, whose indices are present_P.
+        """Coefficients c_P of the domains with a gradient.
+
+        Args:
+            gram_PxP: Inner products of their gradients.
+            present_P: Their indices among the K domains.
+            state: The method's state before the step.
+            signals: Those of the step.
 
         Raises:
             InputError: there is no solution.

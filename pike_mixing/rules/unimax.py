@@ -42,6 +42,11 @@ def capped(tokens_K: Floats, budget: float, epochs: float) -> Floats:
     """Weights of the split: from the smallest up, each takes an equal part of what is left.
 
     Sizes 1 and 9, a budget of 10, two epochs: the first takes its 2, the second the 8 left.
+
+    Args:
+        tokens_K: Sizes of the corpora.
+        budget: Tokens of the run.
+        epochs: Times that a corpus may be read.
     """
     taken_K, left = np.zeros_like(tokens_K), budget
     order = tokens_K.argsort().tolist()

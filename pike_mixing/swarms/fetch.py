@@ -20,8 +20,13 @@ SECONDS = 60
 def fetch(name: str, folder: Path, base: str | None = None) -> Path:
     """Writes `<name>.csv.gz` and `<name>.LICENSE` into a folder, each whole or not at all.
 
-    The same files make the same bytes. `base` is where the repository's files lie instead, under
-    their paths there: the address of a mirror, or file:///folder.
+    The same files make the same bytes.
+
+    Args:
+        name: In `catalogue.TABLES`.
+        folder: Where to; it is made.
+        base: Where the repository's files lie instead, under their paths there: the address of a
+            mirror, or file:///folder.
 
     Raises:
         InputError: there is no such swarm, nobody has recorded the SHA-256 of its files, one cannot

@@ -57,7 +57,15 @@ def cross_entropy(
     dtype: torch.dtype,
     chips: int = 1,
 ) -> Tensor:
-    """Loss of each token in nats, float32, see `weighted`; nothing is prepared for a gradient."""
+    """Loss of each token in nats, float32; logits are products of both, computed in `dtype`.
+
+    Args:
+        hidden_NxD: The model's last hidden states; B x L x D on XLA.
+        embedding_VxD: The embedding.
+        target_N: Each next token.
+        dtype: What the products are computed in.
+        chips: XLA's chips that share the rows.
+    """
     if hidden_NxD.ndim == 3:
         # Nobody reads the gradients, so that XLA does not make them.
         no_weight = torch.zeros_like(target_N, dtype=torch.float32)

@@ -83,7 +83,14 @@ class Engine:
         """Rows of each domain that were read for statistics."""
 
     def resume(self, step: int, state: State, positions_K: Ints, fresh_positions_K: Ints) -> None:
-        """Goes on before a step, with the method's state and the rows that were read until then."""
+        """Goes on before a step.
+
+        Args:
+            step: The step that comes next.
+            state: The method's state before it.
+            positions_K: Rows of each domain that were read to train.
+            fresh_positions_K: Rows of each domain that were read for statistics.
+        """
         self.step, self.state = step, state
         self.positions_K, self.fresh_positions_K = positions_K, fresh_positions_K
 

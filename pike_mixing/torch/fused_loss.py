@@ -23,9 +23,18 @@ def losses_and_gradients(
     dtype: torch.dtype,
     chunk_tokens: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The losses in nats (N), and the gradients of their weighted sum, N x D and V x D.
+    """The losses, and the gradients of their weighted sum with respect to both arguments.
 
-    Products and logits are in `dtype`; results are in float32 at least.
+    Args:
+        hidden_NxD: The model's last hidden states.
+        embedding_VxD: The embedding.
+        target_N: Each next token.
+        weight_N: Weight of each token's loss in the sum.
+        dtype: What the products are computed in, and what logits are kept in.
+        chunk_tokens: Tokens n of a chunk.
+
+    Returns:
+        Losses in nats (N), gradients N x D and V x D; all in float32 at least.
     """
     accumulation = torch.promote_types(hidden_NxD.dtype, torch.float32)
     factor_VxD = embedding_VxD.to(dtype)
@@ -44,7 +53,13 @@ def losses_and_gradients(
 
 
 def losses_to_gradient(logits_nxV: Tensor, target_n: Tensor, weight_n: Tensor) -> Tensor:
-    """Puts the gradient of the weighted losses in the logits' place and returns the losses (n)."""
+    """Puts the gradient of the weighted losses in the logits' place and returns the losses (n).
+
+    Args:
+        logits_nxV: The logits of a chunk.
+        target_n: Each next token.
+        weight_n: Weight of each loss.
+    """
     wide_nxV = logits_nxV.to(weight_n.dtype)
     log_sum_n = wide_nxV.logsumexp(dim=1)
     nll_n = log_sum_n - wide_nxV.gather(1, target_n[:, None])[:, 0]
@@ -64,7 +79,14 @@ def compiled_losses_to_gradient() -> Callable[[Tensor, Tensor, Tensor], Tensor]:
 
 
 def add_product(sum_IxJ: Tensor, a: Tensor, b: Tensor, *, accumulate: bool) -> None:
-    """Puts A B, or adds it, in a sum of float32 at least, whose precision it is added up in."""
+    """Adds A B to a sum in the sum's own precision.
+
+    Args:
+        sum_IxJ: The sum, float32 at least.
+        a: A, I x K.
+        b: B, K x J, of A's precision.
+        accumulate: Whether A B is added to what is there; else it overwrites it.
+    """
     beta = 1 if accumulate else 0
     if a.dtype == sum_IxJ.dtype or sum_IxJ.is_cpu:
         # Only CUDA has matrix products whose results are more precise than their factors.

@@ -111,7 +111,14 @@ def gramian(
 ) -> tuple[Floats, Statistics]:
     """Inner products G_jk = g_j . g_k (K x K) of the domains' gradients, and their statistics.
 
-    As `gradient_statistics`, with memory of K gradients. A domain without rows is NaN in G.
+    As `gradient_statistics`, with memory of K gradients; a domain without rows is NaN in G.
+
+    Args:
+        model: Any module.
+        loss_fn: Loss of each row, from the model and rows.
+        rows_by_domain: Rows of each of the K domains.
+        micro_batch: Rows of one pass.
+        group: Processes that share the rows; None: this one alone.
     """
     target, rows_K = _opened(model, loss_fn, rows_by_domain, micro_batch, group)
     with target.passes.undisturbed(model, training=model.training):

@@ -22,9 +22,15 @@ def fit(
 ) -> Method:
     """The method with what the run knows.
 
+    Args:
+        method: The method, or the name of one without settings.
+        facts: Sizes and budget, for methods that ask for them.
+        has_losses: Whether there is a function for the loss of each row.
+        has_excess: Whether there is one for the excess of each row over a reference.
+        has_moments: Whether the optimizer takes the gradient of each domain.
+
     Raises:
-        InputError: it is no method, or it lacks losses of rows, their excess over a reference's, or
-            an optimizer that takes the gradient of each domain.
+        InputError: it is no method, or one of these is missing.
     """
     method = make(method) if isinstance(method, str) else method
     if not isinstance(method, Method):
@@ -75,6 +81,11 @@ def passes_of(
     loss_fn: RowLosses | Passes | None, excess_fn: RowLosses | None, group: Group
 ) -> Passes:
     """How a training's passes are made.
+
+    Args:
+        loss_fn: Loss of each row, or passes of one's own.
+        excess_fn: Excess of each row over a reference.
+        group: The data-parallel processes.
 
     Raises:
         InputError: passes of one's own, and what belongs to them beside.

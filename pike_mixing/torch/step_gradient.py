@@ -102,8 +102,13 @@ class StepGradient:
     ) -> StepResult:
         """Leaves the clipped gradient in the parameters, or in the moments of each domain.
 
-        Unless it `leaves` one, no pass is made but those that measure: the training loss is the
-        caller's own, by the result's coefficients.
+        Args:
+            method: The mixing method.
+            state: Its state before the step.
+            step: 0-based step.
+            rows: The step's rows.
+            leaves: Whether the gradient is left. Without it no pass is made but those that measure:
+                the training loss is the caller's own, by the result's coefficients.
         """
         needs, count_K = method.needs(), rows.count_K
         seen = Signals(step, int(count_K.sum()), count_K=count_K)

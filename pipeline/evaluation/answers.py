@@ -87,7 +87,13 @@ def ask(model: Transformer, questions: QuestionSet, *, batch_tokens: int) -> Ans
 
 
 def grade(questions: QuestionSet, sums: list[Floats], alone: list[Floats]) -> Answers:
-    """Picks and accuracies, from each item's log-likelihoods behind its context and alone."""
+    """Picks and accuracies, from each item's log-likelihoods behind its context and alone.
+
+    Args:
+        questions: The I items.
+        sums: Of each item: log p(candidate | context) in nats.
+        alone: Of each item: log p(candidate) without the question, in nats.
+    """
     items = questions.items
     columns = {
         SUM: np.concatenate(sums),

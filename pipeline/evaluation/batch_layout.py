@@ -65,9 +65,12 @@ class RowBatch:
 
 
 def row(context: Ints, candidates: Sequence[Ints], shared: int) -> QuestionRow:
-    """Lays out one question without the first `shared` tokens of its context, read elsewhere.
+    """Lays out one question whose first `shared` tokens, not all of its context, are left out.
 
-    At least one token of the context is left over, and each candidate holds at least one.
+    Args:
+        context: Token ids.
+        candidates: Token ids of each, at least one.
+        shared: Leading tokens of the context that are read elsewhere.
     """
     firsts = np.array([candidate[0] for candidate in candidates], np.int64)
     return QuestionRow(

@@ -113,8 +113,11 @@ def build(
 ) -> DomainItems:
     """Makes at most `choice.items` items; documents give one each before any gives a second.
 
-    No candidate occurs in `train`; `word_start_V` tells which of the tokenizer's pieces begin a
-    word.
+    Args:
+        held_out: The validation split.
+        train: The training split, in which no candidate may occur.
+        choice: The settings.
+        word_start_V: Whether each of the tokenizer's pieces begins a word.
     """
     passages = _passages(held_out, train, choice, word_start_V)
     able = [p for p in passages if len(p.start_S)]

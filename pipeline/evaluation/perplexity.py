@@ -64,6 +64,11 @@ def windows(corpus: Corpus, length: int, at_most: int) -> Windows:
     The first token of the stream is never a target, and what is left behind the last whole
     window is not scored.
 
+    Args:
+        corpus: The split that is scored.
+        length: Tokens L of a window.
+        at_most: Windows R.
+
     Raises:
         InputError: the split is shorter than one window.
     """

@@ -73,7 +73,13 @@ class Downstream:
 def prepared(
     evaluation: Evaluation, work: Run, corpora: Path, tokenizer: Tokenizer
 ) -> list[Domain]:
-    """Windows and items of each domain; `corpora` has a subfolder for each.
+    """Windows and items of each domain.
+
+    Args:
+        evaluation: Settings.
+        work: The run.
+        corpora: Folder of the packed corpora, one subfolder per domain.
+        tokenizer: The model's.
 
     Raises:
         InputError: a corpus is missing, damaged, too short or of another tokenizer; an item would
@@ -96,9 +102,13 @@ def prepared(
 def downstream(
     evaluation: Evaluation, folder: Path | None, tokenizer: Tokenizer, length: int
 ) -> list[Downstream]:
-    """The questions of the downstream tasks, which were fetched to `folder`.
+    """The questions of the downstream tasks.
 
-    They are to fit into the `length` tokens of the rows that the model was trained on.
+    Args:
+        evaluation: Settings.
+        folder: Where the tasks were fetched to.
+        tokenizer: The model's.
+        length: Tokens of the rows that it was trained on.
 
     Raises:
         InputError: tasks are asked and no folder is given; a task is not fetched, damaged, of

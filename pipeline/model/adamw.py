@@ -84,7 +84,13 @@ class PerDomainAdamWOfOneProgram(PerDomainAdamW):
 
 
 def per_domain_adamw(model: nn.Module, recipe: settings.Training, domains: int) -> PerDomainAdamW:
-    """`PerDomainAdamW` over K domains in place of AdamW: the same rates and the same decay."""
+    """`PerDomainAdamW` in place of the recipe's AdamW: the same rates and the same decay.
+
+    Args:
+        model: The model.
+        recipe: The training recipe.
+        domains: How many domains K have moments of their own.
+    """
     plain = adamw(model, recipe)
     compiled = devices.compiles(plain.param_groups[0]["params"][0].device)
     return (PerDomainAdamWOfOneProgram if compiled else PerDomainAdamW)(

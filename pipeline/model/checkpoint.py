@@ -70,7 +70,11 @@ def snapshot(
 ) -> Snapshot:
     """Copies a moment to the CPU's memory of the first process; all put shards together.
 
-    `identity` is JSON-able: all that the run is a function of.
+    Args:
+        model: What is trained.
+        optimizer: Its optimizer.
+        progress: Where the run stands.
+        identity: JSON-able: all that the run is a function of.
     """
     arrays = {f"method.{name}": value for name, value in progress.method.items()}
     arrays |= {f"alarms.{name}": value for name, value in progress.alarms.items()}
@@ -202,6 +206,11 @@ def resumable(checkpoints: Path, identity: Any, every: int) -> Path | None:
     Damaged checkpoints are logged and passed over: an earlier one leads to the same bits. So are
     those behind a missing one of the checkpoints that are kept `every` so many steps: it is made
     again on the way. What another identity differs in is logged once.
+
+    Args:
+        checkpoints: Folder of the run's checkpoints.
+        identity: What the run is made from.
+        every: Steps between checkpoints that are kept.
     """
     result = atomic_files.steps(checkpoints)
     gap = next(step for step in itertools.count(step=every) if step not in result)

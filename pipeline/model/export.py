@@ -16,7 +16,13 @@ TEMPLATE = Path(__file__).with_name("hf_card.md")
 def export(run: Path, *, out: Path, step: int | None = None) -> str:
     """Writes the model directory of a finished run's checkpoint, and loads it as others will.
 
-    It appears whole or not at all. Returns what was made, in a line.
+    Args:
+        run: The run's folder.
+        out: The directory to make; it appears whole or not at all.
+        step: Updates of the checkpoint; the last one when absent.
+
+    Returns:
+        What was made, in a line.
 
     Raises:
         InputError: the run is not finished or has no such checkpoint, `out` is somebody else's, the

@@ -140,6 +140,11 @@ class Foreign(Transformer):
 def initialised(shape: settings.Model, vocabulary: int, seed: int) -> Foreign:
     """A model with its library's initial weights, or with those that it goes on from.
 
+    Args:
+        shape: With `architecture`.
+        vocabulary: Rows of the embedding.
+        seed: Seed of the weights.
+
     Raises:
         InputError: transformers has no such causal model, or its weights do not fit.
     """

@@ -33,7 +33,10 @@ NAMES = {
 def config(shape: settings.Model, vocabulary: int, length: int) -> dict[str, Any]:
     """Content of `config.json`, but for the tokenizer's special pieces.
 
-    `vocabulary` are rows of the embedding, `length` tokens of a training row.
+    Args:
+        shape: The model's shape.
+        vocabulary: Rows of the embedding.
+        length: Tokens of a training row.
 
     Raises:
         InputError: Persimmon has no model of that shape.

@@ -22,10 +22,16 @@ TOLERANCE = 1e-4
 
 
 def write(folder: Path, saved: Path, pieces: Path, length: int) -> dict[str, Any]:
-    """Writes the files of a saved checkpoint, and compares what transformers makes of them.
+    """Writes the files, and compares what transformers makes of them with ours.
 
-    `pieces` is the tokenizer's model file, `length` the model's longest text in tokens. Returns
-    what the model's card tells of them.
+    Args:
+        folder: Where the files are written.
+        saved: The checkpoint.
+        pieces: The tokenizer's model file.
+        length: Longest text of the model, in tokens.
+
+    Returns:
+        What the model's card tells of them.
 
     Raises:
         InputError: transformers has no such architecture, or computes something else.

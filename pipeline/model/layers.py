@@ -106,7 +106,13 @@ class Block(nn.Module):
 
 
 def rotary(length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of the rotation of each pair at the first positions, each L x W/2."""
+    """Cosines and sines of the rotation of each pair at the first positions, each L x W/2.
+
+    Args:
+        length: Positions L.
+        width: Width W of a head.
+        device: Where they are made.
+    """
     return turns(torch.arange(length, device=device), width)
 
 

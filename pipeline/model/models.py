@@ -11,7 +11,12 @@ from pipeline.model.transformer import Transformer
 
 
 def initialised(shape: settings.Model, vocabulary: int, seed: int) -> Transformer:
-    """A model with initial weights; `vocabulary` is the number of the embedding's rows.
+    """A model with initial weights.
+
+    Args:
+        shape: The model's shape.
+        vocabulary: Rows of the embedding.
+        seed: Seed of the weights.
 
     Raises:
         InputError: no memory holds it, or transformers has no such model.
@@ -24,7 +29,13 @@ def initialised(shape: settings.Model, vocabulary: int, seed: int) -> Transforme
 def with_weights(
     shape: settings.Model, vocabulary: int, weights: dict[str, torch.Tensor]
 ) -> Transformer | None:
-    """A model with these weights, which it keeps; None where they are of other shapes."""
+    """A model with these weights, which it keeps; None where they are of other shapes.
+
+    Args:
+        shape: The model's shape.
+        vocabulary: Rows of the embedding.
+        weights: By name.
+    """
     # Buffers that no file holds are made with a model of transformers.
     with torch.device("cpu" if shape.architecture else "meta"):
         kind = _foreign().Foreign if shape.architecture else Transformer

@@ -71,9 +71,15 @@ class Transformer(nn.Module):
         return self.embedding.weight.device
 
     def refuse_other_tokenizer(self, pieces: int, given: Path, of: Path) -> Self:
-        """The same model; raises InputError where its embedding has not so many pieces.
+        """The same model, which a tokenizer of so many pieces fits.
 
-        For the message: `given` brings them, a tokenizer's file or a corpus; `of`, the checkpoint.
+        Args:
+            pieces: Of the tokenizer.
+            given: What brings it, for the message: its file, or a corpus.
+            of: The checkpoint.
+
+        Raises:
+            InputError: the embedding is of another tokenizer.
         """
         if self.shape.padded_vocabulary(pieces) != self.vocabulary:
             raise InputError(
@@ -131,6 +137,11 @@ def initialised(shape: settings.Model, vocabulary: int, seed: int) -> Transforme
     by sqrt(2 * layers) besides; the embedding is normal with variance 1 / D, so that logits of a
     normalised stream start with variance 1.
 
+    Args:
+        shape: The model's shape.
+        vocabulary: Pieces of the tokenizer.
+        seed: Seed of the weights.
+
     Raises:
         InputError: no memory holds the model.
     """
@@ -166,7 +177,12 @@ def token_losses(model: Transformer, tokens_BxL1: Tensor) -> Tensor:
 def weighted_loss(
     model: Transformer, tokens_BxL1: Tensor, weight_B: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The mean losses of rows of L + 1 tokens, summed by weight, to be differentiated once.
+    """The rows' mean losses, summed by weight, to be differentiated once; and those losses.
+
+    Args:
+        model: The model.
+        tokens_BxL1: Rows of L + 1 tokens.
+        weight_B: Weight of each row's mean loss.
 
     Returns:
         The sum, a scalar, and the mean loss of each row in nats per token (B), without gradient.

@@ -117,7 +117,13 @@ class _Stream:
 
 
 def draw(chosen: DrawnScenarios, tokens: int, end: str = "") -> Iterator[Drawn]:
-    """The scenarios in their order, for runs of so many training tokens; names end with `end`."""
+    """The scenarios in their order.
+
+    Args:
+        chosen: Which.
+        tokens: Training tokens of a run, which sizes of domains are multiples of.
+        end: What their names end with.
+    """
     for number in range(chosen.number):
         stream = _Stream(chosen.stream, chosen.seed, number)
         name = f"{chosen.stream[0]}{chosen.seed}-{number:02d}{end}"

@@ -36,9 +36,13 @@ def run_settings(config: Settings, run: dependencies.RunName) -> Settings:
 def evaluation(
     config: Settings, run: dependencies.RunName, *, requested: bool, searched: bool
 ) -> Settings:
-    """How a run is evaluated; of one that is not requested, the losses after its last step.
+    """How a run is evaluated; of one that only serves others, the losses after its last step.
 
-    Of one that is searched, a grid or a finder reads the losses.
+    Args:
+        config: A configuration whose names are known.
+        run: The run.
+        requested: Whether the configuration asks for it.
+        searched: Whether a grid or a finder reads its losses.
     """
     named = dict(config["evaluation"][config["scenarios"][run.scenario]["evaluation"]])
     if not run.is_among(named.pop("curves", {})):
@@ -77,7 +81,13 @@ def ways(entry: Settings) -> list[Settings]:
 def mixture_settings(
     config: Settings, mixture: dependencies.MixtureName, runs: Mapping[str, Settings]
 ) -> Settings:
-    """What a finder, or a grid, is given: its options, and those of `runs` that it reads."""
+    """What a finder, or a grid, is given: its options, and the runs that it reads.
+
+    Args:
+        config: A configuration whose names are known.
+        mixture: Name of the mixture or the grid's choice.
+        runs: Settings of all runs by name.
+    """
     values, results = dependencies.search(config, mixture.mixture), str(Path(config["results"]))
     names = [str(run) for run in dependencies.proxies_of(config, mixture)]
     given, finder = values.get("settings", ()), values.get("finder", GRID)

@@ -94,7 +94,12 @@ def accelerator(name: str, where: str = "accelerator") -> Accelerator:
 
 
 def refuse_too_many(device: Accelerator, number: int, where: str) -> None:
-    """Makes sure that so many devices, asked for by `where`, can train a run together.
+    """Makes sure that so many devices can train a run together.
+
+    Args:
+        device: The kind of device.
+        number: How many.
+        where: What asked for them, for the message.
 
     Raises:
         InputError: a host has fewer, and no run spreads over several.
@@ -119,7 +124,12 @@ def accumulates_whole(parameters: int, memory: int) -> bool:
 def training_flops(matrices: int, shape: "Model", length: int) -> float:
     """FLOPs of training on one token: 6 for each weight of a matrix, and attention's products.
 
-    The embedding counts as the output layer; attention counts as if each token saw all of its row
-    of `length` tokens, as Chowdhery et al. 2022 (Appendix B) do.
+    The embedding counts as the output layer; attention counts as if each token saw all of its row,
+    as Chowdhery et al. 2022 (Appendix B) do.
+
+    Args:
+        matrices: Weights of all matrices.
+        shape: The model's.
+        length: Tokens of a row.
     """
     return 6 * matrices + 12 * shape.layers * shape.heads * shape.head_width * length

@@ -148,7 +148,14 @@ def digest(value: Any) -> str:
 def write_json(
     path: Path, value: Any, stage: str | None = None, inputs: Sequence[Path] = ()
 ) -> None:
-    """Writes a value as indented JSON by `atomic_write`."""
+    """Writes indented JSON; the file appears whole or not at all, as `atomic_write` says.
+
+    Args:
+        path: The file.
+        value: What it is to hold.
+        stage: As in `atomic_write`.
+        inputs: As in `atomic_write`.
+    """
     with atomic_write(path, stage, inputs) as partial:
         partial.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 

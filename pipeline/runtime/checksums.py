@@ -30,7 +30,13 @@ class Sealed(NamedTuple):
 
 
 def sealed(folder: Path, manifest: Mapping[str, Any], remedy: str) -> list[Sealed]:
-    """The files that the manifest in a folder lists; `remedy` is what to do when one is another."""
+    """The files that a folder's manifest lists.
+
+    Args:
+        folder: Where the manifest lies.
+        manifest: Its content.
+        remedy: What to do when a file is another.
+    """
     return [
         Sealed(folder / name, facts["bytes"], facts["sha256"], remedy)
         for name, facts in manifest["files"].items()
@@ -59,11 +65,16 @@ def altered(file: Sealed, sha256: Callable[[Path], str] = atomic_files.sha256) -
 def problems(
     check: Callable[[Sealed], str | None], listed: Iterable[Sealed], workers: int | None = None
 ) -> Iterator[tuple[Sealed, str | None]]:
-    """Each file with what is wrong with it by `resized` or `altered`, in their order.
+    """Each file with what is wrong with it, in their order.
 
     SHA-256 takes 2.5 CPU-seconds a gigabyte without the processor's help. Files are read and
     hashed side by side in threads, which is as fast as in processes: both happen outside Python's
-    lock, and the disk is the limit soon. Without `workers` as many as there are processors.
+    lock, and the disk is the limit soon.
+
+    Args:
+        check: `resized` or `altered`.
+        listed: The files.
+        workers: Files at once; absent: as many as there are processors.
     """
     several = list(listed)
     with ThreadPoolExecutor(max_workers=workers or cpus.available_cpus()) as pool:

@@ -45,7 +45,12 @@ def download(
 ) -> Path:
     """A file of a commit, in the Hub's own cache; from there when it is there already.
 
-    `remedy` is what a user can do without the Hub, for the message.
+    Args:
+        repository: Its id, such as "google/mt5-base".
+        file: Path in it.
+        revision: The commit.
+        kind: What the repository holds.
+        remedy: What a user can do without the Hub, for the message.
 
     Raises:
         InputError: it cannot be had, the id is none, or the cache's disk is full or not writable.
@@ -63,7 +68,13 @@ def download(
 
 
 def unreachable(what: str, error: Exception, remedy: str) -> InputError:
-    """The error for something that cannot be fetched, since the Hub's client raised another."""
+    """The error for something that cannot be fetched.
+
+    Args:
+        what: Its name, for the message.
+        error: What the Hub's client raised.
+        remedy: What a user can do without the Hub.
+    """
     reason = _reason(error)
     first = str(reason).strip().partition("\n")[0]
     return InputError(

@@ -100,7 +100,10 @@ def write_manifest(
 def code(stage: str, modules: Sequence[str], assets: Sequence[str] = ()) -> dict[str, Any]:
     """What a stage's work is a function of beside settings and inputs: its code and packages.
 
-    Arguments are those of `write_manifest`; the modules have been imported.
+    Args:
+        stage: Name of the stage.
+        modules: Modules that do its work; they have been imported.
+        assets: Folders of the package whose files decide the result, too.
     """
     fingerprint = code_fingerprint.of(*modules, assets=tuple(assets))
     # No other stage runs code of the user's own.
@@ -181,7 +184,12 @@ def _damaged(folder: Path, manifest: dict[str, Any]) -> Iterator[Difference]:
 def differences(before: Any, now: Any, name: str = "") -> list[Difference]:
     """What differs between two JSON-able records, each with its dotted name.
 
-    Of `versions` the builds of one release are alike. `name` is where both records stand.
+    Of `versions` the builds of one release are alike.
+
+    Args:
+        before: The record of what was made.
+        now: The record of what would be made.
+        name: Where both stand.
     """
     unset = before is UNSET or now is UNSET
     if not unset and atomic_files.canonical(before) == atomic_files.canonical(now):

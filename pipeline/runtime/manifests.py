@@ -131,7 +131,12 @@ CHECKPOINT = _mapping(
 
 
 def read(path: Path, stage: str, remedy: str = "make it anew") -> dict[str, Any]:
-    """The manifest of a stage's work; `remedy` is what to do when it is not whole, for messages.
+    """The manifest of a stage's work.
+
+    Args:
+        path: Its place.
+        stage: The stage that wrote it.
+        remedy: What to do when it is not whole, for messages.
 
     Raises:
         InputError: it is missing, is of another stage, or lacks something: all that it lacks.
@@ -176,6 +181,12 @@ def stage_of(path: Path) -> str | None:
 
 def require(content: Any, kind: Any, path: Path, remedy: str) -> None:
     """Stops at a file's content that is not of a type.
+
+    Args:
+        content: The content.
+        kind: The type.
+        path: The file, for messages.
+        remedy: What to do, for messages.
 
     Raises:
         InputError: every key that is missing or of another type, and what to do.

@@ -9,7 +9,12 @@ _EXTRAS = {"datasets": "hub", "huggingface_hub": "hub", "tokenizers": "hf"}
 
 
 def import_optional(place: str, where: str, name: object) -> Any:
-    """What lies at `module:attribute`, asked for at `where` by a name.
+    """What lies at `module:attribute`.
+
+    Args:
+        place: Where it lies.
+        where: Where it was asked for, for messages.
+        name: As what it was asked for.
 
     Raises:
         InputError: a package that it needs is not installed.

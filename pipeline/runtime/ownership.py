@@ -20,7 +20,12 @@ MAKE_FILES = ("tokenizer", "mixture", "database", "table", "figure", "report")
 
 
 def refuse(path: Path, stage: str, inputs: Sequence[Path] = ()) -> None:
-    """Refuses a place that a stage, which reads `inputs`, must not write to.
+    """Refuses a place that a stage must not write to.
+
+    Args:
+        path: The file or folder to be made.
+        stage: Name of the command that makes it.
+        inputs: Files and folders that the command reads.
 
     Raises:
         InputError: the place has no name, is a link, is a folder where the stage makes a file,
@@ -52,9 +57,13 @@ def refuse(path: Path, stage: str, inputs: Sequence[Path] = ()) -> None:
 def siblings(
     out: Path, suffixes: Sequence[str], stage: str, inputs: Sequence[Path]
 ) -> dict[str, Path]:
-    """The files that a stage makes side by side, by suffix; each is refused as `refuse` does.
+    """The files that a command makes side by side, by suffix; each is refused as `refuse` does.
 
-    `out` is one of them, as the user names it.
+    Args:
+        out: One of them, as the user names it.
+        suffixes: Those of all.
+        stage: Name of the command that makes them.
+        inputs: Files and folders that the command reads.
 
     Raises:
         InputError: `out` has another suffix, or one of the files must not be written.
@@ -70,9 +79,12 @@ def siblings(
 
 
 def mark(path: Path, stage: str, content: Path) -> None:
-    """Marks what a stage is about to put at a path, and what lies at `content` now.
+    """Marks what a stage is about to put at a path.
 
-    The mark of a folder is written there, that of a file beside `path`.
+    Args:
+        path: The file or folder.
+        stage: Name of the command that made it.
+        content: Where it lies now: the mark of a folder is written there, of a file beside `path`.
     """
     folder, names = (content, _names(content)) if content.is_dir() else (path.parent, [path.name])
     # One write at the end of the file: several processes may mark files of one folder. Each line

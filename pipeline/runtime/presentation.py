@@ -66,7 +66,13 @@ def aligned(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def grid(columns: Sequence[str], texts: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
-    """The texts of rows in columns under their names, some of them set to the right."""
+    """Texts in columns under their names.
+
+    Args:
+        columns: Their names.
+        texts: Each row's cells.
+        right: Whether a column is set to the right.
+    """
     widths = [max(map(len, column)) for column in zip(columns, *texts, strict=True)]
 
     def line(cells: Sequence[str]) -> str:
@@ -92,9 +98,12 @@ def cut(text: str) -> str:
 
 
 def painted(text: str, colour: str, stream: TextIO | None = None) -> str:
-    """The text in one of `COLOURS` on a terminal, unless NO_COLOR is set (no-color.org).
+    """The text in a colour on a terminal, unless NO_COLOR is set (no-color.org); else as it is.
 
-    `stream` is where it is shown: standard output where it is absent.
+    Args:
+        text: What is shown.
+        colour: One of `COLOURS`.
+        stream: Where it is shown; absent: standard output.
     """
     stream = stream or sys.stdout
     coloured = stream.isatty() and not os.environ.get("NO_COLOR")

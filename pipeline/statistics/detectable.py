@@ -56,8 +56,14 @@ def wanted_text(
     """How many times the items show the difference with probability `POWER`, by the same seeds.
 
     The error from f times as many items of the same kind is SE / sqrt(f). Where seeds do not
-    differ, f = ((z(level) + z(power)) SE / D)^2: of D = SE, (1.960 + 0.842)^2 = 7.85. Arguments are
-    those of `detection_probability`, SE that of the items that are there.
+    differ, f = ((z(level) + z(power)) SE / D)^2: of D = SE, (1.960 + 0.842)^2 = 7.85.
+
+    Args:
+        difference: As in `detection_probability`, as all others.
+        seed_sd: Of the seeds' differences.
+        seeds: At least two.
+        item_stderr: Error from the items that are there.
+        level: Of the test.
 
     Returns:
         f, to 1 %; None where even `MOST_TEXT` would not do, since the seeds differ too much.

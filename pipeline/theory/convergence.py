@@ -67,7 +67,13 @@ def constants(problem: Problem, theta_D: Floats, delta: float, b: int) -> Consta
     """Constants that hold at every point, for losses of one term each (`leaning`, `along_axes`).
 
     beta is 1 - 2 c (K - 1), with which the theorem holds for weights of 0 too; without conflict it
-    is 1, as the paper's. theta_D is the start, delta the target of the squared gradient.
+    is 1, as the paper's.
+
+    Args:
+        problem: The losses.
+        theta_D: The start.
+        delta: The target of the squared gradient.
+        b: Rows of a batch.
     """
     K = len(problem.variance_K)
     axes_KxD = problem.axes_KxRxD[:, 0]
@@ -148,7 +154,17 @@ def steps_until(
     horizon: int,
     generator: np.random.Generator,
 ) -> dict[str, int | None]:
-    """Runs `conceptual PiKE` or `uniform` until both targets are reached, or for `horizon` steps.
+    """Runs a method until both targets are reached, or for `horizon` steps.
+
+    Args:
+        problem: The losses.
+        start_D: Where all paths begin.
+        known: The constants of both bounds.
+        method: `conceptual PiKE` or `uniform`.
+        eta: Step size.
+        paths: N.
+        horizon: The most steps.
+        generator: Where the noise is drawn from.
 
     Returns:
         By target: the first step at which the mean over paths is at most delta; null where that

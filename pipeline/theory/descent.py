@@ -59,6 +59,13 @@ def applies(conflicted: float, weights_K: Floats) -> bool:
 def bounds(problem: Problem, theta_D: Floats, weights_K: Floats, eta: float, b: int) -> Row:
     """The right-hand side of `eq: theorem1` at a point, and the constants that it is made of.
 
+    Args:
+        problem: The losses.
+        theta_D: The point theta_t.
+        weights_K: The b_k / b.
+        eta: Step size.
+        b: Rows of the batch.
+
     Returns:
         L, L_sum, conflict, alignment, beta, gamma, applies, and the bounds on E[L] after the step:
         printed, of_sum, plain. The first two are infinite where beta is not positive.
@@ -92,7 +99,14 @@ def bounds(problem: Problem, theta_D: Floats, weights_K: Floats, eta: float, b: 
 
 
 def best_weights(problem: Problem, theta_D: Floats, eta: float, b: int) -> Floats:
-    """Conceptual PiKE's weights at a point (`eq:relax_problem`): the minimiser of `plain`."""
+    """Conceptual PiKE's weights at a point (`eq:relax_problem`): the minimiser of `plain`.
+
+    Args:
+        problem: The losses.
+        theta_D: The point.
+        eta: Step size.
+        b: Rows of the batch.
+    """
     gradient_KxD, statistics = problem.gradients(theta_D[None])[0], problem.statistics(theta_D)
     K, c = len(gradient_KxD), conflict(gradient_KxD)
     constants = (problem.smoothness_of_sum(), eta, 1 - c * (K - 2))

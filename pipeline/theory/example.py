@@ -90,7 +90,13 @@ def static_losses(setting: ExampleSetting, share_N: Floats) -> Floats:
 def simulated(
     setting: ExampleSetting, share: float | None, paths: int, generator: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
-    """N paths of SGD under a static share w_1, or None: `eq:ExampleOptimalMixing` at each point.
+    """Paths of SGD under a static share, or None: under `eq:ExampleOptimalMixing` at each point.
+
+    Args:
+        setting: What the example leaves open.
+        share: w_1, or None.
+        paths: N.
+        generator: Where the noise is drawn from.
 
     Returns:
         Mean loss at every step, its standard error, and the mean share that the next step draws
@@ -115,6 +121,11 @@ def curves(setting: ExampleSetting, paths: int, generator: np.random.Generator) 
 
     `loss` is the expected one: of static mixtures by formula, of the adaptive one the mean over
     the simulated paths. low and high: 95% interval of the simulated mean.
+
+    Args:
+        setting: What the example leaves open.
+        paths: Paths behind each mean.
+        generator: Where the noise is drawn from.
     """
     best = best_static(setting)[0]
     static = {f"static {share:g}": share for share in SHOWN} | {f"best static, {best:g}": best}
@@ -169,6 +180,11 @@ def comparisons(
 
     The best static share is chosen in hindsight, by the very loss that is compared. `ahead`: the
     adaptive loss lies below it by more than the 95% interval of the simulation; null: within it.
+
+    Args:
+        chosen: The settings.
+        paths: Paths behind each mean.
+        generator: Where the noise is drawn from.
     """
     rows = []
     for setting in chosen:

@@ -182,8 +182,11 @@ class RunFolder:
     ) -> None:
         """Waits for the last checkpoint, joins the records and writes the manifest.
 
-        It names the manifests that the run has `read`, the `modules` whose code made it, and how
-        often the text of each domain was read.
+        Args:
+            read: Manifests of what the run read.
+            modules: Modules whose code made it.
+            epochs: How many times each domain's text was read, by domain.
+            device: Where it was trained.
 
         Raises:
             InputError: records are missing, or a kept checkpoint is damaged.

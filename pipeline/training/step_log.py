@@ -129,7 +129,13 @@ class StepLog:
         records.stream.after_step()
 
     def add_statistics(self, step: int, measured: Statistics, seconds: float) -> None:
-        """Adds gradient statistics and the seconds that they took; NaN for those of the batch."""
+        """Adds gradient statistics and the seconds that they took; NaN for those of the batch.
+
+        Args:
+            step: The step.
+            measured: Statistics of the domains' gradients.
+            seconds: What measuring took; NaN for statistics of the batch.
+        """
         self._records.add_domains(
             "gradient_statistics",
             step,

@@ -38,7 +38,13 @@ class Meter:
 
 
 def training_flops(model: nn.Module, shape: settings.Model, length: int) -> float:
-    """FLOPs of training on one token of rows of a length, by the weights that the model has."""
+    """FLOPs of training on one token, by the weights that the model has.
+
+    Args:
+        model: The model.
+        shape: Its shape.
+        length: Tokens of a row.
+    """
     matrices = sum(p.numel() for p in model.parameters() if p.ndim > 1)
     return accelerators.training_flops(matrices, shape, length)
 

@@ -158,8 +158,15 @@ takes one run after the other."""
 def track(given: Path, *, to: str, out: Path = Path("tracked")) -> str:
     """Sends runs to a tracker: settings, what they were made from, every step, evaluations.
 
-    Of a run that is not finished it sends what there is. The tracker's files appear in `out`/`to`,
-    whole or not at all, in place of those before. Returns how many runs there are, and where.
+    Of a run that is not finished it sends what there is. Sending again replaces the files.
+
+    Args:
+        given: A run's folder, or one that holds runs, such as `results`.
+        to: One of `TRACKERS`.
+        out: Folder in whose subfolder `to` the tracker's files appear, whole or not at all.
+
+    Returns:
+        How many runs there are, and where.
 
     Raises:
         InputError: there is no run, a record is damaged, or `out` is somebody else's.

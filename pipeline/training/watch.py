@@ -25,9 +25,13 @@ NUMBERS = ("run", "state", "step", "steps", "loss", "tokens_per_second")
 def watch(
     given: Path, *, every: float = 2.0, once: bool = False, format: str = "text"
 ) -> str | None:
-    """Shows the runs again and again until Ctrl-C, or returns what there is now.
+    """Shows the runs again and again until Ctrl-C.
 
-    It returns where it is asked `once`, for JSON, and without a terminal.
+    Args:
+        given: A run's folder, or one that holds runs, such as `results`.
+        every: Seconds between two looks.
+        once: Whether to return what there is now; without a terminal that is so, too.
+        format: text, or json, which there is once.
 
     Raises:
         InputError: there is no run.
@@ -91,9 +95,12 @@ def _state(run: Path) -> str:
 
 
 def so_far(run: Path, tables: Sequence[str], newest: int | None = None) -> dict[str, Rows]:
-    """A run's rows as they were written while it went on, by table of `metric_log.TABLES`.
+    """A run's rows as they were written while it went on, by table.
 
-    With `newest`, those of so many parts, the last ones.
+    Args:
+        run: Its folder.
+        tables: Names of `metric_log.TABLES`.
+        newest: How many parts, the last ones; absent: all.
     """
     result: dict[str, Rows] = {name: [] for name in tables}
     for name, rows in result.items():
