@@ -1,6 +1,6 @@
 """How fast a batch is read: 256 rows of 1,024 tokens of six domains, beside nanoGPT and litdata.
 
-    python -m benchmarks.reading [--megatokens 48] [--batches 200] [--cold 40]
+    python -m benchmarks.reading [--megatokens 48] [--turns 200] [--cold 40]
 
     ours      `pipeline.data.batches.Mixture`, as a training run has it
     nanogpt   slices of a memory map, one after the other, stacked: get_batch of nanoGPT
@@ -9,7 +9,8 @@
 Each lives in a process of its own, with one thread for arithmetic and its own copy of the data, and
 reads a batch in turn:
 
-    warm    pages in memory: medians in processor time, and by the clock
+    warm    pages in memory: medians in processor time, and by the clock; then nine more in a row,
+            without the other readers, whose data the processor's caches hold when a turn begins
     cold    opened anew and the files' pages dropped before each batch: medians by the clock, which
             hold the disk's time; how many megabytes came from it is recorded beside
 
@@ -37,7 +38,9 @@ from pipeline.data.batches import Mixture
 LENGTH = 1024
 COUNTS = (43, 43, 43, 43, 42, 42)
 FIRST = 20
-"""Batches that are read before the first that counts."""
+"""Turns before the first that counts."""
+TURN = 10
+"""Batches of a warm turn."""
 Tokens = npt.NDArray[Any]
 Read = Callable[[int], Tokens]
 """Reads the batch of a number: int64 [B, L + 1], rows grouped by domain."""
@@ -112,19 +115,27 @@ _opened: dict[str, Read] = {}
 
 
 def taken(name: str, folder: Path, number: int, cold: bool) -> dict[str, float]:
-    """What it takes to read a batch, in milliseconds and megabytes; runs in a reader's process."""
-    folders = sorted(folder.glob("domain-*"))
+    """What a batch of a turn takes, in milliseconds and megabytes; runs in a reader's process."""
+    folders, number = sorted(folder.glob("domain-*")), number * TURN
     if cold or name not in _opened:
         _opened.clear()
         gc.collect()
         _opened[name] = READERS[name](folders, number)
     if cold:
         _drop(folder)
-    before, kept = _from_disk(), list[Tokens]()
-    seconds = measure.timed(lambda: kept.append(_opened[name](number)))
+    read, before, kept = _opened[name], _from_disk(), list[Tokens]()
+
+    def further() -> None:
+        for n in range(1, TURN):
+            read(number + n)
+
+    seconds = measure.timed(lambda: kept.append(read(number)))
     assert (kept[0].shape, kept[0].dtype) == ((sum(COUNTS), LENGTH + 1), np.int64)
     result = {"cpu": 1e3 * seconds.processor, "wall": 1e3 * seconds.clock}
-    return {**result, "megabytes": (_from_disk() - before) / 1e6}
+    result["megabytes"] = (_from_disk() - before) / 1e6
+    if not cold:
+        result["in_a_row"] = 1e3 * measure.timed(further).processor / (TURN - 1)
+    return result
 
 
 def _from_disk() -> int:
@@ -153,7 +164,7 @@ def corpus(folder: Path, tokens: int) -> None:
 
 
 def main() -> None:
-    chosen = measure.arguments(__doc__, "reading", megatokens=48, batches=200, cold=40)
+    chosen = measure.arguments(__doc__, "reading", megatokens=48, turns=200, cold=40)
     versions = measure.versions("litdata")
     names = [name for name in READERS if name != "litdata" or versions]
     seen: dict[str, dict[str, list[dict[str, float]]]] = {"warm": {}, "cold": {}}
@@ -163,7 +174,7 @@ def main() -> None:
         corpus(Path(temporary), chosen.megatokens * 10**6)
         for name in names:
             shutil.copytree(Path(temporary) / "corpora", Path(temporary) / name)
-        kinds = ["warm"] * (FIRST + chosen.batches) + ["cold"] * chosen.cold
+        kinds = ["warm"] * (FIRST + chosen.turns) + ["cold"] * chosen.cold
         for number, kind in enumerate(kinds):
             for name, pool in pools.items():
                 given = name, Path(temporary) / name, number, kind == "cold"
@@ -183,6 +194,7 @@ def main() -> None:
         "megatokens": chosen.megatokens,
         "warm_cpu_milliseconds": medians("warm", "cpu"),
         "warm_milliseconds": medians("warm", "wall"),
+        "in_a_row_cpu_milliseconds": medians("warm", "in_a_row"),
         "cold_milliseconds": medians("cold", "wall"),
         "cold_megabytes_from_disk": medians("cold", "megabytes"),
         "missing": {} if versions else {"litdata": "benchmarks/peers.txt"},

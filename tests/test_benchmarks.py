@@ -18,7 +18,7 @@ SMALL = {
     "memory": "--gigabytes 0.001 --workers 1 --steps 1",
     "mixing": "--models nano --rounds 1 --rules pike doremi pcgrad",
     "precision": "--sizes nano --rounds 1",
-    "reading": "--megatokens 2 --batches 1 --cold 1",
+    "reading": "--megatokens 2 --turns 1 --cold 1",
     "scoring": "--models tiny --items 1 --rounds 1 --requests 400",
     "training": "--sizes nano --rounds 1 --trainers ours",
 }
