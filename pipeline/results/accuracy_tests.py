@@ -104,14 +104,7 @@ def _tasks(measured: Measured, references: Collection[str]) -> Iterator[Comparis
 def compared(
     pairs: Differences, group: outcomes.Group, method: str, against: str
 ) -> Iterator[Comparison]:
-    """One comparison per metric; p is over seeds and documents, that of one seed exact.
-
-    Args:
-        pairs: The differences of the two methods, in points from -1 to 1.
-        group: What was answered.
-        method: The method in question.
-        against: The other one.
-    """
+    """One comparison per metric; p is over seeds and documents, that of one seed exact."""
     scenario, model, task, shots, formulation = group
     for metric, sum_SxG in pairs.sums.items():
         part = mean_difference.part(sum_SxG, pairs.count_G, pairs.document_G)
@@ -151,9 +144,7 @@ def mean_tasks(connection: duckdb.DuckDBPyConnection) -> set[tuple[str, str]]:
 def means(block: Sequence[Comparison], kept: Container[tuple[str, str]]) -> Iterator[Comparison]:
     """The mean over tasks of each method that was compared on all of them, with equal seeds.
 
-    Args:
-        block: Comparisons under one metric, sorted by `place`.
-        kept: Scenario and task of what the mean is over.
+    The comparisons are under one metric and sorted by `place`; `kept` has the mean's tasks.
     """
     block = [c for c in block if (c.block[0], c.task) in kept]
     tasks = {comparison.task for comparison in block}

@@ -71,11 +71,7 @@ def _only(places: list[Row], option: str) -> Row:
 
 
 def text(place: Row) -> str:
-    """A decision as a terminal shows it.
-
-    Args:
-        place: One of `decisions.of`.
-    """
+    """A decision, one of `decisions.of`, as a terminal shows it."""
     lines = [f"{place['scenario']} / {place['model']}: {place['title']}, {place['size']}"]
     lines += [f"  {sentence}" for sentence in place["text"]]
     told = ", ".join(f"{domain} {100 * share:.2f}%" for domain, share in place["shares"].items())
@@ -96,11 +92,7 @@ def text(place: Row) -> str:
 
 
 def snippets(place: Row) -> dict[str, str]:
-    """Lines to copy: a configuration's, Python's, and those of `datasets.interleave_datasets`.
-
-    Args:
-        place: One of `decisions.of`.
-    """
+    """Lines to copy: a configuration's, Python's, and those of `datasets.interleave_datasets`."""
     rule, settings = place["rule"]["rule"], {**place["rule"]}
     del settings["rule"]
     arguments = "".join(f", {name}={value!r}" for name, value in settings.items())
@@ -126,10 +118,6 @@ def insert(place: Row, path: Path) -> str:
     """Puts the mixture or rule into a configuration: a method `advised`, and runs of it.
 
     Only lines are added, so that remarks stay; the file is checked whole before it is written.
-
-    Args:
-        place: One of `decisions.of`.
-        path: The configuration.
 
     Returns:
         What was added, and what to do next.

@@ -34,14 +34,7 @@ COMPRESSION = "format parquet, parquet_version v2, compression zstd, compression
 
 
 def record(results: Path, *, out: Path) -> str:
-    """Writes the archive of finished results.
-
-    Args:
-        results: The results folder, where all is finished.
-        out: The folder to make; it appears whole or not at all.
-
-    Returns:
-        What was made, in a line.
+    """Writes the archive of finished results, whole or not at all, and says what it has.
 
     Raises:
         InputError: a result is missing, or `out` is somebody else's.

@@ -29,14 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def crate(results: Path, *, out: Path) -> str:
-    """Writes the crate of an experiment's results.
-
-    Args:
-        results: The results folder, where all is finished.
-        out: The folder to make; it appears whole or not at all.
-
-    Returns:
-        What was made, in a line.
+    """Writes the crate of finished results, whole or not at all, and says what it has.
 
     Raises:
         InputError: a result is missing, `out` is somebody else's, this is no clone, or rocrate is

@@ -41,10 +41,6 @@ Loader = Callable[[duckdb.DuckDBPyConnection, Sequence[Listed]], None]
 def build(settings: Path, out: Path) -> None:
     """Builds the database whole beside the old one and renames it into place.
 
-    Args:
-        settings: The experiment's settings (`pipeline.results.experiment.Experiment`).
-        out: The DuckDB file.
-
     Raises:
         InputError: a record or manifest is missing, truncated or altered; the message names it
             and says what to run.
@@ -67,17 +63,8 @@ def write(
 ) -> None:
     """Writes the database of records, wherever they come from.
 
-    Where it replaces one of the same code, it takes over what is the same (`growth`); without one
-    it is made anew.
-
-    Args:
-        experiment: What is to be in it.
-        settings: The file of it.
-        out: The DuckDB file.
-        result: What the records were made from.
-        loader: Appends the records.
-        inputs: Manifests of the records.
-        anew: Whether nothing is taken over.
+    Where it replaces one of the same code, it takes over what is the same (`growth`), unless it is
+    made `anew`. `inputs` are the manifests of the records.
 
     Raises:
         InputError: a record or manifest is missing, truncated or altered; of a record that is
@@ -111,15 +98,7 @@ def _fill(
     *,
     grows: bool,
 ) -> None:
-    """Fills the base tables, and adds the views.
-
-    Args:
-        connection: An empty database, or a copy of the one that is replaced.
-        experiment: What is to be in it.
-        result: What the records were made from.
-        loader: Appends the records.
-        grows: Whether it is a copy.
-    """
+    """Fills the base tables, and adds the views, of an empty database or of a copy that grows."""
     before, kept = dict[Place, str](), set[str]()
     if grows:
         before, kept = growth.bases(connection), growth.forget(connection, result)

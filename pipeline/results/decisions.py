@@ -31,9 +31,6 @@ PARTS = 10_000
 def of(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """What to use in each scenario at each size where something was compared with the baseline.
 
-    Args:
-        connection: An open database of ours.
-
     Returns:
         By place, in the experiment's order: `chosen` (a method), `decided`, the compared methods
         (`rows`, the lowest loss first, each with its `verdict`), `shares` by domain, `text` in

@@ -61,10 +61,6 @@ def copy(out: Path, partial: Path) -> bool:
 def forget(connection: duckdb.DuckDBPyConnection, lineage: Lineage) -> set[str]:
     """Deletes all but the tests and the records of manifests that are the same.
 
-    Args:
-        connection: The copied database.
-        lineage: The manifests as they are now.
-
     Returns:
         The artifacts whose records are still there.
     """
@@ -111,12 +107,7 @@ def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[list[Any]]:
 
 
 def changed(connection: duckdb.DuckDBPyConnection, before: dict[Place, str]) -> list[Place]:
-    """The places whose tests are to be made again; their rows are deleted.
-
-    Args:
-        connection: A database whose records are as they are now.
-        before: What the tests that it holds were made from (`bases`).
-    """
+    """The places whose tests are to be made again, as `bases` differ; their rows are deleted."""
     now = bases(connection)
     if now == before:
         return []

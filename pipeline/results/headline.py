@@ -36,10 +36,6 @@ what a paired test over two seeds or more finds after Holm's correction for its 
 def write(database: Path, docs: Path) -> None:
     """Writes `results.md` and, in the folder `results`, the figure for light and dark pages.
 
-    Args:
-        database: The experiment's database.
-        docs: Folder of the documentation.
-
     Raises:
         InputError: there is no database, or it is somebody else's.
     """

@@ -21,12 +21,9 @@ from pipeline.statistics.sign_flip import holm
 def outcomes(
     hypotheses: Mapping[str, Hypothesis], level: float, differences: Sequence[Row]
 ) -> list[Row]:
-    """Each hypothesis with its outcome.
+    """Each hypothesis with its outcome; `level` is that of all together.
 
-    Args:
-        hypotheses: By name.
-        level: That of all together.
-        differences: Rows of the view `scenario_differences`.
+    Differences are rows of the view `scenario_differences`.
     """
     by_pair: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for row in differences:

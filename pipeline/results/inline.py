@@ -18,14 +18,10 @@ ElementTree.register_namespace("", SVG)
 
 
 def panels(svg: str, data: Mapping[str, Any]) -> dict[str, str]:
-    """Cuts a figure's SVG into one `<svg>` per panel, by the panel's id.
+    """Cuts the SVG of `drawing.draw` into one `<svg>` per panel, by the id that its data has.
 
     Text and axes take the page's text colour and font. Groups of series get `data-key`, their
     entry in the legend; ids other than those of panels and series are made unique or dropped.
-
-    Args:
-        svg: A file written by `drawing.draw`.
-        data: What `drawing.draw` returned for it.
     """
     root = ElementTree.fromstring(svg)
     by_id = {element.get("id"): element for element in root.iter() if element.get("id")}

@@ -16,10 +16,9 @@ PAPER = Path(__file__).parents[1] / "paper" / "names.csv"
 
 
 def rule(name: str) -> str:
-    """A rule's name in the spelling of its class: balanced-pike is Balanced-PiKE.
+    """A rule's name, or `package.module:Class`, in the spelling of its class.
 
-    Args:
-        name: A name of `RULES`, or one's own `package.module:Class`.
+    balanced-pike is Balanced-PiKE.
     """
     letters = RULES.get(name, name).rpartition(":")[2]
     parts, rest = [], letters
@@ -36,9 +35,6 @@ def methods(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
 
     A method that is called like its rule or like one of the paper's has that label; another has its
     rule's, and the settings in which it differs from the method that is called like the rule.
-
-    Args:
-        connection: An open database of ours.
     """
     sql = "select config, baseline from experiment"
     ((config, baseline),) = connection.execute(sql).fetchall()
@@ -87,12 +83,7 @@ def _of_paper() -> dict[str, str]:
 
 
 def scenario(name: str, about: object) -> str:
-    """The first words of what a scenario is about, or its name.
-
-    Args:
-        name: The scenario's name.
-        about: What the configuration says of it, if it does.
-    """
+    """The first words of what a scenario is about, or its name."""
     if not isinstance(about, str) or not about:
         return name
     return re.split(r",| of | from ", about)[0].strip()

@@ -65,11 +65,7 @@ def notes(marks: Collection[str]) -> list[str]:
 
 
 def counted_notes(marked: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """The same, each with the rows that have the mark, and in how many of how many runs.
-
-    Args:
-        marked: By row its marks, as `doubts` gives them.
-    """
+    """The same, each with the rows that have the mark, and in how many of how many runs."""
     rows = {
         mark: [f"{row}: {marks[mark]} runs." for row, marks in marked.items() if mark in marks]
         for mark in NOTES
@@ -99,10 +95,6 @@ def escaped(text: str) -> str:
 
 def doubts(connection: duckdb.DuckDBPyConnection, where: str) -> Doubts:
     """Marks that alarms give to the numbers of a scenario, a model and a method, with counts.
-
-    Args:
-        connection: An open database.
-        where: What reads it, for messages.
 
     Raises:
         InputError: the database is of an earlier version.

@@ -13,12 +13,7 @@ PLACES = "select distinct scenario, model from runs order by all"
 
 
 class Measured:
-    """Losses and outcomes of a database's runs, each read once however often it is asked for.
-
-    Args:
-        connection: A database of records.
-        places: The places that are tested; absent: all.
-    """
+    """Losses and outcomes of a database's runs in some places or all, each read once at most."""
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, places: Sequence[Place] | None = None

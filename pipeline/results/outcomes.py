@@ -64,11 +64,6 @@ def differences(outcomes: Outcomes, method: str, against: str) -> Differences | 
     """Pairs two methods by seed and item; None where they have no seed or no item in common.
 
     Where a method has several checkpoints of a seed, the last of them counts.
-
-    Args:
-        outcomes: What the runs answered.
-        method: The method in question.
-        against: The other one.
     """
     last = {(run.method, run.seed): row for row, run in enumerate(outcomes.runs)}
     seeds = sorted(s for m, s in last if m == method and (against, s) in last)
@@ -124,12 +119,7 @@ def groups(connection: duckdb.DuckDBPyConnection) -> list[Group]:
 
 
 def read(connection: duckdb.DuckDBPyConnection, group: Group) -> Outcomes:
-    """The outcomes of one group at every checkpoint, under each metric that its accuracies have.
-
-    Args:
-        connection: An open database.
-        group: One of `groups`.
-    """
+    """The outcomes of one group at every checkpoint, under each metric that its accuracies have."""
     requested = {name for (name,) in connection.execute(METRICS, list(group)).fetchall()}
     known = requested & SCORES.keys()
     lists = dict.fromkeys([SUM, *(one for name in sorted(known) for one in SCORES[name][0])])
@@ -150,11 +140,9 @@ def read(connection: duckdb.DuckDBPyConnection, group: Group) -> Outcomes:
 
 
 def checkpoints(table: "pa.Table") -> tuple[list[CheckpointKey], Ints]:
-    """The checkpoints that rows are of, and which of them each row is of.
+    """The checkpoints that N rows are of, and which of them each row is of.
 
-    Args:
-        table: N rows with method, seed, step and trained (tokens); those of one checkpoint stand
-            together.
+    Rows with method, seed, step and trained (tokens); those of one checkpoint stand together.
     """
     methods, method_N = coded(table["method"])
     of_N = [method_N, *(values(table[name]) for name in ("seed", "step", "trained"))]

@@ -27,9 +27,8 @@ def validation_tokens(connection: duckdb.DuckDBPyConnection, scenario: str, mode
 def told(rows: list[Row], read: int) -> Iterator[Row]:
     """What would settle it for each method that may be better than what is chosen.
 
-    Args:
-        rows: The methods of a place, each with its `verdict`, the lowest loss first.
-        read: Tokens of the validation text.
+    The rows of a place have their `verdict`, the lowest loss first; its runs `read` that many
+    tokens of validation text.
     """
     for row in rows:
         if row["verdict"] == "better" or row["nll_difference"] >= 0:
@@ -44,11 +43,6 @@ def _remedy(row: Row, rows: list[Row], read: int) -> Row:
     theirs: `detectable.wanted_text` says how many times the validation text do by the seeds that
     there are. Where no text does, twice the seeds that would do without the documents' error are
     told, and the text that then does.
-
-    Args:
-        row: The method's difference.
-        rows: All methods that are tested beside it.
-        read: Tokens of the validation text.
 
     Returns:
         The method, its difference, `seeds` and `tokens` (of validation text, in all) that would do,

@@ -17,15 +17,9 @@ def write(
     files: Iterable[Path],
     known: Mapping[Path, str] | None = None,
 ) -> None:
-    """Writes the manifest of what a stage has made.
+    """Writes the manifest, named after `out`, of the files that a stage has made.
 
-    Args:
-        out: The file that the manifest is named after.
-        stage: Name of the stage.
-        settings: What it was made under.
-        read: Manifests, or files that have none.
-        files: The files that it made.
-        known: SHA-256 of what was hashed when it was read.
+    It has `read` manifests, or files that have none; `known` are SHA-256 of what was hashed before.
     """
     made_from.write_manifest(
         made_from.beside(out),
@@ -58,10 +52,6 @@ def refuse_missing(*paths: Path) -> None:
 
 def refuse_altered(out: Path, stage: str) -> None:
     """Stops at files of a table or figure that are not those that were made.
-
-    Args:
-        out: One of them.
-        stage: The stage that made them.
 
     Raises:
         InputError: one is missing or was changed, or there is no manifest; with what to run.

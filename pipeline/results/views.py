@@ -52,11 +52,7 @@ def texts() -> dict[str, str]:
 
 
 def ordered(*wanted: str) -> list[str]:
-    """Names of the views, each after those that it reads from.
-
-    Args:
-        wanted: Only these and what they read from; without names all.
-    """
+    """Names of all views, or of those wanted and what they read from, each after what it reads."""
     known = texts()
     uses: dict[str, list[str]] = {}
     waiting = list(wanted or known)
