@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pipeline.results.losses import DomainLosses
-from pipeline.results.measured import Measured
+from pipeline.results.measured import DomainLosses, Measured
 from pipeline.results.outcomes import CheckpointKey
 from pipeline.results.record_loader import insert
 from pipeline.statistics import mean_difference, sign_flip
@@ -42,11 +41,6 @@ class Difference:
     residual_2xSxG: Floats
     """By how much each document's loss is more than its tokens tell."""
     tokens_G: Floats
-
-    @property
-    def other(self) -> float:
-        """The other method's perplexity, mean over seeds."""
-        return float(np.exp(self.loss_2xS[1]).mean())
 
 
 @dataclass(frozen=True)
@@ -130,12 +124,7 @@ class Test:
     spread: Estimate | None
     """Of the losses over domains."""
     other: float | None
-    """The other method's perplexity."""
-
-    @property
-    def family(self) -> tuple[str | None, str, str, bool]:
-        """Tests of one family have it in common."""
-        return self.scenario, self.model, self.against, self.domain is None
+    """The other method's perplexity, mean over seeds."""
 
 
 def fill(measured: Measured) -> None:
@@ -162,7 +151,8 @@ def fill(measured: Measured) -> None:
     families: dict[Any, list[Test]] = defaultdict(list)
     for test in tests:
         serves = bool(wanted) and test.method not in wanted
-        families[() if test.against not in references or serves else test.family].append(test)
+        family = test.scenario, test.model, test.against, test.domain is None
+        families[() if test.against not in references or serves else family].append(test)
     for family, members in families.items():
         insert(connection, "loss_tests", _rows(members, corrected=family != ()))
 
@@ -188,7 +178,7 @@ def _test(pair: Pair, domain: str | None, domains: list[Difference]) -> Test:
         mean_difference.estimate([d.nll for d in domains], weights),
         mean_difference.estimate([d.perplexity for d in domains], weights),
         None if domain else _spread(domains),
-        float(np.average([d.other for d in domains], weights=weights)),
+        float(np.average([np.exp(d.loss_2xS[1]).mean() for d in domains], weights=weights)),
     )
 
 

@@ -10,7 +10,7 @@ from test_database import rewrite
 
 import benchmarks.growth
 from pike_mixing.errors import InputError
-from pipeline.results import database, growth, losses
+from pipeline.results import database, growth, measured
 from pipeline.runtime import atomic_files
 
 RUN = "real/tiny/pike/seed1"
@@ -246,4 +246,4 @@ def test_two_losses_of_one_document_are_refused(two, tmp_path):
     with duckdb.connect(str(tmp_path / "x.duckdb")) as connection:
         connection.execute("insert into documents from documents limit 1")
         with pytest.raises(InputError, match="two losses of one document"):
-            losses.read(connection, "real", "tiny")
+            measured.read_losses(connection, "real", "tiny")
