@@ -17,17 +17,13 @@ MANY = 10_000
 
 
 def fill(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fills both tables; they are no views, since dozens of claims ask for these rows."""
+    """Fills both tables; they are no views, since dozens of claims ask for these rows.
+
+    Each claim with seeds enough has a p-value, by Holm. Claims that rest on the same numbers,
+    equally far from their bounds, are one test.
+    """
     for side in ("printed_pairs", "measured_pairs"):
         connection.execute(f"insert into pairs by name select * from {side}")
-    _judge(connection)
-
-
-def _judge(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fills claim_tests: a p-value for each claim with seeds enough, by Holm.
-
-    Claims that rest on the same numbers, equally far from their bounds, are one test.
-    """
     result = connection.execute(
         "select claim, cell, coalesce(seeds < least_seeds_of_claims() or effective < ?, false), "
         "margin, seed_stderr, item_stderr, seeds, degrees, p, share from weighed_cells "
@@ -59,13 +55,9 @@ def cell_p(
 ) -> float:
     """The level at which the interval of one number touches the bound that lies `margin` away.
 
-    Args:
-        margin: How far inside its bound the number lies; negative: outside.
-        of_seeds: Its standard error from the spread of seeds, in the same unit.
-        of_items: That from the choice of documents or items.
-        seeds: How many seeds it is over.
-        degrees: Of freedom, of the error over documents; absent: it is as good as known.
-        known: A p-value of its own test, which is taken as it is.
+    A negative margin is outside. The errors from seeds and from documents or items are in its unit;
+    the latter has `degrees` of freedom, or is as good as known. The p-value of the number's own
+    test, where it is `known`, is taken as it is.
     """
     if known is not None:
         return known
@@ -89,12 +81,8 @@ def claim_p(cells: Sequence[tuple[float, float | None]]) -> float | None:
 
     If all lie within the bounds, all must be shown to: the largest counts. Else one that is shown
     to lie outside contradicts the claim: the smallest of those, times the number of all tested.
-
-    Args:
-        cells: Margin and p-value of each; None: over too few seeds for a test.
-
-    Returns:
-        None where the tested ones lie within the bounds and others are not tested.
+    A number over too few seeds for a test has none; where the tested ones lie within the bounds and
+    others are not tested, the claim has none.
     """
     tested = [p for _, p in cells if p is not None]
     outside = [p for margin, p in cells if margin <= 0 and p is not None]

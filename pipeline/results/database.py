@@ -1,6 +1,5 @@
 """All records of an experiment in one DuckDB file, with the views that tables and figures read."""
 
-import contextlib
 import dataclasses
 import functools
 import logging
@@ -25,7 +24,7 @@ from pipeline.results import (
     views,
 )
 from pipeline.results.experiment import Experiment, read
-from pipeline.results.measured import Measured, Place
+from pipeline.results.measured import Measured
 from pipeline.results.record_loader import RECORDS, Listed, insert, load, refuse_resized
 from pipeline.runtime import atomic_files
 from pipeline.runtime.validation import validate
@@ -70,24 +69,18 @@ def write(
         InputError: a record or manifest is missing, truncated or altered; of a record that is
             taken over, only its size is looked at.
     """
-    with atomic_files.atomic_write(out, "database", [settings]) as partial, _written(out):
-        grows = not anew and growth.copy(out, partial)
-        with duckdb.connect(str(partial)) as connection:
-            _fill(connection, experiment, result, loader, grows=grows)
-    settings_of_it = records.database_settings(experiment.plain())
-    sealed.write(out, "database", settings_of_it, inputs, [out], result.digests)
-
-
-@contextlib.contextmanager
-def _written(out: Path) -> Iterator[None]:
-    """Turns DuckDB's own error for a full or unwritable disk into a message."""
     try:
-        yield
+        with atomic_files.atomic_write(out, "database", [settings]) as partial:
+            grows = not anew and growth.copy(out, partial)
+            with duckdb.connect(str(partial)) as connection:
+                _fill(connection, experiment, result, loader, grows=grows)
     except (duckdb.IOException, duckdb.FatalException) as error:
         first = str(error).splitlines()[0]
         raise InputError(
             f"{out} cannot be written ({first}): free some space there, or give another --out"
         ) from error
+    settings_of_it = records.database_settings(experiment.plain())
+    sealed.write(out, "database", settings_of_it, inputs, [out], result.digests)
 
 
 def _fill(
@@ -99,7 +92,7 @@ def _fill(
     grows: bool,
 ) -> None:
     """Fills the base tables, and adds the views, of an empty database or of a copy that grows."""
-    before, kept = dict[Place, str](), set[str]()
+    before, kept = growth.Bases(), set[str]()
     if grows:
         before, kept = growth.bases(connection), growth.forget(connection, result)
         log.info("records of %d manifests are taken over from the database before", len(kept))
@@ -211,38 +204,31 @@ def _planned(run: str, values: Mapping[str, Any], recorded: lineage.Lineage) -> 
 
 
 def _corpora(connection: duckdb.DuckDBPyConnection, recorded: lineage.Lineage) -> None:
+    of_corpus = ("uniform_nats", "unigram_nats", "floor_nats", "revision", "licence", "fingerprint")
+    of_split = ("characters", "unknown_tokens", "pieces", "entropy_nats")
     for name, made in recorded.artifacts.items():
         if not name.startswith("corpus/"):
             continue
-        _, tokenizer, source = name.split("/")
         facts = made.facts
         for split, sizes in facts["splits"].items():
-            row = [tokenizer, source, split, *(sizes[n] for n in ("documents", "tokens", "bytes"))]
-            row += [facts["tokenizer"]["vocabulary"]]
-            row += [facts.get(n) for n in ("uniform_nats", "unigram_nats", "floor_nats")]
-            row += [facts.get(n) for n in ("revision", "licence", "fingerprint")]
-            row += [sizes.get(n) for n in ("characters", "unknown_tokens", "pieces")]
-            insert(connection, "corpora", [[*row, sizes.get("entropy_nats")]])
+            place = [*name.split("/")[1:], split]
+            row = [*place, *(sizes[n] for n in ("documents", "tokens", "bytes"))]
+            row += [facts["tokenizer"]["vocabulary"], *map(facts.get, of_corpus)]
+            insert(connection, "corpora", [[*row, *map(sizes.get, of_split)]])
             lengths = sizes.get("lengths", {}).items()
-            rows = ([tokenizer, source, split, int(least), n] for least, n in lengths)
+            rows = ([*place, int(least), count] for least, count in lengths)
             insert(connection, "document_lengths", rows)
 
 
 def fill_paper(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any]) -> None:
     """Fills the tables of what the paper says, which names play its, and what holds by default."""
-    # Digits behind the point are lost once a value is a number.
-    decimals = "len(split_part(value, '.', 2)) as decimals"
-    for table, name, columns in (
-        ("paper", "numbers", f"*, {decimals}"),
-        ("paper_names", "names", "*"),
-        ("paper_setup", "setup", "*"),
-        ("paper_statements", "statements", f"*, {decimals}"),
-        ("paper_items", "items", "*"),
-        ("paper_contradictions", "contradictions", "*"),
-        ("paper_errata", "errata", "*"),
-        ("paper_patterns", "patterns", "*"),
-        ("paper_claims", "claims", "*, len(split_part(published, '.', 2)) as decimals"),
-    ):
+    printed = {"numbers": "value", "statements": "value", "claims": "published"}
+    others = ("names", "setup", "items", "contradictions", "errata", "patterns")
+    for name in (*printed, *others):
+        table = "paper" if name == "numbers" else f"paper_{name}"
+        columns = "*"
+        if name in printed:  # Digits behind the point are lost once a value is a number.
+            columns += f", len(split_part({printed[name]}, '.', 2)) as decimals"
         quoted = str(PAPER / f"{name}.csv").replace("'", "''")
         connection.execute(
             f"insert into {table} "
@@ -254,9 +240,10 @@ def fill_paper(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any])
 
 def _lineage(connection: duckdb.DuckDBPyConnection, recorded: lineage.Lineage) -> None:
     rows = []
-    for made in sorted(recorded.artifacts.values(), key=lambda artifact: artifact.name):
-        row = [made.name, made.path, made.sha256, made.produced_by, list(made.inputs)]
-        row += [None if made.settings is None else atomic_files.canonical(made.settings)]
-        row += [made.code_fingerprint, made.code_commit]
-        rows.append([*row, None if made.facts is None else atomic_files.canonical(made.facts)])
+    for _, made in sorted(recorded.artifacts.items()):
+        texts = {
+            name: None if value is None else atomic_files.canonical(value)
+            for name, value in (("settings", made.settings), ("facts", made.facts))
+        }
+        rows.append([*(vars(made) | {"inputs": [*made.inputs]} | texts).values()])
     insert(connection, "lineage", rows)

@@ -17,7 +17,7 @@ from pipeline.results import accuracy_tests, loss_tests
 from pipeline.results.lineage import Lineage
 from pipeline.results.measured import PLACES, Place
 from pipeline.results.record_loader import RECORDS, insert
-from pipeline.runtime import atomic_files, checksums, made_from, manifests
+from pipeline.runtime import checksums, made_from, manifests
 
 TESTS = ("accuracy_tests", "loss_tests", "speedups")
 """Tables whose rows are made place by place."""
@@ -32,8 +32,12 @@ MANIFESTS = """
     group by r.scenario, r.model
 """
 METHODS = "select distinct scenario, model, method from runs order by all"
-TARGETS = "select scenario, domain, target from domains order by all"
 CLAIMED = "select scenario, model, quantity, method, against from claimed_pairs order by all"
+OF_SCENARIO = (
+    "select scenario, task from mean_tasks order by all",
+    "select scenario, domain, target from domains order by all",
+)
+Bases = dict[Place, list[Any]]
 
 
 def copy(out: Path, partial: Path) -> bool:
@@ -81,32 +85,31 @@ def forget(connection: duckdb.DuckDBPyConnection, lineage: Lineage) -> set[str]:
     return kept
 
 
-def bases(connection: duckdb.DuckDBPyConnection) -> dict[Place, str]:
+def bases(connection: duckdb.DuckDBPyConnection) -> Bases:
     """All that the tests of each place are made from, beside code."""
-    known = connection.execute("select baseline, oracle, config from experiment").fetchall()
-    *references, config = known[0]
+
+    def rows(sql: str) -> list[tuple[Any, ...]]:
+        return connection.execute(sql).fetchall()
+
+    ((*references, config),) = rows("select baseline, oracle, config from experiment")
     asked = loss_tests.asked(json.loads(config))
     # Where none is asked for, all are.
     general = [references, bool(asked)]
-    for sql in (accuracy_tests.HEADLINE, loss_tests.JUDGED):
-        general.append(_rows(connection, f"{sql} order by all"))
-    result: dict[Place, list[Any]] = {p: [*general] for p in connection.execute(PLACES).fetchall()}
-    tasks = sorted(accuracy_tests.mean_tasks(connection))
-    by_place = {(s, m): found for s, m, found in connection.execute(MANIFESTS).fetchall()}
-    methods = [row for row in _rows(connection, METHODS) if row[2] in asked]
-    targets, claimed = _rows(connection, TARGETS), _rows(connection, CLAIMED)
-    for place, made in result.items():
-        made += [by_place.get(place), [one for one in tasks if one[0] == place[0]]]
-        made += [[row for row in targets if row[0] == place[0]]]
-        made += [[row for row in rows if tuple(row[:2]) == place] for rows in (methods, claimed)]
-    return {place: atomic_files.canonical(made) for place, made in result.items()}
+    general += [rows(f"{sql} order by all") for sql in (accuracy_tests.HEADLINE, loss_tests.JUDGED)]
+    methods = [row for row in rows(METHODS) if row[2] in asked]
+    of_scenarios = [*map(rows, OF_SCENARIO)]
+    of_places = [rows(MANIFESTS), methods, rows(CLAIMED)]
+    return {
+        place: [
+            *general,
+            *([row for row in one if row[0] == place[0]] for one in of_scenarios),
+            *([row for row in one if row[:2] == place] for one in of_places),
+        ]
+        for place in rows(PLACES)
+    }
 
 
-def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> list[list[Any]]:
-    return [list(row) for row in connection.execute(sql).fetchall()]
-
-
-def changed(connection: duckdb.DuckDBPyConnection, before: dict[Place, str]) -> list[Place]:
+def changed(connection: duckdb.DuckDBPyConnection, before: Bases) -> list[Place]:
     """The places whose tests are to be made again, as `bases` differ; their rows are deleted."""
     now = bases(connection)
     if now == before:
