@@ -52,18 +52,19 @@ def record(results: Path, *, out: Path) -> str:
                 writer.from_arrow(rows).create_view("rows_of_table", replace=True)
                 writer.execute(f"copy rows_of_table to '{place}' ({COMPRESSION})")
         for name in sorted(every):
-            _copied(_settings(results, name), partial / "settings" / f"{name}.json")
+            own = "experiment" if name == WHOLE else name
+            _copied(results / "settings" / f"{own}.json", partial / "settings" / f"{name}.json")
         for kind, read in reads.items():
             for name in read:
-                own = Path(f"{kind}s") / f"{name}.json"
-                _copied(results / "settings" / own, partial / "settings" / own)
-        files = sorted(path for path in partial.rglob("*") if path.is_file())
+                place = Path("settings", f"{kind}s", f"{name}.json")
+                _copied(results / place, partial / place)
         listed: dict[str, dict[str, Any]] = {
             path.relative_to(partial).as_posix(): {
                 "bytes": path.stat().st_size,
                 "sha256": atomic_files.sha256(path),
             }
-            for path in files
+            for path in sorted(partial.rglob("*"))
+            if path.is_file()
         }
         facts = {"reads": reads, "report": shown, "files": listed}
         atomic_files.write_json(partial / atomic_files.MANIFEST, facts)
@@ -72,15 +73,10 @@ def record(results: Path, *, out: Path) -> str:
 
 
 def restore(archive: Path, *, out: Path, only: Iterable[str] = ()) -> str:
-    """Builds databases, tables, figures and the report of an archive.
+    """Builds databases, tables, figures and the report of an archive, and says where they are.
 
-    Args:
-        archive: What `pike record` or `pike crate` wrote.
-        out: The results folder to make; what an earlier call made there is made anew.
-        only: Names of tables and figures; without any, all of them and the report.
-
-    Returns:
-        Where the results are.
+    What an earlier call made in `out` is made anew. Without tables or figures that `only` names,
+    all of them and the report are made.
 
     Raises:
         InputError: this is no archive, a file of it was changed, or a name is not in it.
@@ -160,30 +156,21 @@ def _lineage(archive: Path, named: experiment.Experiment) -> lineage.Lineage:
     with duckdb.connect() as connection:
         every = query(
             connection,
-            "select * from read_parquet(?, file_row_number = true) order by file_row_number",
+            "select artifact as name, * exclude (artifact, file_row_number) "
+            "from read_parquet(?, file_row_number = true) order by file_row_number",
             str(archive / "records" / "lineage.parquet"),
         )
+    artifacts = {row["name"]: _artifact(row) for row in every}
     names = {name for name, _, _ in records.manifests_of(named.plain())}
     runs = tuple(f"checkpoint/{run}/" for run in named.runs)
-    kept = {row["artifact"]: row for row in every if row["artifact"] in names}
-    kept |= {row["artifact"]: row for row in every if row["artifact"].startswith(runs)}
-    read = {n for row in kept.values() for n in row["inputs"] if n.startswith("file/")}
-    kept |= {row["artifact"]: row for row in every if row["artifact"] in read}
-    return lineage.Lineage({name: _artifact(row) for name, row in kept.items()})
+    kept = {name for name in artifacts if name in names or name.startswith(runs)}
+    kept |= {n for name in kept for n in artifacts[name].inputs if n.startswith("file/")}
+    return lineage.Lineage({name: made for name, made in artifacts.items() if name in kept})
 
 
 def _artifact(row: Mapping[str, Any]) -> lineage.Artifact:
     plain = {n: None if row[n] is None else json.loads(row[n]) for n in ("settings", "facts")}
-    return lineage.Artifact(
-        name=row["artifact"],
-        path=row["path"],
-        sha256=row["sha256"],
-        produced_by=row["produced_by"],
-        inputs=tuple(row["inputs"]),
-        code_fingerprint=row["code_fingerprint"],
-        code_commit=row["code_commit"],
-        **plain,
-    )
+    return lineage.Artifact(**{**row, "inputs": tuple(row["inputs"]), **plain})
 
 
 def _databases(results: Path, kind: str) -> dict[str, str]:
@@ -199,10 +186,6 @@ def _database_of(manifest: Path, results: Path) -> str:
     names = [os.path.relpath(manifest.parent / name, results) for name in inputs]
     own = (n for n in names if n == f"{WHOLE}.manifest.json" or n.startswith("databases"))
     return next(own).removesuffix(".manifest.json")
-
-
-def _settings(results: Path, name: str) -> Path:
-    return results / "settings" / ("experiment.json" if name == WHOLE else f"{name}.json")
 
 
 def _copied(source: Path, place: Path) -> None:

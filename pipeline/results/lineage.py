@@ -38,11 +38,8 @@ class Artifact:
     inputs: tuple[str, ...]
     """Names of the artifacts that it was made from."""
     settings: Any = None
-    """The settings of the stage."""
     code_fingerprint: str | None = None
-    """Fingerprint of the code that made it."""
     code_commit: str | None = None
-    """Commit of the code that made it."""
     facts: Any = None
     """The manifest's further keys: counts, revisions, versions."""
 
@@ -73,12 +70,11 @@ def read(experiment: Experiment) -> Lineage:
     Raises:
         InputError: one is missing or not whole; the message says what to run.
     """
-    lineage, results = Lineage(), _absolute(experiment.results)
-    result = list(_manifests(experiment))
+    result, results = list(_manifests(experiment)), _absolute(experiment.results)
     owners, sums = _owners(result)
     own = [m for m in result if not m.name.startswith("checkpoint/")]
-    lineage.manifests |= {m.path: m.content for m in own}
-    lineage.digests |= {m.path: sums[_absolute(m.path)] for m in own}
+    digests = {m.path: sums[_absolute(m.path)] for m in own}
+    lineage = Lineage({}, {m.path: m.content for m in own}, digests)
     for manifest in result:
         inputs, here, content = list[str](), _absolute(manifest.path.parent), manifest.content
         read = {_absolute(name, here): sha for name, sha in content["inputs"].items()}
@@ -108,8 +104,9 @@ def read(experiment: Experiment) -> Lineage:
         for name, settings in (given or _one_per_view(kind)).items():
             stood_on = _stands_on(experiment, views.view_of(f"{kind}_{name}"), settings)
             present = tuple(n for n in stood_on if n in lineage.artifacts)
-            place = f"{kind}s/{name}.{suffix}"
-            made = Artifact(f"{kind}/{name}", place, None, kind, present, settings)
+            made = Artifact(
+                f"{kind}/{name}", f"{kind}s/{name}.{suffix}", None, kind, present, settings
+            )
             lineage.artifacts[made.name] = made
     return lineage
 
@@ -146,10 +143,7 @@ def _manifests(experiment: Experiment) -> Iterator[_Found]:
     """Every manifest, sources first; each is of what its place says."""
     keys = {"pretrain": "run", "evaluate": "run", "probe": "run", "pack": "source", "fetch": "task"}
     for name, stage, place in records.manifests_of(experiment.plain()):
-        of = name.partition("/")[2]
-        remake = f"run `pike {stage}`" + (f" for {of}" if of else "")
-        if stage == "fetch":
-            remake = f"run `pike fetch {of}`"
+        of, remake = name.partition("/")[2], record_loader.remake(stage, name)
         path = Path(place)
         if not path.is_file():
             raise InputError(f"{path} does not exist: {remake}")

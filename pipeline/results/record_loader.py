@@ -74,9 +74,9 @@ def load(
     with Progress("database", total=len(made), unit="manifest") as progress:
         for name, stage, place in made:
             run = name.partition("/")[2]
-            remake = _remake(stage, name)
-            for table, path in _listed(Path(place), contents[Path(place)], stage, remake):
-                files.setdefault(table, {})[str(path)] = (run, remake)
+            remedy = f"{remake(stage, name)} again"
+            for table, path in _listed(Path(place), contents[Path(place)], stage, remedy):
+                files.setdefault(table, {})[str(path)] = (run, remedy)
             progress.add(1)
     for table, of_table in files.items():
         names = columns(connection, table)
@@ -95,21 +95,23 @@ def refuse_resized(contents: Mapping[Path, Mapping[str, Any]], made: Sequence[Li
     """
     for name, stage, place in made:
         wanted = {f"{table.removeprefix('theory_')}.parquet" for table in RECORDS[stage]}
-        remake = _remake(stage, name)
+        remedy = f"{remake(stage, name)} again"
         for file, facts in contents[Path(place)]["files"].items():
             own = file.rpartition("/")[2]
             # Those of a probe are called after their steps.
             if own in wanted or (stage == "probe" and own.endswith(".parquet")):
                 path = Path(f"{place.removesuffix(MANIFEST)}{file}")
-                sealed = checksums.Sealed(path, facts["bytes"], facts["sha256"], remake)
+                sealed = checksums.Sealed(path, facts["bytes"], facts["sha256"], remedy)
                 if problem := checksums.resized(sealed):
                     raise InputError(problem)
 
 
-def _remake(stage: str, name: str) -> str:
-    """What to do when records of an artifact are not whole."""
-    run = name.partition("/")[2]
-    return f"run `pike {stage}`{f' for {run}' if run else ''} again"
+def remake(stage: str, name: str) -> str:
+    """What makes an artifact: run `pike pretrain` for RUN."""
+    of = name.partition("/")[2]
+    if stage == "fetch":
+        return f"run `pike fetch {of}`"
+    return f"run `pike {stage}`" + (f" for {of}" if of else "")
 
 
 def columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
@@ -123,16 +125,16 @@ def columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
 
 
 def _listed(
-    place: Path, content: Mapping[str, Any], stage: str, remake: str
+    place: Path, content: Mapping[str, Any], stage: str, remedy: str
 ) -> Iterator[tuple[str, Path]]:
     """Table and path of a manifest's records, each as it was made; step by step in their order."""
     folder, pattern = place.parent, PLACES[stage]
-    listed = {file.path: file for file in checksums.sealed(folder, content, remake)}
-    steps = _steps(place, content["files"], remake) if "{step}" in pattern else [0]
+    listed = {file.path: file for file in checksums.sealed(folder, content, remedy)}
+    steps = _steps(place, content["files"], remedy) if "{step}" in pattern else [0]
     for step, table in itertools.product(steps, RECORDS[stage]):
         path = folder / pattern.format(step=step, table=table.removeprefix("theory_"))
         if path not in listed:
-            raise InputError(f"{place} lists no {path.name}: {remake}")
+            raise InputError(f"{place} lists no {path.name}: {remedy}")
         if problem := checksums.altered(listed[path]):
             raise InputError(problem)
         yield table, path
@@ -164,19 +166,19 @@ def _append(
 def _refuse_broken(table: str, names: list[str], files: _Files) -> None:
     """Stops at the first file that cannot be read alone."""
     selected = ", ".join(name for name in names if name != "run")
-    for place, (_, remake) in files.items():
+    for place, (_, remedy) in files.items():
         try:
             duckdb.connect().execute(f"select {selected} from read_parquet(?)", [place]).fetchall()
         except duckdb.Error as error:
             first = str(error).splitlines()[0]
             raise InputError(
-                f"{place} is not a whole record of {table} ({first}): {remake}"
+                f"{place} is not a whole record of {table} ({first}): {remedy}"
             ) from None
 
 
-def _steps(place: Path, listed: Iterable[str], remake: str) -> list[int]:
+def _steps(place: Path, listed: Iterable[str], remedy: str) -> list[int]:
     """The n of all `step{n}` that paths begin with; step 1000 comes after step 200."""
     steps = {int(digits[1]) for name in listed if (digits := re.match(r"step(\d+)", name))}
     if not steps:
-        raise InputError(f"{place} lists no record of any step: {remake}")
+        raise InputError(f"{place} lists no record of any step: {remedy}")
     return sorted(steps)
