@@ -106,43 +106,40 @@ def similarities(rows: list[Row], _baseline: str) -> list[Panel]:
         order = {p: i for i, p in enumerate(sorted({row["pair_position"] for row in part}))}
         for row in part:
             row["pair_position"] = order[row["pair_position"]]
+    columns = (
+        ("cosine", "cosine of gradients", 1.05),
+        ("cosine_corrected", "cosine, noise taken out", 1.05),
+        ("ratio", "ratio", 0.525),
+    )
     return [
-        _panel(
-            place,
-            label,
-            _lines(part, column, "pair"),
-            column=column,
-            references=[("", 0.0)],
-            y_limits=(-limit, limit),
-            method=place[2],
-        )
-        for place, part in _groups(rows, "scenario", "model", "method")
-        for column, label, limit in (
-            ("cosine", "cosine of gradients", 1.05),
-            ("cosine_corrected", "cosine, noise taken out", 1.05),
-            ("ratio", "ratio", 0.525),
-        )
+        _column(group, column, label, "pair", references=[("", 0.0)], y_limits=(-limit, limit))
+        for group in _groups(rows, "scenario", "model", "method")
+        for column, label, limit in columns
     ]
 
 
 def gradients(rows: list[Row], _: str) -> list[Panel]:
     """Squared norm, variance and noise scale: a row of panels per method, a line per domain."""
+    columns = {
+        "squared_norm_unbiased": "squared norm (unbiased)",
+        "variance": "variance of one row",
+        "noise_scale": "noise scale (rows)",
+    }
     return [
-        _panel(
-            place,
-            label,
-            _lines(part, column, "domain", positive=True),
-            column=column,
-            scale="log",
-            method=place[2],
-        )
-        for place, part in _groups(rows, "scenario", "model", "method")
-        for column, label in (
-            ("squared_norm_unbiased", "squared norm (unbiased)"),
-            ("variance", "variance of one row"),
-            ("noise_scale", "noise scale (rows)"),
-        )
+        _column(group, column, label, "domain", scale="log")
+        for group in _groups(rows, "scenario", "model", "method")
+        for column, label in columns.items()
     ]
+
+
+def _column(
+    group: tuple[tuple[Any, ...], list[Row]], column: str, label: str, key: str, **how: Any
+) -> Panel:
+    """The panel of one column in a method's row of panels."""
+    (scenario, model, method), part = group
+    lines = _lines(part, column, key, positive="scale" in how)
+    panel = _panel((scenario, model, method), label, lines, method=method, **how)
+    return replace(panel, name=f"{panel.name}--{column}")
 
 
 def lengths(rows: list[Row], _: str) -> list[Panel]:
@@ -215,12 +212,10 @@ def _groups(rows: Iterable[Row], *columns: str) -> list[tuple[tuple[Any, ...], l
     return list(groups.items())
 
 
-def _panel(
-    place: tuple[str, str, str], y_label: str, series: list[Series], column: str = "", **how: Any
-) -> Panel:
-    """A panel over steps; `column` tells those of one scenario, model and title apart."""
+def _panel(place: tuple[str, str, str], y_label: str, series: list[Series], **how: Any) -> Panel:
+    """A panel over steps."""
     scenario, model, title = place
-    name = "--".join([scenario, model, slug(title), *([column] if column else [])])
+    name = f"{scenario}--{model}--{slug(title)}"
     return Panel(name, scenario, model, title, STEP, y_label, series, **how)
 
 
@@ -233,15 +228,10 @@ def _lines(
     positive: bool = False,
     band: Callable[[list[Row]], bool] = lambda points: False,
 ) -> list[Series]:
-    """A line per value of `key`, with the column's values.
+    """A line per value of `key`, with the column's values; `{key}_position` gives its colour.
 
-    Args:
-        part: Rows of a panel.
-        column: What is drawn.
-        key: What each line stands for; `{key}_position` gives its place and colour.
-        baseline: Of these lines the one that is drawn in ink.
-        positive: Whether what is not above 0 leaves a gap, since a log scale has no place for it.
-        band: Whether a line's rows have the ends of a band, `low` and `high`.
+    The baseline's line is drawn in ink. Where values must be `positive`, as on a log scale, others
+    leave a gap. `band` says of rows whether they have the ends of a band, `low` and `high`.
     """
 
     def shown(value: float | None) -> float | None:

@@ -68,9 +68,7 @@ def of(connection: duckdb.DuckDBPyConnection) -> list[Row]:
             "decided": decided,
             "tested": sum(row["p"] is not None for row in rows),
             "rows": rows,
-            "open": list(
-                remedies.told(rows, remedies.validation_tokens(connection, scenario, model))
-            ),
+            "open": [*remedies.told(rows, remedies.validation_tokens(connection, scenario, model))],
             "also_better": [row["label"] for row in better[1:]],
             "warnings": _warnings(connection, facts["tokenizer"], scenario),
         } | _shares(connection, scenario, model, chosen, facts["settings"])

@@ -16,7 +16,6 @@ class RunRecord:
     """Where one run's records lie, and what it was asked to do."""
 
     folder: str
-    """The run's folder."""
     settings: dict[str, object]
     """The content that its run.json should have."""
     trained: bool = True
@@ -39,7 +38,6 @@ class Experiment:
     """Everything that the database of one experiment is built from."""
 
     experiment: str
-    """The experiment's name."""
     results: str
     """The results folder; paths in the lineage are relative to it."""
     config: dict[str, object]

@@ -7,7 +7,6 @@ seed_sd, design_effect) stands in the database's table accuracy_tests.
 
 import bisect
 import math
-import textwrap
 from typing import Any
 
 from pike_mixing.errors import InputError
@@ -18,6 +17,12 @@ from pipeline.statistics.distributions import NORMAL, normal_quantile
 MOST_SEEDS = 10_000
 LEAST = 1e-6
 """Smallest difference, in points: its square is no zero."""
+TEXT = """\
+For a difference of {difference:g} {points} (power {power:g}, level {level:g}, two-sided):
+  paired     {paired_items:,} items, the same for both methods
+  unpaired   {unpaired_items:,} items for each method
+  seeds      {counted}
+Items tell two models apart, not two methods: another seed gives another model."""
 
 
 def unpaired_items(difference: float, accuracy: float, power: float, level: float) -> int:
@@ -76,17 +81,9 @@ def power(
     level: float = 0.05,
     format: str = "text",
 ) -> str:
-    """How many items and seeds a difference needs.
+    """How many items and seeds a difference needs; the command line says what the arguments are.
 
-    Args:
-        given: The difference, in percentage points.
-        accuracy: How often a method is right, in percent.
-        discordance: On how many items two methods differ, in percent.
-        seed_sd: Standard deviation of the seeds' differences, in points.
-        design_effect: By how much items that share documents inflate the variance.
-        power: Probability that the test finds the difference.
-        level: Two-sided level of the test.
-        format: text or json.
+    The `given` difference and `seed_sd` are in points, accuracy and discordance in percent.
 
     Raises:
         InputError: a number out of its range.
@@ -119,26 +116,11 @@ def power(
     count = None if seed_sd is None else paired_seeds(given, seed_sd, power, level)
     facts: dict[str, Any] = {"paired_items": paired, "unpaired_items": alone, "seeds": count}
     arguments: dict[str, Any] = {"difference": given, "power": power, "level": level}
-    return presentation.shown(format, arguments | facts, lambda: _text(**arguments, **facts))
-
-
-def _text(
-    difference: float,
-    power: float,
-    level: float,
-    paired_items: int,
-    unpaired_items: int,
-    seeds: int | None,
-) -> str:
-    counted = "unknown: give --seed-sd"
-    if seeds is not None:
-        counted = f"{seeds:,} of each method, with items enough that they do not matter"
-    points = "point" if difference == 1 else "points"
-    return textwrap.dedent(
-        f"""\
-        For a difference of {difference:g} {points} (power {power:g}, level {level:g}, two-sided):
-          paired     {paired_items:,} items, the same for both methods
-          unpaired   {unpaired_items:,} items for each method
-          seeds      {counted}
-        Items tell two models apart, not two methods: another seed gives another model."""
+    text = TEXT.format(
+        **{**arguments, **facts},
+        points="point" if given == 1 else "points",
+        counted="unknown: give --seed-sd"
+        if count is None
+        else f"{count:,} of each method, with items enough that they do not matter",
     )
+    return presentation.shown(format, arguments | facts, lambda: text)

@@ -231,10 +231,8 @@ def _text(facts: Mapping[str, Any], chosen: Registration) -> str:
         ),
     ):
         if rows:
-            cells = [[_rounded(value) for value in row.values()] for row in rows]
+            cells = [
+                [round(v, 4) if isinstance(v, float) else v for v in row.values()] for row in rows
+            ]
             lines += [title, presentation.aligned(list(rows[0]), cells), ""]
     return "\n".join(lines).rstrip()
-
-
-def _rounded(value: Any) -> Any:
-    return round(value, 4) if isinstance(value, float) else value

@@ -66,7 +66,9 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
         named = experiment.read(settings)
         read = [tables / f"{name}.md" for name in _names(named.tables, tables, ".md")]
         read += [figures / f"{name}.svg" for name in _names(named.figures, figures, ".svg")]
-        texts = _pages(named, database, tables, figures, out.parent)
+        folders = {"tables": tables, "figures": figures}
+        files = {k: Path(os.path.relpath(f, out.parent)).as_posix() for k, f in folders.items()}
+        texts = _pages(named, database, read, files)
         for page, partial in partials.items():
             partial.write_text(texts[page], encoding="utf-8")
     under = {"config": named.config, "rules": named.rules}
@@ -75,10 +77,10 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
 
 
 def _pages(
-    named: experiment.Experiment, database: Path, tables: Path, figures: Path, folder: Path
+    named: experiment.Experiment, database: Path, read: list[Path], files: dict[str, str]
 ) -> dict[str, str]:
     with connect_ours(database) as connection:
-        content = _content(connection, named, tables, figures)
+        content = _content(connection, named, read) | {"files": files}
         compared = outdated.of_results(*database.absolute().parents[:2])
     # The report itself is being made.
     every = (one for one in compared.every() if one.artifact != "report") if compared else None
@@ -94,10 +96,6 @@ def _pages(
     environment.filters |= {"ruled": labels.rule, "shortened": report_parts.shortened}
     content["style"] = Markup((REPORT / "style.css").read_text(encoding="utf-8"))
     content["script"] = Markup((REPORT / "script.js").read_text(encoding="utf-8"))
-    files = {"tables": tables, "figures": figures}
-    content["files"] = {
-        kind: Path(os.path.relpath(f, folder)).as_posix() for kind, f in files.items()
-    }
     return {
         page: environment.get_template(f"{page}.html").render(
             page=page,
@@ -110,19 +108,16 @@ def _pages(
 
 
 def _content(
-    connection: duckdb.DuckDBPyConnection,
-    named: experiment.Experiment,
-    tables: Path,
-    figures: Path,
+    connection: duckdb.DuckDBPyConnection, named: experiment.Experiment, read: list[Path]
 ) -> dict[str, Any]:
     """What the pages show, by name."""
     tabled, of_paper = report_parts.ours_and_of_paper(
-        [report_parts.table(tables / f"{n}.csv") for n in _names(named.tables, tables, ".md")]
+        [report_parts.table(path.with_suffix(".csv")) for path in read if path.suffix == ".md"]
     )
     drawn, drawn_of_paper = report_parts.ours_and_of_paper(
-        [report_parts.figure(figures, name) for name in _names(named.figures, figures, ".svg")]
+        [report_parts.figure(path) for path in read if path.suffix == ".svg"]
     )
-    front = [report_parts.legend(f) for name in FRONT for f in drawn if f["name"] == name]
+    front = [report_parts.legend(figure) for figure in drawn if figure["name"] in FRONT]
     own = [figure for figure in drawn if figure["name"] not in FRONT]
     doubts, places = marks.doubts(connection, "report"), decisions.of(connection)
     scenarios = [

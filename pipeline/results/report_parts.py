@@ -95,15 +95,14 @@ def _cell(row: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def figure(folder: Path, name: str) -> dict[str, Any]:
+def figure(path: Path) -> dict[str, Any]:
     """A figure's data with the SVG of each panel, which becomes a part of the page.
 
     Raises:
         InputError: its manifest does not vouch for it.
     """
-    path = folder / f"{name}.svg"
     sealed.refuse_altered(path, "figure")
-    data: dict[str, Any] = atomic_files.read_json(folder / f"{name}.json")
+    data: dict[str, Any] = atomic_files.read_json(path.with_suffix(".json"))
     pieces = inline.panels(path.read_text(encoding="utf-8"), data)
     data["panels"] = [{**panel, "svg": Markup(pieces[panel["id"]])} for panel in data["panels"]]
     return data

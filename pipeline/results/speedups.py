@@ -100,7 +100,8 @@ def speedup(
     curves = _curves(checkpoints, method, against)
     if curves is None or not parts:
         return None
-    kept = [_shared(part, curves.used) for part in parts]
+    used, seeds, tokens_T, budget = curves
+    kept = [_shared(part, used) for part in parts]
     if not all(len(count_G) > 1 for _, count_G, _ in kept):
         return None
     sign, weight_K = -1 if higher else 1, [part.weight for part in parts]
@@ -108,32 +109,28 @@ def speedup(
     def less_the_end(rows_S: npt.NDArray[np.int64]) -> mean_difference.Estimate:
         """The method's checkpoints less the baseline's ends."""
         apart = [
-            mean_difference.part(
-                sign * (sum_RxG[rows_S] - sum_RxG[-curves.seeds :]), count_G, document_G
-            )
+            mean_difference.part(sign * (sum_RxG[rows_S] - sum_RxG[-seeds:]), count_G, document_G)
             for sum_RxG, count_G, document_G in kept
         ]
         return mean_difference.estimate(apart, weight_K)
 
-    steps = len(curves.tokens_T)
-    apart_T = [less_the_end(np.arange(curves.seeds) * steps + t) for t in range(steps)]
+    steps = len(tokens_T)
+    apart_T = [less_the_end(np.arange(seeds) * steps + t) for t in range(steps)]
     middle_T = np.array([e.difference for e in apart_T])
     half_T = np.array([mean_difference.half_width(e) for e in apart_T], np.float64)
-    reach, late, soon = (
-        lasting_reach(middle_T + side * half_T, curves.tokens_T) for side in (0, 1, -1)
-    )
-    ends = [sum_RxG[-curves.seeds :].sum(axis=1) / count_G.sum() for sum_RxG, count_G, _ in kept]
-    at_end = int(np.searchsorted(curves.tokens_T, curves.budget).clip(max=steps - 1))
-    ratio, low, high = (_ratio(curves.budget, tokens) for tokens in (reach, late, soon))
+    reach, late, soon = (lasting_reach(middle_T + side * half_T, tokens_T) for side in (0, 1, -1))
+    ends = [sum_RxG[-seeds:].sum(axis=1) / count_G.sum() for sum_RxG, count_G, _ in kept]
+    at_end = int(np.searchsorted(tokens_T, budget).clip(max=steps - 1))
+    ratio, low, high = (_ratio(budget, tokens) for tokens in (reach, late, soon))
     return Speedup(
         target=float(np.average(np.mean(ends, axis=1), weights=weight_K)),
         tokens=reach,
-        baseline_tokens=curves.budget,
+        baseline_tokens=budget,
         ratio=ratio,
         low=low,
         high=high,
         p=mean_difference.verdict_p(apart_T[at_end]),
-        seeds=curves.seeds,
+        seeds=seeds,
     )
 
 
@@ -141,23 +138,17 @@ def _ratio(budget: float, tokens: float | None) -> float | None:
     return None if tokens is None else budget / tokens if tokens else math.inf
 
 
-@dataclass(frozen=True)
-class _Curves:
-    """The checkpoints of two methods that are compared, over the S seeds of both."""
-
-    used: list[int]
-    """Those of the method, by seed and step, then the baseline's last of each seed."""
-    seeds: int
-    tokens_T: Floats
-    """Trained tokens of the method's checkpoints, mean over seeds."""
-    budget: float
-    """Those of the baseline's last."""
-
-
-def _curves(checkpoints: Sequence[CheckpointKey], method: str, against: str) -> _Curves | None:
+def _curves(
+    checkpoints: Sequence[CheckpointKey], method: str, against: str
+) -> tuple[list[int], int, Floats, float] | None:
     """What is compared of two methods; None without a common seed or two common steps.
 
     Seeds of which the method's last checkpoint alone was evaluated are left out.
+
+    Returns:
+        The method's checkpoints by seed and step, then the baseline's last of each seed; how many
+        seeds; trained tokens of the method's checkpoints, mean over seeds; those of the baseline's
+        last.
     """
     row = {(c.method, c.seed, c.step): i for i, c in enumerate(checkpoints)}
     steps_of: dict[tuple[str, int], set[int]] = defaultdict(set)
@@ -173,7 +164,7 @@ def _curves(checkpoints: Sequence[CheckpointKey], method: str, against: str) -> 
     ends = [row[against, s, max(steps_of[against, s])] for s in seeds]
     tokens_T = np.mean([[checkpoints[i].tokens for i in rows] for rows in of_method], 0)
     budget = math.fsum(checkpoints[i].tokens for i in ends) / len(seeds)
-    return _Curves([*itertools.chain(*of_method), *ends], len(seeds), tokens_T, budget)
+    return [*itertools.chain(*of_method), *ends], len(seeds), tokens_T, budget
 
 
 def _shared(part: TaskCurve, used: list[int]) -> tuple[Floats, Floats, npt.NDArray[Any]]:

@@ -29,8 +29,6 @@ of the comment that opens the file is the table's caption. Cells of a method who
 the signs of the view `doubts`, and errors of one seed another one.
 """
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -41,7 +39,7 @@ from pike_mixing.errors import InputError
 from pipeline.results import marks, sealed, views
 from pipeline.results.cells import EMPTY, Cell, cell_of, finite, number
 from pipeline.results.selection import Row, connect_ours, rows
-from pipeline.runtime import atomic_files, ownership
+from pipeline.runtime import atomic_files, ownership, presentation
 from pipeline.runtime.validation import validate
 
 COLUMNS = (
@@ -150,9 +148,7 @@ def block(rows: list[Row]) -> TableSection:
     """One section's grid. Rows and columns are sorted by position, then by label."""
     columns = sorted({(row["column_position"], row["column_label"], header(row)) for row in rows})
     places = sorted({(row["row_position"], row["row_label"], row["kind"]) for row in rows})
-    grid: dict[tuple[str, str], Cell] = {}
-    for row in rows:
-        grid[row["row_label"], header(row)] = cell_of(row)
+    grid = {(row["row_label"], header(row)): cell_of(row) for row in rows}
     for _, _, title in columns:
         _mark_best(grid, [row for row in rows if header(row) == title], title)
     headers = tuple(title for _, _, title in columns)
@@ -235,24 +231,19 @@ def _texts(
 
 def comma_separated(blocks: list[TableSection]) -> str:
     """One line per cell, empty ones too: values with six decimals, and what readers are shown."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
-        ["scenario", "model", "section", "kind", "row", "column", "value", "error", "published",
-         "shown", *marks.NOTES, "runs"]
-    )  # fmt: skip
+    columns = ("scenario", "model", "section", "kind", "row", "column", "value", "error",
+               "published", "shown", *marks.NOTES, "runs")  # fmt: skip
+    lines = []
     for part in blocks:
         for line in part.lines:
             for title in part.headers:
                 cell = line.cells.get(title, EMPTY)
                 values = (cell.value, cell.error, cell.published)
                 numbers = (number(v, None, 6).replace(",", "") for v in values)
-                writer.writerow(
-                    [part.scenario, part.model, part.section, line.kind, line.label, title,
-                     *numbers, cell.shown, *(int(mark in cell.marks) for mark in marks.NOTES),
-                     " ".join(cell.runs)]
-                )  # fmt: skip
-    return out.getvalue()
+                place = part.scenario, part.model, part.section, line.kind, line.label, title
+                marked = (int(mark in cell.marks) for mark in marks.NOTES)
+                lines.append([*place, *numbers, cell.shown, *marked, " ".join(cell.runs)])
+    return f"{presentation.comma_separated(columns, lines)}\n"
 
 
 def latex(table: TableSettings, blocks: list[TableSection]) -> str:

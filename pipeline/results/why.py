@@ -3,7 +3,7 @@
 import difflib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +53,8 @@ def why(artifact: str, database: Path, format: str = "text") -> str:
     if artifact not in lineage:
         raise InputError(_unknown(artifact, list(lineage)))
     chain: dict[str, Row] = {}
-    lines: list[str] = []
-    _tree(lineage, stale, artifact, 0, chain, lines)
-    return presentation.shown(format, list(chain.values()), lambda: "\n".join(lines))
+    text = "\n".join(_tree(lineage, stale, artifact, "", chain))
+    return presentation.shown(format, list(chain.values()), lambda: text)
 
 
 def _unknown(artifact: str, names: list[str]) -> str:
@@ -79,31 +78,25 @@ def _tree(
     lineage: Mapping[str, Row],
     stale: Mapping[str, list[str]],
     name: str,
-    depth: int,
+    indent: str,
     chain: dict[str, Row],
-    lines: list[str],
-) -> None:
-    """Adds an artifact and what it was made from to the chain, and as lines of the tree."""
-    indent = "  " * depth
+) -> Iterator[str]:
+    """The tree's lines of an artifact and of what it was made from, which the chain gets, too."""
     if name in chain:
-        lines.append(f"{indent}{name}  (above)")
+        yield f"{indent}{name}  (above)"
         return
     row = lineage[name]
     facts = json.loads(row["facts"]) if row["facts"] else {}
     chain[name] = {**row, "facts": facts, "out_of_date": stale.get(name, [])}
-    lines.append(f"{indent}{name}  {_made(row)}")
+    yield f"{indent}{name}  {_made(row)}"
     detail = indent + "    "
-    if row["sha256"]:
-        lines.append(f"{detail}{row['path']}  sha256 {row['sha256'][:16]}")
-    else:
-        lines.append(f"{detail}{row['path']}")
-    shown = [f"{key} {_short(facts[key])}" for key in FACTS if facts.get(key)]
-    if shown:
-        lines.append(f"{detail}{', '.join(shown)}")
+    yield f"{detail}{row['path']}" + (f"  sha256 {row['sha256'][:16]}" if row["sha256"] else "")
+    if shown := [f"{key} {_short(facts[key])}" for key in FACTS if facts.get(key)]:
+        yield f"{detail}{', '.join(shown)}"
     for reason in stale.get(name, []):
-        lines.append(detail + presentation.painted(f"OUT OF DATE: {reason} changed", "red"))
+        yield detail + presentation.painted(f"OUT OF DATE: {reason} changed", "red")
     for source in row["inputs"]:
-        _tree(lineage, stale, source, depth + 1, chain, lines)
+        yield from _tree(lineage, stale, source, f"{indent}  ", chain)
 
 
 def _made(row: Row) -> str:
