@@ -79,15 +79,10 @@ def draw(
     palette: Sequence[str] = PALETTE,
     labels: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Draws the panels row by row and writes `out` with the suffixes .svg and .png.
+    """Draws the panels, so many columns in a row, and writes `out` with the suffixes .svg and .png.
 
-    Args:
-        name: The figure's name: the prefix of all ids in the SVG.
-        panels: Without any, the picture says so.
-        columns: Panels in a row.
-        out: A path of the figure, with any suffix.
-        palette: Colours of the keys.
-        labels: What the legend calls keys that are no names for people.
+    The figure's name is the prefix of all ids in the SVG. Without panels the picture says so. The
+    legend calls keys by their labels, if they have some.
 
     Returns:
         The panels' places in the SVG and their numbers, for a page that shows values.
