@@ -6,14 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from repository import git
 
 ROOT = Path(__file__).resolve().parents[1]
-AUTHOR = ("-c", "user.name=A", "-c", "user.email=a@example.org")
-
-
-def git(folder, *words):
-    command = ["git", "-C", folder, *AUTHOR, *words]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ def created():
     connection = duckdb.connect()
     connection.execute(views.schema())
     views.add(connection)
+    insert(connection, "experiment", name="e", baseline="mix", config="{}")
     insert(connection, "defaults", kind="paper", settings='{"headline": "cf"}')
     yield connection
     connection.close()
@@ -32,7 +33,7 @@ def created():
 
 @pytest.fixture
 def empty(created):
-    """A database with all tables and views, and no rows; what a test inserts is undone."""
+    """A database with all tables and views, and no run; what a test inserts is undone."""
     created.execute("begin")
     yield created
     created.execute("rollback")
@@ -48,7 +49,6 @@ def paper(empty):
             method=method, metric=metric, task=task, shots=shots, value=value, bold=value == 9.49,
             underlined=False,
         )  # fmt: skip
-    insert(empty, "experiment", name="e", baseline="mix", config="{}")
     tasks = {"easy": "en", "continuation-easy": "hellaswag_en", "code": "books"}
     play(
         empty,

@@ -93,13 +93,19 @@ def scenarios_of_two(connection, names, weighed):
             )  # fmt: skip
 
 
+def run(connection, method, seed=0, *, scenario="s", model="m", position=0, **facts):
+    """One run, whose names are then known; returns its name."""
+    name = f"{scenario}/{model}/{method}/seed{seed}"
+    row = {"run": name, "scenario": scenario, "model": model, "method": method, "seed": seed}
+    insert(connection, "runs", row | {"steps": 10, "tokens": 1000, "tokenizer": "t"} | facts)
+    connection.execute("insert or ignore into methods values (?, ?)", [method, position])
+    connection.execute("insert or ignore into scenarios values (?, 0)", [scenario])
+    return name
+
+
 def ran(connection, scenario, method, seed, a, b):
     """A run of model m that loses `a` and `b` nats a token on its two domains; its name."""
-    name = f"{scenario}/m/{method}/seed{seed}"
-    insert(
-        connection, "runs", run=name, scenario=scenario, model="m", method=method, seed=seed,
-        steps=10, tokens=100, tokenizer="t", device="cpu: x86_64, 1 thread",
-    )  # fmt: skip
+    name = run(connection, method, seed, scenario=scenario, device="cpu: x86_64, 1 thread")
     evaluated(connection, name, a=(a, 0.1), b=(b, 0.1))
     return name
 
@@ -108,25 +114,34 @@ def train(
     connection, scenario, name, perplexity, *, accuracy=None, seed=0, size="nano", **settings
 ):
     """One run with the perplexities of its domains, and an accuracy by task; its name."""
-    run = f"{scenario}/{size}/{name}/seed{seed}"
     values = {"rule": name, "method": {}, "training": {"steps": 10, "rows": 4}, **settings}
-    insert(
-        connection, "runs", run=run, scenario=scenario, model=size, method=name, seed=seed,
-        steps=10, tokens=1000, tokenizer="t", parameters=1_500_000, settings=json.dumps(values),
-    )  # fmt: skip
+    facts = {"parameters": 1_500_000, "settings": json.dumps(values)}
+    own = run(connection, name, seed, scenario=scenario, model=size, **facts)
     for place, (domain, value) in enumerate(perplexity.items()):
         insert(
-            connection, "perplexities", run=run, step=10, domain=domain, nll=math.log(value),
+            connection, "perplexities", run=own, step=10, domain=domain, nll=math.log(value),
             perplexity=value, bits_per_byte=1, tokens=40, stderr=0.01,
         )  # fmt: skip
         known = "select count(*) from domains where scenario = ? and domain = ?"
         if not connection.execute(known, [scenario, domain]).fetchone()[0]:
             connection.execute("insert into domains values (?, ?, ?, 1)", [scenario, domain, place])
     for task, value in (accuracy or {}).items():
+        scored(connection, own, task, value)
+    return own
+
+
+def scored(connection, run, task, value, *, step=10, formulation="cf", stderr=1.0, examples=100):
+    """One accuracy in percent."""
+    insert(
+        connection, "accuracies", run=run, step=step, task=task, shots=0, formulation=formulation,
+        metric="per_token", value=value, stderr=stderr, examples=examples,
+    )  # fmt: skip
+
+
+def documents(connection, run, domain, *sums, step=10, first=0):
+    """Sums (nll, tokens) over the documents of one checkpoint, which are numbered from `first`."""
+    for number, (nll, tokens) in enumerate(sums, first):
         insert(
-            connection, "accuracies", run=run, step=10, task=task, shots=0, formulation="cf",
-            metric="per_token", value=value, stderr=1.0, examples=100,
+            connection, "documents", run=run, step=step, domain=domain, document=str(number),
+            nll=nll, tokens=tokens, bytes=5,
         )  # fmt: skip
-    connection.execute("insert or ignore into methods values (?, 0)", [name])
-    connection.execute("insert or ignore into scenarios values (?, 0)", [scenario])
-    return run

@@ -35,12 +35,6 @@ def copying(candidates, gold, shared):
     return [float(n) for n in shared]
 
 
-@pytest.fixture
-def empty(empty):
-    empty.execute("insert into experiment values ('e', 'mix', null, '{}')")
-    return empty
-
-
 def answered(
     connection, method, answerer, seed=0, *, task="t", items=ITEMS, metrics=("raw",), alone=0.0
 ):

@@ -13,11 +13,11 @@ import duckdb
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from made_up import seal
 
 from pike_mixing.errors import InputError
 from pipeline.results import archive, views
 from pipeline.results.record_loader import OF_THEORY
-from pipeline.runtime import atomic_files
 
 pytestmark = pytest.mark.slow
 
@@ -54,14 +54,11 @@ def test_tables_and_figures_have_the_same_bytes_and_the_report_is_there(shown, r
 def test_the_order_of_rows_in_the_records_changes_no_byte(shown, recorded, tmp_path):
     shuffled, out = tmp_path / "shuffled", tmp_path / "restored"
     shutil.copytree(recorded, shuffled)
-    made = json.loads((shuffled / "manifest.json").read_text(encoding="utf-8"))
     random = np.random.default_rng(0)
     for path in (shuffled / "records").glob("*.parquet"):
         rows = pq.read_table(path)
         pq.write_table(rows.take(random.permutation(len(rows))), path)
-        now = {"bytes": path.stat().st_size, "sha256": atomic_files.sha256(path)}
-        made["files"][f"records/{path.name}"] = now
-    (shuffled / "manifest.json").write_text(json.dumps(made), encoding="utf-8")
+        seal(path, shuffled / "manifest.json")
     archive.restore(shuffled, out=out)
     for kind, pattern in (("tables", "*.csv"), ("figures", "*.svg"), ("report", "index.html")):
         assert content(out / kind, pattern) == content(shown / kind, pattern) != {}

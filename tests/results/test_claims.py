@@ -6,7 +6,7 @@ import math
 import duckdb
 import played
 import pytest
-from played import evaluated, insert, play
+from played import documents, evaluated, insert, play
 
 from pipeline.results import accuracy_tests, claim_tests, database, loss_tests, views
 from pipeline.results.measured import Measured
@@ -278,11 +278,7 @@ def test_perplexities_are_shares_of_the_same_seeds(ours):
     for run, nll in ((runs["mix"], 40.0), (runs["random"], 44.0), (more, 80.0)):
         for domain in ("en", "hi", "de"):
             evaluated(ours, run, **{domain: (nll / 40, 0.001)})
-            for document in (0, 1):
-                insert(
-                    ours, "documents", run=run, step=10, domain=domain, document=document,
-                    nll=nll / 2, tokens=20, bytes=40,
-                )  # fmt: skip
+            documents(ours, run, domain, *[(nll / 2, 20)] * 2)
     fill(ours)
     gain = "select value from pairs where side = 'ours' and method = 'mix' and against = 'random'"
     (found,) = ours.execute(f"{gain} and quantity = 'perplexity'").fetchall()
@@ -354,11 +350,7 @@ def test_perplexities_near_each_other_are_alike(ours):
         evaluated(ours, run, en=(math.log(value), 0.001))
         # Ten documents below PCGrad's mean and ten above it, so that its error is 0.001 nats.
         apart = 0.001 * math.sqrt(19) * (method == "pcgrad")
-        for document in range(20):
-            insert(
-                ours, "documents", run=run, step=10, domain="en", document=document, tokens=1,
-                nll=math.log(value) + apart * (-1) ** document, bytes=4,
-            )  # fmt: skip
+        documents(ours, run, "en", *[(math.log(value) + apart * s, 1) for s in (1, -1)] * 10)
     value, low, verdict = judged(ours, "pcgrad-like-mix", "ours, ours_low, verdict")
     # 0.5% above, and 2.093 times 0.001 of PCGrad's perplexity around it: no seed differs.
     assert (value, low) == (pytest.approx(-0.5), pytest.approx(-0.5 - 0.2093 * 1.005, abs=1e-3))
@@ -413,11 +405,8 @@ def test_losses_grow_even_with_tau(ours):
         for seed in range(3):
             run = train(ours, "mc4-en-hi-de", method, seed)
             for domain, nll in (("en", math.log(high) + of_seed * seed), ("hi", math.log(2))):
-                for number in range(20):
-                    insert(
-                        ours, "documents", run=run, step=10, domain=domain, tokens=1, bytes=1,
-                        document=f"{domain}{number}", nll=nll + 0.1 * (-1) ** number,
-                    )  # fmt: skip
+                sums = [(nll + 0.1, 1), (nll - 0.1, 1)] * 10
+                documents(ours, run, domain, *sums, first=20 * (domain == "hi"))
     value, seeds, verdict = judged(ours, "tau-evens-losses", "ours, seeds, verdict")
     # The spread of two losses is half of their distance: half of ln 4 less half of ln 2.
     assert (value, seeds, verdict) == (pytest.approx(math.log(2) / 2 + 0.01), 3, "supported")

@@ -39,30 +39,11 @@ def simulated(random, seeds, documents, *, seed_sd=0.0, document_sd=0.0, both_sd
 
 
 LENGTHS = {
-    "code": [
-        878,
-        535,
-        474,
-        388,
-        365,
-        255,
-        227,
-        175,
-        140,
-        128,
-        110,
-        100,
-        96,
-        75,
-        60,
-        40,
-        25,
-        15,
-        10,
-    ],
+    "code": [878, 535, 474, 388, 365, 255, 227, 175, 140, 128, 110, 100, 96, 75, 60, 40, 25, 15,
+             10],
     "reference": [3200, 450, 250, 130, 66],
     "unicode": [128] * 8 + [100] * 16 + [60] * 20 + [17] * 16,
-}
+}  # fmt: skip
 """Tokens of validation documents as the standard library's text has them."""
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 
 import duckdb
 import pytest
-from made_up import build
+from made_up import build, seal
 from test_database import rewrite
 
 import benchmarks.growth
@@ -72,10 +72,7 @@ def test_tests_are_made_again_where_a_run_was_added_and_nowhere_else(two, tmp_pa
     for table in growth.TESTS:
         with duckdb.connect(str(out)) as connection:
             connection.execute(f"update {table} set seeds = 77")
-    place = out.with_suffix(".manifest.json")
-    manifest = atomic_files.read_json(place)
-    manifest["files"][out.name] = {"bytes": out.stat().st_size, "sha256": atomic_files.sha256(out)}
-    atomic_files.write_json(place, manifest)
+    seal(out, out.with_suffix(".manifest.json"))
     atomic_files.write_json(settings, experiment)
     database.build(settings, out)
     with duckdb.connect(str(out), read_only=True) as connection:
@@ -84,12 +81,9 @@ def test_tests_are_made_again_where_a_run_was_added_and_nowhere_else(two, tmp_pa
             assert connection.execute(sql).fetchall() == [("languages", True), ("real", False)]
 
 
-def removed(experiment):
-    return without(experiment, RUN)
-
-
-def of_one_scenario(experiment):
-    return without(experiment, *(run for run in experiment["runs"] if run.startswith("real/")))
+def of_config(**changes):
+    """Sections of the configuration, in the place of what is there."""
+    return lambda experiment: experiment | {"config": experiment["config"] | changes}
 
 
 def unevaluated(experiment):
@@ -97,58 +91,29 @@ def unevaluated(experiment):
     return experiment
 
 
-def other_baseline(experiment):
-    return experiment | {"baseline": "pike"}
+WITH_ORACLE = {"oracle": "round-robin"}
+CHANGES = {
+    "a run less": lambda experiment: without(experiment, RUN),
+    "one scenario": lambda experiment: without(
+        experiment, *(run for run in experiment["runs"] if run.startswith("real/"))
+    ),
+    "a run without evaluations": unevaluated,
+    "another baseline": lambda experiment: experiment | {"baseline": "pike"},
+    "an oracle": lambda experiment: experiment | WITH_ORACLE,
+    "a target": of_config(
+        scenarios={"real": {"target": {"code": 3.0, "prose": 1.0}}, "languages": {}}
+    ),
+    "two methods are asked for": of_config(runs=[{"methods": ["mix", "pike"]}]),
+    "others are asked for": of_config(runs=[{"methods": ["another"]}]),
+    # Claims compare its methods then.
+    "a part in the paper": of_config(
+        paper={"scenarios": {"real": "glam"}, "models": {"tiny": "gpt2-large"}}
+    ),
+    "a task of chance": of_config(sources={"code": {"kind": "synthetic", "order": 0}}),
+}
 
 
-def with_oracle(experiment):
-    return experiment | {"oracle": "round-robin"}
-
-
-def with_target(experiment):
-    experiment["config"]["scenarios"]["real"] = {"target": {"code": 3.0, "prose": 1.0}}
-    return experiment
-
-
-def asked_for_two(experiment):
-    experiment["config"]["runs"] = [{"methods": ["mix", "pike"]}]
-    return experiment
-
-
-def asked_for_others(experiment):
-    experiment["config"]["runs"] = [{"methods": ["another"]}]
-    return experiment
-
-
-def with_a_part_in_the_paper(experiment):
-    """Claims compare its methods then."""
-    experiment["config"]["paper"] = {
-        "scenarios": {"real": "glam"},
-        "models": {"tiny": "gpt2-large"},
-    }
-    return experiment
-
-
-def with_a_task_of_chance(experiment):
-    experiment["config"]["sources"] = {"code": {"kind": "synthetic", "order": 0}}
-    return experiment
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        removed,
-        asked_for_others,
-        with_a_part_in_the_paper,
-        with_a_task_of_chance,
-        of_one_scenario,
-        unevaluated,
-        other_baseline,
-        with_oracle,
-        with_target,
-        asked_for_two,
-    ],
-)
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_what_grew_is_what_would_be_made_anew(two, tmp_path, change):
     settings, experiment, read = two
     changed = change(copy.deepcopy(experiment))
@@ -159,7 +124,7 @@ def test_what_grew_is_what_would_be_made_anew(two, tmp_path, change):
 
 def test_an_oracle_joins_all_scenarios(two, tmp_path):
     settings, experiment, _ = two
-    experiment = with_oracle(experiment)
+    experiment |= WITH_ORACLE
     result, expected = grown(settings, without(experiment, RUN), experiment, tmp_path)
     assert result == expected
     assert any(row.startswith("(None") for row in result["loss_tests"])
@@ -179,18 +144,16 @@ def test_records_that_were_made_again_are_read_again(two, tmp_path):
     assert rows(tmp_path / "x.duckdb") == rows(tmp_path / "new.duckdb")
 
 
-def of_other_code(out):
-    place = out.with_suffix(".manifest.json")
-    content = atomic_files.read_json(place)
-    content["code"]["fingerprint"] = "0" * 16
-    atomic_files.write_json(place, content)
+def of_other(part, key, value):
+    """The manifest says that other code or another package made the database."""
 
+    def spoil(out):
+        place = out.with_suffix(".manifest.json")
+        content = atomic_files.read_json(place)
+        content[part][key] = value
+        atomic_files.write_json(place, content)
 
-def of_other_packages(out):
-    place = out.with_suffix(".manifest.json")
-    content = atomic_files.read_json(place)
-    content["versions"]["duckdb"] = "0.1"
-    atomic_files.write_json(place, content)
+    return spoil
 
 
 def edited(out):
@@ -202,7 +165,11 @@ def without_manifest(out):
     out.with_suffix(".manifest.json").unlink()
 
 
-@pytest.mark.parametrize("spoil", [of_other_code, of_other_packages, edited, without_manifest])
+OF_OTHER_CODE = of_other("code", "fingerprint", "0" * 16)
+OF_OTHER_PACKAGES = of_other("versions", "duckdb", "0.1")
+
+
+@pytest.mark.parametrize("spoil", [OF_OTHER_CODE, OF_OTHER_PACKAGES, edited, without_manifest])
 def test_what_another_code_or_hand_made_is_not_taken_over(two, tmp_path, spoil):
     settings, _, read = two
     out = tmp_path / "x.duckdb"

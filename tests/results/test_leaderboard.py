@@ -16,7 +16,7 @@ T = {1: 12.706, 2: 4.303}
 @pytest.fixture
 def judged(empty):
     """Scenarios s and u, each with two domains of twenty documents of a token."""
-    insert(empty, "experiment", name="e", baseline="mix", oracle="oracle", config="{}")
+    empty.execute("update experiment set oracle = 'oracle'")
     played.scenarios_of_two(empty, "su", weighed="u")
     for place, method in enumerate(("mix", "oracle", "mine", "drawn-000")):
         insert(empty, "methods", method=method, position=place)
@@ -28,11 +28,7 @@ def ran(connection, scenario, method, seed, a, b, seconds=1.0):
     name = played.ran(connection, scenario, method, seed, a, b)
     insert(connection, "steps", run=name, step=0, seconds=seconds)
     for domain, nll in (("a", a), ("b", b)):
-        insert(
-            connection, "documents",
-            *({"run": name, "step": 10, "domain": domain, "document": str(number), "nll": nll,
-               "tokens": 1} for number in range(20)),
-        )  # fmt: skip
+        played.documents(connection, name, domain, *[(nll, 1)] * 20)
     return name
 
 
@@ -111,21 +107,24 @@ def test_a_mixtures_cost_counts_the_runs_that_it_was_found_from(filled):
     }
     for artifact, inputs in lineage.items():
         insert(filled, "lineage", artifact=artifact, inputs=inputs)
-    (found,) = records(filled, "select * from steps_of_baseline where run = 'u/m/mine/seed0'")
+
+    def cost():
+        sql = "select * from steps_of_baseline where run = 'u/m/mine/seed0'"
+        (found,) = records(filled, sql)
+        return found
+
+    found = cost()
     # Twice the baseline's time in its one step; the run it stands on costs one more.
     assert found["steps"] == pytest.approx(2)
     assert found["with_others"] == pytest.approx(3)
     # Also where no baseline was trained with its model.
     filled.execute("update runs set model = 'tiny' where run = 's/m/drawn-000/seed100'")
-    (smaller,) = records(filled, "select * from steps_of_baseline where run = 'u/m/mine/seed0'")
-    assert smaller == found
+    assert cost() == found
     # Seconds of another kind of device say nothing of this one's.
     filled.execute("update runs set device = 'cuda: H200' where run = 's/m/drawn-000/seed100'")
-    (elsewhere,) = records(filled, "select * from steps_of_baseline where run = 'u/m/mine/seed0'")
-    assert elsewhere == found | {"with_others": None}
+    assert cost() == found | {"with_others": None}
     filled.execute("update runs set device = 'cuda: H200' where method = 'mine'")
-    (alone,) = records(filled, "select * from steps_of_baseline where run = 'u/m/mine/seed0'")
-    assert alone == found | {"steps": None, "with_others": None}
+    assert cost() == found | {"steps": None, "with_others": None}
 
 
 def test_a_board_tells_no_cost_that_holds_for_some_of_its_runs_alone(filled):

@@ -1,7 +1,7 @@
 """The paper's figures, from invented runs and from rows as a view gives them."""
 
 import pytest
-from played import columns_of, insert, play, records, train
+from played import columns_of, insert, play, records, scored, train
 
 from pipeline.results import curves
 
@@ -45,21 +45,15 @@ def test_an_upper_limit_of_zero_is_one():
     assert panel.y_limits == (-2.0, 0.0)
 
 
-def accuracies(connection, run, *values, task="continuation-code"):
-    for step, value in enumerate(values):
-        insert(
-            connection, "accuracies", run=run, step=step, task=task, shots=0, formulation="cf",
-            metric="per_token", value=value,
-        )  # fmt: skip
-
-
 def test_figure_1_says_how_much_sooner_pike_is_where_the_baseline_ends(paper):
     for method in ("mix", "pike"):
         insert(
             paper, "paper", table="table2", scenario="glam", model="gpt2-large", method=method,
             metric="accuracy", task="arc_easy", shots=0, value=1,
         )  # fmt: skip
-        accuracies(paper, train(paper, "text", method, {"code": 8.0}), 20.0, 40.0)
+        run = train(paper, "text", method, {"code": 8.0})
+        for step, value in enumerate((20.0, 40.0)):
+            scored(paper, run, "continuation-code", value, step=step)
     insert(
         paper, "speedups", scenario="text", model="nano", quantity="accuracy", shots=0,
         formulation="cf", metric="per_token", method="pike", against="mix", ratio=1.94, low=1.2,

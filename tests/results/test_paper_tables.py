@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from played import columns_of, insert, play, records, train
+from played import columns_of, insert, play, records, scored, train
 
 from pipeline.results import tables
 
@@ -65,64 +65,44 @@ def test_tasks_are_shown_by_the_headline_formulation(paper, config, shown):
     paper.execute("update experiment set config = ?", [json.dumps(config)])
     run = train(paper, "symbols", "mix", {"easy": 8.0}, accuracy={"continuation-easy": 30})
     for formulation, value in (("hyb", 40), ("mcf", 50)):
-        insert(
-            paper, "accuracies", run=run, step=10, task="continuation-easy", shots=0,
-            formulation=formulation, metric="per_token", value=value, stderr=1.0, examples=100,
-        )  # fmt: skip
+        scored(paper, run, "continuation-easy", value, formulation=formulation)
     ours, _ = read(paper, "table1").values()
     assert ours["Mix"]["continuation-easy as HellaSwag (en), 0-shot"]["value"] == shown
 
 
 @pytest.mark.slow
-def test_an_experiment_without_runs_in_the_papers_places_shows_the_paper_alone(paper):
-    train(paper, "other", "mix", {"easy": 8.0})
-    (section,) = read(paper, "table1")
+@pytest.mark.parametrize(("scenario", "table"), [("other", "table1"), ("symbols", "table9")])
+def test_where_nothing_plays_its_scenario_or_shots_the_paper_stands_alone(paper, scenario, table):
+    train(paper, scenario, "mix", {"easy": 8.0}, accuracy={"continuation-easy": 30})
+    (section,) = read(paper, table)
     assert section.startswith("As printed")
 
 
 @pytest.mark.slow
-def test_the_number_of_demonstrations_is_never_taken_for_another_in_table_9(paper):
-    train(paper, "symbols", "mix", {"easy": 8.0}, accuracy={"continuation-easy": 30})
-    (section,) = read(paper, "table9")
-    assert section.startswith("As printed")
-
-
-@pytest.mark.slow
-def test_a_scenario_under_the_papers_name_has_its_numbers_beside_ours(paper):
+@pytest.mark.parametrize(("scenario", "beside"), [("mc4-en-hi-de", 11.13), ("symbols", None)])
+def test_a_scenario_under_the_papers_name_alone_has_its_numbers_beside_ours(
+    paper, scenario, beside
+):
     config = json.dumps({"paper": {"comparable": True}})
     paper.execute("update experiment set config = ?", [config])
-    paper.execute("delete from published_names where kind = 'scenario'")
     play(paper, scenario=["mc4-en-hi-de"])
-    train(paper, "mc4-en-hi-de", "mix", {"easy": 8.0})
-    (section,) = read(paper, "table1").values()
-    assert section["Mix"]["easy as C4 (en)"]["published"] == 11.13
-
-
-@pytest.mark.slow
-def test_a_stand_in_never_has_the_papers_numbers_beside_it(paper):
-    config = json.dumps({"paper": {"comparable": True}})
-    paper.execute("update experiment set config = ?", [config])
-    train(paper, "symbols", "mix", {"easy": 8.0})
-    ours, _ = read(paper, "table1").values()
-    assert ours["Mix"]["easy as C4 (en)"]["published"] is None
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("pike", "beats"), [(7.0, True), (7.9, True), (8.5, False)])
-def test_pike_is_underlined_where_it_beats_all_three_ways_of_batching(paper, pike, beats):
-    for method, value in {"mix": 9, "round-robin": 8, "random": 10, "pike": pike}.items():
-        train(paper, "symbols", method, {"easy": value})
+    train(paper, scenario, "mix", {"easy": 8.0})
     ours = next(iter(read(paper, "table1").values()))
-    marks = {label: row["easy as C4 (en)"]["beats"] for label, row in ours.items()}
-    assert marks == {"Mix": False, "Round-Robin": False, "Random": False, "PiKE": beats}
+    assert ours["Mix"]["easy as C4 (en)"]["published"] == beside
 
 
 @pytest.mark.slow
-def test_pike_is_not_underlined_where_one_of_the_three_is_missing(paper):
-    for method, value in {"mix": 9, "round-robin": 8, "pike": 7}.items():
-        train(paper, "symbols", method, {"easy": value})
+@pytest.mark.parametrize(
+    ("random", "pike", "beats"),
+    [(10, 7.0, True), (10, 7.9, True), (10, 8.5, False), (None, 7.0, False)],
+)
+def test_pike_is_underlined_where_it_beats_all_three_ways_of_batching(paper, random, pike, beats):
+    for method, value in {"mix": 9, "round-robin": 8, "random": random, "pike": pike}.items():
+        if value is not None:
+            train(paper, "symbols", method, {"easy": value})
     ours = next(iter(read(paper, "table1").values()))
-    assert not ours["PiKE"]["easy as C4 (en)"]["beats"]
+    marks = {label for label, row in ours.items() if row["easy as C4 (en)"]["beats"]}
+    assert marks == ({"PiKE"} if beats else set())
 
 
 def test_table_4_shows_weights_as_given_or_found_and_divided_by_their_sum(paper):
@@ -232,20 +212,3 @@ def test_table_11_names_the_runs_own_coefficients_and_marks_the_best(paper):
         "zeta2 = 0": (False, None),
         "zeta2 = 0.1": (True, None),
     }
-
-
-def test_marks_of_a_papers_table_are_explained():
-    row = {
-        "scenario": None, "model": None, "section": "s", "kind": "method", "row_position": 0,
-        "row_label": "PiKE", "column_position": 0, "column_label": "x", "unit": None, "value": 1.0,
-        "error": None, "decimals": 1, "better": "lower", "significant": False, "beats": True,
-        "published": 2.0,
-    }  # fmt: skip
-    other = {**row, "row_label": "Mix", "row_position": 1, "value": 3.0, "beats": False}
-    block = tables.block([row, other])
-    text = tables.markdown(tables.TableSettings("table1"), [block])
-    assert "| PiKE | *<u>1.0 (2.0)</u>* |\n| Mix | 3.0 (2.0) |" in text
-    assert "Underlined: PiKE or Balanced-PiKE" in text
-    assert "Italics" in text
-    lines = tables.comma_separated([block]).splitlines()
-    assert "2.000000" in lines[1]

@@ -2,11 +2,11 @@
 
 import json
 import math
-import subprocess
 from pathlib import Path
 
 import duckdb
 import pytest
+import repository
 import yaml
 from played import insert, ran, records, scenarios_of_two
 
@@ -23,8 +23,7 @@ RUNS = [{"scenarios": list("sut"), "methods": ["mix", "mine"], "seeds": [0, 1], 
 @pytest.fixture
 def filled(empty):
     """Scenarios s and u without a target and t with one, each with two domains."""
-    config = json.dumps({"runs": RUNS})
-    insert(empty, "experiment", name="e", baseline="mix", config=config)
+    empty.execute("update experiment set config = ?", [json.dumps({"runs": RUNS})])
     scenarios_of_two(empty, "sut", weighed="t")
     for seed in (0, 1, 100):
         for scenario in "sut":
@@ -134,15 +133,11 @@ hypotheses: {gain: {method: odm, against: mix, board: target, direction: lower, 
 
 
 @pytest.fixture
-def repository(tmp_path):
+def registry(tmp_path):
     """A registration in a commit of a repository of its own, and a database of all its runs."""
 
-    def git(*arguments):
-        own = ("-c", "user.name=a", "-c", "user.email=a@b.c")
-        done = subprocess.run(
-            ["git", *own, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True
-        )
-        return done.stdout.strip()
+    def git(*words):
+        return repository.git(tmp_path, *words).strip()
 
     git("init", "-q")
     (tmp_path / "pike_mixing" / "rules").mkdir(parents=True)
@@ -186,8 +181,8 @@ def deviations(file, connection):
     return facts["deviations"], facts
 
 
-def test_runs_of_the_registrations_commit_do_not_deviate(repository):
-    git, file, connection = repository
+def test_runs_of_the_registrations_commit_do_not_deviate(registry):
+    git, file, connection = registry
     connection.execute("update runs set code_commit = ?", [git("rev-parse", "HEAD")])
     file.write_text(file.read_text().replace(git("rev-parse", "HEAD~2"), git("rev-parse", "HEAD")))
     lines, facts = deviations(file, connection)
@@ -200,8 +195,8 @@ def test_runs_of_the_registrations_commit_do_not_deviate(repository):
     )
 
 
-def test_no_time_is_told_where_a_run_of_mix_had_another_kind_of_device(repository):
-    _, file, connection = repository
+def test_no_time_is_told_where_a_run_of_mix_had_another_kind_of_device(registry):
+    _, file, connection = registry
     first = "select min(run) from runs where method = 'mix'"
     connection.execute(f"update runs set device = 'cuda: H200' where run = ({first})")
     _, facts = deviations(file, connection)
@@ -211,8 +206,8 @@ def test_no_time_is_told_where_a_run_of_mix_had_another_kind_of_device(repositor
     assert told["target", "odm"] == 1 / 200
 
 
-def test_deviations_are_named(repository):
-    git, file, connection = repository
+def test_deviations_are_named(registry):
+    git, file, connection = registry
     first = connection.execute("select min(run) from runs").fetchone()[0]
     connection.execute("delete from runs where run = ?", [first])
     connection.execute(
@@ -230,9 +225,9 @@ def test_deviations_are_named(repository):
 
 
 def test_runs_that_code_of_today_would_make_otherwise_are_named_in_a_draft(
-    repository, tmp_path, monkeypatch
+    registry, tmp_path, monkeypatch
 ):
-    _, file, connection = repository
+    _, file, connection = registry
     first, second = connection.execute("select run from runs order by run limit 2").fetchall()
     monkeypatch.chdir(tmp_path)
     for (run,) in (first, second):
@@ -250,8 +245,8 @@ def test_runs_that_code_of_today_would_make_otherwise_are_named_in_a_draft(
     assert f"runs older than today's code or settings: {first[0]}, {second[0]}" in lines
 
 
-def test_before_its_runs_a_registration_says_how_they_are_made(repository):
-    _, file, _ = repository
+def test_before_its_runs_a_registration_says_how_they_are_made(registry):
+    _, file, _ = registry
     with pytest.raises(InputError) as refused:
         registered.registered(file)
     drawn = f"results/{registration.read(file).benchmark}.yaml"

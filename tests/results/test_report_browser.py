@@ -41,33 +41,38 @@ AXE_SCRIPT = '<script src="axe.min.js"></script>'
 DARK = "--blink-settings=preferredColorScheme=0"
 
 
-def seen(report, page, folder, script, *, width=1440, before="", options=()):
-    """What a script answers inside a page of a report."""
-    if BROWSER is None:
-        pytest.skip("neither chromium nor google-chrome is installed")
-    text = (report / f"{page}.html").read_text(encoding="utf-8")
-    ending = before + INSIDE % script + "</body>"
-    text = text.replace("<head>", "<head>" + WATCH).replace("</body>", ending)
-    (folder / f"{page}.html").write_text(text, encoding="utf-8")
-    around = folder / "around.html"
-    around.write_text(AROUND % (f"{page}.html", width), encoding="utf-8")
-    profile = f"--user-data-dir={folder / 'profile'}"
-    done = subprocess.run(
-        [BROWSER, *OPTIONS, *options, profile, around.as_uri()],
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=True,
-    )
-    assert "CONSOLE" not in done.stderr
-    found = json.loads(html.unescape(re.search(r"<title>(.*?)</title>", done.stdout)[1]))
-    assert found["errors"] == []
-    return found["answer"]
+@pytest.fixture
+def seen(shown, tmp_path):
+    """What a script answers inside a page of the report."""
+
+    def look(page, script, *, width=1440, before="", options=()):
+        if BROWSER is None:
+            pytest.skip("neither chromium nor google-chrome is installed")
+        text = (shown / f"report/{page}.html").read_text(encoding="utf-8")
+        ending = before + INSIDE % script + "</body>"
+        text = text.replace("<head>", "<head>" + WATCH).replace("</body>", ending)
+        (tmp_path / f"{page}.html").write_text(text, encoding="utf-8")
+        around = tmp_path / "around.html"
+        around.write_text(AROUND % (f"{page}.html", width), encoding="utf-8")
+        profile = f"--user-data-dir={tmp_path / 'profile'}"
+        done = subprocess.run(
+            [BROWSER, *OPTIONS, *options, profile, around.as_uri()],
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=True,
+        )
+        assert "CONSOLE" not in done.stderr
+        found = json.loads(html.unescape(re.search(r"<title>(.*?)</title>", done.stdout)[1]))
+        assert found["errors"] == []
+        return found["answer"]
+
+    return look
 
 
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize(("width", "options"), [(360, ()), (1440, (DARK,))])
-def test_axe_finds_no_barrier(shown, tmp_path, page, width, options):
+def test_axe_finds_no_barrier(seen, tmp_path, page, width, options):
     if AXE is None:
         pytest.skip("the extra test installs axe-core-python")
     shutil.copy(Path(AXE.origin).with_name("axe.min.js"), tmp_path)
@@ -82,9 +87,7 @@ def test_axe_finds_no_barrier(shown, tmp_path, page, width, options):
       return { wide, dark, told, passed: found.passes.length };
     """
     )
-    found = seen(
-        shown / "report", page, tmp_path, script, width=width, before=AXE_SCRIPT, options=options
-    )
+    found = seen(page, script, width=width, before=AXE_SCRIPT, options=options)
     assert found["told"] == []
     assert found["passed"] > 15
     assert found["dark"] == bool(options)
@@ -92,11 +95,9 @@ def test_axe_finds_no_barrier(shown, tmp_path, page, width, options):
     assert found["wide"] <= width
 
 
-def test_plots_are_drawn_read_and_hidden(shown, tmp_path):
+def test_plots_are_drawn_read_and_hidden(shown, seen):
     found = seen(
-        shown / "report",
         "index",
-        tmp_path,
         """
         const drawn = [...document.querySelectorAll("[data-panel]")]
           .filter((svg) => svg.getBoundingClientRect().height > 50 && svg.querySelector("path"));
@@ -129,11 +130,9 @@ def test_plots_are_drawn_read_and_hidden(shown, tmp_path):
     assert found["tall"] <= 6 * 900
 
 
-def test_headings_sort_their_table_and_references_stay_below(shown, tmp_path):
+def test_headings_sort_their_table_and_references_stay_below(seen):
     found = seen(
-        shown / "report",
         "tables",
-        tmp_path,
         """
         const table = document.querySelector("#table-perplexity-real table");
         const names = () => [...table.tBodies[0].rows].map((row) => row.cells[0].textContent);
@@ -154,11 +153,9 @@ def test_headings_sort_their_table_and_references_stay_below(shown, tmp_path):
     assert found["names"][-1] in ("entropy floor", "unigram counts", "uniform guess")
 
 
-def test_a_method_is_picked_out_everywhere_and_links_take_it_along(shown, tmp_path):
+def test_a_method_is_picked_out_everywhere_and_links_take_it_along(seen):
     found = seen(
-        shown / "report",
         "tables",
-        tmp_path,
         """
         const pick = document.getElementById("pick");
         pick.value = "round-robin";

@@ -67,6 +67,19 @@ def test_the_best_value_is_only_underlined_where_no_test_confirms_it():
     assert tables.block(cells).lines[1].cells["x (ppl)"].marks == {"underlined"}
 
 
+def test_marks_of_a_papers_table_are_explained():
+    cells = [
+        row("PiKE", "x", 1.0, significant=False, beats=True, published=2.0, unit=None),
+        row("Mix", "x", 3.0, significant=False, beats=False, published=2.0, unit=None, place=1),
+    ]
+    block = tables.block(cells)
+    text = tables.markdown(tables.TableSettings("table1"), [block])
+    assert "| PiKE | *<u>1.00 (2.00)</u>* |\n| Mix | 3.00 (2.00) |" in text
+    assert "Underlined: PiKE or Balanced-PiKE" in text
+    assert "Italics" in text
+    assert "2.000000" in tables.comma_separated([block]).splitlines()[1]
+
+
 def test_what_is_not_above_chance_is_grey_and_explained():
     cells = [row("a", "x", 2.0, 0.1, above_chance=False), row("b", "x", 1.0, above_chance=True)]
     settings, block = tables.TableSettings("accuracy"), tables.block(cells)

@@ -19,19 +19,11 @@ def folder(tmp_path_factory):
 
 
 def settings(root, theory):
-    empty = {"config": {}, "runs": {}, "corpora": {}, "sources": {}, "tokenizers": {}}
-    shown = {"tables": {name: {"name": name, "selection": {}} for name in ("audit", "theory")}}
+    empty = {key: {} for key in ("config", "runs", "corpora", "sources", "tokenizers")}
+    shown = {name: {"name": name, "selection": {}} for name in ("audit", "theory")}
+    values = {"experiment": "e", "results": str(root), "theory": theory and str(theory)}
     path = root / "settings.json"
-    atomic_files.write_json(
-        path,
-        {
-            "experiment": "e",
-            "results": str(root),
-            "theory": theory and str(theory),
-            **empty,
-            **shown,
-        },
-    )
+    atomic_files.write_json(path, {**values, **empty, "tables": shown})
     return path
 
 

@@ -2,35 +2,13 @@ import itertools
 import math
 
 import pytest
-from played import evaluated, insert, records
+from played import documents, evaluated, insert, records, run, scored
 
 from pipeline.results import loss_tests, views
 from pipeline.results.measured import Measured
 
 BOTH = 7.5 * math.sqrt(8 / 9 + 8) / 40
 """Error of two documents of 10 and 30 tokens with residuals of 7.5."""
-
-
-def run(connection, method, seed=0, *, scenario="s", position=0, **facts):
-    """One run of model m, with its names known; returns the run's name."""
-    name = f"{scenario}/m/{method}/seed{seed}"
-    row = {"run": name, "scenario": scenario, "model": "m", "method": method, "seed": seed}
-    defaults = {"steps": 10, "tokens": 1000, "tokenizer": "t"}
-    insert(connection, "runs", row | defaults | facts)
-    connection.execute("insert or ignore into methods values (?, ?)", [method, position])
-    connection.execute("insert or ignore into scenarios values (?, 0)", [scenario])
-    connection.execute("delete from experiment")
-    insert(connection, "experiment", {"name": "e", "baseline": "mix", "config": "{}"})
-    return name
-
-
-def documents(connection, name, domain, *sums, step=10):
-    """Per-document (nll, tokens) of one checkpoint."""
-    for number, (nll, tokens) in enumerate(sums):
-        insert(
-            connection, "documents", run=name, step=step, domain=domain, document=str(number),
-            nll=nll, tokens=tokens, bytes=5,
-        )  # fmt: skip
 
 
 def one(connection, sql):
@@ -91,22 +69,18 @@ def test_a_domain_without_error_leaves_the_average_without_one(empty):
     }
 
 
-def test_means_over_seeds_carry_both_errors(empty):
-    evaluated(empty, run(empty, "mix", 0), a=(1.0, 0.3))
-    evaluated(empty, run(empty, "mix", 1), a=(1.2, 0.3))
+@pytest.mark.parametrize(
+    ("losses", "seed_sd", "stderr"),
+    # Two seeds: 0.02 / 2; the documents are the same: 0.3^2 does not shrink.
+    [((1.0, 1.2), math.sqrt(0.02), math.sqrt(0.01 + 0.09)), ((1.1,), None, 0.3)],
+)
+def test_means_over_seeds_carry_both_errors(empty, losses, seed_sd, stderr):
+    for seed, nll in enumerate(losses):
+        evaluated(empty, run(empty, "mix", seed), a=(nll, 0.3))
+    expected = [len(losses), pytest.approx(1.1), seed_sd and pytest.approx(seed_sd)]
     for view in ("method_domains", "method_averages"):
-        row = one(empty, f"select * from {view}")
-        assert row["seeds"] == 2
-        assert row["nll"] == pytest.approx(1.1)
-        assert row["nll_seed_sd"] == pytest.approx(math.sqrt(0.02))
-        # Two seeds: 0.02 / 2; the documents are the same: 0.3^2 does not shrink.
-        assert row["nll_stderr"] == pytest.approx(math.sqrt(0.01 + 0.09))
-
-
-def test_one_seed_has_no_spread_over_seeds(empty):
-    evaluated(empty, run(empty, "mix"), a=(1.0, 0.3))
-    found = one(empty, "select nll_seed_sd, nll_stderr from method_domains")
-    assert found == {"nll_seed_sd": None, "nll_stderr": pytest.approx(0.3)}
+        row = one(empty, f"select seeds, nll, nll_seed_sd, nll_stderr from {view}")
+        assert list(row.values()) == [*expected, pytest.approx(stderr)]
 
 
 def judged(connection, sql):
@@ -144,14 +118,10 @@ def test_a_constant_difference_has_no_error(empty):
 def test_a_text_in_two_domains_is_one_document(empty):
     # In a both domains hold the same texts, in b others: their errors add up, or as squares.
     for method, far in (("mix", 0.0), ("pike", 1.0)):
-        for scenario, second in (("s", "0"), ("r", "9")):
+        for scenario, second in (("s", 0), ("r", 9)):
             name = run(empty, method, scenario=scenario)
-            for domain, first in (("a", "0"), ("b", second)):
-                for number in range(3):
-                    insert(
-                        empty, "documents", run=name, step=10, domain=domain,
-                        document=f"{first}{number}", nll=1 + far * (number == 0), tokens=1, bytes=5,
-                    )  # fmt: skip
+            for domain, first in (("a", 0), ("b", second)):
+                documents(empty, name, domain, (1 + far, 1), (1, 1), (1, 1), first=first)
     found = {
         row["scenario"]: (row["nll_stderr"], row["nll_degrees"])
         for row in judged(empty, "select * from method_differences")
@@ -225,13 +195,22 @@ def paired(connection, *differences, documents_error=0.0):
     loss_tests.fill(Measured(connection))
 
 
-def test_intervals_of_a_difference(empty):
-    paired(empty, -0.1, -0.3)
+@pytest.mark.parametrize(
+    ("differences", "of_documents", "stderr", "half"),
+    [
+        # SD 0.1414 / sqrt 2 = 0.1; one degree of freedom: 12.706 * 0.1.
+        ((-0.1, -0.3), 0.0, 0.1, 1.2706),
+        # One seed: over 20 documents, 19 degrees.
+        ((-0.2,), 0.05, 0.05, 2.093 * 0.05),
+    ],
+)
+def test_intervals_of_a_difference(empty, differences, of_documents, stderr, half):
+    paired(empty, *differences, documents_error=of_documents)
     row = one(empty, "select * from method_differences")
-    # SD 0.1414 / sqrt 2 = 0.1; one degree of freedom: 12.706 * 0.1.
-    expected = {"nll_difference": -0.2, "nll_stderr": 0.1, "nll_low": -1.4706, "nll_high": 1.0706}
+    expected = {"nll_difference": -0.2, "nll_stderr": stderr}
+    expected |= {"nll_low": -0.2 - half, "nll_high": -0.2 + half}
     assert {name: row[name] for name in expected} == pytest.approx(expected, rel=1e-4)
-    assert (row["seeds"], row["seeds_better"]) == (2, 2)
+    assert row["seeds"] == row["seeds_better"] == len(differences)
 
 
 def test_a_domain_that_the_target_leaves_out_is_compared_and_counts_nothing(empty):
@@ -247,13 +226,6 @@ def test_a_domain_that_the_target_leaves_out_is_compared_and_counts_nothing(empt
     loss_tests.fill(Measured(empty))
     found = empty.execute("select domain, nll_difference from loss_tests where method = 'pike'")
     assert dict(found.fetchall()) == {"a": 0.0, "b": 0.25, None: 0.0}
-
-
-def test_interval_of_one_seed_is_that_over_documents(empty):
-    paired(empty, -0.2, documents_error=0.05)
-    found = one(empty, "select nll_stderr, nll_high from method_differences")
-    expected = {"nll_stderr": 0.05, "nll_high": -0.2 + 2.093 * 0.05}
-    assert found == pytest.approx(expected, rel=1e-4)
 
 
 def test_chance_follows_from_the_number_of_candidates(empty):
@@ -345,11 +317,8 @@ def test_perplexity_table_shows_baselines_below_the_methods(empty):
     evaluated(empty, run(empty, "mix"), a=(math.log(4), 0.1), b=(math.log(6), 0.1))
     for source, floor in (("a", math.log(2)), ("b", None)):
         row = {"tokenizer": "t", "source": source, "split": "validation", "floor_nats": floor}
-        insert(
-            empty,
-            "corpora",
-            row | {"uniform_nats": math.log(512), "unigram_nats": math.log(8)},
-        )
+        row |= {"uniform_nats": math.log(512), "unigram_nats": math.log(8)}
+        insert(empty, "corpora", row)
     assert cells(empty, "table_perplexity", "a") == pytest.approx(
         {"mix": 4, "uniform guess": 512, "unigram counts": 8, "entropy floor": 2}
     )
@@ -424,20 +393,15 @@ def test_perplexity_is_significant_below_zero_over_two_seeds(empty, differences,
 def test_differences_by_domain_have_the_intervals_of_the_mean_over_one_domain(empty):
     paired(empty, -0.1, -0.3, documents_error=0.05)
     columns = "nll_difference, nll_low, nll_high, perplexity_low, perplexity_high, seeds"
-    (domain,) = empty.execute(f"select {columns} from domain_differences").fetchall()
-    (mean,) = empty.execute(f"select {columns} from method_differences").fetchall()
+    sql = f"select {columns} from loss_tests order by domain nulls last"
+    domain, mean = empty.execute(sql).fetchall()
     assert domain == pytest.approx(mean)
 
 
 def accuracy(connection, name, value, stderr=1.0, task="t"):
     """One accuracy in percent, of two items with four candidates each."""
+    scored(connection, name, task, value, stderr=stderr, examples=2)
     own = {"run": name, "step": 10, "task": task, "shots": 0, "formulation": "cf"}
-    insert(
-        connection,
-        "accuracies",
-        own | {"metric": "per_token", "value": value,
-               "stderr": stderr, "examples": 2},
-    )  # fmt: skip
     for item in ("0", "1"):
         insert(connection, "choices", own | {"item": item, "sum_log_likelihood": [0.0] * 4})
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 import yaml
 from conftest import CONFIG, ROOT
+from repository import git
 
 pytestmark = pytest.mark.workflow
 
@@ -46,9 +47,8 @@ def test_a_deployed_workflow_runs_with_its_own_configuration(tmp_path):
         "GIT_CONFIG_KEY_0": f"url.{origin}.insteadOf",
         "GIT_CONFIG_VALUE_0": "https://github.com/somebody/pike",
     }
-    author = ("-c", "user.name=a", "-c", "user.email=a@b.c")
     for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "all"]):
-        subprocess.run(["git", *author, *words], cwd=origin, env=told, check=True)
+        git(origin, *words, env=told)
     values = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))
     values["results"] = "results/mine"
     for name, text in (

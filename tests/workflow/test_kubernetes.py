@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import yaml
+from repository import git
 
 pytestmark = pytest.mark.workflow
 
@@ -165,5 +166,5 @@ def on_volume(project, volume):
     (volume / "declared").mkdir(parents=True)
     (volume / "declared" / "text").symlink_to(project.path("text"))
     # What pods are sent is what git knows.
-    for command in ("init -q", "add -A", "-c user.name=x -c user.email=x@x commit -qm x"):
-        subprocess.run(["git", *command.split()], cwd=project.root, check=True)
+    for command in ("init -q", "add -A", "commit -qm x"):
+        git(project.root, *command.split())
