@@ -1,18 +1,20 @@
 """Files of a project that somebody edits or damages, and JSON values with one place spoiled."""
 
 import copy as copies
+import functools
 import json
 import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 import yaml
 from hypothesis import strategies as st
 
 from pipeline.runtime import atomic_files
 
+P = ParamSpec("P")
 GONE = object()
 """In place of a value: the key is taken out."""
 Edit = Callable[[Path], None]
@@ -47,112 +49,95 @@ def edited(draw, value):
     return json.dumps(changed)
 
 
-def put(path: str, content: str | bytes = "") -> Edit:
+def _edit(change: Callable[Concatenate[Path, P], None]) -> Callable[P, Edit]:
+    """The change without the project's folder, which is given when the edit is made."""
+
+    @functools.wraps(change)
+    def given(*arguments: P.args, **named: P.kwargs) -> Edit:
+        return lambda root: change(root, *arguments, **named)
+
+    return given
+
+
+@_edit
+def put(root: Path, path: str, content: str | bytes = "") -> None:
     """Writes a file."""
-
-    def edit(root: Path) -> None:
-        place = root / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content.encode() if isinstance(content, str) else content)
-
-    return edit
+    place = root / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def values(path: str, changes: dict[str, Any]) -> Edit:
+@_edit
+def values(root: Path, path: str, changes: dict[str, Any]) -> None:
     """Changes values of a JSON or YAML file by their place (`runs/0/seeds`); GONE takes one out."""
-
-    def edit(root: Path) -> None:
-        place = root / path
-        text = place.read_text(encoding="utf-8")
-        is_json = place.suffix == ".json"
-        content = json.loads(text) if is_json else yaml.load(text, yaml.CSafeLoader)
-        for at, value in changes.items():
-            *way, last = [int(part) if part.isdecimal() else part for part in at.split("/")]
-            inner = content
-            for part in way:
-                inner = inner[part]
-            if value is GONE:
-                del inner[last]
-            else:
-                inner[last] = value
-        changed = (
-            json.dumps(content)
-            if is_json
-            else yaml.dump(content, None, yaml.CSafeDumper, sort_keys=False)
-        )
-        place.write_text(changed, encoding="utf-8")
-
-    return edit
+    place = root / path
+    text = place.read_text(encoding="utf-8")
+    is_json = place.suffix == ".json"
+    content = json.loads(text) if is_json else yaml.load(text, yaml.CSafeLoader)
+    for at, value in changes.items():
+        *way, last = [int(part) if part.isdecimal() else part for part in at.split("/")]
+        inner = content
+        for part in way:
+            inner = inner[part]
+        if value is GONE:
+            del inner[last]
+        else:
+            inner[last] = value
+    changed = (
+        json.dumps(content)
+        if is_json
+        else yaml.dump(content, None, yaml.CSafeDumper, sort_keys=False)
+    )
+    place.write_text(changed, encoding="utf-8")
 
 
-def text(path: str, old: str, new: str) -> Edit:
+@_edit
+def text(root: Path, path: str, old: str, new: str) -> None:
     """Replaces the first place where a text occurs."""
-
-    def edit(root: Path) -> None:
-        before = (root / path).read_text(encoding="utf-8")
-        assert old in before
-        (root / path).write_text(before.replace(old, new, 1), encoding="utf-8")
-
-    return edit
+    before = (root / path).read_text(encoding="utf-8")
+    assert old in before
+    (root / path).write_text(before.replace(old, new, 1), encoding="utf-8")
 
 
-def flip(path: str, place: int | None = None) -> Edit:
+@_edit
+def flip(root: Path, path: str, place: int | None = None) -> None:
     """Flips every bit of one byte, of that in the middle; a negative place counts from the end."""
-
-    def edit(root: Path) -> None:
-        content = bytearray((root / path).read_bytes())
-        content[len(content) // 2 if place is None else place] ^= 0xFF
-        (root / path).write_bytes(content)
-
-    return edit
+    content = bytearray((root / path).read_bytes())
+    content[len(content) // 2 if place is None else place] ^= 0xFF
+    (root / path).write_bytes(content)
 
 
-def cut(path: str, kept: float = 0.5) -> Edit:
+@_edit
+def cut(root: Path, path: str, kept: float = 0.5) -> None:
     """Keeps the first part of a file, this share of it or all but so many bytes: -1."""
-
-    def edit(root: Path) -> None:
-        content = (root / path).read_bytes()
-        (root / path).write_bytes(content[: int(kept if kept < 0 else len(content) * kept)])
-
-    return edit
+    content = (root / path).read_bytes()
+    (root / path).write_bytes(content[: int(kept if kept < 0 else len(content) * kept)])
 
 
-def remove(path: str) -> Edit:
+@_edit
+def remove(root: Path, path: str) -> None:
     """Deletes a file or a folder."""
-
-    def edit(root: Path) -> None:
-        atomic_files.remove(root / path)
-
-    return edit
+    atomic_files.remove(root / path)
 
 
-def copy(path: str, source: str) -> Edit:
+@_edit
+def copy(root: Path, path: str, source: str) -> None:
     """Copies a file of the project."""
-
-    def edit(root: Path) -> None:
-        shutil.copyfile(root / source, root / path)
-
-    return edit
+    shutil.copyfile(root / source, root / path)
 
 
-def folder(path: str) -> Edit:
+@_edit
+def folder(root: Path, path: str) -> None:
     """Makes a folder, in place of a file where one is there."""
-
-    def edit(root: Path) -> None:
-        (root / path).unlink(missing_ok=True)
-        (root / path).mkdir(parents=True)
-
-    return edit
+    (root / path).unlink(missing_ok=True)
+    (root / path).mkdir(parents=True)
 
 
-def link(path: str, target: str) -> Edit:
+@_edit
+def link(root: Path, path: str, target: str) -> None:
     """Makes a symbolic link, in place of what is there."""
-
-    def edit(root: Path) -> None:
-        place = root / path
-        if place.exists():
-            remove(path)(root)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.symlink_to(target)
-
-    return edit
+    place = root / path
+    if place.exists():
+        atomic_files.remove(place)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(target)

@@ -27,8 +27,6 @@ WORDS = [
     ("export: nothing there", "export none --out own", "none"),
     ("export: a step that is none", f"export {RUN} --step 3 --out own", "--step"),
     ("power: no difference", "power --difference 0", "--difference"),
-    ("power: more than all", "power --difference 101", "--difference"),
-    ("power: fewer differ", "power --difference 1 --discordance 0.5", "discordance"),
     ("pretrain: an unknown signal", f"{TRAIN} --save-on KILL", "--save-on"),
     ("pretrain: a device of no kind", f"{TRAIN[:-3]}gpu", "gpu"),
     ("pretrain: a device that is not here", f"{TRAIN[:-3]}cuda", "cuda"),

@@ -8,23 +8,21 @@ MINE = put("mine/thesis.txt", "years of work\n")
 FOLDERS = {**{name: COMMANDS[name] for name in ("download", "pack")}, "theory": "theory --out own"}
 MAKE_FILES = ("tokenizer", "database", "table", "figure", "report", "mixture")
 FILES = {name: COMMANDS[name] for name in MAKE_FILES}
-NOT_FOR_A_FOLDER = {
+NOWHERE = {
     "a folder of one's own": ("mine", "mine", MINE),
-    "a folder within one's own, through a link": ("short", "short", MINE, link("short", "mine")),
     "the working directory": (".", "--out"),
     "the folder above": ("..", "--out"),
     "nothing": ("''", "--out"),
+}
+NOT_FOR_A_FOLDER = NOWHERE | {
+    "a folder within one's own, through a link": ("short", "short", MINE, link("short", "mine")),
     "the results": ("results", "results"),
     "another stage's work": (RUN, RUN),
     "a file": ("config.yaml", "config.yaml"),
     "a link to a file": ("short", "short", link("short", "config.yaml")),
     "a place of the system's": ("/proc/own/own", "/proc/own"),
 }
-NOT_FOR_A_FILE = {
-    "a folder of one's own": ("mine", "mine", MINE),
-    "the working directory": (".", "--out"),
-    "the folder above": ("..", "--out"),
-    "nothing": ("''", "--out"),
+NOT_FOR_A_FILE = NOWHERE | {
     "a place of the system's": ("/proc/own/own.md", "/proc/own"),
     "the text": ("text/notes.jsonl", "text/notes.jsonl"),
     "a link to the text": ("short", "short", link("short", "text/notes.jsonl")),

@@ -22,16 +22,12 @@ def asks(bad, sql, *says, options=""):
 
 
 QUERIES = [
-    asks("nothing", "", "no statement"),
-    asks("a comment", "-- nothing", "no statement"),
     asks("no SQL", "which runs are there?"),
     asks("an unknown table", "select * from runz", "runz"),
     asks("an unknown column", "select loss from runs", "loss"),
     asks("a text as a number", "select cast('a' as integer)"),
     asks("an error while it is read", "select error('stop here')", "stop here"),
     asks("bytes that are no UTF-8", "select '\udcff'", "utf-8"),
-    asks("two statements", "select 1; select 2", "one"),
-    asks("two columns of a name, JSON", "select 1 a, 2 a", "one name: a", options="--format json"),
     asks("a new table", "create table own (x integer)"),
     asks("a lost table", "drop table runs"),
     asks("a file read", "select * from read_csv('config.yaml')"),

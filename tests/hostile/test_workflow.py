@@ -45,5 +45,6 @@ def dry_run(targets, project):
     )
     shutil.rmtree(project / ".snakemake", ignore_errors=True)
     printed = done.stdout + done.stderr
+    assert "Traceback" not in printed, printed
     code = MISTAKE if done.returncode == 1 else done.returncode
     return code, printed
