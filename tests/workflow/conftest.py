@@ -14,9 +14,11 @@ import time
 from pathlib import Path
 
 import faults
+import places
 import pytest
 import yaml
 from forks import Forks
+from onenode import started
 
 from pipeline.runtime import atomic_files, fork_server
 
@@ -72,10 +74,17 @@ class Project:
         """Without the default profile."""
         return self._snakemake(["--dry-run", *arguments], environment)
 
-    def make(self, *arguments):
-        done = self.snakemake(*arguments)
-        assert done.returncode == 0, done.stdout + self.logs()
-        return done
+    def make(self, *arguments, environment=(), code=0):
+        """What Snakemake prints, which must end with this code."""
+        done = self.snakemake(*arguments, environment=environment)
+        assert done.returncode == code, done.stdout + self.logs()
+        return done.stdout
+
+    def refused(self, *arguments, environment=()):
+        """What it prints where something does not go, and is told without a traceback."""
+        printed = self.make(*arguments, environment=environment, code=1)
+        assert "Traceback" not in printed
+        return printed
 
     def start(self, *arguments):
         """The workflow in a process group of its own, to be killed."""
@@ -128,13 +137,8 @@ class Project:
 
     def weights(self):
         """SHA-256 of each finished run's final weights, that of the file itself."""
-        found = {}
-        for manifest in sorted(self.path(RUNS).glob("*/seed*/manifest.json")):
-            values = atomic_files.read_json(manifest)
-            model = manifest.parent / f"checkpoints/step{values['steps']}/model.safetensors"
-            assert atomic_files.sha256(model) == values["weights_sha256"]
-            found[manifest.parent.parent.name] = values["weights_sha256"]
-        return found
+        found = places.weights(self.path("results"))
+        return {run.split("/")[2]: digest for run, digest in found.items()}
 
     def outcomes(self):
         """What each finished run has left: bits of its kept checkpoints, rows of its records."""
@@ -307,6 +311,12 @@ def untrained(packed, tmp_path):
     for group in project.started:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(group, signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def slurm():
+    with started() as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")

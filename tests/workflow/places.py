@@ -45,6 +45,7 @@ def weights(results):
         manifest = atomic_files.read_json(path)
         model = path.parent / "checkpoints" / f"step{manifest['steps']}" / "model.safetensors"
         found[manifest["run"]] = atomic_files.sha256(model)
+        assert found[manifest["run"]] == manifest["weights_sha256"], model
     return found
 
 

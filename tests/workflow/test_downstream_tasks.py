@@ -104,8 +104,7 @@ def test_a_data_set_that_cannot_be_had_stops_before_the_training(fresh):
 
     fresh.configure(change)
     environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(fresh.path("no-cache"))}
-    done = fresh.snakemake("--cores", "1", environment=environment.items())
-    assert done.returncode == 1
+    fresh.make("--cores", "1", environment=environment.items(), code=1)
     log = fresh.path("results/logs/fetch/piqa.log").read_text(encoding="utf-8")
     assert "piqa" in log
     assert "HF_HUB_OFFLINE" in log

@@ -40,5 +40,4 @@ def test_the_report_is_built_without_torch(finished, poisoned):
     for name in ("duckdb", "sentencepiece", "matplotlib"):
         (poison / name / "__init__.py").unlink()
         (poison / name).rmdir()
-    done = finished.snakemake("--forcerun", "database", environment=poisoned)
-    assert done.returncode == 0, done.stdout + finished.logs()
+    finished.make("--forcerun", "database", environment=poisoned)

@@ -95,7 +95,7 @@ def test_an_hour_of_a_gpu_in_slices(fresh):
     fresh.make("--cores", 2, f"{runs}/mix/seed0/manifest.json")
     assert len(list(folder.glob("*/seed0/manifest.json"))) == 1
     made = fresh.make("--cores", 2)
-    assert len(list(folder.glob("*/seed0/manifest.json"))) == 6, made.stdout[-4000:]
+    assert len(list(folder.glob("*/seed0/manifest.json"))) == 6, made[-4000:]
     assert any("scale-free-pike" in line for line in cells(fresh, "perplexity"))
 
 

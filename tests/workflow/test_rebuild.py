@@ -76,17 +76,6 @@ def test_keys_in_another_order_plan_no_training(finished):
     assert not stages_planned & {"download", "tokenizer", "pack", "pretrain", "evaluate", "probe"}
 
 
-def test_a_new_method_plans_its_own_runs_alone(finished):
-    def add(config):
-        config["methods"]["round-robin"] = {"rule": "round-robin"}
-        config["runs"][0]["methods"].append("round-robin")
-
-    finished.configure(add)
-    planned = finished.plan()
-    assert trained("round-robin") <= planned
-    assert not planned & stages(METHODS, "pretrain", "evaluate", "probe")
-
-
 def test_a_method_taken_out_trains_nothing(finished):
     finished.configure(lambda config: config["runs"][0]["methods"].remove("mostly-easy"))
     planned = finished.plan()
@@ -141,17 +130,16 @@ def test_a_text_that_is_not_there_is_told_unless_it_was_read(finished):
     shutil.rmtree(finished.path("text"))
     assert finished.plan() == set()
     finished.configure(lambda config: config["sources"]["notes"].update(files="texts/*.txt"))
-    done = finished.dry_run()
-    assert done.returncode == 1
-    assert "config.yaml: sources.notes: there is no file texts/*.txt" in done.stdout
-    assert "put it there, or correct the path" in done.stdout
-    assert "MissingInput" not in done.stdout
+    told = finished.refused("--dry-run")
+    assert "config.yaml: sources.notes: there is no file texts/*.txt" in told
+    assert "put it there, or correct the path" in told
+    assert "MissingInput" not in told
 
 
 def test_what_no_run_uses_is_told_at_the_start(fresh):
     fresh.configure(lambda config: config["methods"].update(spare={"rule": "random"}))
-    done = fresh.make("results/data/easy/manifest.json")
-    assert "config.yaml: methods: defined, and used by no run: spare\n" in done.stdout
+    told = fresh.make("results/data/easy/manifest.json")
+    assert "config.yaml: methods: defined, and used by no run: spare\n" in told
 
 
 def test_a_clone_may_lie_in_a_folder_with_braces(fresh, tmp_path):

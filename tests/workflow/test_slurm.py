@@ -15,12 +15,6 @@ WITH_ACCOUNTS = "slurm-status-command: sacct"
 
 
 @pytest.fixture(scope="module")
-def slurm():
-    with started() as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="module")
 def accounting():
     """Slurm with a database of what it has done."""
     with started("accounting") as cluster:

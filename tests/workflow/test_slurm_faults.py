@@ -15,7 +15,6 @@ from onenode import (
     edit_profile,
     ends_well,
     looks_in_vain,
-    started,
     submitted,
     wait_begins,
 )
@@ -23,12 +22,6 @@ from onenode import (
 from pipeline.runtime import atomic_files
 
 pytestmark = pytest.mark.workflow
-
-
-@pytest.fixture(scope="module")
-def slurm():
-    with started() as cluster:
-        yield cluster
 
 
 @pytest.fixture

@@ -51,13 +51,6 @@ def test_nothing_is_out_of_date_after_one_run(whole):
     assert json.loads(done.stdout) == []
 
 
-def test_why_leads_from_a_table_to_the_text(whole):
-    done = whole.pike("why", "table/perplexity")
-    assert done.returncode == 0, done.stdout
-    for name in ("run/words/tiny/pike/seed0", "corpus/letters/notes", "source/notes"):
-        assert name in done.stdout
-
-
 @pytest.mark.parametrize(
     ("section", "write", "suffix"),
     [("tables", tables.write, ".md"), ("figures", figures.write, ".svg")],
