@@ -8,8 +8,5 @@ select
     coalesce(shown(t.seeds, t.nll_p_holm, -t.nll_difference), false) as nll_significant,
     coalesce(shown(t.seeds, t.perplexity_p_holm, -t.perplexity_difference), false) as perplexity_significant
 from method_averages as a
-cross join experiment as e
-left join method_differences as t
-    on a.scenario = t.scenario and a.model = t.model and a.method = t.method
-    and t.against = e.baseline
+left join (from method_differences semi join experiment on against = baseline) as t using (scenario, model, method)
 order by a.scenario, a.model, a.method

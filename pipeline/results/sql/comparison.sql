@@ -29,9 +29,7 @@ times as (
 ),
 
 ours as (
-    select scenario, model, method, published_scenario, published_model, published_method,
-        metric, task, shots, value, error, of_seeds, of_items, seeds
-    from played_scores
+    select * from played_scores
     union all by name
     select * from times
 ),
@@ -62,16 +60,6 @@ matched as (
             o.scenario, o.model
         order by p.shots is not distinct from o.shots desc, o.shots desc
     ) = 1
-),
-
-differences as (
-    select
-        *,
-        ours - value as difference,
-        case when comparable
-            then (ours - value) / nullif(sqrt(error ^ 2 + coalesce(stderr, 0) ^ 2), 0) end as z,
-        sqrt(half_width_squared(of_seeds, seeds, of_items, null) + half_width_squared(null, null, stderr, null)) as half
-    from matched
 )
 
 select
@@ -92,14 +80,17 @@ select
     ours,
     error as stderr,
     seeds,
-    difference,
-    z,
+    ours - value as difference,
+    case when comparable
+        then (ours - value) / nullif(sqrt(m.error ^ 2 + coalesce(m.stderr, 0) ^ 2), 0) end as z,
     case
         when ours is null then 'not run'
         when not comparable or our_shots is distinct from shots then 'not comparable'
-        when ours between low and high or z is not null and abs(difference) < half then 'agrees'
+        when ours between low and high or z is not null and abs(difference) < sqrt(
+            half_width_squared(of_seeds, seeds, of_items, null) + half_width_squared(null, null, m.stderr, null)
+        ) then 'agrees'
         when z is null then 'no error'
         else 'differs'
     end as verdict
-from differences
+from matched as m
 order by len("table"), "table", scenario, params, method, metric, task, shots, our_scenario, our_model

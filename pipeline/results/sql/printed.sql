@@ -27,10 +27,7 @@ means as (
     group by all
 )
 
-select t.* exclude (stderr), coalesce(t.stderr, m.stderr) as stderr
+select t.* exclude (stderr), if(t.task = 'average', m.stderr, t.stderr) as stderr
 from tasks as t
-left join means as m
-    on t.task = 'average' and t."table" = m."table" and t.scenario = m.scenario
-    and t.model = m.model and t.params = m.params and t.method = m.method
-    and t.metric = m.metric and t.shots is not distinct from m.shots
+left join means as m using ("table", scenario, model, params, method, metric, shots)
 order by t."table", t.scenario, t.model, t.params, t.method, t.metric, t.task, t.shots

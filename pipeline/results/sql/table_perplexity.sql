@@ -27,32 +27,36 @@ with labelled as (
     where c.value is not null
 ),
 
-known as (
-    select distinct scenario, model, domain, domain_position, uniform, unigram, "floor"
-    from validation
-),
-
 guesses as (
-    unpivot known on uniform, unigram, "floor" into name guess value nats
+    select k.scenario, k.model, k.domain, k.domain_position, g.*
+    from (
+        select distinct scenario, model, domain, domain_position, uniform, unigram, "floor"
+        from validation
+    ) as k
+    cross join lateral (values
+        (5000, 'uniform guess', k.uniform), (5001, 'unigram counts', k.unigram), (5002, 'entropy floor', k."floor")
+    ) as g (row_position, row_label, nats)
 ),
 
 -- Means over all domains, which a guess that lacks one has not.
 means as (
-    select g.scenario, g.model, g.guess, avg(exp(g.nats) order by exp(g.nats)) as mean, exp(avg(g.nats order by g.nats)) as exp_of_mean
+    select g.scenario, g.model, g.row_position, g.row_label, avg(exp(g.nats) order by exp(g.nats)) as mean,
+        exp(avg(g.nats order by g.nats)) as exp_of_mean
     from guesses as g
-    join known as k using (scenario, model)
-    group by g.scenario, g.model, g.guess
-    having count(distinct g.domain) = count(distinct k.domain)
+    join (select distinct scenario, model, domain from guesses) as k using (scenario, model)
+    group by all
+    having count(distinct g.domain) filter (g.nats is not null) = count(distinct k.domain)
 ),
 
 reference as (
-    select scenario, model, guess, domain_position as column_position, domain as column_label,
-        exp(nats) as value
+    select * exclude (domain, domain_position, nats), domain_position as column_position,
+        domain as column_label, exp(nats) as value
     from guesses
+    where nats is not null
     union all
-    select scenario, model, guess, 2000, 'mean', mean from means
-    union all
-    select scenario, model, guess, 2001, 'exp of mean loss', exp_of_mean from means
+    select m.* exclude (mean, exp_of_mean), c.*
+    from means as m
+    cross join lateral (values (2000, 'mean', m.mean), (2001, 'exp of mean loss', m.exp_of_mean)) as c
 ),
 
 cells as (
@@ -61,11 +65,8 @@ cells as (
     from labelled as l
     join methods as m using (method)
     union all
-    select scenario, model, null, 'reference',
-        case guess when 'uniform' then 5000 when 'unigram' then 5001 else 5002 end,
-        case guess when 'uniform' then 'uniform guess' when 'unigram' then 'unigram counts'
-            else 'entropy floor' end,
-        column_position, column_label, 'ppl', value, null, 2, null, null
+    select scenario, model, null, 'reference', row_position, row_label, column_position, column_label, 'ppl',
+        value, null, 2, null, null
     from reference
 )
 

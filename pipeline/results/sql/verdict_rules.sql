@@ -55,6 +55,13 @@ create macro played_as(ours, published, label) as case
     when ours = published then label else ours || ' as ' || label
 end;
 
+-- Where a score of the paper's stands among the columns of a table, and their header.
+create macro score_position(metric, task, shots, position) as
+    if(metric = 'perplexity', 0, 100 + 100 * coalesce(shots, 0)) + if(task = 'average', 0, 1 + position);
+create macro score_label(metric, task, shots, label) as
+    if(task = 'average', if(metric = 'perplexity', 'mean perplexity', 'mean accuracy'), label)
+    || if(metric = 'perplexity', '', ', ' || shots || '-shot');
+
 -- "Three synthetic languages of known entropy, one easy" is "three synthetic languages".
 create macro first_words(about) as
     lower(about[1]) || regexp_extract(about[2:], '^(.*?)(,| of | from |$)', 1);

@@ -32,12 +32,11 @@ conflicts as (
     group by run
 ),
 
-by_pair as (
-    select run, pair, avg(cosine order by step) as cosine from probed group by all
-),
-
 unevenness as (
-    select run, stddev_pop(cosine order by pair) as sd from by_pair group by run having count(*) > 1
+    select run, stddev_pop(cosine order by pair) as sd
+    from (select run, pair, avg(cosine order by step) as cosine from probed group by all)
+    group by run
+    having count(*) > 1
 ),
 
 by_run as (

@@ -8,10 +8,10 @@ select distinct
     c.claim,
     c.quantity,
     'ours' as side,
-    a.published_scenario as scenario,
-    a.published_model as model,
-    a.published_method as method,
-    b.published_method as against,
+    p.published_scenario as scenario,
+    p.published_model as model,
+    p.published_method as method,
+    p.published_against as against,
     s.scenario || ' / ' || s.model || ', ' || s.shots || '-shot: ' || s.method || ' over '
         || s.against as cell,
     coalesce(s.ratio, 0) as value,
@@ -22,12 +22,9 @@ select distinct
     s.scenario as our_scenario
 from speedups as s
 join headline as h using (shots, formulation, metric)
-join played_parts as a using (scenario, model, method)
-join played_parts as b
-    on s.scenario = b.scenario and s.model = b.model and s.against = b.method
-    and a.published_scenario = b.published_scenario and a.published_model = b.published_model
+join played_pairs as p using (scenario, model, method, against)
 join paper_patterns as c
-    on c.quantity = 'speed' and a.published_method = c.method and b.published_method = c.against
-    and coalesce(a.published_scenario = c.scenario, true) and coalesce(a.published_model = c.model, true)
-where s.quantity = 'accuracy'
+    on c.quantity = 'speed' and p.published_method = c.method and p.published_against = c.against
+    and coalesce(p.published_scenario = c.scenario, true) and coalesce(p.published_model = c.model, true)
+where s.quantity = 'accuracy' and p.alike
 order by c.claim, side, cell

@@ -12,39 +12,14 @@ asked as (
     where metric = 'accuracy' and task = 'average' and shots is not null
 ),
 
-accuracies as (
-    select
-        'accuracy' as quantity,
-        a.published_scenario as scenario,
-        a.published_model as model,
-        q.printed_shots as shots,
-        a.published_method as method,
-        b.published_method as against,
-        t.scenario || ' / ' || t.model || ', ' || t.shots || '-shot: ' || t.method || ' over '
-            || t.against as cell,
-        100 * t.difference / t.other as value,
-        100 * t.low / t.other as low,
-        100 * t.high / t.other as high,
-        100 * t.seed_stderr / t.other as seed_stderr,
-        100 * t.item_stderr / t.other as item_stderr,
-        t.seeds,
-        t.degrees,
-        t.effective,
-        t.scenario as our_scenario
-    from accuracy_tests as t
-    join headline as h using (shots, formulation, metric)
-    join played_parts as a using (scenario, model, method)
-    join played_parts as b
-        on t.scenario = b.scenario and t.model = b.model and t.against = b.method
-        and a.published_model = b.published_model
-        and (a.published_scenario = b.published_scenario or b.single and not a.single)
-    join asked as q
-        on t.scenario = q.scenario and a.published_scenario = q.published_scenario
-        and t.shots = q.shots
-    where t.task = 'mean'
-),
-
-of_losses as (
+measured as (
+    select 'accuracy' as quantity, scenario, model, method, against, shots, 100 * difference / other as value,
+        100 * low / other as low, 100 * high / other as high, 100 * seed_stderr / other as seed_stderr,
+        100 * item_stderr / other as item_stderr, seeds, degrees, effective
+    from accuracy_tests
+    join headline using (shots, formulation, metric)
+    where task = 'mean'
+    union all by name
     select d.scenario, d.model, d.method, d.against, c.*, d.seeds, d.effective
     from method_differences as d
     cross join lateral (values
@@ -56,24 +31,9 @@ of_losses as (
         ('spread', -d.spread_difference, -d.spread_high, -d.spread_low,
             d.spread_seed_sd / sqrt(d.seeds), d.spread_document_stderr, d.spread_degrees)
     ) as c (quantity, value, low, high, seed_stderr, item_stderr, degrees)
-),
-
-losses as (
-    select
-        t.quantity,
-        a.published_scenario as scenario,
-        a.published_model as model,
-        a.published_method as method,
-        b.published_method as against,
-        t.scenario || ' / ' || t.model || ': ' || t.method || ' under ' || t.against as cell,
-        t.* exclude (quantity, scenario, model, method, against),
-        t.scenario as our_scenario
-    from of_losses as t
-    join claimed_pairs as c using (scenario, model, method, against, quantity)
-    join played_parts as a using (scenario, model, method)
-    join played_parts as b
-        on t.scenario = b.scenario and t.model = b.model and t.against = b.method
-        and a.published_scenario = b.published_scenario and a.published_model = b.published_model
+    where (c.quantity, d.scenario, d.model, d.method, d.against) in (
+        select (quantity, scenario, model, method, against) from claimed_pairs
+    )
 ),
 
 summed as (
@@ -83,13 +43,18 @@ summed as (
     group by all
 )
 
-select 'ours' as side, *, both_errors(seed_stderr, 1, item_stderr) as stderr
-from (
-    select * from accuracies
-    union all by name select * from losses
-)
+select 'ours' as side, m.quantity, p.published_scenario as scenario, p.published_model as model,
+    q.printed_shots as shots, p.published_method as method, p.published_against as against,
+    m.scenario || ' / ' || m.model || coalesce(', ' || m.shots || '-shot', '') || ': ' || m.method
+        || if(m.quantity = 'accuracy', ' over ', ' under ') || m.against as cell,
+    m.* exclude (quantity, scenario, model, method, against, shots), m.scenario as our_scenario,
+    both_errors(m.seed_stderr, 1, m.item_stderr) as stderr
+from measured as m
+join played_pairs as p using (scenario, model, method, against)
+left join asked as q using (scenario, published_scenario, shots)
+where if(m.quantity = 'accuracy', q.shots is not null and (p.alike or p.alone), p.alike)
 union all by name
 select 'ours' as side, *, value - t95(seeds - 1) * seed_stderr as low,
     value + t95(seeds - 1) * seed_stderr as high, seed_stderr as stderr
 from summed
-order by quantity, cell, scenario, method, against
+order by quantity, cell, scenario, method, against, shots

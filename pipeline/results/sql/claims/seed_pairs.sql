@@ -4,16 +4,16 @@
 --           has the greatest variance in the other's run
 --   memory  by how many percent the most memory that a run held is more
 with named as (
-    select c.quantity, c.scenario, c.model, c.method, c.against, a.run, b.run as other, a.seed,
-        p.published_scenario, p.published_model, p.published_method, q.published_method as published_against
+    select c.quantity, p.published_scenario as scenario, p.published_model as model, p.published_method as method,
+        p.published_against as against,
+        c.scenario || ' / ' || c.model || ': ' || c.method || ' over ' || c.against as cell,
+        c.scenario as our_scenario, a.seed, a.run, b.run as other
     from claimed_pairs as c
     join runs as a using (scenario, model, method)
     join runs as b
         on c.scenario = b.scenario and c.model = b.model and c.against = b.method and a.seed = b.seed
-    join played_parts as p using (scenario, model, method)
-    join played_parts as q
-        on c.scenario = q.scenario and c.model = q.model and c.against = q.method
-        and p.published_scenario = q.published_scenario and p.published_model = q.published_model
+    join played_pairs as p using (scenario, model, method, against)
+    where p.alike
 ),
 
 noisiest as (
@@ -22,33 +22,18 @@ noisiest as (
     group by run
 ),
 
-memory as (select run, max(memory_bytes) as bytes from steps group by run),
+memory as (select run, max(memory_bytes) as bytes from steps group by run)
 
-valued as (
-    select n.*, 100 * (a.share - b.share) as value
-    from named as n
-    join noisiest as o on n.other = o.run
-    join late_shares as a on n.run = a.run and o.domain = a.domain
-    join late_shares as b on n.other = b.run and o.domain = b.domain
-    where n.quantity = 'weight'
-    union all
-    select n.*, 100 * (a.bytes / b.bytes - 1)
-    from named as n
-    join memory as a using (run)
-    join memory as b on n.other = b.run
-    where n.quantity = 'memory'
-)
-
-select
-    quantity,
-    published_scenario as scenario,
-    published_model as model,
-    published_method as method,
-    published_against as against,
-    scenario || ' / ' || model || ': ' || method
-        || ' over ' || against as cell,
-    scenario as our_scenario,
-    seed,
-    value
-from valued
+select n.* exclude (run, other), 100 * (a.share - b.share) as value
+from named as n
+join noisiest as o on n.other = o.run
+join late_shares as a on n.run = a.run and o.domain = a.domain
+join late_shares as b on n.other = b.run and o.domain = b.domain
+where n.quantity = 'weight'
+union all
+select n.* exclude (run, other), 100 * (a.bytes / b.bytes - 1)
+from named as n
+join memory as a using (run)
+join memory as b on n.other = b.run
+where n.quantity = 'memory'
 order by quantity, cell, scenario, method, against, seed

@@ -1,21 +1,15 @@
 -- Tables 11 and 12 as cells: one setting of PiKE in columns, ours with the mean perplexity and the seeds
 -- below, and what the paper prints under it where the two cannot be compared.
-with parts as (
-    select * from (
-        values ('table11', 'pike-zeta1='), ('table12', 'pike-estimates=')
-    ) as t ("table", prefix)
-),
-
-labels as (
+with labels as (
     select
         a."table",
         n.name as published_method,
         n.position as column_position,
-        case a."table" when 'table11' then 'zeta2 = ' || n.label
-            else n.label || case n.label when '1' then ' estimate' else ' estimates' end end
-            as column_label
-    from parts as a
-    join paper_names as n on n.kind = 'method' and starts_with(n.name, a.prefix)
+        if(a."table" = 'table11', 'zeta2 = ' || n.label,
+            n.label || if(n.label = '1', ' estimate', ' estimates')) as column_label
+    from paper_names as n
+    join (values ('table11', 'pike-zeta1='), ('table12', 'pike-estimates=')) as a ("table", prefix)
+        on n.kind = 'method' and starts_with(n.name, a.prefix)
 ),
 
 by_run as (
@@ -24,11 +18,11 @@ by_run as (
         k."table",
         k.column_position,
         -- The runs' own zeta2, which is not the paper's.
-        case k."table" when 'table12' then k.column_label else coalesce('zeta2 = ' || (
-            select any_value(json_extract_string(r.settings, '$.method.zeta2') order by json_extract_string(r.settings, '$.method.zeta2'))
+        if(k."table" = 'table12', k.column_label, coalesce('zeta2 = ' || (
+            select min(r.settings ->> '$.method.zeta2')
             from runs as r
             where r.scenario = p.scenario and r.model = p.model and r.method = p.method
-        ), p.method) end as column_label,
+        ), p.method)) as column_label,
         count(*) over (partition by k."table", p.scenario, p.model, p.metric, p.shots, p.seed) as methods
     from run_scores as p
     join labels as k using (published_method)
@@ -47,23 +41,18 @@ scores as (
     group by all
 ),
 
-asked as (
-    select "table", scenario, model,
-        case when count(*) filter (shots = 7) > 0 then 7 else max(shots) end as shots
-    from scores
-    where metric = 'accuracy'
-    group by all
-),
-
 shown as (
     select s.*, case when y.yes then p.value end as published
     from scores as s
     join comparable as y using (scenario)
-    left join asked as a using ("table", scenario, model)
     left join paper as p
         on s."table" = p."table" and s.published_method = p.method and s.metric = p.metric
         and s.shots = p.shots
-    where s.metric = 'perplexity' or s.shots = a.shots
+    window same as (partition by s."table", s.scenario, s.model, s.metric)
+    -- Seven demonstrations, or the largest number that was asked.
+    qualify s.metric = 'perplexity' or s.shots = coalesce(
+        max(s.shots) filter (s.shots = 7) over same, max(s.shots) over same
+    )
 ),
 
 theirs as (

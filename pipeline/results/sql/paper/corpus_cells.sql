@@ -3,10 +3,41 @@
 --
 -- Weights are shown as they are given, or found by other runs, and divided by their sum: with these a
 -- run draws. They are means over sizes and seeds: found ones may differ between them.
-with sizes as (
-    select *, case family when 'mc4' then 'table3' else 'table4' end as "table"
-    from played_corpora
-    where family in ('mc4', 'glam')
+--
+-- A domain stands once for each tokenizer, under the first scenario that reads it.
+with read as (
+    select distinct
+        r.tokenizer,
+        d.domain,
+        first_value(d.scenario) over first as scenario,
+        split_part(first_value(s.published) over first, '-', 1) as family
+    from domains as d
+    join runs as r using (scenario)
+    join published_names as s on s.kind = 'scenario' and d.scenario = s.ours
+    join scenarios as o using (scenario)
+    window first as (partition by r.tokenizer, d.domain order by o.position, s.published)
+),
+
+sizes as (
+    select
+        if(r.family = 'mc4', 'table3', 'table4') as "table",
+        r.scenario,
+        r.tokenizer,
+        r.domain,
+        t.published,
+        n.position,
+        played_as(r.domain, t.published, n.label) as label,
+        c.documents,
+        c.tokens,
+        c.bytes,
+        cast(e.config ->> ('$.sources."' || r.domain || '".bytes') as bigint) as limit_bytes,
+        c.licence
+    from read as r
+    join published_names as t on t.kind = 'task' and r.domain = t.ours
+    join paper_names as n on n.kind = 'task' and t.published = n.name
+    join corpora as c on r.tokenizer = c.tokenizer and r.domain = c.source and c.split = 'train'
+    cross join experiment as e
+    where r.family in ('mc4', 'glam')
 ),
 
 languages as (

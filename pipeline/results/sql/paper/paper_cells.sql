@@ -31,48 +31,42 @@ by_run as (
         and p.published_model = t.model and p.published_method = t.method
 ),
 
-seeds_of as (
+-- Rows of a column by seed and, where seed is null, in all.
+counted as (
     select "table", scenario, model, single, column_position, seed, count(distinct published_method) as methods
     from by_run
-    group by all
+    group by grouping sets (
+        ("table", scenario, model, single, column_position, seed), ("table", scenario, model, single, column_position)
+    )
 ),
 
--- Seeds that all rows of a column have; without one, its rows are not compared.
-common as (
-    select s.* exclude (methods)
-    from seeds_of as s
-    join (
-        select "table", scenario, model, single, column_position, count(distinct published_method) as methods
-        from by_run
-        group by all
-    ) as m using ("table", scenario, model, single, column_position, methods)
+-- Over the seeds that all rows of a column have; without one, its rows are not compared.
+chosen as (
+    select b.*, bool_or(s.methods = m.methods) over (
+        partition by "table", scenario, model, single, column_position
+    ) as compared
+    from by_run as b
+    join counted as s using ("table", scenario, model, single, column_position, seed)
+    join counted as m using ("table", scenario, model, single, column_position)
+    where m.seed is null
+    qualify s.methods = m.methods or not compared
 ),
 
 summed as (
-    select b.* exclude (run, seed, value, error), count(*) as seeds, list(b.run order by b.seed) as runs, avg(b.value order by b.seed) as value,
-        half_width(stddev_samp(b.value order by b.seed), count(*), sqrt(avg(b.error ^ 2 order by b.seed))) as error
-    from by_run as b
-    where (b."table", b.scenario, b.model, b.single, b.column_position, b.seed) in (
-            select ("table", scenario, model, single, column_position, seed) from common
-        )
-        or (b."table", b.scenario, b.model, b.single, b.column_position) not in (
-            select ("table", scenario, model, single, column_position) from common
-        )
+    select * exclude (run, seed, value, error), count(*) as seeds, list(run order by seed) as runs,
+        avg(value order by seed) as value,
+        half_width(stddev_samp(value order by seed), count(*), sqrt(avg(error ^ 2 order by seed))) as error
+    from chosen
     group by all
 ),
 
 cells as (
-    select
-        c.*,
-        p.significant,
-        (c."table", c.scenario, c.model, c.single, c.column_position) in (
-            select ("table", scenario, model, single, column_position) from common
-        ) as compared
+    select c.*, p.significant
     from summed as c
-    join played_scores as p
-        on c.scenario = p.scenario and c.model = p.model and c.published_scenario = p.published_scenario
-        and c.published_model = p.published_model and c.published_method = p.published_method
-        and c.metric = p.metric and c.task = p.task and c.shots is not distinct from p.shots
+    join played_scores as p using (
+        scenario, model, published_scenario, published_model, published_method, metric, task
+    )
+    where c.shots is not distinct from p.shots
 ),
 
 rivals as (
@@ -154,12 +148,8 @@ theirs as (
             || z.label || ', ' || p.params as section,
         k.position as row_position,
         k.label as row_label,
-        case when p.metric = 'perplexity' then 0 else 100 + 100 * coalesce(p.shots, 0) end
-            + case when p.task = 'average' then 0 else 1 + t.position end as column_position,
-        case when p.task <> 'average' then t.label
-            when p.metric = 'perplexity' then 'mean perplexity' else 'mean accuracy' end
-            || case when p.metric = 'perplexity' then '' else ', ' || p.shots || '-shot' end
-            as column_label,
+        score_position(p.metric, p.task, p.shots, t.position) as column_position,
+        score_label(p.metric, p.task, p.shots, t.label) as column_label,
         case when p.metric = 'perplexity' then 'ppl' else '%' end as unit,
         p.value,
         case when p.metric = 'perplexity' then 2 else 1 end as decimals,

@@ -4,10 +4,9 @@
 -- Where ours was never asked with as many, its largest number stands in for the paper's, and the
 -- header says which; but not in tables 9 and 10, which are about these numbers.
 with on_paper as (
-    select "table", scenario, metric, task, shots, min(rowid) as place
+    select distinct "table", scenario, metric, task, shots
     from paper
     where "table" in ('table1', 'table2', 'table9', 'table10', 'table13', 'table14')
-    group by all
 ),
 
 asked as (
@@ -35,17 +34,10 @@ select distinct
         when list_contains(a.have, p.shots) then p.shots
         when p."table" not in ('table9', 'table10') then a.most
     end as shots,
-    case when p.metric = 'perplexity' then 0 else 100 + 100 * coalesce(p.shots, 0) end
-        + case when p.task = 'average' then 0 else 1 + n.position end as position,
-    case
-        when p.task <> 'average' then played_as(o.our_task, p.task, n.label)
-        when p.metric = 'perplexity' then 'mean perplexity'
-        else 'mean accuracy'
-    end || case
-        when p.metric = 'perplexity' then ''
-        when list_contains(a.have, p.shots) then ', ' || p.shots || '-shot'
-        else ', ' || a.most || '-shot'
-    end as label
+    score_position(p.metric, p.task, p.shots, n.position) as position,
+    score_label(
+        p.metric, p.task, if(list_contains(a.have, p.shots), p.shots, a.most), played_as(o.our_task, p.task, n.label)
+    ) as label
 from on_paper as p
 join ours as o
     on p.scenario = o.published_scenario and p.metric = o.metric and p.task = o.task

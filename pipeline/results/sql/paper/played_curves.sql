@@ -12,27 +12,19 @@ with printed_shots as (
 ),
 
 asked as (
-    select p.run, p.published_method, a.step, a.task, a.shots, a.formulation, a.metric, a.value,
-        a.stderr, s.shots as printed
+    select p.run, p.published_method, a.step, a.task, a.shots, a.formulation, a.metric, a.value, a.stderr
     from played_runs as p
     join headline_accuracies as a using (run)
     join mean_tasks as n using (scenario, task)
     left join printed_shots as s on p.published_scenario = s.scenario
-),
-
-chosen as (
-    select run, published_method, coalesce(
-            max(shots) filter (shots = printed), max(shots)
-        ) as shots
-    from asked
-    group by all
+    window own as (partition by p.run, p.published_method)
+    qualify a.shots = coalesce(max(a.shots) filter (a.shots = s.shots) over own, max(a.shots) over own)
 ),
 
 scores as (
-    select a.run, a.published_method, a.step, 'accuracy' as quantity, a.shots, a.formulation,
-        a.metric, avg(a.value order by a.task) as value, mean_error(a.stderr, a.task) as stderr
-    from asked as a
-    join chosen as c using (run, published_method, shots)
+    select run, published_method, step, 'accuracy' as quantity, shots, formulation, metric,
+        avg(value order by task) as value, mean_error(stderr, task) as stderr
+    from asked
     group by all
     union all
     select p.run, p.published_method, v.step, 'perplexity', null, null, null, v.perplexity,
