@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from edits import cut, put, remove, text, values
+from edits import GONE, cut, put, remove, text, values
 from test_rebuild import FIGURES, SELECTIONS, TABLES, append, results, run, stages, trained
 
 pytestmark = pytest.mark.workflow
@@ -133,6 +133,10 @@ EDITS = {
         setting("tables/accuracy/methods", ["pike", "balanced"]),
         {"table accuracy", "database_of_selection table-accuracy"},
     ),
+    "a method less": (
+        setting("runs/0/methods/1", GONE),
+        {"database", "report", "table perplexity"},
+    ),
     "a seed": (
         setting("runs/0/seeds", [0, 1]),
         {f"{s} words/tiny/{m}/seed1" for s in ("pretrain", "probe") for m in METHODS},
@@ -161,7 +165,7 @@ EDITS = {
     "torch": (version(f"{MINE}/manifest.json"), trained("mine")),
     "DuckDB": (version("results/tables/perplexity.manifest.json"), TABLE),
 }
-PARTS_OF_MORE = {"a seed", "a selection of a table"}
+PARTS_OF_MORE = {"a method less", "a seed", "a selection of a table"}
 """Edits of which some jobs are named; the tables of the paper's selection follow."""
 
 

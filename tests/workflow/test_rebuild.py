@@ -76,13 +76,6 @@ def test_keys_in_another_order_plan_no_training(finished):
     assert not stages_planned & {"download", "tokenizer", "pack", "pretrain", "evaluate", "probe"}
 
 
-def test_a_method_taken_out_trains_nothing(finished):
-    finished.configure(lambda config: config["runs"][0]["methods"].remove("mostly-easy"))
-    planned = finished.plan()
-    assert {"database", "report", "table perplexity"} <= planned
-    assert not planned & stages(METHODS, "pretrain", "evaluate", "probe")
-
-
 def test_a_table_asked_for_alone_plans_the_runs_of_its_selection(fresh):
     planned = fresh.plan("results/tables/accuracy.md")
     assert {job for job in planned if job.startswith("pretrain")} == stages(

@@ -2,10 +2,9 @@
 -- scenarios of means over seeds, behind ± half of the 95% interval over scenarios, of each method by itself: no
 -- verdicts; the largest difference of a scenario; and the cost in steps of the baseline.
 --
--- cost: the time of a run's steps, mean over scenarios and seeds; with others: with the runs that found its mixture
--- or its settings.
+-- cost and with others: those of steps_of_baseline, means over scenarios and seeds.
 with costs as (
-    select d.board, c.model, c.method, 
+    select d.board, c.model, c.method,
         if(count(c.steps) = count(*), avg(c.steps order by c.steps), null) as steps,
         if(count(c.with_others) = count(*), avg(c.with_others order by c.with_others), null) as with_others
     from steps_of_baseline as c

@@ -3,9 +3,8 @@
 -- collapsed, the cost in steps of the baseline, and the scenarios: those alone in which the oracle has runs.
 -- Behind ± half of the 95% interval over seeds and documents.
 --
--- cost: the time of a run's steps in steps of the baseline, mean over scenarios and seeds; with others: with the
--- runs that found its mixture or its settings. significant and verdict: by the test against the
--- baseline, corrected (Holm) for all methods of the section.
+-- cost and with others: those of steps_of_baseline, means over scenarios and seeds. significant and verdict: by the
+-- test against the baseline, corrected (Holm) for all methods of the section.
 with costs as (
     select c.model, c.method, 
         if(count(c.steps) = count(*), avg(c.steps order by c.steps), null) as steps,
