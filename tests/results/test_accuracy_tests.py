@@ -4,6 +4,7 @@ import itertools
 import random
 
 import pytest
+from played import insert
 
 from pipeline.results import accuracy_tests, outcomes
 from pipeline.results.measured import Measured
@@ -45,22 +46,17 @@ def answered(
         "values (?, 's', 'm', ?, ?, 10, 1000)",
         [name, method, seed],
     )
+    asked = {"run": name, "task": task, "shots": 0, "formulation": "cf"}
     for metric, step in itertools.product(metrics, (5, 10)):
-        connection.execute(
-            "insert into accuracies (run, step, task, shots, formulation, metric) "
-            "values (?, ?, ?, 0, 'cf', ?)",
-            [name, step, task, metric],
-        )
+        insert(connection, "accuracies", asked | {"step": step, "metric": metric})
     for item, document, candidates, gold, shared in items:
         for step, scores in (
             (5, [-1.0 * (c == gold) for c in range(candidates)]),
             (10, answerer(candidates, gold, shared)),
         ):
-            connection.execute(
-                "insert into choices (run, step, task, shots, formulation, item, document, gold, "
-                "sum_log_likelihood, unconditional) values (?, ?, ?, 0, 'cf', ?, ?, ?, ?, ?)",
-                [name, step, task, item, document, gold, scores, [alone] * candidates],
-            )
+            own = {"step": step, "item": item, "document": document, "gold": gold}
+            own |= {"sum_log_likelihood": scores, "unconditional": [alone] * candidates}
+            insert(connection, "choices", asked | own)
 
 
 def rows_of(connection, columns, where="true"):

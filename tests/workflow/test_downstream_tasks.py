@@ -2,14 +2,11 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
+from fetched import OTHER, STANDINS
 
 pytestmark = pytest.mark.workflow
-
-STANDINS = Path(__file__).parents[1] / "tasks" / "standins"
-OTHER = "0" * 40
 
 
 def _with_tasks(config):

@@ -5,14 +5,13 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 import yaml
+from fetched import OTHER, STANDINS
 
 pytestmark = pytest.mark.workflow
 
-STANDINS = Path(__file__).parents[1] / "tasks" / "standins"
 TINY = {"layers": 1, "width": 16, "heads": 1, "head_width": 16}
 QUESTION = 400
 """Letters of the longest one and its answer, at least."""
@@ -69,7 +68,7 @@ def asked_of_standins(project, config):
             for task in one["tasks"]:
                 paths = sorted((STANDINS / task).glob("*.jsonl"))
                 files = {path.stem: f"standins/{task}/{path.name}" for path in paths}
-                config["tasks"][task] = {"revision": "0" * 40, "files": files}
+                config["tasks"][task] = {"revision": OTHER, "files": files}
 
 
 def small(project, name, share):
