@@ -104,7 +104,14 @@ def _tasks(measured: Measured, references: Collection[str]) -> Iterator[Comparis
 def compared(
     pairs: Differences, group: outcomes.Group, method: str, against: str
 ) -> Iterator[Comparison]:
-    """One comparison per metric; p is over seeds and documents, that of one seed exact."""
+    """One comparison per metric; p is over seeds and documents, that of one seed exact.
+
+    Args:
+        pairs: The differences of the two methods, in points from -1 to 1.
+        group: What was answered.
+        method: The method in question.
+        against: The other one.
+    """
     scenario, model, task, shots, formulation = group
     for metric, sum_SxG in pairs.sums.items():
         part = mean_difference.part(sum_SxG, pairs.count_G, pairs.document_G)

@@ -26,10 +26,14 @@ def advise(
     into: Path | None = None,
     format: str = "text",
 ) -> str:
-    """What to train with, by the runs of a database: in all scenarios and at all sizes, or in some.
+    """What to train with, by the runs of a database.
 
-    yaml, python and interleave are lines to copy; `into` is a configuration that gets the mixture
-    or rule as the method `advised`.
+    Args:
+        database: The experiment's database.
+        scenario: The one that is asked about; without it all are.
+        model: The size that is asked about; without it all are.
+        into: A configuration that gets the mixture or rule as the method `advised`.
+        format: text or json; yaml, python or interleave are the lines to copy.
 
     Raises:
         InputError: nothing was compared there, or the configuration cannot take the method.

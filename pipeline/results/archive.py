@@ -73,10 +73,15 @@ def record(results: Path, *, out: Path) -> str:
 
 
 def restore(archive: Path, *, out: Path, only: Iterable[str] = ()) -> str:
-    """Builds databases, tables, figures and the report of an archive, and says where they are.
+    """Builds databases, tables, figures and the report of an archive.
 
-    What an earlier call made in `out` is made anew. Without tables or figures that `only` names,
-    all of them and the report are made.
+    Args:
+        archive: What `pike record` or `pike crate` wrote.
+        out: The results folder to make; what an earlier call made there is made anew.
+        only: Names of tables and figures; without any, all of them and the report.
+
+    Returns:
+        Where the results are.
 
     Raises:
         InputError: this is no archive, a file of it was changed, or a name is not in it.

@@ -43,7 +43,13 @@ def cell_of(row: Row) -> Cell:
 
 
 def number(value: float | None, error: float | None, decimals: int) -> str:
-    """A value, with ± its error if there is one, in fixed decimals; nothing for a missing value."""
+    """A value with its error, in fixed decimals; nothing for a missing value.
+
+    Args:
+        value: Missing where nothing is to be shown.
+        error: Shown behind ±, if there is one.
+        decimals: Digits behind the point.
+    """
     if not finite(value):
         return ""
     text = f"{value:,.{decimals}f}"

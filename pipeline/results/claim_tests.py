@@ -55,9 +55,13 @@ def cell_p(
 ) -> float:
     """The level at which the interval of one number touches the bound that lies `margin` away.
 
-    A negative margin is outside. The errors from seeds and from documents or items are in its unit;
-    the latter has `degrees` of freedom, or is as good as known. The p-value of the number's own
-    test, where it is `known`, is taken as it is.
+    Args:
+        margin: How far inside its bound the number lies; negative: outside.
+        of_seeds: Its standard error from the spread of seeds, in the same unit.
+        of_items: That from the choice of documents or items.
+        seeds: How many seeds it is over.
+        degrees: Of freedom, of the error over documents; absent: it is as good as known.
+        known: A p-value of its own test, which is taken as it is.
     """
     if known is not None:
         return known

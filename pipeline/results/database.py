@@ -62,8 +62,17 @@ def write(
 ) -> None:
     """Writes the database of records, wherever they come from.
 
-    Where it replaces one of the same code, it takes over what is the same (`growth`), unless it is
-    made `anew`. `inputs` are the manifests of the records.
+    Where it replaces one of the same code, it takes over what is the same (`growth`); without one
+    it is made anew.
+
+    Args:
+        experiment: What is to be in it.
+        settings: The file of it.
+        out: The DuckDB file.
+        result: What the records were made from.
+        loader: Appends the records.
+        inputs: Manifests of the records.
+        anew: Whether nothing is taken over.
 
     Raises:
         InputError: a record or manifest is missing, truncated or altered; of a record that is

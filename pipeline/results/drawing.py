@@ -79,10 +79,15 @@ def draw(
     palette: Sequence[str] = PALETTE,
     labels: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Draws the panels, so many columns in a row, and writes `out` with the suffixes .svg and .png.
+    """Draws the panels row by row and writes `out` with the suffixes .svg and .png.
 
-    The figure's name is the prefix of all ids in the SVG. Without panels the picture says so. The
-    legend calls keys by their labels, if they have some.
+    Args:
+        name: The figure's name: the prefix of all ids in the SVG.
+        panels: Without any, the picture says so.
+        columns: Panels in a row.
+        out: A path of the figure, with any suffix.
+        palette: Colours of the keys.
+        labels: What the legend calls keys that are no names for people.
 
     Returns:
         The panels' places in the SVG and their numbers, for a page that shows values.

@@ -32,7 +32,12 @@ class FigureSettings:
 
 
 def write(settings: Path, database: Path, out: Path) -> None:
-    """Writes one figure as .svg and .png, and the numbers behind it as .json; `out` is any of them.
+    """Writes one figure as .svg and .png, and the numbers behind it as .json.
+
+    Args:
+        settings: JSON of `FigureSettings`.
+        database: The experiment's database.
+        out: Any of the three files; the others are written beside it.
 
     Raises:
         InputError: wrong settings, or no database.

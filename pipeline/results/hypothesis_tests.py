@@ -21,9 +21,12 @@ from pipeline.statistics.sign_flip import holm
 def outcomes(
     hypotheses: Mapping[str, Hypothesis], level: float, differences: Sequence[Row]
 ) -> list[Row]:
-    """Each hypothesis with its outcome; `level` is that of all together.
+    """Each hypothesis with its outcome.
 
-    Differences are rows of the view `scenario_differences`.
+    Args:
+        hypotheses: By name.
+        level: That of all together.
+        differences: Rows of the view `scenario_differences`.
     """
     by_pair: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for row in differences:

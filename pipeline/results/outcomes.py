@@ -64,6 +64,11 @@ def differences(outcomes: Outcomes, method: str, against: str) -> Differences | 
     """Pairs two methods by seed and item; None where they have no seed or no item in common.
 
     Where a method has several checkpoints of a seed, the last of them counts.
+
+    Args:
+        outcomes: What the runs answered.
+        method: The method in question.
+        against: The other one.
     """
     last = {(run.method, run.seed): row for row, run in enumerate(outcomes.runs)}
     seeds = sorted(s for m, s in last if m == method and (against, s) in last)

@@ -18,11 +18,16 @@ def picture(
     doubts: marks.Doubts,
     most: int = MOST_LINES,
 ) -> dict[str, Any]:
-    """A block of lines for each place of `decisions.of`, the lowest loss first.
+    """A block of lines for each place, the lowest loss first.
+
+    Args:
+        places: What `decisions.of` gives.
+        doubts: What `marks.doubts` gives.
+        most: Lines of a block that are shown at once.
 
     Returns:
         `limit`, the axis' end in nats; `blocks`, places whose methods have several seeds; `single`,
-        those of one seed each; `notes` on signs. Of a block `most` `lines` are shown, `more` fold.
+        those of one seed each; `notes` on signs. A block's `lines` are shown, its `more` fold.
     """
     limit = _limit([row for place in places for row in place["rows"] if row["seeds"] > 1]
                    or [row for place in places for row in place["rows"]])  # fmt: skip

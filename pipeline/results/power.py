@@ -30,8 +30,13 @@ def unpaired_items(difference: float, accuracy: float, power: float, level: floa
 
         n = (z(level) + z(power))^2 * 2 a (1 - a) / D^2
 
-    with the difference D and the accuracy a, shares of 1, and the test's two-sided level. At
-    D = 0.01, a = 0.5, power 0.8 and level 0.05: (1.960 + 0.842)^2 * 0.5 / 0.0001 = 39,244.
+    At D = 0.01, a = 0.5, power 0.8 and level 0.05: (1.960 + 0.842)^2 * 0.5 / 0.0001 = 39,244.
+
+    Args:
+        difference: D, the difference to be shown, a share of 1.
+        accuracy: a, how often a method is right.
+        power: Probability that the test finds it.
+        level: Two-sided level of the test.
     """
     quantiles = normal_quantile(level) + NORMAL.inv_cdf(power)
     return math.ceil(quantiles**2 * 2 * accuracy * (1 - accuracy) / difference**2)
@@ -42,8 +47,13 @@ def paired_items(difference: float, discordance: float, power: float, level: flo
 
         n = (z(level) sqrt(q) + z(power) sqrt(q - D^2))^2 / D^2
 
-    with q the share of items on which just one of the two is right, at least D. At D = 0.01,
-    q = 0.1, power 0.8 and level 0.05: (0.6198 + 0.2660)^2 / 0.0001 = 7,847.
+    At D = 0.01, q = 0.1, power 0.8 and level 0.05: (0.6198 + 0.2660)^2 / 0.0001 = 7,847.
+
+    Args:
+        difference: D, the difference to be shown, a share of 1.
+        discordance: q, the share of items on which just one of the two is right, at least D.
+        power: Probability that the test finds it.
+        level: Two-sided level of the test.
     """
     null = normal_quantile(level) * math.sqrt(discordance)
     other = NORMAL.inv_cdf(power) * math.sqrt(discordance - difference**2)
@@ -54,8 +64,13 @@ def paired_seeds(difference: float, seed_sd: float, power: float, level: float) 
     """Seeds that it takes when items are so many that they no longer matter.
 
     The smallest number at which the test over seeds (`pipeline.statistics.detectable`) finds the
-    difference with probability `power`; `seed_sd` is in its unit. D = SD, power 0.8, level 0.05:
-    10, where it is 0.803.
+    difference with probability `power`. D = SD, power 0.8, level 0.05: 10, where it is 0.803.
+
+    Args:
+        difference: D, the difference to be shown.
+        seed_sd: Standard deviation of the seeds' differences, in the same unit.
+        power: Probability that the test finds it.
+        level: Two-sided level of the test.
 
     Raises:
         InputError: more than `MOST_SEEDS` would be needed.
@@ -81,9 +96,17 @@ def power(
     level: float = 0.05,
     format: str = "text",
 ) -> str:
-    """How many items and seeds a difference needs; the command line says what the arguments are.
+    """How many items and seeds a difference needs.
 
-    The `given` difference and `seed_sd` are in points, accuracy and discordance in percent.
+    Args:
+        given: The difference, in percentage points.
+        accuracy: How often a method is right, in percent.
+        discordance: On how many items two methods differ, in percent.
+        seed_sd: Standard deviation of the seeds' differences, in points.
+        design_effect: By how much items that share documents inflate the variance.
+        power: Probability that the test finds the difference.
+        level: Two-sided level of the test.
+        format: text or json.
 
     Raises:
         InputError: a number out of its range.

@@ -21,8 +21,11 @@ Format = Literal["table", "csv", "json", "parquet"]
 def query(sql: str, database: Path, format: Format = "table") -> str | bytes:
     """Answers one SQL statement, opened for reading only; texts end without a line break.
 
-    `table` is aligned for people; `csv`, `json` (a list of objects) and `parquet` (bytes) are for
-    machines.
+    Args:
+        sql: The statement.
+        database: The experiment's database.
+        format: `table` is aligned for people; `csv`, `json` (a list of objects) and `parquet`
+            (bytes) are for machines.
 
     Raises:
         InputError: there is no database, the statement is wrong (the message is DuckDB's), there is

@@ -50,7 +50,13 @@ _Files = dict[str, tuple[str, str]]
 
 
 def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Iterable[list[Any]]) -> None:
-    """Appends rows, with values in the order of the table's columns, all in one statement."""
+    """Appends rows to a table, all in one statement.
+
+    Args:
+        connection: An open database.
+        table: Name of the table.
+        rows: Values in the order of the table's columns.
+    """
     if listed := list(rows):
         # Rows as parameters take a tenth of a millisecond each; Arrow would import pandas.
         columns = [list(column) for column in zip(*listed, strict=True)]
@@ -66,6 +72,11 @@ def load(
     """Appends the records of runs and of the theory to the base tables, in the given order.
 
     Files are checked against their manifests before any is read; all of a table's are read at once.
+
+    Args:
+        contents: What the manifests of the records say, by place.
+        connection: A database with the base tables.
+        made: The manifests whose records are wanted.
 
     Raises:
         InputError: a record is missing or altered, or is no whole record of its table.

@@ -38,7 +38,10 @@ SECTIONS = ("sources", "tokenizers", "evaluation", "scenarios")
 def registered(given: Path, database: Path | None = None, format: str = "text") -> str:
     """Compares results with the registration that they were made for.
 
-    Without a database, that of the registration's configuration is read.
+    Args:
+        given: The registration.
+        database: That of the experiment; absent: where the registration's configuration has it.
+        format: text or json.
 
     Raises:
         InputError: the registration is wrong, or there is no database.

@@ -48,7 +48,14 @@ CHECKS = ("claims", "audit", "theory")
 
 
 def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path) -> None:
-    """Writes the pages: `out`, the first page, last, and the others beside it.
+    """Writes the pages, `out` last.
+
+    Args:
+        settings: The experiment's settings, those of the database.
+        database: The experiment's database.
+        tables: Folder of the tables.
+        figures: Folder of the figures.
+        out: The first page, index.html; the others are written beside it.
 
     Raises:
         InputError: a table or figure of the experiment is missing, or is not what its manifest

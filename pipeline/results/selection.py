@@ -68,8 +68,13 @@ def rows(
 ) -> list[Row]:
     """The view's rows, in its order, that belong to what is selected.
 
-    Values are selected by `RUN_COLUMNS`' keys, or by any column of the view. A row without a value
-    in a selected column (chance in a table of methods) is kept.
+    A row without a value in a selected column (chance in a table of methods) is kept.
+
+    Args:
+        connection: An open database.
+        view: Name of the view.
+        selection: Values to keep: of `RUN_COLUMNS`' keys, or of any column of the view.
+        where: Where the selection was set, for messages.
 
     Raises:
         InputError: unknown view, column or value; or the view is over more than is selected.

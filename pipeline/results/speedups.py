@@ -91,7 +91,14 @@ def speedup(
     Both are means over parts and over the seeds that both have. At each checkpoint the method less
     the baseline's end has an interval (`mean_difference.half_width`). The ends of the ratio's
     interval are where the upper and the lower ends of these stay at zero or below: the times at
-    which a test does not tell the two apart. Rows of the parts are checkpoints.
+    which a test does not tell the two apart.
+
+    Args:
+        parts: The domains or tasks.
+        checkpoints: What the rows of the parts are.
+        method: The method in question.
+        against: The baseline.
+        higher: Whether higher values are better.
 
     Returns:
         None where the two have no seed, no two steps of all seeds or no document in common, or one

@@ -92,7 +92,12 @@ class TableSection:
 
 
 def write(settings: Path, database: Path, out: Path) -> None:
-    """Writes one table as .md, .csv and .tex; `out` is any of the three.
+    """Writes one table as .md, .csv and .tex.
+
+    Args:
+        settings: JSON of `TableSettings`.
+        database: The experiment's database.
+        out: Any of the three files; the others are written beside it.
 
     Raises:
         InputError: wrong settings, or no database.
@@ -113,6 +118,11 @@ def write(settings: Path, database: Path, out: Path) -> None:
 
 def read(table: TableSettings, database: Path, where: str) -> list[TableSection]:
     """The table's blocks, best values marked; none where no selected run has what it shows.
+
+    Args:
+        table: The settings.
+        database: The experiment's database.
+        where: Where the settings stand, for messages.
 
     Raises:
         InputError: no such view or column, or a view that gives no cells.
