@@ -58,8 +58,8 @@ BENCHMARKS = {
     "reading": (
         "Reading",
         "reading",
-        "A batch is 256 rows of 1,024 tokens of 6 domains. The three readers take turns, so that "
-        "the processor's caches hold what the others have read; nine more batches follow in a row.",
+        "A batch is 256 rows of 1,024 tokens of 6 domains. Three readers take turns: one batch in "
+        "caches that the others have filled, then nine more.",
     ),
     "memory": (
         "Memory",
