@@ -31,8 +31,13 @@ def domain_gradient(
 ) -> tuple[list[Tensor], Tensor]:
     """The gradient of the mean loss of a domain's rows over all processes; at least one row.
 
-    What lies in the parameters' gradients stays as it is. `model` is the target's without its
-    DistributedDataParallel.
+    What lies in the parameters' gradients stays as it is.
+
+    Args:
+        model: The target's, without its DistributedDataParallel.
+        target: The model at the current weights.
+        rows: The domain's rows.
+        with_variance: Whether the variance is wanted.
 
     Returns:
         One tensor for each trained parameter; and squared norm, variance and mean loss: float64, on
@@ -67,7 +72,16 @@ def domain_gradient(
 
 
 def backward_pass(model: nn.Module, target: Target, batch: Rows, weight_B: Tensor) -> Tensor:
-    """Adds the weighted gradient of B rows to the parameters'; the losses (B), without a graph.
+    """Adds the gradient of the weighted sum of B rows' losses to the parameters'.
+
+    Args:
+        model: The target's, without its DistributedDataParallel.
+        target: The model at the current weights.
+        batch: The B rows.
+        weight_B: Weight of each row's loss.
+
+    Returns:
+        The losses (B), without a graph.
 
     Raises:
         InputError: the loss does not lead to the parameters.

@@ -193,8 +193,13 @@ def measured_gramian(
 ) -> tuple[list[list[Tensor] | None], Floats, Statistics]:
     """All K gradients, their inner products G_jk = g_j . g_k (float64) and their statistics.
 
-    As `measured`. A domain without rows has no gradient (None), and NaN in its row and column of G.
-    Memory of K gradients; one wait for the device.
+    A domain without rows has no gradient (None), and NaN in its row and column of G. Memory of K
+    gradients; one wait for the device.
+
+    Args:
+        target: The model at the current weights.
+        rows_K: Rows of each domain.
+        with_variance: Whether the variance over rows is measured.
     """
     passes, products = target.passes, {}
     parts_K: list[list[Tensor] | None] = [None] * len(rows_K)

@@ -19,9 +19,15 @@ COPYING = ("download", "fetch")
 
 
 def of(stage: str, modules: Sequence[str], python: str | None = None) -> dict[str, str] | None:
-    """Versions of the packages that a stage computes with in these modules, by package.
+    """Versions of the packages that a stage computes with, by package.
 
-    None where the interpreter `python`, which is this one where none is named, is not there.
+    Args:
+        stage: Name of the stage.
+        modules: Modules that do its work.
+        python: The interpreter that would do it; absent: this one.
+
+    Returns:
+        None where that interpreter is not on this machine.
     """
     there = _installed(python)
     closure = modules if stage in COPYING else code_fingerprint.closure(*modules)

@@ -88,6 +88,11 @@ def detectable(seed_sd: float, seeds: int, item_stderr: float = 0.0) -> float:
 
     Three seeds that differ by 1 and no error from items: 3.26, where the quantiles' own sum
     (4.303 + 1.061) / sqrt(3) = 3.10 is too small: that of a normal difference over a known spread.
+
+    Args:
+        seed_sd: Standard deviation of the seeds' differences.
+        seeds: At least two.
+        item_stderr: Error from the choice of items, in the same unit.
     """
 
     def missed(difference: float) -> bool:
