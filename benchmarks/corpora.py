@@ -72,6 +72,7 @@ def packed(folder: Path, named: Mapping[str, Mapping[str, Any]], **changes: Any)
 
 
 def run_file(folder: Path, domains: list[str], model: Mapping[str, Any], **training: Any) -> Path:
+    """`run.json` of a run of Mix."""
     rates = {"peak_learning_rate": 1e-2, "initial_learning_rate": 1e-4, "final_learning_rate": 1e-4}
     names = {"scenario": "text", "model_name": "small", "method_name": "mix", "tokenizer": "text"}
     folder.mkdir()

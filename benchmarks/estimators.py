@@ -144,6 +144,7 @@ def check(model: Transformer, rows_bxL1: Tensor, expected: dict[str, Any]) -> No
 
 
 def summary(ratios: Iterable[float]) -> dict[str, float]:
+    """Mean and standard deviation."""
     listed = list(ratios)
     return {"mean": statistics.fmean(listed), "sd": statistics.stdev(listed)}
 

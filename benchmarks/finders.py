@@ -55,6 +55,7 @@ class Linear:
         return weights_SxK @ self.slope_K
 
     def optimum(self) -> Floats:
+        """The corner of the lowest prediction."""
         return np.eye(len(self.slope_K))[self.slope_K.argmin()]
 
 
@@ -76,7 +77,10 @@ def configured(section: str) -> dict[str, Any]:
 
 
 def benchmark(config: Mapping[str, Any], jobs: int) -> dict[str, Any]:
-    """The record: scores of every finder, number of runs, test and target, by so many processes."""
+    """The record: scores of every finder, number of runs, test and target.
+
+    `config` is the section `judged` of benchmarks/finders.yaml; `jobs` processes fit at once.
+    """
     names = [*config["finders"], "linear"]
     work = [
         (dict(config), name, runs, draw)

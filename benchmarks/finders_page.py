@@ -167,6 +167,7 @@ def by_runs(record: dict[str, Any], measure: str, title: str) -> list[str]:
 
 
 def by_target(record: dict[str, Any]) -> list[str]:
+    """Rank correlation at 1B by target."""
     cells = record["cells"]
     finders, runs = record["config"]["finders"], record["config"]["runs"][-1]
     rows = [

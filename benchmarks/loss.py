@@ -45,6 +45,7 @@ SIZES = {
 
 
 def plain(hidden_NxD: Tensor, embedding_VxD: Tensor, target_N: Tensor) -> Tensor:
+    """All logits at once."""
     return F.cross_entropy(hidden_NxD @ embedding_VxD.T, target_N)
 
 

@@ -78,8 +78,8 @@ def watched(*arguments: object) -> dict[str, Any]:
     command = [sys.executable, "-m", "pipeline", *map(str, arguments)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     used = measure.children_seconds()
-    quiet = {"env": environment, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, cwd=records.ROOT, **quiet) as child:
+    how = {"env": environment, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, cwd=records.ROOT, **how) as child:
         while child.poll() is None:
             held = memory(child.pid)
             peaks = {kind: max(peak, held[kind]) for kind, peak in peaks.items()}

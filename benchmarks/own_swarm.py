@@ -95,7 +95,8 @@ def trained(
 ) -> dict[str, Floats]:
     """Losses of each method [seeds, K], nats per token, trained and evaluated by the workflow.
 
-    Of a method there are settings, or the weights [K] of a fixed one.
+    `methods` has settings of a rule, or the weights [K] of a fixed one, by name; `model` is one of
+    the default experiment.
     """
     FOLDER.mkdir(parents=True, exist_ok=True)
     # Each part is an experiment of its own, which owns its folder.

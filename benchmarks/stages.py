@@ -83,7 +83,7 @@ def _used(server: int | None) -> float:
 
 
 def _server(clone: Path) -> tuple[subprocess.Popen[bytes], int]:
-    """Starts a server with the clone's code; its number, too, once it listens."""
+    """Starts a server with the clone's code; returns it and its process number, once it listens."""
     group = forked_jobs.GROUPS[0]
     modules = {c: stages.STAGES[c].partition(":")[0] for c in group}
     place = shlex.quote(str(clone))

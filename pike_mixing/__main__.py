@@ -21,7 +21,7 @@ ABOUT_TABLE = "CSV or Parquet: a row for each run; or the name of a swarm in the
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; returns the process's exit code, `MISTAKE` after its InputError."""
+    """Runs one command; returns the exit code: `MISTAKE` after an InputError, which is printed."""
     parsed = _parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], str] = parsed.run
     try:

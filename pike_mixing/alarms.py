@@ -74,12 +74,13 @@ class Watch(AlarmLimits):
 
     def init(self) -> State:
         """The state before step 0."""
-        K, by_domain = len(self.domains), ("no-rows", "epochs", "nan-signal", "worse")
+        K = len(self.domains)
+        raised_by_domain = ("no-rows", "epochs", "nan-signal", "worse")
         return {
             "weight_sum_K": np.zeros(K),
             "last_rows_K": np.full(K, -1),
             "effective-domains": np.zeros(1, dtype=bool),
-            **{kind: np.zeros(K, dtype=bool) for kind in by_domain},
+            **{kind: np.zeros(K, dtype=bool) for kind in raised_by_domain},
             "lowest_loss_K": np.full(K, np.inf),
             "lowest_step_K": np.zeros(K, dtype=np.int64),
             **({} if self.movement is None else self.movement.init()),

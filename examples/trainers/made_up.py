@@ -1,4 +1,4 @@
-"""Two made-up domains and a tiny GPT-2 without a download, for the loops beside this file."""
+"""Two made-up domains and a tiny GPT-2 without a download, for the scripts beside this file."""
 
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel

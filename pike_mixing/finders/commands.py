@@ -1,4 +1,7 @@
-"""The commands `fit` and `predict`; an InputError is a wrong option, or one of what they call."""
+"""The commands `fit` and `predict`.
+
+Their InputErrors: a wrong option, or what the functions refuse that they call.
+"""
 
 import argparse
 import json

@@ -42,8 +42,10 @@ class Fit:
         return np.asarray(np.quantile(self._spread(), share, axis=0))
 
     def _spread(self) -> Floats:
-        unknown_2xK = np.full((2, len(self.result.weights_K)), np.nan)
-        return self.optimum_SxK if self.resamples > 1 else unknown_2xK
+        """The resampled mixtures; two of NaN where fewer were fitted."""
+        if self.resamples > 1:
+            return self.optimum_SxK
+        return np.full((2, len(self.result.weights_K)), np.nan)
 
 
 def fit(finder: SwarmFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 0) -> Fit:

@@ -162,11 +162,17 @@ class SwarmFinder(Finder, Protocol):
     def fit(self, swarm: Swarm, like: FinderResult | None = None) -> Predictor:
         """What is fitted to the runs, without errors on held-out ones.
 
-        In the way of a result of other runs nothing is cross-validated anew.
+        With `like`, a result for other runs, it is fitted in the same way, without a new
+        cross-validation.
 
         Raises:
             InputError: the runs do not suffice.
         """
 
     def restore(self, swarm: Swarm, record: dict[str, Any]) -> Predictor:
-        """The predictor of a record, for the domains and losses of its fit; no runs are read."""
+        """The predictor of a record.
+
+        Args:
+            swarm: Domains and losses, as at its fit; runs are not read.
+            record: What `record` of the predictor gave.
+        """

@@ -147,9 +147,13 @@ class _Search:
     def step(
         self, now_IxC: Floats, rows_I: Any, damping_I: Floats, sharp: bool
     ) -> tuple[Floats, Floats]:
-        """Where a step of these searches leads [I, C], and what the model of the cost promises [I].
+        """Where a step leads [I, C], and what the quadratic model of the cost promises [I].
 
-        In a sharp one, errors that count linearly have no curvature.
+        Args:
+            now_IxC: Coefficients.
+            rows_I: Which searches these are.
+            damping_I: Weight of the diagonal that is added.
+            sharp: Whether errors that count linearly have no curvature.
         """
         error_IxN, e_IxN = self.errors(now_IxC, rows_I)
         push_IxN = error_IxN.clip(-self.huber, self.huber)

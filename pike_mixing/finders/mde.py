@@ -95,7 +95,7 @@ class MDE(CheckedSettings):
     def _fit(self, feature_NxC: Floats, left_N: Floats) -> "tuple[Line, float]":
         """The regression, and its penalty.
 
-        It has the lowest squared error on held-out rows; of equal ones it is the largest.
+        The penalty is that of the lowest squared error on held-out rows, of equal ones the largest.
         """
         parts = validation.folds(len(left_N), self.folds, self.seed)
 

@@ -93,7 +93,13 @@ def find(
 def losses(log_probability_ExK: Floats, weights_SxK: Floats) -> Floats:
     """Mean loss of the mixed predictions of each of S mixtures, nats: L(w) with lengths of 1.
 
-    Per domain of validation text, with its tokens as examples, these are the features of MDE.
+    Per domain of validation text, with its tokens as examples, these are the losses of MDE (the
+    mixture of data experts, Belenki et al., ACL 2025, arXiv 2502.15950): features beside the
+    mixtures themselves for a regression on the losses of proxies of mixtures.
+
+    Args:
+        log_probability_ExK: As for `find`.
+        weights_SxK: Mixtures, each not negative and of sum 1.
 
     Raises:
         InputError: numbers that are no log-probabilities, or an example that no proxy can produce.

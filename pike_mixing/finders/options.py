@@ -48,7 +48,7 @@ def numbers(
     Args:
         texts: The option's arguments.
         option: The option, for messages.
-        names: Known names, as of the domains.
+        names: Known names, as of the domains; any name when absent.
 
     Raises:
         InputError: a name is not known, or its value is no number.
@@ -70,7 +70,10 @@ def targeted(
 ) -> tuple[Swarm, dict[str, float]]:
     """The table that the options name, with the losses of a target, and their weights in it.
 
-    Losses are named as their columns or shorter; a * is all of the table. Without a weight it is 1.
+    Args:
+        arguments: The options.
+        weighed: Losses, named as their columns or shorter, of weight 1 where none is given; a * is
+            all losses of the table.
     """
     weights = parse_pairs(weighed, "--target", 1.0)
     swarm = swarm_of(arguments, None if "*" in weights else list(weights))
@@ -98,7 +101,16 @@ def swarm_of(
     losses: Sequence[str] | None,
     named: tuple[str, str, str] = ("table", "metrics", "where"),
 ) -> Swarm:
-    """The runs of a table, whose path, second file and rows are the options of these names."""
+    """The runs of a table.
+
+    Args:
+        arguments: The options.
+        losses: Those to read; all of the table when absent.
+        named: Which options hold its path, its second file and the rows to read.
+
+    Raises:
+        InputError: a size of another name, or what `table.read` refuses.
+    """
     path, metrics, chosen = (getattr(arguments, name) for name in named)
     where = _texts(chosen, f"--{named[2]}".replace("_", "-"))
     sizes = _texts(arguments.size_columns, "--size-columns")

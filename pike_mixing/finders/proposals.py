@@ -1,6 +1,6 @@
 """The commands `design`, `reuse` and `stages`: which mixtures to train next.
 
-An InputError is a wrong option, or one of what they call.
+Their InputErrors: a wrong option, or what the functions refuse that they call.
 """
 
 import argparse

@@ -109,8 +109,8 @@ class RegMix(CheckedSettings):
     def fit(self, swarm: Swarm, like: FinderResult | None = None) -> "Trees":
         """The trees alone, without errors on held-out proxies.
 
-        In the way of a result there are as many; at most 10,000 mixtures are drawn, and the same
-        share is kept.
+        With `like` there are as many trees as in its result; at most 10,000 mixtures are drawn, of
+        which the same share is kept.
         """
         if like is None:
             return Trees(self._fit(*self._arrays(swarm)), self, swarm.domains)

@@ -31,7 +31,11 @@ FEWEST = 3
 def extrapolated(swarm: Swarm, at: Mapping[str, float]) -> Swarm:
     """One run for each mixture, with the losses that the laws give at the sizes of `at`.
 
-    These are tokens, parameters, or both. Mixtures with fewer than three sizes are left out.
+    Mixtures with fewer than three sizes are left out.
+
+    Args:
+        swarm: Runs of the same mixtures at several sizes.
+        at: tokens, parameters, or both: positive.
 
     Raises:
         InputError: a run's size is unknown, or no mixture has three sizes.

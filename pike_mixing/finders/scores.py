@@ -29,12 +29,21 @@ def judge(
         resamples: How many times the runs are drawn with replacement.
         seed: Of the draws.
 
+    Returns:
+        `runs`; `regret_of_chance`, the regret of a run drawn at random; and, each as an `interval`:
+        `spearman`, correlation of the ranks; `regret`, measured loss of the run with the lowest
+        prediction minus the lowest, nats per token; `slope`, nats of measured loss per nat of
+        prediction (least squares): 1 is calibrated.
+
     Raises:
-        InputError: too few runs, or predictions or losses that do not vary.
+        InputError: too few runs, numbers that are not finite, or predictions or losses that do not
+            vary.
     """
     N = len(actual_N)
     if N < FEWEST:
         raise InputError(f"{N} runs are too few to judge predictions: give {FEWEST} at least")
+    if not (np.isfinite(predicted_N).all() and np.isfinite(actual_N).all()):
+        raise InputError("a prediction, or a measured loss, is no finite number: nothing to judge")
     if np.ptp(predicted_N) == 0 or np.ptp(actual_N) == 0:
         raise InputError("all predictions, or all measured losses, are equal: nothing to judge")
     rows_SxN = np.random.default_rng(seed).integers(0, N, (resamples, N))
@@ -51,7 +60,7 @@ def judge(
 
 
 def interval(value: float, drawn_S: Floats) -> dict[str, float]:
-    """A value with the quantiles of 2.5 % and 97.5 % of what was drawn."""
+    """A value, and where it lies with 95 %: quantiles over runs drawn with replacement."""
     low, high = np.nanquantile(drawn_S, [0.025, 0.975]).tolist()
     return {"value": float(value), "low": low, "high": high}
 

@@ -15,7 +15,7 @@ import contextlib
 import csv
 import gzip
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -202,9 +202,10 @@ def _exposures(
 
 def _refuse_no_mixture(path: Path, weights_NxK: Floats, rows: list[int]) -> None:
     total_N = weights_NxK.sum(axis=1)
+    negative = np.flatnonzero(weights_NxK.min(axis=1) < 0)
     problems = [
         f"{path}: row {rows[n] + 1}: a weight is negative: give each domain's share"
-        for n in np.flatnonzero(weights_NxK.min(axis=1) < 0)
+        for n in negative
     ]
     problems += [
         f"{path}: row {rows[n] + 1}: the weights sum to {total_N[n]:.4g}, not 1: give each "
@@ -214,25 +215,29 @@ def _refuse_no_mixture(path: Path, weights_NxK: Floats, rows: list[int]) -> None
     _refuse(problems)
 
 
-def _refuse(problems: Iterable[str]) -> None:
+def _refuse(problems: list[str]) -> None:
     """Raises the first problems of a table: of a thousand rows all may be wrong alike."""
-    told = list(problems)
-    if told:
-        more = [f"{len(told) - 5} more"] if len(told) > 5 else []
-        raise InputError("\n".join(told[:5] + more))
+    if problems:
+        more = [f"{len(problems) - 5} more"] if len(problems) > 5 else []
+        raise InputError("\n".join(problems[:5] + more))
 
 
 def _numbers(path: Path, columns: Columns, rows: list[int], names: list[str]) -> Floats:
     """Finite numbers of these rows and columns [N, M]."""
-    _refuse(
-        f"{path}: row {row + 1}: {name} is {'nothing' if value in (None, '') else repr(value)}, no "
-        "finite number: leave the row out, or all rows without a loss (--skip-unmeasured)"
-        for name in names
-        for row in rows
-        if not _finite(value := columns[name][row])
-    )
-    values = [[float(str(columns[name][row])) for name in names] for row in rows]
-    return np.array(values).reshape(len(rows), len(names))
+    values_NxM, problems = np.full((len(rows), len(names)), np.nan), []
+    for m, name in enumerate(names):
+        for n, row in enumerate(rows):
+            value = columns[name][row]
+            if _finite(value):
+                values_NxM[n, m] = float(str(value))
+            else:
+                shown = "nothing" if value in (None, "") else repr(value)
+                problems.append(
+                    f"{path}: row {row + 1}: {name} is {shown}, no finite number: leave the row "
+                    "out, or all rows without a loss (--skip-unmeasured)"
+                )
+    _refuse(problems)
+    return values_NxM
 
 
 def _finite(value: object) -> bool:
@@ -264,11 +269,12 @@ def _csv(path: Path) -> Columns:
         raise InputError(f"{path} is no CSV in UTF-8: {error}: write it anew") from None
     header = [name.strip() for name in header]
     _refuse_twice(path, header)
-    _refuse(
+    ragged = [
         f"{path}: row {n}: {len(row)} values for {len(header)} columns: mend it"
         for n, row in enumerate(rows, 1)
         if len(row) != len(header)
-    )
+    ]
+    _refuse(ragged)
     if not rows:
         raise InputError(f"{path} has no rows: give a header and a row for each run")
     return {name: [row[m] for row in rows] for m, name in enumerate(header)}

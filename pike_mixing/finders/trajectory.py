@@ -45,8 +45,10 @@ class Stages:
 def stages(swarm: Swarm, count: int) -> Stages:
     """Cuts runs into stages of as many steps each, as near as their rows allow.
 
-    A row has the name of its run; `tokens` says where it stood, `weights_K` what it was trained on
-    since the row before, `loss_K` its losses there.
+    Args:
+        swarm: Rows of runs, each named by its run: `tokens` says where the run stood, `weights_K`
+            what it was trained on since the row before, `loss_K` its losses there.
+        count: Stages S.
 
     Raises:
         InputError: runs stand at different places, or at too few.

@@ -45,7 +45,7 @@ def outside(weights_K: Floats, weights_NxK: Floats) -> bool:
 
 
 def fewest(rest: int, count: int) -> int:
-    """Proxies of which `rest` are left when the largest of so many parts is held out."""
+    """The fewest proxies of which `rest` are left when the largest of `count` parts is held out."""
     return next(n for n in itertools.count(rest) if n - -(-n // min(count, n)) >= rest)
 
 

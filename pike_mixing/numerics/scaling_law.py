@@ -34,7 +34,10 @@ def smoothing(window: int) -> Floats:
     """
     place_W = np.linspace(-1, 1, window)
     basis, _ = np.linalg.qr(np.stack([place_W**power for power in range(4)], axis=1))
-    return basis @ basis.T
+    result = basis @ basis.T
+    # All callers share it.
+    result.setflags(write=False)
+    return result
 
 
 def reducible(law_Kx3: Floats, rows: float) -> Floats:

@@ -7,10 +7,11 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from pike_mixing import by_domain
-from pike_mixing.arrays import Floats, Ints, filled
+from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Method, Needs, Signals, State
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt, Proportions, ShareBelowOne
 from pike_mixing.numerics import scaling_law
+from pike_mixing.numerics.absent import filled
 
 log = logging.getLogger("pike")
 
@@ -136,18 +137,18 @@ class ADO(Method):
             return state
         # The first full window smooths the beginning of the series too, later ones their middle.
         begin = 0 if step == self.window - 1 else self.window // 2
-        step_T, smooth_TxK = self.smoothed(state, step, begin, self.window // 2 + 1)
+        step_T, smooth_TxK = self.extended(state, step, begin, self.window // 2 + 1)
         if len(step_T) > self.points:
             stride = np.asarray(2 * state["stride"])
             kept_T = (step_T - self.ignore) % stride == 0
             state["stride"], step_T, smooth_TxK = stride, step_T[kept_T], smooth_TxK[kept_T]
         return state | {"step_T": step_T, "smooth_TxK": smooth_TxK}
 
-    def smoothed(self, state: State, step: int, begin: int, end: int) -> tuple[Ints, Floats]:
-        """Steps and smoothed losses of those places of the window that are points of a fit.
+    def extended(self, state: State, step: int, begin: int, end: int) -> tuple[Ints, Floats]:
+        """The history of steps and smoothed losses, with those places that are points of a fit.
 
         Args:
-            state: With the last W losses [W, K].
+            state: With that history, its stride, and the last W losses [W, K].
             step: 0-based step of the last of them.
             begin: First place in the window.
             end: The place behind the last one.
@@ -173,7 +174,7 @@ class ADO(Method):
         """
         if len(state["recent_WxK"]) < self.window:
             return state["law_Kx3"]
-        step_T, smooth_TxK = self.smoothed(state, step, self.window // 2 + 1, self.window)
+        step_T, smooth_TxK = self.extended(state, step, self.window // 2 + 1, self.window)
         if len(step_T) < FEWEST:
             return state["law_Kx3"]
         for k in np.flatnonzero(smooth_TxK.min(axis=0) < np.exp(self.min_log_irreducible)):

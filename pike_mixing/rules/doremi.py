@@ -9,9 +9,10 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from pike_mixing import by_domain
-from pike_mixing.arrays import Floats, filled
+from pike_mixing.arrays import Floats
 from pike_mixing.interface import Method, Needs, Signals, State
 from pike_mixing.limits import Limits, PositiveFloat, Proportions
+from pike_mixing.numerics.absent import filled
 from pike_mixing.numerics.softmax import softmax
 
 

@@ -1,7 +1,7 @@
 """What rules of weights that follow no signal have in common: an objective apart from exposure."""
 
 import dataclasses
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -29,9 +29,14 @@ class WithObjective(Method):
 
     def for_run(self, facts: RunFacts) -> Self:
         """The same rule with the run's sizes, budget and length where none were written down."""
-        run = vars(facts) | {"tokens_by_domain": dict(facts.tokens_by_domain)}
-        names = run.keys() & {field.name for field in dataclasses.fields(self)}
-        return dataclasses.replace(self, **{n: getattr(self, n) or run[n] for n in names})
+        known_of_run: dict[str, Any] = {
+            "tokens_by_domain": dict(facts.tokens_by_domain),
+            "budget_tokens": facts.budget_tokens,
+            "steps": facts.steps,
+        }
+        own = {field.name for field in dataclasses.fields(self)}
+        given = {name: value for name, value in known_of_run.items() if name in own}
+        return dataclasses.replace(self, **{n: getattr(self, n) or v for n, v in given.items()})
 
     def objective_state(self, domains: tuple[str, ...]) -> State:
         """What the state needs for `loss_weights`: nothing without an objective.

@@ -252,8 +252,12 @@ def log_target(log_prior_P: Floats, lead_P: Floats) -> Floats:
 def step_towards(log_goal_P: Floats, log_weights_P: Floats, max_divergence: float) -> Floats:
     """Weights half way to a goal in logarithms, or nearer, with KL(new || old) <= max_divergence.
 
-    Along the line the divergence, in nats, grows from 0; bisection finds where it reaches the
-    bound.
+    Along the line the divergence grows from 0; bisection finds where it reaches the bound.
+
+    Args:
+        log_goal_P: Logarithms of the goal's weights.
+        log_weights_P: Those of the old weights.
+        max_divergence: Nats.
     """
 
     def point(share: float) -> Floats:

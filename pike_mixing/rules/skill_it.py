@@ -9,10 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from pike_mixing import by_domain
-from pike_mixing.arrays import Floats, filled
+from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, Signals, State, ValidationNeed
 from pike_mixing.limits import NonNegativeFloat, PositiveFloat, PositiveInt
+from pike_mixing.numerics.absent import filled
 from pike_mixing.numerics.softmax import softmax
 
 

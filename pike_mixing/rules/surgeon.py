@@ -85,7 +85,13 @@ def of_present(signals: Signals) -> tuple[Floats, Ints]:
 
 
 def not_converged(rule: str, step: int, why: str) -> InputError:
-    """The error of a solver that found no coefficients. There are no others to fall back on."""
+    """The error of a solver that found no coefficients. There are no others to fall back on.
+
+    Args:
+        rule: Name of the rule.
+        step: 0-based step.
+        why: What the solver says.
+    """
     return InputError(
         f"step {step}: {rule} found no coefficients for the domains' gradients: {why}. Nearly "
         "opposite gradients do this, or a training that diverges: lower "

@@ -24,7 +24,14 @@ class DealtRows:
     """Rows in the domains' order; `Passes.pieces` deals them."""
 
     def __init__(self, passes: Passes, batch: Rows, count_K: Ints, size: int) -> None:
-        """Keeps at least one row, of which count_K are of each domain, for passes of a size."""
+        """Keeps a batch.
+
+        Args:
+            passes: How passes are made.
+            batch: The rows of all domains; at least one.
+            count_K: Rows of each.
+            size: Rows of a pass.
+        """
         self.count_K = count_K
         self._passes, self._batch, self._size = passes, batch, size
         self._device = rows_.device(batch)

@@ -71,7 +71,14 @@ class Engine:
         gradient: StepGradient,
         rounding: Rounding = "largest-remainder",
     ) -> None:
-        """Begins before step 0, with a method after `for_run`."""
+        """Begins before step 0.
+
+        Args:
+            method: A rule with settings, after `for_run`.
+            rows: Where rows come from.
+            gradient: The passes over the model.
+            rounding: From weights to counts: the method's own way, or one that evens out.
+        """
         self.method, self.gradient, self.rounding = method, gradient, rounding
         self._source = rows
         self.step = 0
@@ -114,7 +121,12 @@ class Engine:
         return result
 
     def losses(self, purpose: str, rows: int) -> Floats:
-        """Mean loss of each domain over its first rows of a purpose, nats per token."""
+        """Mean loss of each domain over so many rows, the same at every call, nats per token.
+
+        Args:
+            purpose: That of `RowSource.rows_of`, which begins with its first rows.
+            rows: Rows of each domain.
+        """
         first_K = np.zeros_like(self.positions_K)
         read = self._source.rows_of(purpose, first_K, np.full_like(first_K, rows))
         return self.gradient.means(self.gradient.passes.losses, read)

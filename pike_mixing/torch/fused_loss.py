@@ -89,7 +89,7 @@ def add_product(sum_IxJ: Tensor, a: Tensor, b: Tensor, *, accumulate: bool) -> N
     """
     beta = 1 if accumulate else 0
     if a.dtype == sum_IxJ.dtype or sum_IxJ.is_cpu:
-        # Only CUDA has matrix products whose results are more precise than their factors.
+        # CUDA alone has matrix products whose results are more precise than their factors.
         torch.addmm(sum_IxJ, a.to(sum_IxJ.dtype), b.to(sum_IxJ.dtype), beta=beta, out=sum_IxJ)
     else:
         torch.addmm(sum_IxJ, a, b, beta=beta, out_dtype=sum_IxJ.dtype, out=sum_IxJ)

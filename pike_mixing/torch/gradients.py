@@ -126,7 +126,11 @@ def gramian(
 
 
 def own_rows(pieces_K: Sequence[Sequence[Rows]], group: Group = None) -> list[DomainRows]:
-    """Each domain's rows, from this process's micro-batches of them: as many passes on each.
+    """Each domain's rows, of which every process has some: as many passes on each.
+
+    Args:
+        pieces_K: The micro-batches of this process, by domain.
+        group: The data-parallel processes.
 
     Raises:
         InputError: a process has no rows at all, but others have.

@@ -226,7 +226,9 @@ class MixedDataset(IterableDataset[Any]):
         return self.state_at(self._step, self._positions_K, self._row)
 
     def state_at(self, step: int, positions_K: Ints, row: int = 0) -> dict[str, Any]:
-        """The state before a step, for one who knows the positions: rows drawn ahead come again.
+        """The state before a step, or behind rows of it, for one who knows the positions.
+
+        Rows that were drawn ahead come again.
 
         Args:
             step: The step.

@@ -33,7 +33,15 @@ class MixedSteps(Engine):
         rounding: Rounding,
         latency: int,
     ) -> None:
-        """Begins before step 0, see `Mixing`."""
+        """Begins before step 0.
+
+        Args:
+            method: A rule with settings, informed of the run's facts.
+            source: The rows.
+            gradient: The passes over the model.
+            rounding: From weights to counts.
+            latency: Steps by which new weights act later.
+        """
         super().__init__(method, source, gradient, rounding)
         self.dataset: MixedDataset = source.dataset
         self.latency, self.group = latency, source.group
@@ -140,7 +148,7 @@ class MixedSteps(Engine):
         self.observe(result)
         self._at = self._empty()
         # The next step may train other parameters.
-        self.gradient.forget()
+        self.gradient.use(self.gradient.model)
         if self._drawn:
             self._begin()
 

@@ -149,8 +149,7 @@ class Mixing(MixedSteps):
 
     @model.setter
     def model(self, model: nn.Module) -> None:
-        self.gradient.model = model
-        self.gradient.forget()
+        self.gradient.use(model)
 
     def data_loader(self, **options: Any) -> MixedLoader:
         """The loader of the data set's micro-batches, from the present step on.

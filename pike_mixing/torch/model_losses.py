@@ -67,7 +67,12 @@ def causal_excess(reference: nn.Module) -> RowLosses:
 
 
 def inputs(model: nn.Module, batch: Rows) -> dict[str, Any]:
-    """What a model gets in place of a batch with `labels`: the tokens that a decoder reads."""
+    """What a model gets in place of a batch with `labels`: the tokens that a decoder reads.
+
+    Args:
+        model: The model, wrapped or not.
+        batch: Rows with `labels`.
+    """
     result = {name: part for name, part in batch.items() if name != "labels"}
     name = "prepare_decoder_input_ids_from_labels"
     shift = getattr(model, name, None) or getattr(getattr(model, "module", None), name, None)

@@ -143,7 +143,12 @@ class Passes:
         return wait
 
     def undisturbed(self, model: nn.Module, *, training: bool) -> AbstractContextManager[object]:
-        """Around passes beside the training, with its dropout or without: nothing remains."""
+        """Around passes beside the training, of which nothing remains.
+
+        Args:
+            model: The model that passes.
+            training: Whether they are made in training mode, with its dropout.
+        """
         stack = contextlib.ExitStack()
         stack.enter_context(in_mode(model, training))
         stack.enter_context(undisturbed(model))
@@ -203,7 +208,10 @@ class Target:
 
     @contextlib.contextmanager
     def accumulating(self, *, last: bool) -> Iterator[None]:
-        """A backward pass over a part of a batch, or over the last part."""
+        """A backward pass over a part of a batch.
+
+        Before the `last` one, shards may wait with their sum (`accumulates_whole`).
+        """
         units = self.units if self.passes.accumulates_whole and not last else []
         for unit in units:
             unit.set_requires_gradient_sync(False, recurse=False)

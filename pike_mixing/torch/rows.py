@@ -18,7 +18,13 @@ class Unread:
     """Rows that are read when a pass takes them: each process reads its own."""
 
     def __init__(self, read: Callable[[range], Rows], which: range, device: torch.device) -> None:
-        """Keeps how to read rows by their numbers, and where they are then."""
+        """Keeps how to read.
+
+        Args:
+            read: Reads the rows of these numbers.
+            which: Numbers of the rows.
+            device: Where they are once they are read.
+        """
         self._read, self._which, self.device = read, which, device
 
     def __getitem__(self, part: slice) -> "Unread":

@@ -84,7 +84,7 @@ class StepGradient:
 
     @functools.cached_property
     def target(self) -> Target:
-        """The model's parameters, read once, and anew after `forget`.
+        """The model's parameters, read once, and anew after `use`.
 
         Raises:
             InputError: there is no model yet, or its gradients cannot be measured.
@@ -93,8 +93,9 @@ class StepGradient:
             raise InputError("Mixing has no model to measure: give it one, or set `mixing.model`")
         return Target(self.model, self.passes)
 
-    def forget(self) -> None:
-        """The model, or which of its parameters train, has changed."""
+    def use(self, model: nn.Module | None) -> None:
+        """Takes a model, or the same one again where others of its parameters train."""
+        self.model = model
         vars(self).pop("target", None)
 
     def compute(

@@ -33,10 +33,14 @@ class Mixture:
         *,
         max_epochs: float | None = None,
     ) -> None:
-        """Opens the orders of all domains, which have a row of `length` tokens at least.
+        """Opens the orders of all domains.
 
-        They come in the order of every K-sized array. Each may be read `max_epochs` times; absent:
-        any number of times.
+        Args:
+            corpora: By domain, in the order of every K-sized array; each has a row at least.
+            length: Tokens L of a row.
+            seed: The run's.
+            purpose: What the rows are for.
+            max_epochs: Times that a domain may be read; absent: any number.
 
         Raises:
             InputError: domains of different tokenizers.

@@ -37,8 +37,10 @@ class Comparison:
     ) -> None:
         """Looks at nothing yet.
 
-        `pythons` are interpreters by rule, where they are not this one; `forced` says of a rule and
-        a manifest whether it is made again whatever the manifest says.
+        Args:
+            plan: The plan.
+            pythons: By rule: the interpreter of its jobs, where it is not this one.
+            forced: Of a rule and a manifest: whether it is made again whatever the manifest says.
         """
         self._plan, self._pythons, self._forced = plan, pythons or {}, forced
         self.inputs = rule_inputs.RuleInputs(plan)

@@ -27,7 +27,16 @@ class MixedRows:
         micro_batch: int,
         device: torch.device,
     ) -> None:
-        """Keeps mixtures by purpose; `rows` are those of a step, `micro_batch` those of a pass."""
+        """Keeps where rows come from.
+
+        Args:
+            mixtures: By purpose.
+            passes: How passes are made.
+            rows: Rows b of a step.
+            seed: The run's.
+            micro_batch: Rows of a pass.
+            device: Where the passes are made.
+        """
         self.domains = next(iter(mixtures.values())).domains
         self.batch_rows, self.seed = rows, seed
         self._mixtures, self._passes, self._micro_batch = mixtures, passes, micro_batch

@@ -52,8 +52,13 @@ class RunFolder:
     ) -> None:
         """Opens the folder.
 
-        `identity` is all that the run is a function of: `run`, content of `run.json`; `corpora`,
-        their fingerprints; and more.
+        Args:
+            lease: The lease.
+            work: The run's settings.
+            identity: All that the run is a function of: `run`, content of `run.json`; `corpora`,
+                their fingerprints; and more.
+            model: What is trained.
+            optimizer: Its optimizer.
         """
         self.lease, self.work, self.identity = lease, work, identity
         self.model, self.optimizer = model, optimizer
