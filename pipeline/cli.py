@@ -143,7 +143,8 @@ def commands() -> list[Command]:
         _command("run", "pretrain", "train one run, or go on with it",
             _given("RUN", "run.json; everything appears beside it"), corpora,
             _path("--reference", "run whose model is the method's reference", default=None),
-            _path("--mixture", "found mixture that the method trains with", default=None), device,
+            _path("--mixture", "manifest of a found mixture, or of a grid's choice, for a method "
+                  "that takes one", default=None), device,
             _option("--processes", "devices that train the run together: torchrun starts a "
                     "process for each; on xla, one has all chips", type=whole(1), default=1,
                     metavar="N"),

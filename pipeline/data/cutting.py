@@ -22,7 +22,7 @@ def characters(how: str) -> int | None:
 
 
 def problems(how: str) -> list[str]:
-    """Why `documents` cannot be so; empty when it can."""
+    """Why the setting `documents` cannot have this value; empty where it can."""
     limit = LIMIT // 4
     too_long = (characters(how) or 0) > limit
     return [f"documents: {how!r}: at most {limit} characters"] if too_long else []

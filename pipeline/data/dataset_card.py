@@ -15,8 +15,7 @@ One domain of text, tokenized for pretraining by `pike pack`. `manifest.json` ha
 every file.
 
 - Text: `{source}`, revision `{revision}`, licence {licence}; skipped documents: {skipped}.
-- Tokens: SentencePiece, {tokenizer[vocabulary]:,} pieces, model of SHA-256 `{tokenizer[sha256]}`. \
-Piece {tokenizer[eos]} ends a
+- Tokens: SentencePiece, {vocabulary:,} pieces, model of SHA-256 `{tokenizer}`. Piece {eos} ends a
   document.
 - Token fingerprint: `{fingerprint}`.
 
@@ -32,7 +31,11 @@ SIZES = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K", 1_000_000: "1
 
 
 def text(facts: Mapping[str, Any]) -> str:
-    """The card of the corpus of which the manifest says these facts."""
+    """The card of a corpus.
+
+    Args:
+        facts: The corpus's manifest.
+    """
     documents = sum(split["documents"] for split in facts["splits"].values())
     head = {
         "pretty_name": facts["source"],
@@ -49,9 +52,16 @@ def text(facts: Mapping[str, Any]) -> str:
         for name, split in facts["splits"].items()
     ]
     skipped = (f"{count:,} {reason}" for reason, count in facts["skipped"].items() if count)
-    made = {
-        "head": yaml.safe_dump(head, sort_keys=False, allow_unicode=True),
-        "skipped": ", ".join(skipped) or "nothing",
-        "rows": "\n".join(rows),
-    }
-    return CARD.format_map({**facts, **made})
+    return CARD.format(
+        head=yaml.safe_dump(head, sort_keys=False, allow_unicode=True),
+        source=facts["source"],
+        revision=facts["revision"],
+        licence=facts["licence"],
+        skipped=", ".join(skipped) or "nothing",
+        vocabulary=facts["tokenizer"]["vocabulary"],
+        tokenizer=facts["tokenizer"]["sha256"],
+        eos=facts["tokenizer"]["eos"],
+        fingerprint=facts["fingerprint"],
+        rows="\n".join(rows),
+        dtype=facts["dtype"],
+    )

@@ -1,6 +1,6 @@
 """Files of the packages that are installed beside this project, by kind of text."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 
@@ -25,15 +25,7 @@ def files(packages: Mapping[str, str], topic: str) -> list[tuple[str, Path]]:
     Raises:
         InputError: packages that are missing or of another version, all of them.
     """
-    installed = {d.metadata["Name"].lower(): d.version for d in metadata.distributions()}
-    wrong = [
-        f"packages: {name} {installed.get(name.lower(), 'nothing')} is installed, not {version}"
-        for name, version in packages.items()
-        if installed.get(name.lower()) != version
-    ]
-    if wrong:
-        advice = "set up the environment that the source was written for, or name what is installed"
-        raise InputError(f"{'; '.join(wrong)}: {advice}")
+    _refuse_other(packages)
     result = {}
     for name in packages:
         for entry in metadata.files(name) or ():
@@ -48,11 +40,24 @@ def files(packages: Mapping[str, str], topic: str) -> list[tuple[str, Path]]:
     return sorted(result.items())
 
 
-def licences(packages: Iterable[str]) -> str:
-    """What installed packages say of their licences, for the record."""
+def licences(packages: Mapping[str, str]) -> str:
+    """What the packages say of their licences, for the record."""
+    _refuse_other(packages)
     result = []
     for name in packages:
         about = metadata.metadata(name)
         fields = [field for field in ("License-Expression", "License") if field in about]
         result.append(f"{name}: {about[fields[0]].splitlines()[0] if fields else 'unknown'}")
     return "; ".join(result)
+
+
+def _refuse_other(packages: Mapping[str, str]) -> None:
+    installed = {d.metadata["Name"].lower(): d.version for d in metadata.distributions()}
+    wrong = [
+        f"packages: {name} {installed.get(name.lower(), 'nothing')} is installed, not {version}"
+        for name, version in packages.items()
+        if installed.get(name.lower()) != version
+    ]
+    if wrong:
+        advice = "set up the environment that the source was written for, or name what is installed"
+        raise InputError(f"{'; '.join(wrong)}: {advice}")

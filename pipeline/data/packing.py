@@ -198,26 +198,24 @@ def _in_order(
 
 def _refuse(chosen: Packing, source: Path, facts: dict[str, dict[str, Any]]) -> None:
     """Stops at a corpus that nobody can want."""
-    documents, tokens, unknown = (
-        sum(split[what] for split in facts.values())
-        for what in ("documents", "tokens", "unknown_tokens")
-    )
+    domain = source.name
+    documents = sum(split["documents"] for split in facts.values())
+    tokens = sum(split["tokens"] for split in facts.values())
     # A search that finds its split empty says so.
-    for name in ("train", "validation"):
-        split = facts[name]
+    for name, split in ((name, facts[name]) for name in ("train", "validation")):
         if split["tokens"] < LEAST_TOKENS:
             raise InputError(
-                f"domain {source.name!r}: {split['documents']:,} of {documents:,} documents, "
+                f"domain {domain!r}: {split['documents']:,} of {documents:,} documents, "
                 f"{split['tokens']:,} of {tokens:,} tokens are for {name}: "
                 f"{store.more(source)}, or change packing.validation_share "
                 f"({chosen.validation_share}), or the validation text that the source names"
             )
+    unknown = sum(split["unknown_tokens"] for split in facts.values())
     if unknown > chosen.unknown_share_limit * tokens:
         raise InputError(
-            f"domain {source.name!r}: {unknown / tokens:.1%} of {tokens:,} tokens are unknown to "
-            f"the tokenizer, more than packing.unknown_share_limit "
-            f"({chosen.unknown_share_limit:.1%}): take a tokenizer made for this text, or raise "
-            "the limit"
+            f"domain {domain!r}: {unknown / tokens:.1%} of {tokens:,} tokens are unknown to the "
+            f"tokenizer, more than packing.unknown_share_limit ({chosen.unknown_share_limit:.1%}): "
+            "take a tokenizer made for this text, or raise the limit"
         )
 
 
@@ -260,7 +258,9 @@ def _facts(
         "uniform_nats": math.log(tokenizer.vocabulary),
         "unigram_nats": unigram_nats(splits["train"].counts_V, splits["validation"].counts_V),
         "floor_nats": _floor(source["entropy_nats_per_character"], facts["validation"]),
-        **{name: source[name] for name in ("skipped", "revision", "licence")},
+        "skipped": source["skipped"],
+        "revision": source["revision"],
+        "licence": source["licence"],
         "fingerprint": data_fingerprint(dtype, facts),
     }
 

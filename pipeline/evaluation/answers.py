@@ -71,7 +71,12 @@ class Answers:
 
 
 def ask(model: Transformer, questions: QuestionSet, *, batch_tokens: int) -> Answers:
-    """Asks the model all items, `batch_tokens` per forward pass, and grades it.
+    """Asks the model all items, and grades it.
+
+    Args:
+        model: On its device already.
+        questions: The items.
+        batch_tokens: Tokens per forward pass.
 
     Raises:
         InputError: a likelihood is no finite number, or a token is none of the model's.
@@ -140,8 +145,13 @@ def choices(questions: QuestionSet, result: Answers) -> list[tuple[Any, ...]]:
     picks = result.pick_I.tolist()
     return [
         (
-            *(*questions.way, item.id, item.cluster, item.gold, pick),
-            *(sums.tolist(), alone.tolist()),
+            *questions.way,
+            item.id,
+            item.cluster,
+            item.gold,
+            pick,
+            sums.tolist(),
+            alone.tolist(),
             [len(tokens) for tokens in item.candidates],
             *(list(item.characters), list(item.bytes), item.shots),
         )

@@ -98,7 +98,13 @@ def windows(corpus: Corpus, length: int, at_most: int) -> Windows:
 
 
 def measure(model: Transformer, held_out: Windows, *, batch_tokens: int) -> Perplexity:
-    """Scores the windows, `batch_tokens` per forward pass; `summary` has the definitions."""
+    """Scores the windows and sums by document; see `summary` for the definitions.
+
+    Args:
+        model: On its device already.
+        held_out: The windows.
+        batch_tokens: Tokens per forward pass.
+    """
     device = model.device
     rows = chips.multiple(max(1, batch_tokens // (held_out.tokens_RxL1.shape[1] - 1)), device)
     parts = []

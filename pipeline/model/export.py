@@ -53,7 +53,7 @@ def export(run: Path, *, out: Path, step: int | None = None) -> str:
 
 def _tokenizer(run: Path, manifest: dict[str, Any]) -> Path:
     """The model file that the run's corpora were packed with."""
-    corpus = _corpora(run, manifest)[0]
+    corpus = _corpus_manifests(run, manifest)[0]
     packed = manifests.read(corpus, "pack")
     result = [corpus.parent / name for name in packed["inputs"] if name.endswith(".model")]
     wanted = packed["tokenizer"]["sha256"]
@@ -67,10 +67,13 @@ def _tokenizer(run: Path, manifest: dict[str, Any]) -> Path:
 
 
 def _card(run: Path, manifest: dict[str, Any], step: int, facts: dict[str, Any]) -> str:
-    """The model card: `hf_card.md` with what the manifests and the export know."""
+    """The model card: `hf_card.md` with what the manifests and the export know.
+
+    `facts` has name, vocabulary, pieces, eos, tokenizer_sha256, transformers, difference, texts.
+    """
     training = manifest["settings"]["training"]
-    read = _read(run, manifest, step)
-    corpora = [manifests.read(path, "pack") for path in _corpora(run, manifest)]
+    read = _tokens_read(run, manifest, step)
+    corpora = [manifests.read(path, "pack") for path in _corpus_manifests(run, manifest)]
     domains = [
         {
             "name": name,
@@ -89,7 +92,7 @@ def _card(run: Path, manifest: dict[str, Any], step: int, facts: dict[str, Any])
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(given)
 
 
-def _corpora(run: Path, manifest: dict[str, Any]) -> list[Path]:
+def _corpus_manifests(run: Path, manifest: dict[str, Any]) -> list[Path]:
     """Manifests of a finished run's corpora, in the order of its domains."""
     inputs = [run / name for name in manifest["inputs"]]
     by_domain = {path.parent.name: path for path in inputs if path.name == atomic_files.MANIFEST}
@@ -101,7 +104,7 @@ def _corpora(run: Path, manifest: dict[str, Any]) -> list[Path]:
     return [by_domain[domain] for domain in manifest["domains"]]
 
 
-def _read(run: Path, manifest: dict[str, Any], step: int) -> dict[str, int]:
+def _tokens_read(run: Path, manifest: dict[str, Any], step: int) -> dict[str, int]:
     """Tokens of each domain that the first `step` batches held."""
     path, length = run / "weights.parquet", manifest["settings"]["training"]["length"]
     listed = checksums.sealed(run, manifest, "train the run again")

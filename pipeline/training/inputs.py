@@ -56,7 +56,14 @@ class Inputs:
 def read_inputs(
     work: settings.Run, method: Method, corpora: Path, reference: Path | None, mixture: Path | None
 ) -> Inputs:
-    """Opens the inputs of a run; `train.pretrain` says what each is.
+    """Opens the inputs of a run.
+
+    Args:
+        work: The run's settings.
+        method: Its method.
+        corpora: Folder of the packed corpora of the run's tokenizer, one subfolder per domain.
+        reference: Folder of the finished run whose model is the reference, where one is needed.
+        mixture: Manifest of a found mixture or of a grid's choice, where one is needed.
 
     Raises:
         InputError: one is missing, damaged, or does not fit the run; or is there without need.
@@ -197,7 +204,17 @@ def _reference(folder: Path, work: settings.Run) -> tuple[Transformer, str]:
 def refuse_untrainable(
     work: settings.Run, method: Method, device: torch.device, *, shard: bool = False
 ) -> None:
-    """Raises InputError with all reasons why recipe, processes or device cannot train the run."""
+    """Makes sure that this recipe, these processes and this device can train the run.
+
+    Args:
+        work: The run.
+        method: Its method.
+        device: Where it would train.
+        shard: Whether each process or chip keeps a part of the model only.
+
+    Raises:
+        InputError: they cannot; all that is wrong, and what to do instead.
+    """
     recipe, n = work.training, parallel.world_size()
     problems = [
         f"method {work.method_name!r} in scenario {work.scenario!r}: {problem}"

@@ -140,7 +140,7 @@ class Records:
         self.stream.clear()
 
     def refuse_gaps(self, step: int) -> None:
-        """Raises InputError where a part up to `step` was lost: its rows would not be missed."""
+        """Raises InputError where a part up to `step` was lost: nothing later would notice."""
         parts = {number: part for number, part in self._parts().items() if number <= step}
         columns = [self._read(part, "steps")["step"] for part in parts.values()]
         result = [number for column in columns for number in column.to_pylist()]

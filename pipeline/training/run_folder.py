@@ -63,7 +63,10 @@ class RunFolder:
         self.lease, self.work, self.identity = lease, work, identity
         self.model, self.optimizer = model, optimizer
         self.folder = lease.folder
-        self.checkpoints, self.starts = self.folder / "checkpoints", self.folder / "starts.json"
+        self.checkpoints, self.starts_file = (
+            self.folder / "checkpoints",
+            self.folder / "starts.json",
+        )
         self.records = Records(self.folder, work.domains)
         if not distributed.is_main_process():
             self.records.listeners.clear()
@@ -106,8 +109,8 @@ class RunFolder:
         result = checkpoint.resumable(self.checkpoints, self.identity, every)
         if result is not None:
             self.records.refuse_gaps(int(result.name.removeprefix("step")))
-            if self.starts.exists():
-                self._started()
+            if self.starts_file.exists():
+                self._starts()
         return result
 
     def _drop_after(self, step: int) -> None:
@@ -123,18 +126,18 @@ class RunFolder:
     def _begin_anew(self) -> None:
         if atomic_files.steps(self.checkpoints):
             log.info("%s: starting anew", self.checkpoints)
-        for old in (self.checkpoints, self.starts):
+        for old in (self.checkpoints, self.starts_file):
             atomic_files.remove(old)
         self.records.clear()
 
     def _note_start(self, step: int) -> None:
-        before = self._started() if self.starts.exists() else []
-        atomic_files.write_json(self.starts, [*before, step])
+        before = self._starts() if self.starts_file.exists() else []
+        atomic_files.write_json(self.starts_file, [*before, step])
 
-    def _started(self) -> list[int]:
-        result: list[int] = atomic_files.read_json(self.starts)
+    def _starts(self) -> list[int]:
+        result: list[int] = atomic_files.read_json(self.starts_file)
         remedy = f"delete {self.checkpoints} to train the run anew"
-        manifests.require(result, list[NonNegativeInt], self.starts, remedy)
+        manifests.require(result, list[NonNegativeInt], self.starts_file, remedy)
         return result
 
     def due(self, step: int) -> bool:
@@ -224,7 +227,7 @@ class RunFolder:
                 "processes": parallel.world_size(),
                 "wall_seconds": seconds,
                 "tokens_per_second": tokens / seconds,
-                "resumes": len(self._started()) - 1,
+                "resumes": len(self._starts()) - 1,
                 "data_fingerprint": atomic_files.digest(self.identity["corpora"]),
                 "checkpoints": list(kept),
                 "weights_sha256": sums[kept[recipe.steps] / checkpoint.MODEL],

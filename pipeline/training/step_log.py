@@ -25,7 +25,13 @@ log = logging.getLogger("pike")
 
 
 def watch_of(method: Method, work: settings.Run, epoch_rows: dict[str, float]) -> Watch:
-    """The alarms of a run that trains with a method; `epoch_rows` are those of each corpus."""
+    """The alarms of a run.
+
+    Args:
+        method: Its method as it trains with it.
+        work: The run.
+        epoch_rows: Rows of each domain's corpus.
+    """
     recipe = work.training
     limits = recipe.alarms
     movement = Movement(
@@ -91,7 +97,11 @@ class StepLog:
             )
 
     def write_down(self) -> None:
-        """Adds the step that is unwritten, whose numbers have come from the device meanwhile."""
+        """Adds the step that is unwritten, whose numbers have come from the device meanwhile.
+
+        Raises:
+            InputError: one of them is not finite.
+        """
         one, self.unwritten = self.unwritten, None
         if one is not None:
             with self._records.timed("gradient"):
@@ -114,7 +124,7 @@ class StepLog:
             learning_rate=one.rate,
             gradient_norm=result.norm,
             seconds=seconds,
-            **self._meter.of(seconds),
+            **self._meter.of(seconds)._asdict(),
         )
         records.add_domains("domain_losses", step, loss=result.losses)
         records.add_domains("weights", step, weight=weights_K, count=count_K)

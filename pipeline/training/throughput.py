@@ -2,6 +2,7 @@
 
 import math
 import re
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -10,6 +11,16 @@ from pike_mixing.torch import parallel
 from pipeline import settings
 from pipeline.runtime import accelerators, chips, devices
 from pipeline.runtime.accelerators import ACCELERATORS
+
+
+class Pace(NamedTuple):
+    """Of one step."""
+
+    tokens_per_second: float
+    model_flops_utilisation: float
+    """Model FLOPs over the peak (Chowdhery et al. 2022, Appendix B); NaN where no peak is known."""
+    memory_bytes: int
+    """The most that was held so far: by tensors on a GPU, by the process on a CPU."""
 
 
 class Meter:
@@ -22,19 +33,11 @@ class Meter:
         self.peak = known_peak(devices.describe(device), work.training.precision)
         """FLOP/s that one device can reach; None where that is not known."""
 
-    def of(self, seconds: float) -> dict[str, float]:
-        """The pace of a step that took so many seconds, by the names of the records' columns.
-
-        Utilisation is model FLOPs over the peak (Chowdhery et al. 2022, Appendix B), NaN where no
-        peak is known. Memory is the most that was held so far: by tensors on a GPU, by the process
-        on a CPU.
-        """
+    def of(self, seconds: float) -> Pace:
+        """The pace of a step that took so many seconds."""
         peak = (self.peak or math.nan) * self._devices
-        return {
-            "tokens_per_second": self._tokens / seconds,
-            "model_flops_utilisation": self._flops / seconds / peak,
-            "memory_bytes": devices.peak_memory(self._device),
-        }
+        share = self._flops / seconds / peak
+        return Pace(self._tokens / seconds, share, devices.peak_memory(self._device))
 
 
 def training_flops(model: nn.Module, shape: settings.Model, length: int) -> float:

@@ -1,7 +1,7 @@
 """`pike track`: runs as their records have them, for a tracker of experiments.
 
-W&B, MLflow or TensorBoard get files that need no server. Each imports its package when it is made:
-not everybody has it (extras wandb, mlflow, tensorboard).
+W&B, MLflow or TensorBoard get files that need no server. Each tracker imports its package when it
+is made: not everybody has it (extras wandb, mlflow, tensorboard).
 """
 
 import importlib
@@ -151,8 +151,8 @@ TRACKERS: dict[str, type[WandB | MLflow | TensorBoard]] = {
     "mlflow": MLflow,
     "tensorboard": TensorBoard,
 }
-"""By name; each is given the folder to write to, and where that folder will lie in the end. It
-takes one run after the other."""
+"""By name. Each is given the folder to write to and where that folder will lie in the end; its
+`add` takes one run after the other."""
 
 
 def track(given: Path, *, to: str, out: Path = Path("tracked")) -> str:

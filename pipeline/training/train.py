@@ -61,9 +61,23 @@ def pretrain(
 ) -> str | None:
     """Trains one run to its end, from its last checkpoint where there is one.
 
-    Started by torchrun, the processes train it together; any number of them can go on with it. With
-    `profile` the device is waited for after each phase of a step, and a table of what the time went
-    to is returned. The other arguments are as `pike pretrain --help` has them.
+    Started by torchrun, the processes train it together; any number of them can go on with it.
+
+    Args:
+        run: `run.json`; checkpoints, records and at last `manifest.json` appear beside it.
+        corpora: Folder of the packed corpora of the run's tokenizer, one subfolder per domain.
+        reference: Folder of the finished run whose model is the reference, for a method with one.
+        mixture: Manifest of a found mixture or of a grid's choice, for a method that takes one.
+        device: Kind of device: auto, cpu, cuda or xla.
+        threads: CPU threads of this process; torch's own choice when absent.
+        save_on: Signal that asks for a checkpoint; SIGTERM and SIGINT ask for one and the end.
+        profile: Whether to wait for the device after each phase of a step, and return a table of
+            what the time went to.
+        peak_flops: FLOP/s that the device can reach, for the recorded utilisation; absent: a GPU's
+            as its data sheet has it, and none of a CPU.
+        shard: Whether each process or chip keeps a part of weights and optimizer states only.
+        recompute: Whether blocks are computed again in the backward pass, whatever the recipe says.
+        processes: Processes or chips that are to train together; with fewer the run is refused.
 
     Raises:
         InputError: settings, corpora or the disk do not allow the run, the loss is no number any

@@ -159,6 +159,13 @@ def test_files_that_documents_does_not_fit_are_named(tmp_path, monkeypatch, file
         downloaded(tmp_path, files, **values)
 
 
+def test_a_file_above_the_limit_is_cut_by_the_setting_that_its_message_names(tmp_path, monkeypatch):
+    monkeypatch.setattr(cutting, "LIMIT", 1000)
+    texts, _ = downloaded(tmp_path, {"a.txt": b"long " * 300}, documents="200 characters")
+    assert "".join(texts.values()) == "long " * 300
+    assert max(map(len, texts.values())) <= 200
+
+
 def test_too_few_text_files_need_the_setting_too(tmp_path):
     downloaded(tmp_path, {"a.txt": b"one two three four five", "b.txt": b"seven eight nine ten"})
     settings, model = tmp_path / "settings.json", tmp_path / "letters.model"

@@ -181,3 +181,10 @@ def test_a_model_that_diverged_is_named_with_the_task(questions, tokenizer):
     torch.nn.init.constant_(broken.embedding.weight, math.nan)
     with pytest.raises(InputError, match=r"^piqa, 0-shot, cf: question 0.*diverged"):
         answered(broken, questions("piqa"))
+
+
+def test_a_model_that_knows_nothing_has_exactly_chance(packed, constant):
+    found = answered(constant, noise(packed, 40))
+    for metric in ("pmi", "raw", "answer_only"):
+        assert found.accuracy[metric][0] == 25.0
+    assert np.stack(found.sums) == pytest.approx(-8 * math.log(64), rel=1e-6)

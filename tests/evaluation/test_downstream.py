@@ -84,6 +84,9 @@ def test_a_run_answers_each_task_as_it_is_asked(ask, benchmarks, asked, tokenize
             assert choice["bytes"] == list(item.bytes)
             assert (choice["gold"], choice["document"]) == (item.gold, item.cluster)
             assert choice["shots_used"] == shots
+        assert [c["pick"] for c in own] == told.pick_I.tolist()
+        assert [a["metric"] for a in accuracies if a["task"] == task] == list(answers.DOWNSTREAM)
+        assert {a["examples"] for a in accuracies if a["task"] == task} == {len(items)}
         found = {a["metric"]: a["value"] for a in accuracies if a["task"] == task}
         expected = {name: value for name, (value, _) in told.accuracy.items()}
         assert found == pytest.approx(expected)

@@ -88,7 +88,11 @@ def test_accuracies_follow_from_the_choices(finished, asked):
     assert found["pmi"]["examples"] == len(choices) == 20
     right = sum(c["pick"] == c["gold"] for c in choices)
     assert found["pmi"]["value"] == pytest.approx(100 * right / 20)
-    assert all(item["item"].startswith(item["document"]) for item in choices)
+    for item in choices:
+        pairs = zip(item["sum_log_likelihood"], item["unconditional"], strict=True)
+        pmi = [inside - alone for inside, alone in pairs]
+        assert pmi.index(max(pmi)) == item["pick"]
+        assert item["item"].startswith(item["document"])
 
 
 @pytest.mark.slow

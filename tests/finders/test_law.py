@@ -8,8 +8,8 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import law
 
 
-def fitted(weights_NxK, loss_NxK, *, starts=4):
-    return law.fit(weights_NxK, loss_NxK, starts=starts, huber=0.02)
+def fitted(weights_NxK, loss_NxK, *, starts=4, huber=0.02):
+    return law.fit(weights_NxK, loss_NxK, starts=starts, huber=huber)
 
 
 def test_an_exact_law_is_recovered():
@@ -38,7 +38,7 @@ def test_no_other_start_leads_to_a_better_law():
     assert cost(4) == pytest.approx(cost(24), rel=0.02)
 
 
-def of_scipy(weights_NxK, loss_N):
+def of_scipy(weights_NxK, loss_N, huber):
     """Cost and predictions of the same law by SciPy's search from five values of c."""
     K = weights_NxK.shape[1]
 
@@ -48,25 +48,26 @@ def of_scipy(weights_NxK, loss_N):
 
     starts = [np.append(c, np.zeros(K)) for c in np.linspace(0.1, 0.9, 5) * loss_N.min()]
     bounds = ([0, *[-np.inf] * K], np.inf)
-    how = {"bounds": bounds, "loss": "huber", "f_scale": 0.02, "ftol": 1e-12, "xtol": 1e-12}
+    how = {"bounds": bounds, "loss": "huber", "f_scale": huber, "ftol": 1e-12, "xtol": 1e-12}
     found = [optimize.least_squares(errors, start, **how) for start in starts]
     best = min(found, key=lambda done: done.cost)
     return best.cost, best.x[0] + np.exp(weights_NxK @ best.x[1:])
 
 
-def test_all_losses_at_once_are_fitted_as_each_by_scipy():
-    # Noise of which a third lies beyond huber, and a loss linear in the weights, whose c is 0.
+@pytest.mark.parametrize("huber", [0.005, 0.02])
+def test_all_losses_at_once_are_fitted_as_each_by_scipy(huber):
+    # Noise, much of it beyond huber, and a loss linear in the weights, whose c is 0.
     weights_NxK = mixtures(24)
     noise_NxK = np.random.default_rng(4).normal(0, 0.02, (24, 3))
     linear_Nx1 = weights_NxK @ np.array([[1.0], [2.0], [3.0]])
     loss_Nx4 = np.column_stack([LAWS.losses(weights_NxK) + noise_NxK, linear_Nx1])
-    laws = fitted(weights_NxK, loss_Nx4)
+    laws = fitted(weights_NxK, loss_Nx4, huber=huber)
     predicted_Nx4 = laws.losses(weights_NxK)
-    search = law._Search(weights_NxK, loss_Nx4.T, 0.02)
+    search = law._Search(weights_NxK, loss_Nx4.T, huber)
     cost_M = search.cost(np.column_stack([laws.c_K, laws.b_K[:, None] + laws.t_KxK]))
     assert laws.c_K[3] == 0
     for cost, predicted_N, loss_N in zip(cost_M, predicted_Nx4.T, loss_Nx4.T, strict=True):
-        expected, curve_N = of_scipy(weights_NxK, loss_N)
+        expected, curve_N = of_scipy(weights_NxK, loss_N, huber)
         assert cost == pytest.approx(expected, rel=1e-6)
         assert_allclose(predicted_N, curve_N, atol=1e-4)
 

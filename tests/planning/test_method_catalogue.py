@@ -14,6 +14,12 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "methods.md"
 def test_the_page_is_what_the_command_prints():
     text = method_catalogue.methods(format="markdown")
     assert PAGE.read_text(encoding="utf-8") == f"{text}\n", "write it anew: make docs"
+    assert [rule for rule in METHODS if f"\n| [{rule}](../pike_mixing/rules/" not in text] == []
+
+
+def test_a_rule_of_ones_own_is_shown_too():
+    text = method_catalogue.methods("pike_mixing.rules.mix:Mix")
+    assert text.startswith("pike_mixing.rules.mix:Mix\n")
 
 
 def test_every_row_of_a_table_has_as_many_cells_as_its_head():

@@ -154,7 +154,10 @@ def test_a_database_of_some_runs_knows_what_they_stand_on(small):
 @pytest.mark.parametrize(
     ("path", "value", "near"),
     [
+        ("scenarios.installed.domains", ["cod"], "code"),
+        ("scenarios.installed.tokenizer", "instaled", "installed"),
         ("scenarios.installed.methods", {"pikes": {}}, "pike"),
+        ("tokenizers.installed.sources", ["cod"], "code"),
         ("methods.pike.training", "texts", "text"),
         ("probe.standard.methods", ["mixx"], "mix"),
         ("runs[0].scenarios", ["instaled"], "installed"),

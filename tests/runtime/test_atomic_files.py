@@ -274,3 +274,9 @@ def test_a_file_system_without_locks_takes_what_is_made(tmp_path, monkeypatch):
 
     monkeypatch.setattr("fcntl.flock", flock)
     make(tmp_path / "out")
+
+
+def test_a_folder_is_not_replaced_by_a_file(tmp_path):
+    (tmp_path / "mine").mkdir()
+    assert "mine is a folder, and `pike table` makes a file" in refused(tmp_path / "mine", "table")
+    assert names(tmp_path) == ["mine"]

@@ -73,6 +73,7 @@ NO_CODE = [
 
 @pytest.mark.parametrize(("name", "old", "new"), CODE + NO_CODE)
 def test_code_counts_and_words_layout_tables_and_strangers_do_not(tmp_path, name, old, new):
+    assert old in TOY[name]
     before = write(tmp_path / "before").of("toy.stage")
     after = write(tmp_path / "after", {name: TOY[name].replace(old, new)}).of("toy.stage")
     assert (after != before) == ((name, old, new) in CODE)

@@ -12,6 +12,7 @@ import torch
 from trained import last_state, manifest, outcome, rows, train, train_with
 
 from pike_mixing import METHODS, registry
+from pike_mixing.apportion import apportion
 from pike_mixing.interface import Needs, StatisticsNeed
 from pike_mixing.rules.mix import Mix
 from pipeline import settings
@@ -308,8 +309,10 @@ def test_systematic_rounding_serves_small_weights_over_the_steps(make_run, corpo
     method = {"weights_by_domain": {"easy": 1, "hard": 15}}
     run = make_run(rule="fixed", method=method, training={"rounding": "systematic", "steps": 8})
     counts = [r["count"] for r in rows(train(run, corpora), "weights") if r["domain"] == "easy"]
-    # 6 rows x 8 steps / 16 = 3, give or take the one that step 8 would even out; else none.
+    # 6 rows x 8 steps / 16 = 3, give or take the one that step 8 would even out.
     assert sum(counts) in (2, 3, 4)
+    # By the largest remainder there is none.
+    assert apportion(np.array([1, 15]) / 16, 6).tolist() == [0, 6]
 
 
 @pytest.mark.slow
