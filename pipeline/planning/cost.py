@@ -102,12 +102,17 @@ def _for(work: jobs.Jobs, bill: dict[str, Any]) -> str:
     together = f"; {work.processes} train a run together" if work.processes > 1 else ""
     own = sorted({values["rule"] for values in work.plan.runs.values()} - RULES.keys())
     lines = [
-        *(_described(device) + together, "", _table(titles, rows), "", _runs(work), ""),
+        f"{_described(device)}{together}",
+        "",
+        _table(titles, rows),
+        "",
+        _runs(work),
+        "",
         f"in all: {sum(one['hours'] for one in rules):,.1f} {device.hours_of}-hours",
         *_parts(work),
         f"disk: {_size(sum(one['disk_bytes'] for one in rules))}",
         *(f"refused, and not counted: {why}" for why in refused[:3]),
-        *[f"  and {len(refused) - 3} more"] * (len(refused) > 3),
+        *([f"  and {len(refused) - 3} more"] if len(refused) > 3 else []),
         *(
             f"tokenizer {name}: its file is not here: {jobs.ASSUMED_PIECES:,} pieces are assumed"
             for name in work.assumed()

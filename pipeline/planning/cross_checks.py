@@ -203,8 +203,9 @@ def _headline(config: Config) -> Iterable[str]:
 
 def _method_problems(config: Config, scenario: str, method: str, recipe: Training) -> Iterable[str]:
     """Settings of a method that are invalid in a scenario, and unknown domains of its mixture."""
-    given, chosen = dependencies.method_settings(config, scenario, method), config["scenarios"]
-    rule, domains = given["rule"], chosen[scenario]["domains"]
+    given = dependencies.method_settings(config, scenario, method)
+    chosen = config["scenarios"][scenario]
+    rule, domains = given["rule"], chosen["domains"]
     tuned = dependencies.tuned(config, scenario, method)
     values = methods.planned({"method": methods.settings_of(given), "tuned": tuned})
     where = f"methods.{method} in scenario {scenario}"
@@ -215,7 +216,7 @@ def _method_problems(config: Config, scenario: str, method: str, recipe: Trainin
     mixture = config.get("mixtures", {}).get(values.get("mixture"))
     if mixture is None:
         return
-    evaluation = chosen[scenario]["evaluation"]
+    evaluation = chosen["evaluation"]
     kept = config["evaluation"][evaluation].get("token_losses")
     if finders.kind(mixture["finder"]).reads == "predictions" and not kept:
         yield (
@@ -268,7 +269,7 @@ def _selections_without_runs(
         for name, selection in config[section].items():
             chosen = dependencies.selected(all_runs, requested, selection)
             for key, values in selection.items():
-                there = {run.by_key()[key] for run in chosen}
+                there = {run[dependencies.KEYS.index(key)] for run in chosen}
                 for value in (one for one in values if one not in there):
                     yield (
                         f"{section}.{name}.{key}: no run that is selected has {value!r}: take it "

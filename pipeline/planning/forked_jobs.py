@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Iterable
 
 from pipeline.planning import records, stages
-from pipeline.planning.profile import Profile
+from pipeline.planning.profile import TRAINS, Profile
 from pipeline.runtime import fork_server
 
 GROUPS = (
-    ("pretrain", "evaluate", "probe"),
+    TRAINS,
     ("database_of_selection", "database", "table", "figure", "report"),
 )
 """Rules whose jobs import the same packages."""

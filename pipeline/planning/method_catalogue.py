@@ -75,9 +75,9 @@ COSTS = {
 
 
 def methods(name: str | None = None, *, format: str = "text") -> str:
-    """The rules as text for a terminal, or all of them in Markdown: the page docs/methods.md.
+    """The rules, or the one of this name, as text for a terminal, Markdown or json.
 
-    As json, a list with an object per rule.
+    In Markdown all of them are the page docs/methods.md; json is a list with an object per rule.
 
     Raises:
         InputError: there is no such rule, or one alone is asked for in Markdown.

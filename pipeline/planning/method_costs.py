@@ -14,13 +14,13 @@ from pipeline.planning import methods, resources
 PAPER = {"rows": 256, "steps": 120_000}
 """Batch and steps of the paper's runs (`workflow/configs/paper.yaml`)."""
 IN_STEPS = ("every", "first")
-"""Settings of rules that count steps: at another size they keep their share of the run."""
+"""Run of rules that count steps: at another size they keep their share of the run."""
 
-Settings = Mapping[str, Any]
-"""Of a run: the content of its `run.json`."""
+Run = Mapping[str, Any]
+"""The content of a `run.json`."""
 
 
-def rows(run: Settings) -> float:
+def rows(run: Run) -> float:
     """Rows that a run reads, those that its method measures included, over those of its batches."""
     needs, batch = methods.needs(run), run["training"]["rows"]
     domains, result = len(run["domains"]), 1.0
@@ -34,12 +34,12 @@ def rows(run: Settings) -> float:
     return result
 
 
-def time(run: Settings) -> float:
+def time(run: Run) -> float:
     """Passes over the model of a run over those of Mix, by the plan's arithmetic."""
     return resources.passes(run) / 3
 
 
-def flops_of_step(run: Settings, tokenizers: Mapping[str, Settings]) -> float:
+def flops_of_step(run: Run, tokenizers: Mapping[str, Mapping[str, Any]]) -> float:
     """FLOPs of training on one batch: models differ, and rows and their length.
 
     `tokenizers` are settings by name, with their vocabularies.
@@ -50,7 +50,7 @@ def flops_of_step(run: Settings, tokenizers: Mapping[str, Settings]) -> float:
     return float(recipe["rows"] * length * of_token)
 
 
-def at_paper_size(run: Settings) -> Settings:
+def at_paper_size(run: Run) -> Run:
     """The run with the paper's batches and steps, measured as often as here."""
     longer = PAPER["steps"] / run["training"]["steps"]
     scaled = {n: round(v * longer) for n, v in run["method"].items() if n in IN_STEPS and v}

@@ -112,7 +112,10 @@ def _nodes(module: str) -> list[ast.AST]:
 
 
 def needs(run: Mapping[str, Any]) -> Needs:
-    """What training measures for a run of this `run.json`; of the user's own, nothing is known."""
+    """What training measures for a run, given its `run.json`.
+
+    Of a rule of the user's own nothing is known.
+    """
     if run["rule"] not in RULES:
         return Needs()
     steps, names = run["training"]["steps"], tuple(run["domains"])
@@ -195,6 +198,10 @@ def refuse_at_start(
     runs: Iterable[Mapping[str, Any]], mixtures: Iterable[Mapping[str, Any]]
 ) -> None:
     """Asks, before the first training, what a plan does not.
+
+    Args:
+        runs: Contents of `run.json`.
+        mixtures: Settings of the mixtures that are to be found.
 
     Raises:
         InputError: methods of the user's own that cannot train their runs, or packages of finders

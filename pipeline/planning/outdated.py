@@ -71,10 +71,19 @@ class Comparison:
         part = settings[made.part] if made.part else None
         stage = made.stage or rule
         foreign = stage == "pretrain" and bool(settings["model"].get("architecture"))
-        code = stages.code(stage, part, self._pythons.get(rule), foreign=foreign)
-        today = (settings, *code, reads.paths(), reads.given)
-        place = Path(self._plan.manifest(rule, name))
-        return tuple(made_from.of_finished(place, stage, self._known, *today))
+        python = self._pythons.get(rule)
+        fingerprint, versions = stages.code(stage, part, python, foreign=foreign)
+        differences = made_from.of_finished(
+            Path(self._plan.manifest(rule, name)),
+            stage,
+            self._known,
+            settings=settings,
+            code=fingerprint,
+            versions=versions,
+            inputs=reads.paths(),
+            given=reads.given,
+        )
+        return tuple(differences)
 
     @functools.cache  # noqa: B019 - as above.
     def outdated(self, rule: str, name: str) -> bool:

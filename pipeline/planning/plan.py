@@ -135,8 +135,10 @@ class Plan:
     def experiment(self, names: Sequence[str], *, trained: bool = True) -> Settings:
         """What a database of these runs is built from.
 
-        Without their records (`trained`): settings, corpora and the mixtures that they are to
-        train with.
+        Args:
+            names: The runs.
+            trained: Whether it holds their records; else settings, corpora and the mixtures that
+                they are to train with.
         """
         chosen = {run: self.runs[run] for run in names}
         corpora = sorted(self.corpora_of(chosen))

@@ -37,7 +37,9 @@ class RuleResources:
         self._refuse_uneven()
 
     def of(self, rule: str) -> Resources:
-        """A rule's resources as functions of its wildcards; more time and memory at each try.
+        """A rule's resources: values, or functions of its wildcards.
+
+        Each try has more time and memory.
 
         The interpreter and the device are among them: where a job runs is not what it computes,
         and profiles set them per rule (set-resources).
@@ -55,8 +57,8 @@ class RuleResources:
             return math.ceil(job(wildcards).disk_bytes / 1e6)
 
         # A number costs a plan of many runs less than a function that Snakemake asks for each.
-        has_memory, disk = self._of_rule(rule).device.memory, DISK_BYTES.get(rule)
-        gpu = (lambda wildcards: job(wildcards).devices) if has_memory else 0
+        memory, disk = self._of_rule(rule).device.memory, DISK_BYTES.get(rule)
+        gpu = (lambda wildcards: job(wildcards).devices) if memory else 0
         return {
             "mem_mb": with_signature_at_hand(
                 lambda wildcards, attempt: job(wildcards).memory_mb(attempt)
@@ -118,7 +120,8 @@ class RuleResources:
         taken = self._jobs["pretrain"].training(wildcards.run)
         # A run that one process alone can train stays on the first node.
         nodes = ["--nodes", str(self._nodes)] if taken.devices > 1 < self._nodes else []
-        ways = ["--shard"] * taken.sharded + ["--recompute"] * taken.recomputes
+        chosen = {"--shard": taken.sharded, "--recompute": taken.recomputes}
+        ways = [option for option, wanted in chosen.items() if wanted]
         return ["--processes", str(taken.devices), *nodes, *ways]
 
     def further_tries(self) -> dict[str, int]:

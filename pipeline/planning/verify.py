@@ -49,6 +49,9 @@ def verify(given: Sequence[str | Path], *, workers: int | None = None, format: s
         workers: Files hashed at once; absent: as many as there are processors.
         format: text, or json: a list with an object per manifest.
 
+    Returns:
+        What there is, when all is whole.
+
     Raises:
         InputError: nothing to verify; or everything that is changed, missing or foreign, each with
             the command that makes it again.
@@ -92,7 +95,8 @@ def _manifests(place: Path, seen: dict[str, None], broken: set[Path]) -> Iterato
     """The manifests of a folder; what is no whole one is added to the problems and the broken."""
     for path in sorted(place.rglob("*.json")):
         of_files = bool({"tokenizers", "mixtures"} & {*path.absolute().parts})
-        is_manifest = of_files or f".{path.name}".endswith(f".{atomic_files.MANIFEST}")
+        is_manifest = of_files or path.name == atomic_files.MANIFEST
+        is_manifest = is_manifest or path.name.endswith(f".{atomic_files.MANIFEST}")
         if PLUMBING.fullmatch(path.relative_to(place).as_posix()) or not is_manifest:
             continue
         try:

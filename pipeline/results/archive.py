@@ -161,16 +161,17 @@ def _lineage(archive: Path, named: experiment.Experiment) -> lineage.Lineage:
     with duckdb.connect() as connection:
         every = query(
             connection,
-            "select artifact as name, * exclude (artifact, file_row_number) "
+            "select artifact as name, path, sha256, produced_by, inputs, settings, "
+            "code_fingerprint, code_commit, facts "
             "from read_parquet(?, file_row_number = true) order by file_row_number",
             str(archive / "records" / "lineage.parquet"),
         )
-    artifacts = {row["name"]: _artifact(row) for row in every}
+    rows = {row["name"]: row for row in every}
     names = {name for name, _, _ in records.manifests_of(named.plain())}
     runs = tuple(f"checkpoint/{run}/" for run in named.runs)
-    kept = {name for name in artifacts if name in names or name.startswith(runs)}
-    kept |= {n for name in kept for n in artifacts[name].inputs if n.startswith("file/")}
-    return lineage.Lineage({name: made for name, made in artifacts.items() if name in kept})
+    kept = {name for name in rows if name in names or name.startswith(runs)}
+    kept |= {n for name in kept for n in rows[name]["inputs"] if n.startswith("file/")}
+    return lineage.Lineage({name: _artifact(row) for name, row in rows.items() if name in kept})
 
 
 def _artifact(row: Mapping[str, Any]) -> lineage.Artifact:

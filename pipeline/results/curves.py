@@ -137,7 +137,7 @@ def _column(
 ) -> Panel:
     """The panel of one column in a method's row of panels."""
     (scenario, model, method), part = group
-    lines = _lines(part, column, key, positive="scale" in how)
+    lines = _lines(part, column, key, positive=how.get("scale") == "log")
     panel = _panel((scenario, model, method), label, lines, method=method, **how)
     return replace(panel, name=f"{panel.name}--{column}")
 

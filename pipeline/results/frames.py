@@ -32,7 +32,10 @@ def frame(name: str, database: str | Path = "results/pike.duckdb") -> "pd.DataFr
 
 
 def grid(cells: "pd.DataFrame") -> "pd.DataFrame":
-    """A table's cells, from `frame`, as readers see them: values or words by row and column."""
+    """A table's cells, from `frame`, as readers see them.
+
+    Values, or their words, by section, row and column.
+    """
     units = cells.get("unit", [None] * len(cells))
     title = [
         f"{label} ({unit})" if isinstance(unit, str) else label

@@ -38,6 +38,7 @@ OF_SCENARIO = (
     "select scenario, domain, target from domains order by all",
 )
 Bases = dict[Place, list[Any]]
+"""What the tests of each place are made from."""
 
 
 def copy(out: Path, partial: Path) -> bool:
@@ -110,7 +111,10 @@ def bases(connection: duckdb.DuckDBPyConnection) -> Bases:
 
 
 def changed(connection: duckdb.DuckDBPyConnection, before: Bases) -> list[Place]:
-    """The places whose tests are to be made again, as `bases` differ; their rows are deleted."""
+    """The places whose tests are to be made again; their rows are deleted.
+
+    What they are made from (`bases`) is not what it was `before`.
+    """
     now = bases(connection)
     if now == before:
         return []

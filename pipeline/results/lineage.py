@@ -25,7 +25,7 @@ STANDARD_KEYS = frozenset(manifests.STANDARD) - {"versions"}
 
 @dataclass(frozen=True)
 class Artifact:
-    """One row of the table `lineage`."""
+    """One row of the table `lineage`: its fields are in the order of the columns."""
 
     name: str
     """Its stable name: source/code, run/real/tiny/mix/seed0, table/perplexity."""

@@ -49,6 +49,11 @@ def read_losses(
 ) -> tuple[list[CheckpointKey], list[DomainLosses]]:
     """The losses of all checkpoints of a scenario; documents of one name and length are one.
 
+    Args:
+        connection: An open database.
+        scenario: Its scenario.
+        model: Its size.
+
     Raises:
         InputError: a checkpoint has two losses of one document.
     """

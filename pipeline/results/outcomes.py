@@ -147,7 +147,7 @@ def read(connection: duckdb.DuckDBPyConnection, group: Group) -> Outcomes:
 def checkpoints(table: "pa.Table") -> tuple[list[CheckpointKey], Ints]:
     """The checkpoints that N rows are of, and which of them each row is of.
 
-    Rows with method, seed, step and trained (tokens); those of one checkpoint stand together.
+    The table has method, seed, step and trained (tokens); rows of one checkpoint stand together.
     """
     methods, method_N = coded(table["method"])
     of_N = [method_N, *(values(table[name]) for name in ("seed", "step", "trained"))]

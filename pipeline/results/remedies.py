@@ -27,8 +27,9 @@ def validation_tokens(connection: duckdb.DuckDBPyConnection, scenario: str, mode
 def told(rows: list[Row], read: int) -> Iterator[Row]:
     """What would settle it for each method that may be better than what is chosen.
 
-    The rows of a place have their `verdict`, the lowest loss first; its runs `read` that many
-    tokens of validation text.
+    Args:
+        rows: The methods of a place, each with its `verdict`, the lowest loss first.
+        read: Tokens of the validation text.
     """
     for row in rows:
         if row["verdict"] == "better" or row["nll_difference"] >= 0:

@@ -124,7 +124,7 @@ def _content(
     drawn, drawn_of_paper = report_parts.ours_and_of_paper(
         [report_parts.figure(path) for path in read if path.suffix == ".svg"]
     )
-    front = [report_parts.legend(figure) for figure in drawn if figure["name"] in FRONT]
+    front = [report_parts.legend(f) for name in FRONT for f in drawn if f["name"] == name]
     own = [figure for figure in drawn if figure["name"] not in FRONT]
     doubts, places = marks.doubts(connection, "report"), decisions.of(connection)
     scenarios = [

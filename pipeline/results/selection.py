@@ -54,7 +54,13 @@ def connect_ours(database: Path) -> duckdb.DuckDBPyConnection:
 
 
 def query(connection: duckdb.DuckDBPyConnection, sql: str, *values: object) -> list[Row]:
-    """The answer's rows as mappings."""
+    """The answer's rows as mappings.
+
+    Args:
+        connection: An open database.
+        sql: The question.
+        values: Its parameters.
+    """
     answer = connection.execute(sql, values)
     columns = [column[0] for column in answer.description or []]
     return [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]

@@ -9,7 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -145,17 +145,22 @@ def _ratio(budget: float, tokens: float | None) -> float | None:
     return None if tokens is None else budget / tokens if tokens else math.inf
 
 
-def _curves(
-    checkpoints: Sequence[CheckpointKey], method: str, against: str
-) -> tuple[list[int], int, Floats, float] | None:
+class _Curves(NamedTuple):
+    """The checkpoints of two methods that are compared, over the S seeds of both."""
+
+    used: list[int]
+    """Those of the method, by seed and step, then the baseline's last of each seed."""
+    seeds: int
+    tokens_T: Floats
+    """Trained tokens of the method's checkpoints, mean over seeds."""
+    budget: float
+    """Those of the baseline's last."""
+
+
+def _curves(checkpoints: Sequence[CheckpointKey], method: str, against: str) -> _Curves | None:
     """What is compared of two methods; None without a common seed or two common steps.
 
     Seeds of which the method's last checkpoint alone was evaluated are left out.
-
-    Returns:
-        The method's checkpoints by seed and step, then the baseline's last of each seed; how many
-        seeds; trained tokens of the method's checkpoints, mean over seeds; those of the baseline's
-        last.
     """
     row = {(c.method, c.seed, c.step): i for i, c in enumerate(checkpoints)}
     steps_of: dict[tuple[str, int], set[int]] = defaultdict(set)
@@ -171,7 +176,7 @@ def _curves(
     ends = [row[against, s, max(steps_of[against, s])] for s in seeds]
     tokens_T = np.mean([[checkpoints[i].tokens for i in rows] for rows in of_method], 0)
     budget = math.fsum(checkpoints[i].tokens for i in ends) / len(seeds)
-    return [*itertools.chain(*of_method), *ends], len(seeds), tokens_T, budget
+    return _Curves([*itertools.chain(*of_method), *ends], len(seeds), tokens_T, budget)
 
 
 def _shared(part: TaskCurve, used: list[int]) -> tuple[Floats, Floats, npt.NDArray[Any]]:

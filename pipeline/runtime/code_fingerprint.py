@@ -64,8 +64,10 @@ def closure(*modules: str) -> set[str]:
         if module not in result:
             result.add(module)
             waiting.extend(imports(module))
-    tables = {m for m in filter(source_names.is_first_party, result) if source_names.is_package(m)}
-    return result - tables
+    packages = {
+        m for m in filter(source_names.is_first_party, result) if source_names.is_package(m)
+    }
+    return result - packages
 
 
 def named(modules: Iterable[str]) -> set[str]:
@@ -109,7 +111,10 @@ def commit() -> str | None:
 
 @functools.cache
 def imports(module: str) -> frozenset[str]:
-    """Modules of ours that a module imports, inside functions too; of the user's own theirs too."""
+    """Modules of this repository that a module imports, those inside functions included.
+
+    For a module of the user's own these are the user's modules, too.
+    """
     named = _read(module)[1]
     names = {*named, *map(source_names.defined_in, named)}
     if source_names.is_first_party(module):

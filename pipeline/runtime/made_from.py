@@ -92,7 +92,7 @@ def write_manifest(
         **facts,
     }
     manifest["code"]["commit"] = code_fingerprint.commit()
-    # One of a folder lies in it; one of a file is an output itself.
+    # The manifest of a folder lies in it; that of a file lies beside it, an output with a mark.
     of_file = stage if stage in ownership.MAKE_FILES else None
     atomic_files.write_json(path, manifest, of_file, [*inputs, *given])
 
@@ -124,6 +124,7 @@ def of_finished(
     path: Path,
     stage: str,
     known: checksums.Memory,
+    *,
     settings: Any = None,
     code: str | None = None,
     versions: Mapping[str, str] | None = None,

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 
 from pipeline.runtime import code_fingerprint, source_names
 
-_AS_IMPORTED = ("torch", "torch_xla", "numpy", "scipy", "lightgbm", "sentencepiece", "duckdb")
-COMPUTING = {name: name for name in (*_AS_IMPORTED, "matplotlib", "transformers")} | {
-    "sklearn": "scikit-learn"
-}
+_AS_IMPORTED = (
+    *("torch", "torch_xla", "numpy", "scipy", "lightgbm", "sentencepiece", "duckdb"),
+    *("matplotlib", "transformers"),
+)
+COMPUTING = {**{name: name for name in _AS_IMPORTED}, "sklearn": "scikit-learn"}
 """Packages whose versions may change a result, by the name that is imported."""
 COPYING = ("download", "fetch")
 """Stages that copy text: they compute with no package but those that their peer itself imports."""

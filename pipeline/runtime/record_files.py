@@ -15,8 +15,8 @@ from pike_mixing.errors import InputError
 def read(path: Path, remedy: str) -> Iterator[Any]:
     """The records of a file in their order, in bounded memory; blank lines are left out.
 
-    It is a .parquet, .jsonl or .txt file, the latter two also as .gz; of .txt a record is a line,
-    of every other suffix JSON is expected. `remedy` is what to do when it cannot be read.
+    `path` is a .parquet, .jsonl or .txt file, the latter two also as .gz; of .txt a record is a
+    line, of every other suffix JSON is expected. `remedy` is what to do when it cannot be read.
 
     Raises:
         InputError: it is missing or damaged, or is not what its suffix says.

@@ -107,7 +107,7 @@ def follow(folder: Path) -> Iterator[Lease]:
 
 
 def await_free(folder: Path, minutes: float) -> None:
-    """Waits while another living process holds the lease of a run directory, for some minutes.
+    """Waits while another living process holds the lease of a run directory, `minutes` at most.
 
     Who takes the lease afterwards is refused if it is still held.
     """

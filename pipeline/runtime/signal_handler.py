@@ -80,9 +80,10 @@ class SignalState:
 
 @contextlib.contextmanager
 def ignore_signal(save_on: str) -> Iterator[None]:
-    """Ignores requests for a checkpoint (USR1 or USR2) inside the block, but in `handle_signals`.
+    """Ignores requests for a checkpoint in the block, except within `handle_signals`.
 
-    By default it would end the process. Before the training has begun there is nothing to save.
+    `save_on` is USR1 or USR2. By default the signal would end the process. Before the training has
+    begun there is nothing to save.
     """
     number = signal.Signals[f"SIG{save_on}"]
     before = signal.signal(number, signal.SIG_IGN)

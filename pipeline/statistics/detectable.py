@@ -1,11 +1,11 @@
 """How large a difference so many seeds and items show: the power of the test over seeds.
 
-The test is that of `estimates.half_width`: a difference D counts where |D| exceeds
+The test is that of `mean_difference.half_width`: a difference D counts where |D| exceeds
 
     half = sqrt((t(S - 1) SD)^2 / S + (1.96 SE)^2),
 
 SD the standard deviation of the S seeds' differences, SE the error from items or documents, which
-all seeds share. There are at least two seeds; SD and SE are in the unit of the difference.
+all seeds share.
 """
 
 import functools
@@ -32,9 +32,9 @@ def detection_probability(
 
     Args:
         difference: The true difference.
-        seed_sd: True SD.
-        seeds: S.
-        item_stderr: SE.
+        seed_sd: True standard deviation of the seeds' differences, in its unit.
+        seeds: At least two.
+        item_stderr: Error from the choice of items, in its unit.
         level: Two-sided level of the test.
     """
     degrees = seeds - 1

@@ -63,7 +63,7 @@ def of_residuals(
     Args:
         by_seed_S: The difference of each seed.
         residual_SxG: By how much each document's sum is more than its size tells.
-        count_G: The n_g.
+        count_G: Tokens or items of each document, n_g.
         document_G: The documents' names, each once.
     """
     size_G = np.asarray(count_G, np.float64)

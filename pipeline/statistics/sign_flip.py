@@ -23,8 +23,10 @@ def sign_flip(sum_G: npt.ArrayLike) -> float:
     probability that |sum of +-d_g| is at least as large as the one found, by convolution, without
     drawing. Items that stand alone give McNemar's p-value.
 
-    Two documents that are better by 2 and 1 items: the sums are +-3 and +-1, so p = 2/4. Points
-    are fractions where candidates share one.
+    Two documents that are better by 2 and 1 items: the sums are +-3 and +-1, so p = 2/4.
+
+    Args:
+        sum_G: The d_g, in points: fractions where candidates share a point.
     """
     fractions = [Fraction(float(d)).limit_denominator(1000) for d in np.asarray(sum_G).ravel()]
     scale = math.lcm(*(f.denominator for f in fractions))

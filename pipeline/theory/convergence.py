@@ -7,7 +7,7 @@ all, and of uniform mixing, on quadratic losses.
 Two targets, which the paper does not tell apart: that of its theorem, max_k E|g_k|^2 <= delta, and
 that of its analysis of uniform mixing, E|sum_k g_k|^2 <= delta.
 
-Shapes: K domains, D parameters, N paths, T steps; eta is the step size, b the rows of a batch.
+Shapes: K domains, D parameters, N paths, T steps.
 """
 
 import math

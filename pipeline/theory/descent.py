@@ -8,8 +8,7 @@ Three versions of the bound, which differ in their constants alone:
                 stands 1 - c (K - 2), and eta c sum_k |g_k|^2 is added. It is never above the second
                 and holds where b_k = 0 too.
 
-Shapes: K domains, D parameters; theta_D is the point theta_t, weights_K are the b_k / b, eta is the
-step size, b the rows of a batch.
+Shapes: K domains, D parameters.
 """
 
 import itertools

@@ -1,7 +1,6 @@
 """Sums of K smooth losses whose gradients, noise and constants of smoothness are known.
 
-Shapes: K domains, D parameters, R terms of one loss, N points at once; weights are the b_k / b, eta
-is the step size, b the rows of a batch.
+Shapes: K domains, D parameters, R terms of one loss, N points at once.
 """
 
 import math

@@ -29,12 +29,12 @@ def explained(function, *arguments):
 
 slurm.ignore_checkpoint_signals()
 FILES = workflow.overwrite_configfiles or workflow.configfiles
-CHOSEN = workflow.resource_settings
+RESOURCES = workflow.resource_settings
 PROFILE = explained(
     profile.read,
-    CHOSEN.overwrite_resources or {},
-    CHOSEN.default_resources or {},
-    CHOSEN.overwrite_threads or {},
+    RESOURCES.overwrite_resources or {},
+    RESOURCES.default_resources or {},
+    RESOURCES.overwrite_threads or {},
 )
 # Snakemake reads the files as YAML 1.1, we as 1.2: `config` is ours from here on.
 PATHS = [Path(os.path.relpath(f)) for f in FILES]

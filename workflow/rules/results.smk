@@ -10,6 +10,7 @@ rule theory:
         f"{RESULTS}/theory/{FINAL}",
     log:
         f"{RESULTS}/logs/theory.log",
+    # A resource, since profiles set it per rule (set-resources).
     resources:
         python=sys.executable,
     params:

@@ -25,7 +25,12 @@ with judged as (
         side,
         count(*) as cells,
         count(*) filter (margin > 0) as cells_within,
-        first(columns('^(cell|value|low|high|stderr|seeds)$') order by weak, margin, cell),
+        first(cell order by weak, margin, cell) as cell,
+        first(value order by weak, margin, cell) as value,
+        first(low order by weak, margin, cell) as low,
+        first(high order by weak, margin, cell) as high,
+        first(stderr order by weak, margin, cell) as stderr,
+        first(seeds order by weak, margin, cell) as seeds,
         min(seeds) as fewest,
         case when bool_and(margin > 0) then max(deciding_seeds(seed_stderr, item_stderr, seeds, degrees, margin))
             else min(deciding_seeds(seed_stderr, item_stderr, seeds, degrees, margin)) filter (margin <= 0) end as deciding,

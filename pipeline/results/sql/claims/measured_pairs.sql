@@ -52,6 +52,8 @@ select 'ours' as side, m.quantity, p.published_scenario as scenario, p.published
 from measured as m
 join played_pairs as p using (scenario, model, method, against)
 left join asked as q using (scenario, published_scenario, shots)
+-- Accuracies are compared with runs on one domain (`alone`), too, and only with as many demonstrations as a column
+-- of the paper; all else within one of its scenarios.
 where if(m.quantity = 'accuracy', q.shots is not null and (p.alike or p.alone), p.alike)
 union all by name
 select 'ours' as side, *, value - t95(seeds - 1) * seed_stderr as low,

@@ -1,5 +1,5 @@
 -- Every number that a claim is decided by: the paper's (side `paper`) and ours, each with its interval, in
--- the claim's own unit, with its bounds: margin says how far inside a number lies (below zero: outside). A claim
+-- the claim's own unit, beside the claim's bounds. margin: how far inside them it lies (below zero: outside). A claim
 -- over several scenarios or methods has one row for each. Claims about scale ask for the paper's own sizes.
 --
 -- Ours are means over seeds: seed_stderr is their error from the spread of seeds, item_stderr that from the
@@ -32,8 +32,8 @@ cells as (
     union all by name
     select * from claim_speed
     union all by name
-    -- In Example 1 the best static mixture in hindsight ends above adaptive mixing, whose simulated error is as
-    -- good as known (thousands of paths).
+    -- The claim that in Example 1 the best static mixture in hindsight ends above adaptive mixing. The error of the
+    -- simulation is as good as known (thousands of paths).
     select 'example-adaptive-over-static' as claim, 'loss' as quantity, 'ours' as side, 'adaptive' as method,
         'static' as against, setting as cell, best_static - adaptive as value, best_static - high as low,
         best_static - low as high, (high - low) / 2 / t95('infinity'::double) as item_stderr
