@@ -13,4 +13,4 @@ join pairs as p
     )
     and regexp_full_match(p.scenario, coalesce(c.scenario, '.*'))
     and coalesce(c.model = p.model, true) and coalesce(c.shots = p.shots, true)
-order by c.claim, p.side, p.cell
+order by c.claim, p.side, p.cell, p.shots
