@@ -5,7 +5,7 @@ import functools
 import json
 import math
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
 
@@ -31,6 +31,22 @@ def paths(value, before=()):
         yield from paths(one, (*before, key))
 
 
+def way(place: str, separator: str = ".") -> list[str | int]:
+    """Names and numbers of a place that is written as one text: `runs.0.seeds`."""
+    return [int(part) if part.isdecimal() else part for part in place.split(separator)]
+
+
+def set_at(value: Any, place: Sequence[str | int], new: Any) -> None:
+    """Sets what stands at a place within a JSON value; GONE takes it out."""
+    *before, last = place
+    for key in before:
+        value = value[key]
+    if new is GONE:
+        del value[last]
+    else:
+        value[last] = new
+
+
 @st.composite
 def edited(draw, value):
     """A JSON text with one place taken out or of another kind, or cut short."""
@@ -38,14 +54,8 @@ def edited(draw, value):
         text = json.dumps(value)
         return text[: draw(st.integers(0, len(text) - 1))]
     changed = copies.deepcopy(value)
-    *before, last = draw(st.sampled_from(list(paths(changed))))
-    place = changed
-    for key in before:
-        place = place[key]
-    if draw(st.booleans()):
-        del place[last]
-    else:
-        place[last] = draw(st.sampled_from(WRONG))
+    place = draw(st.sampled_from(list(paths(changed))))
+    set_at(changed, place, GONE if draw(st.booleans()) else draw(st.sampled_from(WRONG)))
     return json.dumps(changed)
 
 
@@ -75,14 +85,7 @@ def values(root: Path, path: str, changes: dict[str, Any]) -> None:
     is_json = place.suffix == ".json"
     content = json.loads(text) if is_json else yaml.load(text, yaml.CSafeLoader)
     for at, value in changes.items():
-        *way, last = [int(part) if part.isdecimal() else part for part in at.split("/")]
-        inner = content
-        for part in way:
-            inner = inner[part]
-        if value is GONE:
-            del inner[last]
-        else:
-            inner[last] = value
+        set_at(content, way(at, "/"), value)
     changed = (
         json.dumps(content)
         if is_json

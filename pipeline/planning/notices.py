@@ -19,7 +19,8 @@ def used(plan: Plan) -> dict[str, set[str]]:
     result = {f"{key}s": {getattr(r, key) for r in runs} for key in ("scenario", "model", "method")}
     result["training"] = {dependencies.recipe(config, run) for run in runs}
     chosen = [config["scenarios"][name] for name in result["scenarios"]]
-    for section, key in (("tokenizers", "tokenizer"), *((n, n) for n in ("evaluation", "probe"))):
+    keys = {"tokenizers": "tokenizer", "evaluation": "evaluation", "probe": "probe"}
+    for section, key in keys.items():
         result[section] = {scenario[key] for scenario in chosen if key in scenario}
     searches = {name.split("/")[2] for name in plan.mixtures}
     result |= {"mixtures": searches, "grids": searches, "tasks": set(plan.tasks)}

@@ -95,8 +95,10 @@ def _manifests(place: Path, seen: dict[str, None], broken: set[Path]) -> Iterato
     """The manifests of a folder; what is no whole one is added to the problems and the broken."""
     for path in sorted(place.rglob("*.json")):
         of_files = bool({"tokenizers", "mixtures"} & {*path.absolute().parts})
-        is_manifest = of_files or path.name == atomic_files.MANIFEST
-        is_manifest = is_manifest or path.name.endswith(f".{atomic_files.MANIFEST}")
+        named = path.name == atomic_files.MANIFEST or path.name.endswith(
+            f".{atomic_files.MANIFEST}"
+        )
+        is_manifest = of_files or named
         if PLUMBING.fullmatch(path.relative_to(place).as_posix()) or not is_manifest:
             continue
         try:
@@ -161,8 +163,8 @@ def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[
         if not place.is_file():
             broken.add(place)
             yield f"{place} is missing: {_again(place, 'make')}"
-    settings = folder / SETTINGS.get(stage, "")
-    if settings.is_file() and not output_root.holds(settings, one.content["settings"]):
+    settings = folder / SETTINGS[stage] if stage in SETTINGS else None
+    if settings and settings.is_file() and not output_root.holds(settings, one.content["settings"]):
         yield (
             f"{os.path.normpath(settings)} has other settings than {one.path} was made under: "
             "delete it, and the workflow writes it anew"

@@ -4,10 +4,10 @@ import copy
 from pathlib import Path
 
 import pytest
+from edits import set_at, way
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
-from put_at import put
 
 from pike_mixing.errors import InputError
 from pipeline.planning import dependencies, planner
@@ -125,7 +125,7 @@ TARGET = "scenarios.symbols.target"
 def test_what_no_run_can_stand_on_is_refused(chained, place, value, message):
     values = gridded(chained)
     values["runs"][0]["methods"] = ["tuned", "doremi", "found"]
-    put(values, place, value)
+    set_at(values, way(place), value)
     with pytest.raises(InputError) as caught:
         planner.plan(values, "config.yaml")
     assert message in str(caught.value)

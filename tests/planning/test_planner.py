@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from put_at import put
+from edits import set_at, way
 
 from pike_mixing.errors import InputError
 from pipeline.planning import output_root, planner, rule_inputs
@@ -165,7 +165,7 @@ def test_a_database_of_some_runs_knows_what_they_stand_on(small):
     ],
 )
 def test_a_name_that_nothing_bears_is_reported_with_the_nearest(small, path, value, near):
-    put(small, path.replace("[0]", ".0"), value)
+    set_at(small, way(path.replace("[0]", ".0")), value)
     name = value if isinstance(value, str) else next(iter(value))
     assert f"config.yaml: {path}: {name!r} is unknown: did you mean {near!r}?" in lines(small)
 

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from edits import GONE
+from edits import GONE, set_at, way
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
-from put_at import put
 
 from pike_mixing.errors import InputError
 from pipeline.planning import (
@@ -204,7 +203,7 @@ def test_the_same_registration_gives_the_same_bytes(tmp_path):
 )
 def test_a_wrong_registration_is_refused(tmp_path, place, value, message):
     values = copy.deepcopy(REGISTRATION)
-    put(values, place, value)
+    set_at(values, way(place), value)
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump(values), encoding="utf-8")
     with pytest.raises(InputError) as caught:

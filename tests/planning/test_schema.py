@@ -8,7 +8,7 @@ from typing import get_args
 import jsonschema
 import pytest
 import yaml
-from put_at import put
+from edits import set_at, way
 
 from pike_mixing.errors import InputError
 from pipeline.data import SOURCES
@@ -64,7 +64,7 @@ def test_editors_take_every_shipped_configuration(path):
 def found(config, path, value):
     """The problems after setting one key."""
     changed = config()
-    put(changed, path, value)
+    set_at(changed, way(path), value)
     return schema.problems(changed, "config.yaml")
 
 
