@@ -151,6 +151,21 @@ def test_the_time_of_a_step_is_compared_on_one_kind_of_device(filled):
     assert records(filled, slower) == []
 
 
+def test_no_time_is_told_of_runs_on_several_kinds_of_device(filled):
+    told = (
+        "select column_label, value from table_costs where scenario = 'u' and row_label = 'mine'"
+        " order by column_position"
+    )
+    filled.execute("update runs set wall_seconds = 9, tokens_per_second = 99, resumes = 0")
+    insert(filled, "timings", run="u/m/mine/seed0", phase="forward", seconds=1.0, share=0.5)
+    before = {row["column_label"]: row["value"] for row in records(filled, told)}
+    assert (before["forward"], before["seeds"]) == (50, 2)
+    assert None not in before.values()
+    filled.execute("update runs set device = 'cuda: H200' where run = 'u/m/mine/seed0'")
+    after = {row["column_label"]: row["value"] for row in records(filled, told)}
+    assert after == {"wall time": None, "speed": None, "resumes": 0, "seeds": 2}
+
+
 def test_one_slow_step_of_one_seed_costs_nothing(filled):
     name = ran(filled, "u", "mine", 2, 1.0, 1.0, seconds=2.0)
     before = records(filled, "select * from steps_of_baseline where method = 'mine'")
