@@ -26,6 +26,8 @@ AT_TARGET = "fixed-at-target"
 """Fixed weights equal to the target; in scenarios with a target alone."""
 STEPS = "steps-"
 """What the names of the compared runs' recipes begin with; their number of steps follows."""
+FOLDER = ROOT / "workflow" / "registered"
+"""The registrations of this project."""
 
 
 @dataclass(frozen=True)
@@ -136,10 +138,28 @@ def read(path: Path) -> Registration:
         InputError: it cannot be read, something in it is wrong, or it has another one's name.
     """
     result = validate(Registration, planner.alone(path), str(path))
-    namesake = ROOT / "workflow" / "registered" / f"{result.benchmark}.yaml"
+    namesake = FOLDER / f"{result.benchmark}.yaml"
     if namesake.exists() and not namesake.samefile(path):
         raise InputError(
             f"{path}.benchmark: {result.benchmark} is that of {namesake}, whose results would lie "
             "in the same folder: choose another name"
         )
     return result
+
+
+def others_on_its_scenarios(chosen: Registration) -> list[str]:
+    """Files of this project, none younger, that draw the same test scenarios by stream and seed.
+
+    Their results may have been read. A scenario's domains are the same at each size.
+
+    Raises:
+        InputError: one of the files is wrong.
+    """
+    drawn = chosen.scenarios
+    every = {path.name: read(path) for path in sorted(FOLDER.glob("*.yaml"))}
+    return [
+        name
+        for name, one in every.items()
+        if one.benchmark != chosen.benchmark and one.date <= chosen.date
+        if drawn.stream == one.scenarios.stream == "test" and drawn.seed == one.scenarios.seed
+    ]

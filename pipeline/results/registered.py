@@ -83,6 +83,8 @@ def _deviations(chosen: Registration, given: Path) -> Iterator[str]:
         yield f"{given} is in no commit"
     elif _git(given.parent, "status", "--porcelain", "--", given.name):
         yield f"{given} differs from what was committed"
+    for other in registration.others_on_its_scenarios(chosen):
+        yield f"its scenarios are those of {other}, whose results may have been read"
 
 
 def _departures(
@@ -171,12 +173,13 @@ def _boards(
         scenarios[row["board"], row["model"]].append(row["scenario"])
     boards = "from boards where against = 'mix' order by board, model, difference"
     for row in query(connection, boards):
-        if row["method"] not in chosen.compared(row["board"]):
+        places = scenarios[row["board"], row["model"]]
+        runs = [RunName(s, row["model"], row["method"], chosen.seeds[0]) for s in places]
+        # Of others costs are not known: deviations name their runs.
+        if row["method"] not in chosen.compared(row["board"]) or not all(
+            str(run) in plan.runs for run in runs
+        ):
             continue
-        runs = [
-            RunName(s, row["model"], row["method"], chosen.seeds[0])
-            for s in scenarios[row["board"], row["model"]]
-        ]
         # None where a run had another kind of device than those of Mix.
         each = [steps.get((run.scenario, run.model, run.method)) for run in runs]
         known = [one for one in each if one is not None]

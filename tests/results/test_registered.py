@@ -224,6 +224,26 @@ def test_deviations_are_named(registry):
     ]
 
 
+def test_scenarios_that_an_earlier_registration_reads_are_named(registry, tmp_path, monkeypatch):
+    _, file, connection = registry
+    text = file.read_text().replace("stream: development", "stream: test")
+    file.write_text(text)
+    monkeypatch.setattr(registration, "FOLDER", tmp_path / "registered")
+    registration.FOLDER.mkdir()
+    (date,) = (line for line in text.splitlines() if line.startswith("date: "))
+    others = {
+        "alike": text,
+        "apart": text.replace("seed: 0", "seed: 1"),
+        "later": text.replace(date, 'date: "2999-01-01"'),
+    }
+    for name, other in others.items():
+        own = other.replace("benchmark: b", f"benchmark: {name}")
+        (registration.FOLDER / f"{name}.yaml").write_text(own)
+    lines, _ = deviations(file, connection)
+    named = [line for line in lines if "its scenarios" in line]
+    assert named == ["its scenarios are those of alike.yaml, whose results may have been read"]
+
+
 def test_runs_that_code_of_today_would_make_otherwise_are_named_in_a_draft(
     registry, tmp_path, monkeypatch
 ):
