@@ -49,8 +49,9 @@ class Registration:
 
     benchmark: Name
     """Its name; results lie in results/registered/{name}."""
-    status: Literal["draft", "registered"]
-    """draft: nothing is promised yet; registered: nothing is changed any more."""
+    status: Literal["draft", "registered", "withdrawn"]
+    """draft: nothing is promised yet; registered: nothing is changed any more; withdrawn: before
+    any run."""
     date: Annotated[str, Limits(pattern=r"\d{4}-\d\d-\d\d", means="a date as in 2026-11-24")]
     """Day of the registration."""
     scenarios: DrawnScenarios
@@ -161,5 +162,6 @@ def others_on_its_scenarios(chosen: Registration) -> list[str]:
         name
         for name, one in every.items()
         if one.benchmark != chosen.benchmark and one.date <= chosen.date
+        if one.status != "withdrawn"
         if drawn.stream == one.scenarios.stream == "test" and drawn.seed == one.scenarios.seed
     ]
