@@ -20,11 +20,11 @@ HEAD = """# How good the finders are
 
 Made by `python -m benchmarks.finders_page` from records in `benchmarks/results`: `finders.json`
 (`python -m benchmarks.finders`, commit {commit}), `own_swarm.json` ({own}), `two_phases.json`
-({phases}), `scaling.json` ({scaled}), all with `benchmarks/finders.yaml`; do not edit.
+({phases}), `scaling.json` ({scaled}); settings: `benchmarks/finders.yaml`; do not edit.
 
 Finders are fitted to RegMix's runs of 1M parameters ({train} of them: 17 domains of the Pile, 1B
 tokens) and predict the losses of others: {small} of 1M, the same mixtures at 60M, {large} others of
-1B (25B tokens). `mixing-law` is fitted with its defaults, `regmix` are boosted trees, `linear` is
+1B (25B tokens). `mixing-law` is fitted with `kl: 0`, `regmix` are boosted trees, `linear` is
 least squares, to compare with. The targets are 13 validation losses, each alone, and their mean.
 
 In parentheses stand 95 %: quantiles over draws of the training runs ({draws} of each size but the
@@ -218,11 +218,11 @@ def of_own(own: dict[str, Any]) -> list[str]:
     errors = [1.96 * held_out[name]["held_out_rmse"] for name in ("law", "trees")]
     return [
         "\n## A swarm of our own, from the draw to the verdict\n",
-        f"{own['runs']} mixtures of {', '.join(own['domains'])} at pico (target: the mean of "
-        f"the {len(own['domains'])} losses). Held out, the law's rank correlation is {law}, the "
-        f"trees' {trees}. An informative design proposed {len(rows)} more. Trained, they say "
-        f"(95 %: measured ± {1.96 * noise[0]:.3f} by repeats, law ± {errors[0]:.3f}, trees ± "
-        f"{errors[1]:.3f} by held-out errors):",
+        f"{own['runs']} mixtures of {', '.join(own['domains'])}, of which the default experiment "
+        f"has others now, at pico (target: the mean of the {len(own['domains'])} losses). Held "
+        f"out, the law's rank correlation is {law}, the trees' {trees}. An informative design "
+        f"proposed {len(rows)} more. Trained, they say (95 %: measured ± {1.96 * noise[0]:.3f} by "
+        f"repeats, law ± {errors[0]:.3f}, trees ± {errors[1]:.3f} by held-out errors):",
         "",
         table(["next", "measured", *(f"predicted, {name}" for name in scored)], rows),
         "",

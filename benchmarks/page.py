@@ -20,7 +20,7 @@ PAGE = ROOT / "docs" / "performance.md"
 HEAD = """# Performance
 
 Made by `python -m benchmarks.page` from `benchmarks/results/*.json` and `benchmarks/bars.csv`; do
-not edit. Ours and its peers take turns; medians are shown. `make bench` runs all but `stages`,
+not edit. Ours and its peers take turns; medians are shown. `make bench` makes all but `stages`,
 `growth` and that of a GPU (`make gpu-check`). On a busy machine (load) processor time says more.
 Bars in bold are missed.
 """
@@ -39,8 +39,8 @@ BENCHMARKS = {
     "firing": (
         "Gradient statistics",
         "firing",
-        "The paper gives PiKE 1.2% to 2.4%. At nano and micro a firing step passes 24 rows of 64 "
-        "tokens in twelve parts.",
+        "The paper gives PiKE 1.2% to 2.4%. At nano and micro (here: 2,048 words) a firing step "
+        "passes 24 rows of 64 tokens in twelve parts.",
     ),
     "mixing": ("Mixing rules", "mixing", ""),
     "loss": (
@@ -71,8 +71,8 @@ BENCHMARKS = {
     "stages": (
         "The default experiment",
         "stages",
-        "Processor time of one job of each stage, run symbols/nano/mix/seed0; before: the default "
-        "experiment of 82 runs, 400 steps of 24 rows.",
+        "Processor time of one job of each stage, least of the rounds, run symbols/nano/mix/seed0; "
+        "before: an Intel Xeon, 400 steps of 24 rows.",
     ),
     "growth": (
         "Many runs",

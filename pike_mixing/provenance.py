@@ -24,22 +24,27 @@ RULES = {
     "schedule": Provenance("this project", "-", "caps by property tests; one mixture in six loops"),
     "pike": Provenance(
         "PiKE, its main algorithm",
-        "preset `recommended`: norms without noise",
+        "fresh rows; preset `recommended`: norms without noise, from T0",
         "estimators by Monte Carlo",
     ),
     "balanced-pike": Provenance("PiKE, Algorithm 3", "as pike"),
     "conceptual-pike": Provenance(
         "PiKE, its conceptual algorithm", "norms without noise by default", "exact fractions; KKT"
     ),
-    "scale-free-pike": Provenance("this project, after PiKE", "-", "property tests; ten seeds"),
+    "scale-free-pike": Provenance(
+        "this project, after PiKE", "-", "property tests; registered boards"
+    ),
     "ado": Provenance(
         "ADO (arXiv 2410.11820), code bc3d8d0",
-        "a fit of our own; smoothed as it comes; too early a fit is refused",
+        "prior 1/K; a fit of our own; smoothed as it comes; too early a fit is refused",
         "exact laws to four digits; SciPy's filter",
     ),
-    "odm": Provenance("ODM, code edbfdad", "nothing", "60 recorded batches, two variants"),
+    "odm": Provenance("ODM, code edbfdad", "nothing", "60 recorded batches of the code's rule"),
     "famo": Provenance("FAMO (arXiv 2306.03792), code 0a6ad06", checked="40 recorded steps"),
-    "gradnorm": Provenance("GradNorm (arXiv 1711.02257)", "unit and optimizer of its weights"),
+    "gradnorm": Provenance(
+        "GradNorm (arXiv 1711.02257)",
+        "unit and optimizer of its weights; losses at step 100 in place of the first",
+    ),
     "doremi": Provenance(
         "DoReMi (arXiv 2305.10429), code 7cde52d",
         "a domain absent at first keeps its weight; no late weights",
@@ -48,16 +53,26 @@ RULES = {
     "doge": Provenance("DoGE (arXiv 2310.15393)", "target: all domains on the batch"),
     "skill-it": Provenance("Skill-it (arXiv 2307.14430), as trained by aioli"),
     "aioli": Provenance("Aioli (arXiv 2411.05735)", "seeded order of slots"),
-    "dga": Provenance("DGA (arXiv 2410.02498), abstract and reviews", "settings are inferred"),
+    "dga": Provenance("DGA (arXiv 2410.02498), abstract and reviews", "form and settings inferred"),
     "r-and-b": Provenance(
         "R&B (arXiv 2505.00358), Algorithm 1",
         "no regrouping; products of each step averaged, with their noise; all layers",
     ),
-    "pcgrad": Provenance("PCGrad (Yu et al. 2020)", "by inner products", "TorchJD"),
-    "gradvac": Provenance("GradVaccine (Wang et al. 2021)", "one group; targets capped"),
+    "pcgrad": Provenance(
+        "PCGrad (Yu et al. 2020)", "by inner products; scale of Mix by default", "TorchJD"
+    ),
+    "gradvac": Provenance(
+        "GradVaccine (Wang et al. 2021)", "one group; targets capped; scale of Mix by default"
+    ),
     "mgda": Provenance("MGDA (Sener and Koltun 2018)", "solved exactly", "TorchJD; grids"),
-    "cagrad": Provenance("CAGrad (Liu et al. 2021)", "solved exactly", "4,000 other updates"),
-    "nash-mtl": Provenance("Nash-MTL (Navon et al. 2022)", "solved exactly", "its own equations"),
+    "cagrad": Provenance(
+        "CAGrad (Liu et al. 2021)", "solved exactly; scale of Mix by default", "4,000 other updates"
+    ),
+    "nash-mtl": Provenance(
+        "Nash-MTL (Navon et al. 2022)",
+        "solved exactly; scale of Mix by default",
+        "its own equations",
+    ),
     "upgrad": Provenance("UPGrad (Quinton and Rey 2024)", checked="SciPy's NNLS"),
     "adatask": Provenance(
         "AdaTask (Yang et al. 2023), code 84853de", "scale of Mix by default", "recorded steps"

@@ -8,8 +8,8 @@ mixture for a target minimises, over examples e of the target,
 
 which is convex in w. No further proxy is trained.
 
-It needs the log-probability that each proxy gives each example of the target. The records of runs
-hold losses by domain alone, so this is a function over arrays and no finder of `FINDERS`.
+It needs the log-probability that each proxy gives each example of the target. So it is a
+function over arrays and no finder of `FINDERS`.
 
 Shapes: E examples, K domains.
 """

@@ -26,7 +26,7 @@ class BalancedPiKE(PiKE):
     )
 
     tau: PositiveFloat
-    """Weight of the worst loss: 0 is the mean of the losses, infinity the largest of them."""
+    """Weight of the worst loss: towards 0 their mean is minimised, towards infinity the largest."""
 
     def exponent(self, statistics: Statistics, b: int) -> Floats:
         """Line 7: (y*_k)^2 (zeta_1 |grad L_k|^2 - zeta_2 / (2b) sigma_k^2)."""

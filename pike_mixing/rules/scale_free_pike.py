@@ -1,4 +1,4 @@
-"""Scale-free PiKE: this project's variant of PiKE (arXiv 2502.06244), with no coefficient to tune.
+"""Scale-free PiKE: this project's variant of PiKE (arXiv 2502.06244); no coefficient has a unit.
 
 Derivation. One step of SGD of length eta on rows drawn by w changes F = sum_j u_j L_j, the loss
 that the target u weighs, by -eta sum_k w_k g_k . gbar to first order, gbar = sum_j u_j g_j. Without
@@ -66,7 +66,7 @@ class ScaleFreePiKE(Method):
 
     about: ClassVar[str] = (
         "Shares follow the domains' gradients and the fall of their losses, where both agree "
-        "beyond their noise; else they return to the prior. No setting has a unit."
+        "beyond their noise; else they return to the prior. No coefficient has a unit."
     )
 
     strength: PositiveFloat = 3.5

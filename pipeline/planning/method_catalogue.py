@@ -24,7 +24,7 @@ formula, settings and source; they stand in its module, to which its name leads.
 
 - **measures**: what the training loop measures for the rule.
 - **source**: from where the rule is; its module says in what it departs from there.
-  Tests have updates worked by hand; adatask, doremi, famo, odm, unimax also their authors' numbers.
+  Tests have updates worked by hand; adatask, doremi, famo, odm also numbers of their code.
 - **work**, **memory**: what the rule needs more than mix. K is the number of domains, b the rows of
   a batch. The rules' own arithmetic, on K numbers or K x K, costs little.
 

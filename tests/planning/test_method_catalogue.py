@@ -33,7 +33,7 @@ def test_every_row_of_a_table_has_as_many_cells_as_its_head():
 def test_one_rule_alone_for_a_terminal():
     text = method_catalogue.methods("balanced-pike")
     assert text.splitlines()[0] == "balanced-pike"
-    assert "    tau (required)\n        Weight of the worst loss: 0 is the mean" in text
+    assert "    tau (required)\n        Weight of the worst loss: towards 0 their" in text
     assert "    every = 1000\n        Steps T_0 between updates of the weights.\n" in text
     assert "  measures     gradient statistics\n" in text
     assert "backward passes over max(8, b_k) fresh rows of each domain, every 1000 steps" in text
