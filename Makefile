@@ -8,6 +8,8 @@ PYTHON ?= python3
 # nproc alone would answer with the threads that OpenMP may use.
 CORES  ?= $(shell env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || sysctl -n hw.ncpu)
 CONFIG ?= config.yaml
+# Of workflow/profiles.
+PROFILE ?= default
 # cpu: the versions that this release was tested with. cuda: the newest torch, with CUDA.
 # Where the CPU builds of torch are; without it, torch is the package index's own (TORCH_INDEX=).
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
@@ -21,7 +23,7 @@ endif
 BIN       := $(VENV)/bin
 READY     := $(VENV)/.ready-$(TORCH)
 # The targets follow, and --configfile would take them for files.
-SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile workflow/profiles/default --cores $(CORES)
+SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile workflow/profiles/$(PROFILE) --cores $(CORES)
 # A process for each core, each with one thread. Whoever has no test left takes over from another.
 # A process keeps what it has compiled for those after it, even where the environment says not to.
 PYTEST    := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(CORES) --maxprocesses 8 --dist worksteal
@@ -49,7 +51,7 @@ $(TPU_VENV)/.ready: pyproject.toml constraints-cpu.txt constraints-tpu.txt
 wheel: $(READY) ## Build the library pike-mixing, which needs NumPy alone, into dist/
 	$(BIN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --wheel-dir dist ./pike_mixing
 
-run: $(READY) ## Run the experiment (CONFIG=..., CORES=...) and build the report
+run: $(READY) ## Run the experiment (CONFIG=..., PROFILE=..., CORES=...) and build the report
 	$(SNAKEMAKE)
 
 quick: $(READY) ## Build the first tables and figures alone: minutes

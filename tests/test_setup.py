@@ -161,17 +161,29 @@ def test_a_machine_with_a_gpu_is_not_given_the_cpu_builds(start, tmp_path):
     assert "extra-index-url" not in (tmp_path / "made/asked").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("target", ["run", "check"])
-def test_openmps_threads_do_not_say_how_many_cores_there_are(target):
+def made(*words):
+    """The words of the last command that make would start."""
     told = subprocess.run(
         # The tests are themselves started by make, which says so to the make below it.
-        ["make", "--dry-run", "--no-print-directory", target],
+        ["make", "--dry-run", "--no-print-directory", *words],
         cwd=SCRIPT.parents[1],
         env={**os.environ, "OMP_NUM_THREADS": "101", "OMP_THREAD_LIMIT": "100"},
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    words = shlex.split(told.splitlines()[-1])
+    return shlex.split(told.splitlines()[-1])
+
+
+@pytest.mark.parametrize("given", [(), ("PROFILE=gpu",)])
+def test_the_profile_that_is_named_is_used(given):
+    words = made("run", *given)
+    found = words[words.index("--profile") + 1]
+    assert found == f"workflow/profiles/{'gpu' if given else 'default'}"
+
+
+@pytest.mark.parametrize("target", ["run", "check"])
+def test_openmps_threads_do_not_say_how_many_cores_there_are(target):
+    words = made(target)
     found = words[words.index("--cores" if target == "run" else "-n") + 1]
     assert found == str(len(os.sched_getaffinity(0)))
