@@ -115,15 +115,17 @@ def _judge(rows: list[Row], named: Mapping[str, str]) -> None:
 def _run(
     connection: duckdb.DuckDBPyConnection, scenario: str, model: str, method: str
 ) -> dict[str, Any]:
-    """Settings and size of a method's runs."""
-    (row,) = query(
+    """Settings and size of a method's runs; those that a grid gave are among the method's."""
+    row = query(
         connection,
-        "select any_value(settings order by run) as settings, any_value(parameters) as parameters, "
-        "any_value(tokens) as tokens, any_value(tokenizer) as tokenizer from runs "
-        "where scenario = ? and model = ? and method = ?",
+        "select settings, chosen, parameters, tokens, tokenizer from runs "
+        "left join chosen_settings using (run) "
+        "where scenario = ? and model = ? and method = ? order by run",
         *(scenario, model, method),
-    )
-    return row | {"settings": json.loads(row["settings"])}
+    )[0]
+    settings = json.loads(row["settings"])
+    settings["method"] |= json.loads(row["chosen"] or "{}")
+    return row | {"settings": settings}
 
 
 def _shares(

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import yaml
+from played import insert
 from test_views import paired
 
 from pike_mixing import make
@@ -90,6 +91,22 @@ def test_a_method_that_leads_in_every_seed_is_used_and_equal_shares_stay_else(em
     assert place["shares"] == {"a": 0.25, "b": 0.75}
     assert place["text"][0] == "Use PiKE."
     assert "0.201 nats per token below that of Mix" in place["text"][1]
+
+
+def test_settings_that_a_grid_chose_are_copied_with_the_methods_own(empty):
+    paired(empty, -0.2, -0.201, -0.202, documents_error=0.001)
+    _ran(empty, {"a": 0.25, "b": 0.75})
+    empty.execute(
+        "update runs set mixture = 's/m/zetas/seed9', settings = json_object('rule', 'pike', "
+        "'method', json('{\"every\": 40, \"zeta1\": 9}')) where method = 'pike'"
+    )
+    facts = json.dumps({"chosen": {"zeta1": 2.0, "zeta2": 0.5}})
+    insert(empty, "lineage", artifact="mixture/s/m/zetas/seed9", facts=facts)
+    (place,) = decisions.of(empty)
+    assert place["rule"] == {"rule": "pike", "every": 40, "zeta1": 2.0, "zeta2": 0.5}
+    names = {}
+    exec(advise.snippets(place)["python"], names)  # noqa: S102
+    assert names["method"] == make("pike", every=40, zeta1=2.0, zeta2=0.5)
 
 
 def test_a_gain_that_is_shown_and_is_little_is_told_and_changes_nothing(empty):

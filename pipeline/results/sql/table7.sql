@@ -5,9 +5,9 @@ with pikes as (
         r.run,
         r.scenario,
         json_merge_patch(f.settings, r.settings -> '$.method') as m,
-        l.facts -> '$.chosen' as pair
+        c.chosen as pair
     from runs as r
-    left join lineage as l on l.artifact = 'mixture/' || r.mixture
+    left join chosen_settings as c using (run)
     join defaults as f on f.kind = 'pike'
     where json_extract_string(r.settings, '$.rule') = 'pike'
         and r.scenario in (select ours from published_names where kind = 'scenario')
