@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,7 @@ def _pages(
 ) -> dict[str, str]:
     with connect_ours(database) as connection:
         content = _content(connection, named, read) | {"files": files}
+        content["database"] = shlex.quote(str(_whole(database)))
         compared = outdated.of_results(*database.absolute().parents[:2])
     # The report itself is being made.
     every = (one for one in compared.every() if one.artifact != "report") if compared else None
@@ -112,6 +114,12 @@ def _pages(
         )
         for page in PAGES
     }
+
+
+def _whole(database: Path) -> Path:
+    """The database of all runs, which commands ask, beside one of some runs."""
+    inside = database.parent.name == "databases"
+    return database.parent.with_name("pike.duckdb") if inside else database
 
 
 def _content(

@@ -48,7 +48,9 @@ def test_tables_and_figures_have_the_same_bytes_and_the_report_is_there(shown, r
     pages = content(shown / "report", "*.html")
     assert content(out / "report", "*.html").keys() == pages.keys()
     for page in ("index.html", "tables.html", "paper.html", "methods.html"):
-        assert (out / "report" / page).read_bytes() == pages[page]
+        # Commands name the database that is beside.
+        restored = (out / "report" / page).read_bytes()
+        assert restored.replace(bytes(out), bytes(shown)) == pages[page]
 
 
 def test_the_order_of_rows_in_the_records_changes_no_byte(shown, recorded, tmp_path):
@@ -60,8 +62,10 @@ def test_the_order_of_rows_in_the_records_changes_no_byte(shown, recorded, tmp_p
         pq.write_table(rows.take(random.permutation(len(rows))), path)
         seal(path, shuffled / "manifest.json")
     archive.restore(shuffled, out=out)
-    for kind, pattern in (("tables", "*.csv"), ("figures", "*.svg"), ("report", "index.html")):
+    for kind, pattern in (("tables", "*.csv"), ("figures", "*.svg")):
         assert content(out / kind, pattern) == content(shown / kind, pattern) != {}
+    index = (out / "report/index.html").read_bytes().replace(bytes(out), bytes(shown))
+    assert index == (shown / "report/index.html").read_bytes()
     databases = [duckdb.connect(str(f / "pike.duckdb"), read_only=True) for f in (shown, out)]
     differing = []
     for view in views.ordered():

@@ -155,12 +155,20 @@ def test_the_first_page_is_small_and_its_picture_has_every_method_and_scenario(t
     )
 
 
-def test_tables_and_figures_show_what_asks_for_them(texts):
+def test_every_command_names_the_database_of_the_experiment(texts, shown):
+    own = f"--database {shown}/pike.duckdb"
     for line in ("from table_perplexity", "from figure_differences"):
-        assert f"<code>pike query &#34;{line}&#34;</code>" in texts["tables"] or (
-            f'<code>pike query "{line}"</code>' in texts["tables"]
-        )
-    assert "<code>pike why table/perplexity</code>" in texts["tables"]
+        assert f'<code>pike query "{line}" {own}</code>' in texts["tables"]
+    assert f"<code>pike why table/perplexity {own}</code>" in texts["tables"]
+    asking = [c for text in texts.values() for c in re.findall("<code>(pike .*?)</code>", text)]
+    asking = [c for c in asking if not c.startswith(("pike methods", "pike registered"))]
+    assert {command.split()[1] for command in asking} == {"query", "why", "advise"}
+    assert [command for command in asking if f" {shown}/pike.duckdb" not in command] == []
+
+
+def test_commands_ask_the_database_of_all_runs():
+    for own in ("results/databases/requested.duckdb", "results/pike.duckdb"):
+        assert report._whole(Path(own)) == Path("results/pike.duckdb")
 
 
 def test_accuracies_are_compared_by_the_paired_test(texts):
@@ -340,6 +348,7 @@ def test_a_table_without_rows_says_so():
     )
     table = {"name": "leaderboard", "blocks": [], "caption": "Empty. Nothing.", "notes": [],
              "view": "table_leaderboard"}  # fmt: skip
-    shown = page.render(table=table, page="tables", files={"tables": "tables"}, labels={})
+    shown = page.render(table=table, page="tables", files={"tables": "tables"}, labels={},
+                        database="x.duckdb")  # fmt: skip
     assert 'id="table-leaderboard-all"' in shown
     assert "Empty." in shown
