@@ -8,13 +8,13 @@ import atexit
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pike_mixing.errors import InputError
-from pipeline.planning import notices, planner, rule_inputs, stages
+from pipeline.planning import notices, output_root, planner, rule_inputs, stages
 from pipeline.planning.plan import Plan
 from pipeline.planning.records import MADE
-from pipeline.runtime import atomic_files, checksums, made_from
+from pipeline.runtime import checksums, made_from
 
 
 class Stale(NamedTuple):
@@ -162,10 +162,8 @@ def of_results(*folders: Path) -> Comparison | None:
     The first folder that is an output root is taken. None where the configuration is not at hand,
     as with results that were copied alone.
     """
-    stamps = [folder / "experiment.json" for folder in folders]
-    stamp: Any = next((atomic_files.read_json(path) for path in stamps if path.is_file()), {})
-    origin = Path(str(stamp.get("started_with")))
-    if not origin.is_file():
+    found = next((root for root in map(output_root.of, folders) if root), None)
+    if not (found and found.files and all(file.is_file() for file in found.files)):
         return None
-    plan = planner.plan(planner.read(origin), str(origin))
-    return Comparison(plan, stamp.get("pythons", {}))
+    plan, _ = planner.of_workflow(found.files, found.options)
+    return Comparison(plan, found.pythons)

@@ -1,9 +1,12 @@
 """The output root of an experiment: whose it is, and the settings files that stages read there."""
 
+import functools
+import json
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pike_mixing.errors import InputError
 from pipeline.planning.plan import Plan, Settings
@@ -25,7 +28,8 @@ def claim(plan: Plan) -> Settings:
     stamp = {
         "experiment": plan.config["experiment"],
         "configuration": plan.owner,
-        "started_with": plan.origin,
+        "started_with": list(plan.files),
+        "options": plan.options,
     }
     path, here = Path(plan.results, "experiment.json"), Path.cwd().resolve()
     if not Path(plan.results).resolve().is_relative_to(here):
@@ -62,13 +66,61 @@ def refuse_file(results: str) -> None:
 
 def _stamp(path: Path) -> Settings:
     """What stands in the root's stamp; nothing where there is none."""
-    result = atomic_files.read_json(path) if path.exists() else {}
-    if not isinstance(result, dict) or not all(isinstance(v, str | dict) for v in result.values()):
+    result: Any = atomic_files.read_json(path) if path.exists() else {}
+    values = result.values() if isinstance(result, dict) else [None]
+    if not all(isinstance(value, str | dict | list) for value in values):
         raise InputError(
             f"{path} does not say which experiment the folder holds: give another (results:) "
             "or move the file away"
         )
     return result
+
+
+class Root(NamedTuple):
+    """What an output root was last started with."""
+
+    files: list[Path]
+    """The configuration's files."""
+    options: Settings
+    """What `--config` set."""
+    pythons: Mapping[str, str]
+    """Interpreters by rule, where they are not the workflow's."""
+
+
+def of(folder: Path) -> Root | None:
+    """What a folder was last started with; None where it is no output root."""
+    path = folder / "experiment.json"
+    stamp: Any = atomic_files.read_json(path) if path.is_file() else None
+    # Settings of a database have the same name.
+    if not isinstance(stamp, dict) or "started_with" not in stamp:
+        return None
+    given = stamp["started_with"]
+    # Of earlier releases it is a text.
+    files = [given] if isinstance(given, str) else given
+    return Root([*map(Path, files)], stamp.get("options", {}), stamp.get("pythons", {}))
+
+
+@functools.cache
+def above(folder: Path) -> Root | None:
+    """The output root that a folder lies in."""
+    return next((root for root in map(of, (folder, *folder.parents)) if root), None)
+
+
+def command(path: Path, *, force: bool = False) -> str:
+    """The command that makes a file of an experiment, also where it is there (`force`)."""
+    here, root = Path.cwd(), above(path.absolute().parent)
+    own = path.relative_to(here) if path.is_relative_to(here) else path
+    words = ["snakemake", "--cores", "2", *(["--force"] if force else []), os.path.normpath(own)]
+    if root and root.files != [Path("config.yaml")]:
+        words += ["--configfile", *map(str, root.files)]
+    if root and root.options:
+        words += ["--config", *(f"{name}={_word(value)}" for name, value in root.options.items())]
+    return shlex.join(words)
+
+
+def _word(value: Any) -> str:
+    """An option's value as Snakemake reads it."""
+    return json.dumps(value) if isinstance(value, dict | list) else str(value)
 
 
 def write_settings(plan: Plan, pythons: Mapping[str, str] | None = None) -> None:

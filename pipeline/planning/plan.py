@@ -32,6 +32,10 @@ class Plan:
     """Where the configuration stands, for messages."""
     owner: str
     """The file that sets `results`: configurations that include it share its folder."""
+    files: tuple[str, ...]
+    """The configuration's files, of which a later one replaces values of an earlier one."""
+    options: Settings
+    """What `--config` sets, which replaces both."""
     results: str
     """Output root."""
     sources: dict[str, Settings]

@@ -5,6 +5,7 @@ imports nothing heavy and does dictionary look-ups only.
 """
 
 import copy
+import dataclasses
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -133,7 +134,8 @@ def of_workflow(
     whole = shorthand.written_out(included(config, files[0].parent, load=load))
     owners = [_owner(path, load) for path in files]
     named = " + ".join(map(str, files)), " + ".join(map(os.path.relpath, owners))
-    return plan(whole, *named), config
+    names, given = tuple(map(str, files)), copy.deepcopy(dict(options))
+    return dataclasses.replace(plan(whole, *named), files=names, options=given), config
 
 
 def _replaced(config: Mapping[str, Any], by: Mapping[str, Any]) -> Settings:
@@ -183,6 +185,8 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
         config=own,
         origin=origin,
         owner=owner or origin,
+        files=(origin,),
+        options={},
         results=str(Path(own["results"])),
         sources=stage_settings.ordered(own["sources"]),
         tokenizers={

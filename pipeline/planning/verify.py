@@ -1,6 +1,5 @@
 """`pike verify`: what of the files was changed, what is missing, what no manifest lists."""
 
-import functools
 import os
 import re
 import time
@@ -129,21 +128,9 @@ def _kept(path: Path) -> _Kept:
 
 def _again(path: Path, stage: str) -> str:
     """What makes a piece of work anew: a command, where it is of an experiment."""
-    origin = _started_with(path.absolute().parent)
-    if origin is None:
+    if output_root.above(path.absolute().parent) is None:
         return f"{stage} it anew"
-    force = "--force " if path.is_file() else ""
-    config = "" if origin == "config.yaml" else f" --configfile {origin}"
-    return f"make it again with `snakemake --cores 2 {force}{os.path.relpath(path)}{config}`"
-
-
-@functools.cache
-def _started_with(folder: Path) -> str | None:
-    """The configuration of the experiment that a folder is of; None where it is of none."""
-    for place in (folder, *folder.parents):
-        if (stamp := place / "experiment.json").is_file():
-            return str(atomic_files.read_mapping(stamp).get("started_with", "config.yaml"))
-    return None
+    return f"make it again with `{output_root.command(path, force=path.is_file())}`"
 
 
 def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[str]:

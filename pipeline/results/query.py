@@ -108,10 +108,13 @@ def _warn_of_age(database: Path) -> None:
     known = checksums.Memory(checksums.MEMORY)
     result = made_from.of_finished(made_from.beside(database), "database", known)
     if result:
+        # As above.
+        from pipeline.planning import output_root
+
         more = f" and {len(result) - 1:,} more" if len(result) > 1 else ""
         log.warning(
-            "%s is older than what lies on disk (%s%s): `snakemake --cores 2 %s` makes it anew",
-            *(database, result[0].what, more, database),
+            "%s is older than what lies on disk (%s%s): `%s` makes it anew",
+            *(database, result[0].what, more, output_root.command(database)),
         )
 
 

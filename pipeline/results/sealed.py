@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pipeline.planning import stages
+from pipeline.planning import output_root, stages
 from pipeline.runtime import checksums, made_from, manifests
 
 
@@ -62,7 +62,8 @@ def refuse_altered(out: Path, stage: str) -> None:
     Raises:
         InputError: one is missing or was changed, or there is no manifest; with what to run.
     """
-    place, remake = made_from.beside(out), f"make it with `snakemake --cores 2 --force {out}`"
+    place = made_from.beside(out)
+    remake = f"make it with `{output_root.command(out, force=True)}`"
     if not place.is_file():
         raise InputError(f"{place} does not exist, which vouches for {out.name}: {remake}")
     listed = manifests.read(place, stage, remake)

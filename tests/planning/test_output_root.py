@@ -1,0 +1,81 @@
+"""What an output root was started with: read again, and named in the command that makes a file."""
+
+import importlib
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pike_mixing.errors import InputError
+from pipeline.planning import outdated, output_root, planner
+from pipeline.results import sealed
+from pipeline.runtime import atomic_files, checksums, made_from
+
+
+@pytest.fixture
+def started(config, tmp_path, monkeypatch):
+    """An experiment of two files and options, whose results are in `other`."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.yaml").write_text(yaml.safe_dump(config()), encoding="utf-8")
+    Path("b.yaml").write_text("training: {text: {peak_learning_rate: 0.02}}\n", encoding="utf-8")
+    options = {"results": "other", "training": {"text": {"beta2": 0.5}}}
+    plan, _ = planner.of_workflow([Path("a.yaml"), Path("b.yaml")], options)
+    output_root.write_settings(plan)
+    return Path("other")
+
+
+@pytest.mark.slow
+def test_results_are_compared_with_all_that_they_were_started_with(started):
+    plan = outdated.of_results(started.absolute())._plan
+    assert plan.results == "other"
+    recipe = plan.config["training"]["text"]
+    assert (recipe["peak_learning_rate"], recipe["beta2"]) == (0.02, 0.5)
+    Path("b.yaml").unlink()
+    assert outdated.of_results(started.absolute()) is None
+
+
+COMMAND = (
+    "snakemake --cores 2 other/tables/x.md --configfile a.yaml b.yaml "
+    """--config results=other 'training={"text": {"beta2": 0.5}}'"""
+)
+
+
+@pytest.mark.slow
+def test_the_command_names_all_that_an_experiment_was_started_with(started):
+    forced = COMMAND.replace("--cores 2", "--cores 2 --force")
+    path = started / "tables" / "x.md"
+    assert output_root.command(path) == output_root.command(path.absolute()) == COMMAND
+    with pytest.raises(InputError) as told:
+        sealed.refuse_altered(path, "table")
+    assert f"`{forced}`" in str(told.value)
+
+
+def test_an_aged_database_is_told_with_the_command_of_its_experiment(tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path)
+    atomic_files.write_json(tmp_path / "other/experiment.json", {"started_with": ["a.yaml"]})
+    asking = importlib.import_module("pipeline.results.query")
+    change = made_from.Difference("inputs.x", "1", "2")
+    monkeypatch.setattr(made_from, "of_finished", lambda *_: [change])
+    monkeypatch.setattr(checksums, "Memory", lambda *_: None)
+    asking._warn_of_age(Path("other/pike.duckdb"))
+    assert "`snakemake --cores 2 other/pike.duckdb --configfile a.yaml` makes" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("stamp", "further"),
+    [
+        ({"started_with": "mine.yaml"}, " --configfile mine.yaml"),
+        ({"started_with": ["config.yaml"], "options": {"n": 3}}, " --config n=3"),
+        ({"started_with": ["config.yaml"], "options": {}}, ""),
+        ({"experiment": "settings of a database"}, ""),
+    ],
+)
+def test_a_command_says_no_more_than_differs_from_the_default(
+    tmp_path, monkeypatch, stamp, further
+):
+    monkeypatch.chdir(tmp_path)
+    atomic_files.write_json(tmp_path / "results/experiment.json", stamp)
+    told = output_root.command(Path("results/my tables/x.md"), force=True)
+    assert shlex.split(told)[4] == "results/my tables/x.md"
+    assert told == f"snakemake --cores 2 --force 'results/my tables/x.md'{further}"
