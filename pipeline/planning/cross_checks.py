@@ -67,7 +67,7 @@ def problems(config: Config, origin: str) -> list[str]:
         for name in names
         if name not in known
     ]
-    if found := dangling or list(_grid_problems(config)):
+    if found := dangling or [*_grid_problems(config), *_swarm_problems(config)]:
         return [f"{origin}: {problem}" for problem in found]
     whole = validation.validate(Experiment, config, origin, together=False)
     further = [f"{origin}: {problem}" for problem in _incompatible(config, whole.training)]
@@ -85,14 +85,23 @@ def _grid_problems(config: Config) -> Iterator[str]:
                 yield f"grids.{name}.settings: methods.{method} sets no {setting!r}: set it there"
 
 
+def _swarm_problems(config: Config) -> Iterator[str]:
+    """Methods with the name of a swarm's run."""
+    for name, (swarm, _) in dependencies.members(config).items():
+        if name in config["methods"]:
+            yield f"methods.{name}: swarms.{swarm} makes a method of this name: rename one"
+
+
 def _uses(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
     """All uses of names: the names, those that exist, and where they are used."""
     for section, paths in USES.items():
         known = FINDERS if section == "finders" else config.get(section, {})
         for path in paths:
             for where, names in _values_at(config, path.split(".")):
-                if isinstance(names, str | Mapping | list):
-                    yield [names] if isinstance(names, str) else names, known, where
+                # A method names one of each; its values have no schema.
+                several = isinstance(names, Mapping | list) and "methods.*." not in path
+                if names is not None:
+                    yield names if several else [str(names)], known, where
     for kind in ("table", "figure"):
         available = {path.stem.removeprefix(f"{kind}_") for path in QUERIES.glob(f"{kind}*.sql")}
         yield config[f"{kind}s"], available, f"{kind}s"

@@ -143,7 +143,7 @@ def recipe(config: Config, run: RunName) -> str:
         own = method_settings(config, run.scenario, run.method)
     else:
         own = config["swarms"][members(config)[run.method][0]]
-    return str(own.get("training", config["scenarios"][run.scenario]["training"]))
+    return str(own.get("training") or config["scenarios"][run.scenario]["training"])
 
 
 def tokens(config: Config, run: RunName) -> int:

@@ -21,8 +21,8 @@ def written_out(config: Config) -> dict[str, Any]:
     - `grids.NAME.of` and `values`: a method `{grid}-{place}` for each place in the lists of values.
 
     Raises:
-        InputError: `like` or `of` names nothing that stands by itself, lists of values differ in
-            length, or a method has the name of a grid's.
+        InputError: `like` or `of` names nothing that stands by itself, values of a grid are no
+            lists of one length, or a method has the name of a grid's.
     """
     whole = dict(config)
     if isinstance(scenarios := config.get("scenarios"), Mapping):
@@ -67,8 +67,9 @@ def _model(values: Any, where: str) -> Any:
 def _entry(methods: Config, entry: Any) -> Any:
     if not isinstance(entry, Mapping) or "methods" in entry:
         return entry
-    without = entry.get("without") or ()
-    return {**entry, "methods": [name for name in methods if name not in without]}
+    without = entry.get("without")
+    left_out = without if isinstance(without, list) else []
+    return {**entry, "methods": [name for name in methods if name not in left_out]}
 
 
 def _members(methods: Config, name: str, grid: Any) -> dict[str, Any]:
@@ -78,6 +79,12 @@ def _members(methods: Config, name: str, grid: Any) -> dict[str, Any]:
     values, of = grid["values"], str(grid.get("of"))
     if of not in methods:
         raise InputError(unknown(of, methods, f"grids.{name}.of"))
+    for setting, each in values.items():
+        if not isinstance(each, list):
+            where = f"grids.{name}.values.{setting}"
+            raise InputError(f"{where}: {each!r} is not a list: give a value for each run")
+    if not isinstance(methods[of], Mapping):
+        return {}
     sizes = {len(each) for each in values.values()}
     if len(sizes) != 1:
         raise InputError(f"grids.{name}.values: lists of {sorted(sizes)} values: give equally many")

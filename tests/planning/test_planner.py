@@ -191,6 +191,30 @@ def test_a_scenarios_own_rule_of_a_method_is_checked(small, rule, expected):
     assert line.startswith(f"config.yaml: methods.pike in scenario symbols.rule: {expected}")
 
 
+@pytest.mark.parametrize("place", ["methods", "scenarios.symbols.methods"])
+@pytest.mark.parametrize(
+    ("setting", "value"), [("training", 600), ("training", ["text"]), ("grid", 3)]
+)
+def test_what_a_method_names_is_one_name(small, place, setting, value):
+    at = f"{place}.pike.{setting}"
+    set_at(small, way(at), value)
+    assert any(f"config.yaml: {at}: {str(value)!r} is unknown" in one for one in lines(small))
+
+
+def test_a_method_without_a_recipe_has_that_of_its_scenario(small):
+    small["methods"]["pike"]["training"] = None
+    run = planned(small).runs["symbols/nano/pike/seed0"]
+    assert run["training"] == small["training"]["symbols"]
+
+
+def test_a_method_with_the_name_of_a_swarms_run_is_refused(small):
+    small["swarms"] = {"drawn": {"runs": 2, "seed": 0}}
+    small["methods"] |= {f"drawn-00{place}": {"rule": "mix"} for place in (1, 2)}
+    assert lines(small) == [
+        "config.yaml: methods.drawn-001: swarms.drawn makes a method of this name: rename one"
+    ]
+
+
 def test_a_recipe_that_only_its_own_checks_refuse_is_reported_with_all_else(small):
     small["training"]["text"]["warmup_steps"] = 601
     small["training"]["symbols"]["warmup_steps"] = 801

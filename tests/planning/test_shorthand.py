@@ -44,6 +44,7 @@ def test_a_grid_of_values_makes_its_methods_which_no_run_is_asked_for():
         ({"scenarios": {"a": {"like": "b"}, "b": {"like": "a"}}}, r"scenarios.a.like: 'b'"),
         ({"grids": {"g": {"of": "pke", "values": {"zeta1": [1]}}}}, r"grids.g.of: 'pke'.*pike"),
         ({"grids": {"g": {"of": "pike", "values": {"a": [1], "b": []}}}}, r"lists of \[0, 1\]"),
+        ({"grids": {"g": {"of": "pike", "values": {"a": 3}}}}, r"g\.values\.a: 3 is not a list: "),
         (
             {"grids": {"pike": {"of": "mix", "values": {"a": [1]}}}, "methods": {"pike-0": {}}},
             "methods.pike-0: grids.pike makes a method of this name",
@@ -55,6 +56,20 @@ def test_what_cannot_be_written_out_is_refused(changes, message):
     config["methods"] = METHODS | config["methods"]
     with pytest.raises(InputError, match=message):
         written_out(config)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"runs": [{"without": 3, "methods": ["mix", "pike"]}]},
+        {"grids": {"g": {"of": "pike", "values": {"zeta1": [3]}}}, "methods": {"pike": 3}},
+    ],
+)
+def test_a_part_of_another_shape_is_left_to_the_schema(changes):
+    config = {"methods": METHODS, **changes}
+    if "runs" in changes:
+        config["runs"] = [{"without": 3}]
+    assert written_out(config) == {"methods": METHODS, **changes}
 
 
 @pytest.mark.parametrize("section", ["scenarios", "methods", "runs", "grids"])
