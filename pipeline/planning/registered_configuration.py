@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from pike_mixing.errors import InputError
 from pipeline.data.tokenizer_settings import SPECIAL_PIECES
 from pipeline.planning import (
     dependencies,
@@ -36,8 +35,6 @@ class _Size(NamedTuple):
 
 def _sizes(chosen: Registration) -> list[_Size]:
     base = chosen.training
-    if missing := [name for name in ("rows", "length", "steps") if name not in base]:
-        raise InputError(f"training.{missing[0]} is missing: scenarios have sizes in tokens")
     result = []
     for steps in chosen.steps or [base["steps"]]:
         end = f"-{steps}" if chosen.steps else ""

@@ -14,12 +14,12 @@ from pike_mixing.errors import InputError
 from pike_mixing.limits import Limits, PositiveInt
 from pike_mixing.settings import unknown
 from pipeline.planning import planner
-from pipeline.planning.configuration import Name, Names, Seeds
+from pipeline.planning.configuration import Name, Names, Seeds, Source
 from pipeline.planning.drawn_scenarios import DrawnScenarios
 from pipeline.planning.predictions import Board, Hypothesis, Level
 from pipeline.runtime.source_names import ROOT
 from pipeline.runtime.validation import validate
-from pipeline.settings import Commit
+from pipeline.settings import Commit, Training
 
 Sections = dict[str, dict[str, Any]]
 AT_TARGET = "fixed-at-target"
@@ -113,6 +113,19 @@ class Registration:
             for name in getattr(self, kind)
             if re.fullmatch(pattern, name)
         ]
+        result += [
+            f"mix_for.{name}: methods.{name} is there, too: rename one"
+            for name in self.mix_for
+            if name in self.methods
+        ]
+        result += [
+            f"{kind}.{AT_TARGET}: the fixed weights of each target have this name: choose another"
+            for kind in ("methods", "mix_for")
+            if AT_TARGET in getattr(self, kind)
+        ]
+        result += _misfits(Training, self.training, "training")
+        result += _misfits(dict[Name, Training], self.recipes, "recipes")
+        result += _misfits(dict[Name, Source], self.scenarios.texts, "scenarios.texts")
         if self.steps and self.hypotheses:
             result.append("hypotheses: are over scenarios of one size: leave them out, or steps")
         if self.status == "registered" and self.commit is None:
@@ -130,6 +143,15 @@ class Registration:
         """Methods of a board."""
         of_target = [AT_TARGET] if board == "target" else []
         return [*self.rows, *self.mix_for, *of_target]
+
+
+def _misfits(kind: Any, values: Any, where: str) -> list[str]:
+    """What of a part, which the configuration takes as it stands, is no such settings."""
+    try:
+        validate(kind, values, where)
+    except InputError as error:
+        return str(error).splitlines()
+    return []
 
 
 def read(path: Path) -> Registration:

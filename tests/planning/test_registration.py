@@ -152,7 +152,10 @@ def test_a_search_by_shorter_runs_of_fewer_rows_costs_its_share():
 
 
 def test_names_that_are_like_those_of_the_compared_runs_are_free():
-    made(models={"pico-half": HALF, "picopico": HALF}, recipes={"steps-short": {}})
+    made(
+        models={"pico-half": HALF, "picopico": HALF},
+        recipes={"steps-short": REGISTRATION["training"]},
+    )
 
 
 def test_several_numbers_of_steps_are_boards_of_their_own():
@@ -193,7 +196,14 @@ def test_the_same_registration_gives_the_same_bytes(tmp_path):
         ("status", "registered", "commit: name the commit at which the rules are frozen"),
         ("mix_for.mix-time.of", "pyke", "mix_for.mix-time.of: 'pyke' is unknown"),
         ("rows", ["mix"], "mix_for.mix-time.of: pike is not in rows"),
-        ("training.steps", GONE, "training.steps is missing"),
+        ("training.steps", GONE, "mine.yaml.training: steps is missing: "),
+        ("training.steps", 0, "mine.yaml.training.steps: must be at least 1, not 0"),
+        ("training.rows", "x", "mine.yaml.training.rows: 'x' is not a whole number"),
+        ("recipes", {"short": {"rows": 0}}, "mine.yaml.recipes.short.rows: must be at least 1"),
+        ("scenarios.texts.c0", {}, "mine.yaml.scenarios.texts.c0: kind is missing: one of "),
+        ("mix_for.pike", {"of": "pike", "by": "time"}, "mix_for.pike: methods.pike is there, too"),
+        ("mix_for.fixed-at-target", {"of": "pike", "by": "rows"}, "mix_for.fixed-at-target: the f"),
+        ("methods.fixed-at-target", {"rule": "mix"}, "methods.fixed-at-target: the fixed weights"),
         ("methods.pike.zeta1", -1, "zeta1"),
         ("steps", [100, 400], "mine.yaml.hypotheses: are over scenarios of one size"),
         ("models", {"pico": {}}, "mine.yaml.models.pico: the runs that are compared have such"),
