@@ -48,9 +48,9 @@ def record(results: Path, *, out: Path) -> str:
             content = {table: _table(connection, table) for table in RECORDED}
         with duckdb.connect() as writer:
             for table, rows in content.items():
-                place = partial / "records" / f"{table}.parquet"
+                quoted = str(partial / "records" / f"{table}.parquet").replace("'", "''")
                 writer.from_arrow(rows).create_view("rows_of_table", replace=True)
-                writer.execute(f"copy rows_of_table to '{place}' ({COMPRESSION})")
+                writer.execute(f"copy rows_of_table to '{quoted}' ({COMPRESSION})")
         for name in sorted(every):
             own = "experiment" if name == WHOLE else name
             _copied(results / "settings" / f"{own}.json", partial / "settings" / f"{name}.json")

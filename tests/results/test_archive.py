@@ -104,6 +104,12 @@ def test_damage_is_named_before_anything_is_made(recorded, tmp_path):
         archive.restore(tmp_path, out=tmp_path / "out")
 
 
+def test_a_folder_may_have_a_quote_in_its_name(shown, recorded, tmp_path):
+    out = tmp_path / "it's" / "mine"
+    archive.record(shown, out=out)
+    assert content(out / "records", "*") == content(recorded / "records", "*")
+
+
 def test_results_that_are_not_finished_are_not_recorded(shown, tmp_path):
     results = tmp_path / "results"
     shutil.copytree(shown, results)
