@@ -20,7 +20,7 @@ WORKFLOW_MAY_IMPORT = {
     "pike_mixing.errors": {"InputError"},
     "pipeline.planning": {
         *("forked_jobs", "methods", "notices", "outdated", "output_root", "planner", "profile"),
-        *("rule_inputs", "rule_resources", "slurm"),
+        *("records", "rule_inputs", "rule_resources", "slurm"),
     },
 }
 

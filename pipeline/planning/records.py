@@ -7,6 +7,16 @@ from pipeline.runtime.atomic_files import MANIFEST
 
 Settings = dict[str, Any]
 
+PAGES = {
+    "index": "Results",
+    "tables": "All numbers",
+    "paper": "The paper",
+    "methods": "Methods",
+    "finders": "Finders",
+    "provenance": "Provenance",
+}
+"""The report's pages: files and titles."""
+
 
 class Made(NamedTuple):
     """What a rule makes, and which of the plan's settings it is made under."""

@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from pipeline.planning import outdated
 from pipeline.planning.predictions import Predictions
+from pipeline.planning.records import PAGES
 from pipeline.results import (
     advise,
     decisions,
@@ -31,15 +32,6 @@ from pipeline.results.selection import Row, connect_ours, query
 from pipeline.runtime import atomic_files
 from pipeline.runtime.validation import validate
 
-PAGES = {
-    "index": "Results",
-    "tables": "All numbers",
-    "paper": "The paper",
-    "methods": "Methods",
-    "finders": "Finders",
-    "provenance": "Provenance",
-}
-"""The pages' files and titles."""
 FRONT = ("losses",)
 """Figures that the first page shows."""
 OVER_ALL = ("board", "leaderboard", "ladder")

@@ -10,9 +10,9 @@ import pytest
 from made_up import build
 
 from pike_mixing.errors import InputError
+from pipeline.planning.records import PAGES
 from pipeline.results import database, marks, report, report_parts
 from pipeline.results.provenance import REPORT, counted
-from pipeline.results.report import PAGES
 from pipeline.runtime import atomic_files, made_from
 
 pytestmark = pytest.mark.slow

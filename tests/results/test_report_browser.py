@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.results.report import PAGES
+from pipeline.planning.records import PAGES
 
 pytestmark = pytest.mark.workflow
 

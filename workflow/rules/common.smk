@@ -16,7 +16,8 @@ sys.path.insert(0, str(BESIDE))
 
 from pike_mixing.errors import InputError
 from pipeline.planning import forked_jobs, methods, notices, outdated, output_root
-from pipeline.planning import planner, profile, rule_inputs, rule_resources, slurm
+from pipeline.planning import planner, profile, records
+from pipeline.planning import rule_inputs, rule_resources, slurm
 
 
 def explained(function, *arguments):

@@ -117,7 +117,7 @@ rule report:
         others=expand(
             "{results}/report/{page}.html",
             results=RESULTS,
-            page=["tables", "paper", "methods", "provenance"],
+            page=[name for name in records.PAGES if name != "index"],
         ),
         made_from=f"{RESULTS}/report/index.{FINAL}",
     log:
