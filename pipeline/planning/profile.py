@@ -27,8 +27,10 @@ READ_FOR = {
     "nodes": ("pretrain",),
     "save_on": ("pretrain",),
     "wait": ("pretrain",),
+    "longest": tuple(rule for rule in RULES if rule not in ("theory", "all", "quick")),
+    "python": tuple(rule for rule in RULES if rule not in ("all", "quick")),
 }
-"""Resources of these rules alone; `longest` and `python` belong to any."""
+"""Resources of these rules alone."""
 
 DEVICES = ("auto", "cpu", "cuda", "xla")
 LEAST = {"processes": 1, "nodes": 1, "longest": 1, "wait": 0}
@@ -37,7 +39,7 @@ POSITIVE = ("runtime", "mem_mb")
 """Slurm takes 0 of these for no limit at all. Snakemake reads units, such as 2h, too."""
 OURS = ("tasks", "tasks_per_node", "mpi")
 """What follows from `nodes`."""
-OTHERS = ("disk_mb", "gpu", "longest", "python", "slurm_account", "slurm_extra", "slurm_partition")
+OTHERS = ("disk_mb", "gpu", "slurm_account", "slurm_extra", "slurm_partition")
 NAMES = (*READ_FOR, *POSITIVE, *OURS, *OTHERS)
 CLOSE = 0.8
 """Likeness from which an unknown name is a slip of the pen; others may be a plugin's."""
@@ -94,7 +96,7 @@ def read(
                 raise _unread(f"set-resources of {rule}: {name}", name)
     for name, value in defaults.items():
         _judge(f"default-resources: {name}", name, _text(value))
-        if name in READ_FOR or name == "longest":
+        if name in READ_FOR:
             raise _unread(f"default-resources: {name}", name)
     return Profile(chosen)
 
@@ -105,8 +107,8 @@ def _text(value: Any) -> str:
 
 
 def _unread(where: str, name: str) -> InputError:
-    rules = READ_FOR.get(name, ("any rule",))
-    return InputError(f"{where}: nothing reads it there: set it in set-resources of {_or(rules)}")
+    rules = _or(READ_FOR[name])
+    return InputError(f"{where}: nothing reads it there: set it in set-resources of {rules}")
 
 
 def _judge(where: str, name: str, value: str) -> None:

@@ -46,6 +46,12 @@ WRONG = {
     ("evaluate", "processes", 2): "set-resources of evaluate: processes: nothing reads it there: "
     "set it in set-resources of pretrain",
     ("pack", "accelerator", "h100"): "set it in set-resources of pretrain, evaluate or probe",
+    (
+        "theory",
+        "longest",
+        60,
+    ): "set-resources of theory: longest: nothing reads it there: set it in",
+    ("quick", "python", "python3"): "set-resources of quick: python: nothing reads it there",
     ("pretrain", "procesess", 2): "procesess: nothing reads it: did you mean processes?",
 }
 
@@ -69,7 +75,7 @@ def test_resources_with_units_or_computed_are_snakemakes_to_judge():
     profile.read({"pretrain": {"runtime": "2h", "mem_mb": "1000 * attempt", "nodes": 1}}, {})
 
 
-@pytest.mark.parametrize("name", ["processes", "accelerator", "longest"])
+@pytest.mark.parametrize("name", ["processes", "accelerator", "longest", "python"])
 def test_what_is_read_rule_by_rule_is_refused_as_a_default(name):
     with pytest.raises(InputError, match=f"default-resources: {name}: nothing reads it there"):
         profile.read({}, {name: "h100" if name == "accelerator" else 2})
