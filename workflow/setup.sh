@@ -13,9 +13,9 @@ python=$1 folder=$2 extras=$3 index=${4:-} hashed=${5:-}
 
 fail() { echo "set-up: $*" >&2; exit 1; }
 
-command -v "$python" >/dev/null || fail "$python is not there: make PYTHON=/path/to/python3"
+command -v "$python" >/dev/null || fail "$python is not there: make setup PYTHON=/path/to/python3"
 "$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' ||
-  fail "$("$python" -V 2>&1) will not do: Python 3.11, 3.12 or 3.13 is needed (make PYTHON=/path/to/python3.13)"
+  fail "$("$python" -V 2>&1) will not do: Python 3.11, 3.12 or 3.13 is needed (make setup PYTHON=/path/to/python3.13)"
 # Debian has the modules that make an environment in a package of their own.
 "$python" -c 'import ensurepip, venv' 2>/dev/null ||
   fail "$python cannot make environments: apt install python3-venv (Debian, Ubuntu), then the same command again"

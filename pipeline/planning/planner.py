@@ -33,9 +33,9 @@ def alone(path: Path) -> Settings:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise InputError(f"{path} does not exist: check --config") from None
+        raise InputError(f"{path} does not exist: check the path") from None
     except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}): check --config") from None
+        raise InputError(f"{path} cannot be read ({error.strerror}): check the path") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 ({error}): save it as UTF-8") from None
     loaded = strict_yaml.load(text, str(path))

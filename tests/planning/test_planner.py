@@ -301,9 +301,9 @@ def test_only_settings_that_changed_are_written_again(small, tmp_path):
         ("broken.yaml", b"- a\n", "holds a list: a configuration is a mapping, such as"),
         ("broken.yaml", b"a: [1", "is not valid YAML: "),
         ("broken.yaml", b"\xff\xfe\xff", "is not UTF-8 ("),
-        (".", None, "cannot be read (Is a directory): check --config"),
-        ("missing.yaml", None, "does not exist: check --config"),
-        ("x" * 300, None, "cannot be read (File name too long): check --config"),
+        (".", None, "cannot be read (Is a directory): check the path"),
+        ("missing.yaml", None, "does not exist: check the path"),
+        ("x" * 300, None, "cannot be read (File name too long): check the path"),
     ],
 )
 def test_a_file_that_is_no_configuration_is_named(tmp_path, name, content, expected):
