@@ -104,7 +104,7 @@ class Mixture:
     """A mixture, and the runs that it is found from: a swarm, methods, or both."""
 
     finder: str
-    """How it is found: regmix, mixing-law, best or average."""
+    """How it is found: regmix, mixing-law, mde, best or average."""
     swarm: str = ABSENT
     """Swarm whose runs it is found from."""
     methods: Names = ABSENT
@@ -253,7 +253,7 @@ class Experiment:
     sources: Annotated[dict[Name, Source], Filled]
     """Named corpora of documents; a source's name is the name of its domain."""
     tokenizers: Annotated[dict[Name, Tokenizer], Filled]
-    """Named SentencePiece models."""
+    """Named tokenizers."""
     packing: Packing
     """How documents become tokens."""
     models: Annotated[dict[Name, Model], Filled]

@@ -3,6 +3,7 @@
 `python -m pipeline.planning.schema` writes the schema, for editors.
 """
 
+import dataclasses
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,14 +16,24 @@ from pydantic.json_schema import GenerateJsonSchema
 from pike_mixing.errors import InputError, install
 from pike_mixing.settings import meanings
 from pipeline.planning import methods
-from pipeline.planning.configuration import Experiment
+from pipeline.planning.configuration import Experiment, Grid, Runs, Scenario
 from pipeline.runtime import validation
+from pipeline.settings import Model
 
 PATH = Path(__file__).resolve().parents[2] / "workflow" / "schemas" / "config.schema.yaml"
 HEAD = """\
 # Written from the dataclasses of settings by `make schema`: change it there
 # (pipeline/planning/configuration.py names them).
 """
+INCLUDE = "Another configuration, from this file's folder on, whose sections this one adds to."
+FILLED = {
+    Experiment: tuple(field.name for field in dataclasses.fields(Experiment)),
+    Scenario: ("domains", "tokenizer", "training", "evaluation"),
+    Model: ("layers", "width", "heads", "head_width"),
+    Runs: ("methods",),
+    Grid: ("methods", "settings"),
+}
+"""What a file may leave out, though the plan needs it: `include`, or a short form, gives it."""
 Node = dict[str, Any]
 
 
@@ -66,17 +77,23 @@ def text() -> str:
     """The file's content: the schema that the dataclasses of settings say."""
     parts = TypeAdapter(Experiment).json_schema(schema_generator=_Described)
     node = {"$schema": "https://json-schema.org/draft/2020-12/schema", **parts}
+    own = {"description": INCLUDE, "type": "string"}
+    node["properties"] = {"include": own, **parts["properties"]}
     return HEAD + yaml.safe_dump(node, sort_keys=False, width=1000, default_flow_style=None)
 
 
 class _Described(GenerateJsonSchema):
-    """Says what each setting means; what may be absent has no default of null."""
+    """Says what each setting means; what may be absent is not asked for, and has no null."""
 
     def dataclass_schema(self, schema: Any) -> Node:
         node, meant = super().dataclass_schema(schema), meanings(schema["cls"])
+        filled = FILLED.get(schema["cls"], ())
         for name, part in node["properties"].items():
             said = {k: v for k, v in part.items() if k != "title" and v is not None}
             node["properties"][name] = {"description": meant.get(name, "")} | said
+        required = [name for name in node.get("required", ()) if name not in filled]
+        node = {name: part for name, part in node.items() if name != "required"}
+        node |= {"required": required} if required else {}
         return {**node, "additionalProperties": False}
 
     def dict_schema(self, schema: Any) -> Node:

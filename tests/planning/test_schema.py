@@ -16,7 +16,8 @@ from pipeline.planning import configuration, jobs, planner, rule_inputs, schema
 from pipeline.runtime import accelerators
 
 ROOT = Path(__file__).resolve().parents[2]
-CONFIGS = [ROOT / "config.yaml", *sorted((ROOT / "workflow" / "configs").glob("*.yaml"))]
+CONFIGS = [ROOT / "config.yaml", *sorted((ROOT / "workflow").glob("*.yaml"))]
+CONFIGS += sorted((ROOT / "workflow" / "configs").glob("*.yaml"))
 PLANNED = get_args(get_args(configuration.Source)[0])
 FILE = yaml.safe_load(schema.PATH.read_text(encoding="utf-8"))
 
@@ -57,8 +58,24 @@ def test_a_source_is_read_by_the_settings_that_a_plan_checks(kind):
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=[path.name for path in CONFIGS])
-def test_editors_take_every_shipped_configuration(path):
-    jsonschema.validate(planner.read(path), FILE, jsonschema.Draft202012Validator)
+def test_editors_take_every_shipped_configuration_as_it_stands(path):
+    jsonschema.validate(planner.alone(path), FILE, jsonschema.Draft202012Validator)
+
+
+@pytest.mark.parametrize(
+    ("section", "value"),
+    [
+        ("include", "other.yaml"),
+        ("scenarios", {"b": {"like": "a"}}),
+        ("runs", [{"scenarios": ["a"], "models": ["n"], "seeds": [0], "without": ["m"]}]),
+        ("grids", {"g": {"of": "m", "values": {"x": [1]}}}),
+        ("models", {"m": {"transformers": "folder"}}),
+    ],
+)
+def test_editors_take_a_file_that_includes_another_and_short_forms(section, value):
+    editor = jsonschema.Draft202012Validator(FILE)
+    assert editor.is_valid({section: value})
+    assert not editor.is_valid({section: value, "rums": []})
 
 
 def found(config, path, value):
