@@ -1,10 +1,11 @@
 """Scenarios drawn from a seed: sets of domains that nobody chose, on which methods are compared.
 
-Scenario i is a function of (stream, seed, i) alone. Development scenarios are for making rules,
-test scenarios for judging them once; their streams have nothing in common. What is drawn: number of
-domains (2 to 20), their sizes, and of each language order, symbols, successors and noise; whether
-languages share letters, are near-duplicates, or are so small that Mix reads them several times;
-whether text of a pool stands beside or in place of languages; whether a target weighs the losses.
+Scenario i is a function of (stream, seed, i), the texts and a run's tokens. Development scenarios
+are for making rules, test scenarios for judging them once; their streams have nothing in common.
+What is drawn: number of domains (2 to 20), their sizes, and of each language order, symbols,
+successors and noise; whether languages share letters, are near-duplicates, or are so small that Mix
+reads them several times; whether text of a pool stands beside or in place of languages; whether a
+target weighs the losses.
 
 Every language has at least `LEAST_DOCUMENTS` held-out documents of one length, so that none is
 more than 2 % of the tokens; texts of the pool are to have as many.

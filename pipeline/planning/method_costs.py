@@ -2,7 +2,7 @@
 
 Batches here are small beside what methods measure: 16 rows of each of 5 domains, every 10 steps,
 beside batches of 20 rows are 40 % more rows; beside the paper's batches of 256 rows, measured as
-often in a run, a thirtieth of a percent. So each cost is told at both sizes.
+often in a run, a sixtieth of a percent. So each cost is told at both sizes.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from pipeline.planning import methods, resources
 PAPER = {"rows": 256, "steps": 120_000}
 """Batch and steps of the paper's runs (`workflow/configs/paper.yaml`)."""
 IN_STEPS = ("every", "first")
-"""Run of rules that count steps: at another size they keep their share of the run."""
+"""Settings of rules that count steps: at another size they keep their share of the run."""
 
 Run = Mapping[str, Any]
 """The content of a `run.json`."""

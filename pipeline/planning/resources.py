@@ -99,7 +99,7 @@ def activations(
 ) -> int:
     """Bytes that the backward pass of one row reads, the loss's own apart.
 
-    The stream and its norms stay in float32; with `recomputes` one block's inner values are there
+    The stream stays in float32; with `recomputes` one block's inner values are there
     at a time, and the input of every block.
 
     Args:

@@ -84,7 +84,7 @@ class RuleInputs:
         return Reads({}, _matching(files_of(self.plan.named("sources", source))))
 
     def _tokenizer(self, tokenizer: str) -> Reads:
-        """The sources that it is trained on, or the user's own SentencePiece model."""
+        """The sources that it is trained on, or the user's own tokenizer."""
         given = files_of(self.plan.named("tokenizers", tokenizer))
         sources = self.plan.tokenizer_sources[tokenizer]
         return Reads({"documents": [self.plan.manifest("download", s) for s in sources]}, given)

@@ -23,7 +23,7 @@ class Cell:
 
 
 HOPELESS = 100_000
-"""A perplexity from here on is worse than a uniform guess: its size is shown, without an error."""
+"""A perplexity from here on has no digits to compare: its size is shown, without an error."""
 EMPTY = Cell(None, None, "")
 
 

@@ -30,7 +30,8 @@ def unpaired_items(difference: float, accuracy: float, power: float, level: floa
 
         n = (z(level) + z(power))^2 * 2 a (1 - a) / D^2
 
-    At D = 0.01, a = 0.5, power 0.8 and level 0.05: (1.960 + 0.842)^2 * 0.5 / 0.0001 = 39,244.
+    At D = 0.01, a = 0.5, power 0.8 and level 0.05: (1.960 + 0.842)^2 * 0.5 / 0.0001 = 39,244.4, so
+    39,245.
 
     Args:
         difference: D, the difference to be shown, a share of 1.

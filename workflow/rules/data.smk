@@ -24,7 +24,7 @@ rule download:
 
 
 rule tokenizer:
-    """A SentencePiece model: a given file, or one trained on training documents."""
+    """A tokenizer: a given file, or one trained on training documents."""
     input:
         unpack(reads("tokenizer")),
     output:

@@ -48,7 +48,8 @@ create table coefficients (run text, step bigint, domain text, coefficient doubl
 -- What a run warned of. kind: effective-domains (the sampling weights collapsed; domain is null),
 -- no-rows (a domain was in no batch for a while), epochs (a domain's text was repeated too often),
 -- nan-signal (a gradient statistic of a domain that had rows was no finite number), never-moved (up
--- to the step the method mixed as its initial weights do; of a whole run: at its last step).
+-- to the step the method mixed as its initial weights do; of a whole run: at its last step), worse (a
+-- domain's held-out loss rose).
 create table alarms (run text, step bigint, kind text, domain text, message text);
 
 -- stderr is that of nll, clustered by document.
