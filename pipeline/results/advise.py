@@ -4,11 +4,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import yaml
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
-from pipeline.planning import planner, schema
+from pipeline.planning import output_root, planner, schema
 from pipeline.results import decisions
 from pipeline.results.picture import MOST_LINES
 from pipeline.results.provenance import counted
@@ -36,10 +37,17 @@ def advise(
         format: text or json; yaml, python or interleave are the lines to copy.
 
     Raises:
-        InputError: nothing was compared there, or the configuration cannot take the method.
+        InputError: nothing was compared there, the database is another version's, or the
+            configuration cannot take the method.
     """
     with connect_ours(database) as connection:
-        every = decisions.of(connection)
+        try:
+            every = decisions.of(connection)
+        except (duckdb.CatalogException, duckdb.BinderException):
+            again = output_root.command(database, force=True)
+            raise InputError(
+                f"{database} was made by another version: make it anew with `{again}`"
+            ) from None
     for key, wanted in (("scenario", scenario), ("model", model)):
         known = dict.fromkeys(place[key] for place in every)
         if wanted is not None and wanted not in known:

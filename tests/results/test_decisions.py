@@ -2,6 +2,7 @@
 
 import json
 
+import duckdb
 import pytest
 import yaml
 from played import insert
@@ -207,6 +208,13 @@ def test_a_configuration_gets_the_method_and_its_runs_and_keeps_its_remarks(tmp_
     with pytest.raises(InputError, match="no scenario has the domains x"):
         advise.insert(PLACE | {"shares": {"x": 1.0}}, path)
     assert path.read_bytes() == before
+
+
+def test_a_database_of_another_version_is_to_be_made_anew(tmp_path):
+    with duckdb.connect(str(tmp_path / "pike.duckdb")) as connection:
+        connection.execute("create table experiment (name text)")
+    with pytest.raises(InputError, match=r"another version: make it anew with `snakemake .*"):
+        advise.advise(tmp_path / "pike.duckdb")
 
 
 @pytest.mark.slow
