@@ -111,6 +111,6 @@ class Mixture:
         raise InputError(
             f"{', '.join(map(repr, beyond))}: all rows have been read {self._max_epochs:g} times, "
             "as often as training.max_epochs allows: give the source more text, train for fewer "
-            "steps, take a method that bounds repetition (unimax), or raise max_epochs; the run "
-            "can go on from its last checkpoint"
+            "steps, take a method that bounds repetition (unimax), or raise max_epochs; each of "
+            "these trains anew"
         )

@@ -34,7 +34,7 @@ def cut(stream: TextIO, how: str, too_long: Refusal) -> Iterator[tuple[int | Non
     Args:
         stream: The file, opened with `newline=""`.
         how: "file": the file is one document, without a number. "paragraphs": lines between blank
-            ones (nothing but blanks and tabs), numbered by their first line. "lines": each with
+            ones (white space alone), numbered by their first line. "lines": each with
             its number. Both come without their last line end; LF, CRLF and CR end a line. "N
             characters": pieces numbered from 1 that make up the whole text, N characters long or
             ending behind the last blank or line break among those.

@@ -1,6 +1,7 @@
 """A corpus's README.md: the dataset card in the format of the Hugging Face Hub."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import yaml
@@ -15,7 +16,7 @@ One domain of text, tokenized for pretraining by `pike pack`. `manifest.json` ha
 every file.
 
 - Text: `{source}`, revision `{revision}`, licence {licence}; skipped documents: {skipped}.
-- Tokens: SentencePiece, {vocabulary:,} pieces, model of SHA-256 `{tokenizer}`. Piece {eos} ends a
+- Tokens: {vocabulary:,} pieces, model of SHA-256 `{tokenizer}`. Piece {eos} ends a
   document.
 - Token fingerprint: `{fingerprint}`.
 
@@ -26,7 +27,10 @@ every file.
 `*.bin` holds the concatenated token ids of the documents, little-endian {dtype}; `*-documents.npy`
 lists the documents.
 """
-SIZES = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K", 1_000_000: "100K<n<1M"}
+_BOUNDS = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
+SIZES = {1_000: "n<1K"} | {
+    10**place: f"{low}<n<{high}" for place, (low, high) in enumerate(pairwise(_BOUNDS), 4)
+}
 """The Hub's size categories, by their exclusive upper bound in documents."""
 
 
@@ -43,7 +47,7 @@ def text(facts: Mapping[str, Any]) -> str:
         "license": "other",
         "license_name": facts["licence"],
         "task_categories": ["text-generation"],
-        "size_categories": [next((s for n, s in SIZES.items() if documents < n), "n>1M")],
+        "size_categories": [next((s for n, s in SIZES.items() if documents < n), "n>1T")],
         "tags": ["pretraining", "tokenized"],
     }
     rows = [

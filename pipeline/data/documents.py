@@ -89,7 +89,8 @@ def own_validation(names: Iterable[str]) -> bool:
 def more(folder: Path) -> str:
     """What gives a source more documents."""
     facts = manifest(folder)
-    whole = facts["settings"].get("documents", "file") == "file"
+    settings = {"kind": None, "documents": "file"} | facts["settings"]
+    whole = settings["kind"] == "local" and settings["documents"] == "file"
     if whole and any(".txt" in read["file"] for read in facts.get("source_files", [])):
         return f"each text file is one document: {CUT} (sources.{folder.name})"
     return "give the source more documents"

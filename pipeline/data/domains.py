@@ -133,6 +133,11 @@ def clustered(texts: Iterator[str], clusters: int, seed: int) -> tuple[Ints, lis
             TruncatedSVD(DIMENSIONS, random_state=seed).fit_transform(weight_NxV)
         )
     found_N = KMeans(clusters, n_init=4, random_state=seed).fit_predict(vector_NxD)
+    if (different := len(np.unique(found_N))) < clusters:
+        raise InputError(
+            f"the documents have words of {different} kinds only, too few for {clusters} clusters: "
+            "leave out duplicates, or ask for fewer clusters"
+        )
     order_C = np.argsort(-np.bincount(found_N, minlength=clusters), kind="stable")
     place_N = np.argsort(order_C)[found_N]
     words_V = vectorizer.get_feature_names_out()

@@ -58,10 +58,11 @@ class LocalSettings:
 
     def validation(self) -> Self | None:
         """The source of the validation text, where it is named."""
-        if self.validation_files is None:
+        if not self.validation_files:
             return None
+        # Without files of its own, but not without a split.
         return dataclasses.replace(
-            self, files=self.validation_files, validation_files=None, bytes=None
+            self, files=self.validation_files, validation_files=(), bytes=None
         )
 
 
@@ -84,7 +85,7 @@ class HuggingFaceSettings:
     config: str | None = None
     """Configuration, where the dataset has several: "realnewslike"."""
     data_files: Patterns | None = None
-    """Patterns of files to read instead of a configuration's, read in the order of their names.
+    """Patterns of files to read instead of a configuration's, read pattern by pattern, by name.
     `multilingual/c4-hi*` also matches `c4-hi-Latn`: write `multilingual/c4-hi.*`."""
     invalid_utf8: Utf8Policy = "error"
     """What to do with a text that is not valid UTF-8: as of the kind local."""

@@ -18,7 +18,8 @@ from pipeline.data.packing_settings import Decontamination
 from pipeline.data.splits import text_hash
 from pipeline.runtime import file_patterns, record_files
 
-_WORD = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|\w+")
+_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 """A word, or one character of a script that writes no blanks between words."""
 
 

@@ -75,7 +75,7 @@ class Reading:
         """The document of a value, or none when it is null, blank or to be dropped.
 
         Args:
-            identity: The record's own id, a text or a number; anything else is none.
+            identity: The record's own id, a text or a whole number; anything else is none.
             value: The text.
             place: File and line, for messages and as the id of a document without one.
         """

@@ -1,5 +1,6 @@
 """Files of the packages that are installed beside this project, by kind of text."""
 
+import re
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path, PurePosixPath
@@ -52,12 +53,17 @@ def licences(packages: Mapping[str, str]) -> str:
 
 
 def _refuse_other(packages: Mapping[str, str]) -> None:
-    installed = {d.metadata["Name"].lower(): d.version for d in metadata.distributions()}
+    installed = {_plain(d.metadata["Name"]): d.version for d in metadata.distributions()}
     wrong = [
-        f"packages: {name} {installed.get(name.lower(), 'nothing')} is installed, not {version}"
+        f"packages: {name} {installed.get(_plain(name), 'nothing')} is installed, not {version}"
         for name, version in packages.items()
-        if installed.get(name.lower()) != version
+        if installed.get(_plain(name)) != version
     ]
     if wrong:
         advice = "set up the environment that the source was written for, or name what is installed"
         raise InputError(f"{'; '.join(wrong)}: {advice}")
+
+
+def _plain(name: str) -> str:
+    """A package's name as installers compare it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -74,7 +74,8 @@ class Local(LocalSettings):
                 "its own: leave `documents` out, or name only text files in `files`"
             )
         (path, _), *further = listed
-        if not (further or other) and self.documents == "file":
+        split = self.validation_files is not None
+        if not (further or other or split) and self.documents == "file":
             raise InputError(
                 f"{path} is the only file, and a text file is one document, of which a corpus "
                 f"needs some to train on and some for validation: {CUT}, or name more files"

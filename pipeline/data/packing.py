@@ -236,7 +236,7 @@ def _doubts(
             f"documents (of {ENOUGH_DOCUMENTS} that are enough), the largest {largest:.1%} of its "
             f"tokens (at most {LARGEST_SHARE:.0%} is even), {validation['tokens']:,} of {tokens:,} "
             f"tokens ({share:.1%}), so that losses are uncertain: "
-            f"{'name more validation_files' if own else longer}"
+            f"{'give more validation text' if own else longer}"
         )
 
 

@@ -1,9 +1,10 @@
 """Settings of packing: what becomes of documents, and of how many."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt, Share
+from pipeline.data.splits import Normalisation
 
 
 @dataclass(frozen=True)
@@ -20,9 +21,9 @@ class Decontamination:
 
 @dataclass(frozen=True)
 class Hygiene:
-    """What happens to documents before they are encoded, in this order; nothing by default."""
+    """What happens to documents before they are written, in this order; nothing by default."""
 
-    normalisation: Literal["NFC", "NFKC"] | None = None
+    normalisation: Normalisation | None = None
     """Unicode normalisation of the text; absent: the text as it is."""
     min_characters: NonNegativeInt = 0
     """Documents of fewer characters, blanks at both ends aside, are left out."""

@@ -35,7 +35,7 @@ Tokens = npt.NDArray[np.int64]
 
 
 def token_dtype(vocabulary: int) -> np.dtype[Any]:
-    """The smallest little-endian dtype that holds every id below `vocabulary`."""
+    """The smaller one of two little-endian dtypes that holds every id below `vocabulary`."""
     return np.dtype("<u2" if vocabulary <= 2**16 else "<u4")
 
 
@@ -139,7 +139,7 @@ class Corpus:
     def open(cls, folder: Path, split: str, *, verify: bool = False) -> "Corpus":
         """Opens a split that `pack` has written.
 
-        Sizes of all files, sums of tokens and the fingerprint are compared with the manifest at
+        Sizes of its files, sums of tokens and the fingerprint are compared with the manifest at
         every open; the files' SHA-256, which takes 2.5 CPU-seconds a gigabyte, only when `verify`.
         Whatever makes a number verifies: training, evaluation and the probe. A file is hashed once
         for as long as nobody writes to it: digests are remembered beside the folder. `pike verify`

@@ -2,6 +2,7 @@
 
 import heapq
 import io
+import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ from pike_mixing.errors import InputError
 from pipeline.data import documents as store
 from pipeline.data import json_tokenizer
 from pipeline.data.json_tokenizer import JsonPieces, is_json
-from pipeline.data.splits import is_held_out, text_hash
+from pipeline.data.splits import Normalisation, is_held_out, text_hash
 from pipeline.data.tokenizer_settings import SPECIAL_PIECES, File, Hub, Train
 from pipeline.runtime import atomic_files, made_from, optional_imports, ownership
 from pipeline.runtime.validation import validate
@@ -188,7 +189,12 @@ def given_pieces(path: Path) -> int:
     return _SentencePieces(content, str(path)).vocabulary
 
 
-def sample(folder: Path, characters: int, validation_share: float) -> list[str]:
+def sample(
+    folder: Path,
+    characters: int,
+    validation_share: float,
+    normalisation: Normalisation | None = None,
+) -> list[str]:
     """Training documents of a source in the order of their hash, cut at `characters`.
 
     A function of the set of documents: neither their order nor a random stream matters. Memory
@@ -198,13 +204,14 @@ def sample(folder: Path, characters: int, validation_share: float) -> list[str]:
         folder: The documents.
         characters: How many are taken at most.
         validation_share: Share of documents kept for validation, which are left out.
+        normalisation: The packing's, which decides which documents these are.
     """
     nearest: list[tuple[int, str]] = []
     total = 0
     if store.own_validation(store.manifest(folder)["files"]):
         validation_share = 0.0
     for _, text in store.read(folder):
-        hashed = text_hash(text)
+        hashed = text_hash(unicodedata.normalize(normalisation, text) if normalisation else text)
         if is_held_out(hashed, validation_share):
             continue
         # A heap whose first entry has the largest hash: the first to go when there is enough.
@@ -244,7 +251,9 @@ def _sentences(
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"--sources: two folders are named {', '.join(twice)}: one would be lost")
     texts = {
-        source.name: sample(source, chosen.characters, chosen.validation_share)
+        source.name: sample(
+            source, chosen.characters, chosen.validation_share, chosen.normalisation
+        )
         for source in sources
     }
     sampled = {name: sum(map(len, taken)) for name, taken in texts.items()}
@@ -255,10 +264,11 @@ def _sentences(
     if not result:
         more = dict.fromkeys(map(store.more, sources))
         raise InputError(f"{where}: no training text in {sampled}: {'; '.join(more)}")
-    if chosen.model == "char" and chosen.vocabulary < result + SPECIAL_PIECES + 2:
+    needed = result + SPECIAL_PIECES + chosen.newlines
+    if chosen.model == "char" and chosen.vocabulary < needed:
         raise InputError(
-            f"{where}.vocabulary: {result} different characters, the special pieces, a space and a "
-            f"line break need {result + SPECIAL_PIECES + 2}, not {chosen.vocabulary}: raise it"
+            f"{where}.vocabulary: {result} different characters and the special pieces need "
+            f"{needed}, not {chosen.vocabulary}: raise it"
         )
     return sentences, sampled
 

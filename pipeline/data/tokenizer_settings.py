@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pike_mixing.limits import Limits, PositiveInt, ShareBelowOne
+from pipeline.data.splits import Normalisation
 from pipeline.settings import Commit, HubId, Sha256
 
 SPECIAL_PIECES = 3
@@ -63,3 +64,5 @@ class Train(TrainOptions):
 
     validation_share: ShareBelowOne
     """The packing's share of validation documents, which are left out of the training text."""
+    normalisation: Normalisation | None = None
+    """That of `packing.hygiene`: documents are told by the hash of what is packed."""

@@ -1,6 +1,6 @@
 """Checkpoints -> perplexities and accuracies with their standard errors, gradients' similarities.
 
-evaluate      the stage: every kept checkpoint of a run on every domain
+evaluate      the stage: a run's kept checkpoints on its domains
 questions     settings, and what they make of each domain: windows and items
 perplexity    nats per token on packed validation windows, summed by document
 items         multiple-choice items from held-out documents: the task `continuation-{domain}`

@@ -43,7 +43,7 @@ def learning_rate(step: int, recipe: settings.Training) -> float:
     """Linear warm-up, then linear decay: 7e-6 -> 7e-4 -> 7e-6 in the paper.
 
     Step 0 has the initial rate, step `warmup_steps` the peak, the last step (`steps - 1`) the final
-    rate.
+    rate if the warm-up ends before.
     """
     if step < recipe.warmup_steps:
         share = step / recipe.warmup_steps

@@ -49,6 +49,7 @@ def write(folder: Path, saved: Path, pieces: Path, length: int) -> dict[str, Any
         "difference": _compared_logits(folder, net, length),
         "texts": _compared_tokens(folder, ours),
         "sentencepiece": ours.json is None,
+        "persimmon": not net.shape.architecture,
     }
 
 

@@ -94,7 +94,7 @@ class PipelinePasses(Passes):
     def undisturbed(
         self, model: nn.Module, *, training: bool
     ) -> contextlib.AbstractContextManager[object]:
-        """Nothing of this model changes in a pass: it has no buffers and no dropout."""
+        """Nothing of this model changes in a pass: no buffer that changes, no dropout."""
         return contextlib.nullcontext()
 
 

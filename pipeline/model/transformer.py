@@ -139,7 +139,7 @@ def initialised(shape: settings.Model, vocabulary: int, seed: int) -> Transforme
 
     Args:
         shape: The model's shape.
-        vocabulary: Pieces of the tokenizer.
+        vocabulary: Rows of the embedding.
         seed: Seed of the weights.
 
     Raises:

@@ -164,7 +164,7 @@ def read_json(path: Path) -> Any:
     """Reads JSON.
 
     Raises:
-        InputError: the file is missing, cannot be read or is not JSON.
+        InputError: the file is missing or is not JSON.
     """
     try:
         return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)

@@ -227,9 +227,17 @@ def _shape(node: object) -> str:
 
 
 def _code(node: Scope) -> list[ast.stmt]:
-    """The statements of a body but its docstring and what it says about itself."""
-    body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
-    return [statement for statement in body if not is_about(statement)]
+    """The statements of a body but docstrings and what it says about itself."""
+    return [one for one in node.body if not (_is_docstring(one) or is_about(one))]
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    """Whether a statement is a text alone, behind a head, a field or a constant."""
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
 
 
 def is_about(statement: ast.stmt) -> bool:

@@ -53,7 +53,7 @@ def claim_gpu(folder: Path | None = None) -> str | None:
         folder: Where the locks lie; the machine's folder for temporary files when absent.
 
     Returns:
-        The GPU; None where there are not several.
+        The GPU; None where there are not several, or one is held already.
 
     Raises:
         InputError: more processes were started together than there are GPUs; they would wait for

@@ -27,7 +27,7 @@ from pipeline import errors, settings
 log = logging.getLogger("pike")
 
 TRIES = 8
-"""Times that one file or listing is asked for, over some two minutes."""
+"""Times that one file or listing is asked for, over a minute and a half."""
 FIRST_WAIT, LONGEST_WAIT = 1.0, 30.0
 """Seconds before the second try, and between later ones at most; they double from try to try."""
 

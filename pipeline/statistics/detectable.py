@@ -1,6 +1,6 @@
 """How large a difference so many seeds and items show: the power of the test over seeds.
 
-The test is that of `mean_difference.half_width`: a difference D counts where |D| exceeds
+The test is close to that of `mean_difference.half_width`: a difference D counts where |D| exceeds
 
     half = sqrt((t(S - 1) SD)^2 / S + (1.96 SE)^2),
 

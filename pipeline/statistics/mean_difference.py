@@ -58,7 +58,7 @@ def of_residuals(
 
     With h_g = n_g / sum n and H = sum h^2 the squares of r_g / sum n / sqrt(1 - 2 h_g + H) sum to
     the variance without bias where a document's own difference does not depend on its length (CR2
-    of Bell and McCaffrey 2002). Documents of one length: r_g / G * sqrt(G / (G - 1)).
+    of Bell and McCaffrey 2002). Documents of one length: r_g / sum n * sqrt(G / (G - 1)).
 
     Args:
         by_seed_S: The difference of each seed.

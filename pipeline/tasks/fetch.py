@@ -1,6 +1,6 @@
 """`pike fetch`: the data sets of downstream tasks, by pinned id and revision.
 
-    tasks/{task}/{split}.jsonl          every labelled split, one record a line as stored
+    tasks/{task}/{split}.jsonl          every split that is asked, one record a line as stored
     tasks/{task}/demonstrations.jsonl   the curated demonstrations' records
     tasks/{task}/manifest.json          where it came from, licence, counts, SHA-256
 

@@ -133,7 +133,7 @@ def problems() -> list[Problem]:
 def measurements(draws: int, generator: np.random.Generator) -> list[Row]:
     """The expected loss after a step, simulated and (of quadratics) exact, beside the bounds.
 
-    Problems times points (one the minimum) times mixtures times step sizes of 1/4 and 1 over the
+    Problems times points (one is 0) times mixtures times step sizes of 1/4 and 1 over the
     sum's constant.
     """
     rows = []

@@ -61,8 +61,8 @@ def _noise(share_N: Floats, setting: ExampleSetting) -> Floats:
 def optimal_share(theta_Nx2: Floats, setting: ExampleSetting) -> Floats:
     """Equation `eq:ExampleOptimalMixing`: w_1* of each point: [N].
 
-    At theta = 0, where the equation is 0 / 0, all rows come from the task with less noise, and half
-    from each where the noise is equal.
+    At theta = 0, where the equation divides by 0, all rows come from the task with less noise, and
+    half from each where the noise is equal.
     """
     first_N, second_N = (theta_Nx2**2).T
     quieter = (setting.sigma[1] ** 2 - setting.sigma[0] ** 2) / setting.b

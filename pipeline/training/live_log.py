@@ -4,7 +4,7 @@
 
 Each file holds the rows since `parts/step{n}` and goes when the next part is there. Rows are
 written between steps, once a second at most, so that a run which is killed has lost the step that
-it was in and the steps of a second before it at most.
+it was in, the one before and those of a second before at most.
 """
 
 import json

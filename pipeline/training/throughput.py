@@ -55,11 +55,11 @@ def training_flops(model: nn.Module, shape: settings.Model, length: int) -> floa
 def known_peak(device: str, precision: str) -> float | None:
     """The data sheet's FLOP/s of a GPU by torch's name of it, such as "cuda: NVIDIA H200".
 
-    The rows are of GPUs on SXM boards; cards for a PCIe slot and NVL pairs have lower peaks, which
-    are not known here.
+    The rows are of whole GPUs on SXM boards; cards for a PCIe slot, NVL pairs and parts of a GPU
+    (MIG) may have lower peaks, which are not known here.
     """
     words = set(re.findall(r"[a-z0-9]+", device.lower()))
-    if not device.startswith("cuda") or words & {"pcie", "nvl"}:
+    if not device.startswith("cuda") or words & {"pcie", "nvl", "mig"}:
         return None
     fitting = [row for name, row in ACCELERATORS.items() if name.partition("-")[0] in words]
     return fitting[0].peak[precision] if fitting else None

@@ -76,6 +76,10 @@ def test_what_cannot_be_clustered_is_refused(mixed, tmp_path, capsys):
     (tmp_path / "one.txt").write_text("alpha\nbeta\n")
     with pytest.raises(InputError, match=r"cannot be told apart by words .*--documents paragraphs"):
         domains([tmp_path / "one.txt"], out=out, clusters=2, documents="lines")
+    twice = [json.dumps({"text": text}) for text in ("one two three", "four five six") * 10]
+    (tmp_path / "alike.jsonl").write_text("\n".join(twice))
+    with pytest.raises(InputError, match=r"words of 2 kinds only, too few for 5 clusters"):
+        domains([tmp_path / "alike.jsonl"], out=out, clusters=5)
     assert not out.exists()
     assert main(["domains", str(mixed), "--out", str(mixed), "--clusters", "2"]) == 2
     assert "mixed.jsonl" in capsys.readouterr().err

@@ -106,6 +106,8 @@ def test_items_are_read_in_their_formats(tmp_path, suffix, content):
 
 def test_scripts_without_blanks_are_cut_into_characters():
     assert len(ngrams("\u4e2d\u6587\u6ca1\u6709\u7a7a\u683c", 3)) == 4
+    # 2020 and four characters.
+    assert len(ngrams("2020\u5e74\u5317\u4eac\u5e02", 1)) == 5
     assert set(ngrams("ein Satz, zwei", 2)) == set(ngrams("Ein satz - ZWEI!", 2))
     assert len(ngrams("zu kurz", 3)) == 0
 

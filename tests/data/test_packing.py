@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
+from pipeline.data.documents import read
 from pipeline.data.packing import pack, unigram_nats
 from pipeline.data.shards import Corpus
 from pipeline.data.splits import is_held_out, is_search, text_hash
@@ -82,6 +83,18 @@ def test_a_sources_own_validation_text_is_the_validation_split(packed, tmp_path)
         assert hashes == [text_hash(text) for text in texts]
     # A tokenizer is trained on all of the one and none of the other.
     assert sorted(sample(source, 10**6, 0.3)) == sorted(train)
+
+
+def test_one_text_file_is_enough_beside_validation_files(tmp_path):
+    for name in ("train", "validation"):
+        (tmp_path / f"{name}.txt").write_text(f"the text of {name}")
+    named = {name: str(tmp_path / f"{name}.txt") for name in ("train", "validation")}
+    values = {"kind": "local", "files": named["train"]}
+    with pytest.raises(InputError, match=r"is the only file"):
+        download(tmp_path / "alone", values, "domain")
+    values |= {"validation_files": named["validation"]}
+    folder = download(tmp_path / "both", values, "domain")
+    assert [text for _, text in read(folder)] == ["the text of train"]
 
 
 def test_another_validation_text_is_another_revision(tmp_path):

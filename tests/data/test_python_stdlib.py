@@ -1,5 +1,6 @@
 import re
 from collections import Counter
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,9 @@ def test_another_environment_is_told_by_name(package):
         InputError, match=r"thing 1\.2 is installed, not 1\.3; .*no-such-thing noth"
     ):
         list(python_stdlib.Python("stubs", wrong).read(Counter(), []))
+    # Names are compared as installers do.
+    named = {"typing.extensions": version("typing_extensions")}
+    assert python_stdlib.Python("prose", named).licence.startswith("typing.extensions: ")
     source = python_stdlib.Python("stubs", package, documents_sha256="a" * 64)
     assert source.facts("a" * 64)["revision"] == f"thing 1.2 documents {'a' * 64}"
     with pytest.raises(InputError, match=r"'stubs' of thing 1\.2 gives documents of SHA-256 bbb"):

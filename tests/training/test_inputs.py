@@ -212,6 +212,6 @@ def test_a_run_stops_at_the_cap_of_a_domain(make_run, corpora, hard_rows):
     # Both domains together suffice; the one that the method takes runs out after three steps.
     training = {"max_epochs": 3.5 * 6 / hard_rows, "resume_every": 1}
     run = make_run(rule="single", method={"domain": "hard"}, training=training)
-    with pytest.raises(InputError, match=r"'hard': all rows have been read.*last checkpoint"):
+    with pytest.raises(InputError, match=r"'hard': all rows have been read.*trains anew"):
         train.pretrain(run, corpora, device="cpu", threads=1)
     assert max(atomic_files.steps(run.parent / "checkpoints")) == 3

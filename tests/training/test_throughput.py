@@ -26,6 +26,7 @@ def test_flops_are_six_a_weight_and_attentions_products():
         ("cuda: NVIDIA A100-SXM4-80GB", "bfloat16", 312e12),
         ("cuda: NVIDIA H100 PCIe", "bfloat16", None),
         ("cuda: NVIDIA H100 NVL", "bfloat16", None),
+        ("cuda: NVIDIA H100 80GB HBM3 MIG 1g.10gb", "bfloat16", None),
         ("cuda: NVIDIA A100-PCIE-40GB", "bfloat16", None),
         ("cuda: NVIDIA L4", "bfloat16", None),
         ("cpu: x86_64, 1 thread", "float32", None),
