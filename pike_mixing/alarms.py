@@ -8,8 +8,8 @@
     worse              the loss of a domain's held-out rows has risen above its lowest
 
 An alarm is raised once for a kind and a domain, and again only when its condition has gone and
-come back. The first two and `never-moved` are for methods that adapt: a mixture that was chosen to
-hold one domain, or one at a time, is as chosen.
+come back; `never-moved` after a window and at the end. The first two and `never-moved` are for
+methods that adapt: a mixture that was chosen to hold one domain, or one at a time, is as chosen.
 
 Shapes: K domains.
 """

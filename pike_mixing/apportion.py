@@ -37,7 +37,7 @@ def systematic(weights_K: Floats, b: int, step: int) -> Ints:
 
     The domains' quotas lie end to end on [0, b); a count is the number of points u, u + 1, ... in a
     domain's stretch, with u = step * GOLDEN modulo 1. So a count is its quota rounded up or down,
-    and a weight of 0.01 in a batch of 24 rows, which largest remainders never serve, gets a row in
+    and a weight of 0.01 in a batch of 24 rows, which largest remainders seldom serve, gets a row in
     about one step of four.
 
     Args:

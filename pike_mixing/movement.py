@@ -24,7 +24,7 @@ from pike_mixing.interface import Method, Needs, Rounding, State, Statistics, co
 
 log = logging.getLogger("pike")
 
-STEP_SIZES = ("zeta1", "zeta2", "rate", "eta")
+STEP_SIZES = ("zeta1", "zeta2", "rate", "eta", "strength")
 """Settings of rules that scale how far weights change."""
 SCHEDULE = ("first", "every", "warmup", "ignore")
 """Settings of rules that say when weights change."""
@@ -152,7 +152,7 @@ class Movement:
         b, name = self.rows, self.name
         due = int(state["due_1"][0])
         steps = step + 1 - max(due, 0)
-        moved, by_weights = _moved(state), float(state["moved_rows_3"][1])
+        moved, hidden = _moved(state), float(state["moved_rows_3"][1] - state["moved_rows_3"][0])
         if moved >= max(1, steps / self.window):
             return None
         if len(self.domains) == 1:
@@ -167,10 +167,10 @@ class Movement:
         return (
             f"{name} has moved {shown(moved)} of {steps * b:,} rows in the {steps:,} steps{since} "
             f"(largest change of a {what} {shown(change)}; one row of {b} is {shown(1 / b)}): it "
-            f"trains as with its initial weights; {self._advice(state, change, by_weights)}"
+            f"trains as with its initial weights; {self._advice(state, change, hidden)}"
         )
 
-    def _advice(self, state: State, change: float, by_weights: float) -> str:
+    def _advice(self, state: State, change: float, hidden: float) -> str:
         """What to do."""
         own = [n for n in STEP_SIZES if hasattr(self.method, n)]
         if int(state["due_1"][0]) < 0:
@@ -183,10 +183,8 @@ class Movement:
         times = 1 / self.rows / change if change > NOISE else 0
         if own and times > 1:
             advice[0] += f" by about {shown(times)} times"
-        if self.rounding != "systematic" and by_weights >= 1:
-            advice.append(
-                f"or round systematically (largest remainders hid {shown(by_weights)} rows)"
-            )
+        if self.rounding != "systematic" and hidden >= 1:
+            advice.append(f"or round systematically (largest remainders hid {shown(hidden)} rows)")
         if not np.isnan(state["measured_5xK"]).all():
             last = Statistics(**dict(zip(FIELDS, state["measured_5xK"], strict=True)))
             advice.append(self._proposal(last))

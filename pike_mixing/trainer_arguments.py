@@ -23,7 +23,7 @@ def refuse_unfit(trainer: Any) -> None:
     args, kinds = trainer.args, [kind.__name__ for kind in type(trainer).__mro__]
     if wrong := [name for name in kinds if name in OF_OTHER_LOSSES]:
         raise InputError(
-            f"{wrong[0]} trains on pairs of preferences or on rewards, not on rows that a method "
+            f"{wrong[0]} has a loss of other things than the labels of rows, which a method "
             "counts: give it a data set with fixed weights (datasets.interleave_datasets), or "
             "train with SFTTrainer"
         )

@@ -75,7 +75,10 @@ def _fitted(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, An
         values["test"] = _tested(arguments, swarm, finder, result)
     if arguments.save is not None:
         record = saved.record(arguments.finder, finder, swarm, result.result)
-        arguments.save.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        try:
+            arguments.save.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"--save: {error}: give another path") from None
     return values
 
 
@@ -169,14 +172,21 @@ def _text(values: dict[str, Any]) -> str:
     return "\n".join(lines + [f"WARNING: {warning}" for warning in values["warnings"]])
 
 
+def _mixture(arguments: argparse.Namespace, swarm: Swarm) -> Floats:
+    """The mixture [K] that is asked for; each phase has its share of the run."""
+    given = options.numbers(arguments.mixture, "--mixture", swarm.domains)
+    weights, count = dict.fromkeys(swarm.domains, 0.0) | given, len(swarm.domains)
+    width = count // len(swarm.phases)
+    phases = [swarm.domains[at : at + width] for at in range(0, count, width)]
+    parts = [by_domain.shares({d: weights[d] for d in one}, one, "--mixture") for one in phases]
+    return np.concatenate([s * part for s, part in zip(swarm.shares(), parts, strict=True)])
+
+
 def predicted(arguments: argparse.Namespace) -> str:
     """The loss that a saved predictor gives a mixture."""
     kept = saved.load(arguments.predictor)
-    domains = kept.domains
-    weights = options.numbers(arguments.mixture, "--mixture", domains)
-    weights_K = by_domain.shares(dict.fromkeys(domains, 0.0) | weights, domains, "--mixture")
-    uniform_K = by_domain.uniform(len(domains))
-    losses = kept.predictor.losses(np.stack([weights_K, kept.optimum_K, uniform_K]))
+    weights_K = _mixture(arguments, kept.swarm)
+    losses = kept.predictor.losses(np.stack([weights_K, kept.optimum_K, kept.swarm.uniform()]))
     values = {
         "loss": float(losses[0]),
         "loss_of_optimum": float(losses[1]),

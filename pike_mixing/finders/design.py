@@ -99,7 +99,7 @@ def propose(
     if kind == "dirichlet":
         return draw.mixtures(count, seed)
     if kind == "informative" and (optimum_SxK is None or len(optimum_SxK) < 2):
-        raise InputError("an informative design needs a table that can be fitted: name one")
+        raise InputError("an informative design needs a table and --target")
     candidate_CxK = draw.mixtures(CANDIDATES, seed)
     near_SxK = optimum_SxK if kind == "informative" else None
     if near_SxK is not None:

@@ -23,7 +23,7 @@ class Fit:
     """The mixtures of the resampled rows."""
     gain_S: Floats
     """How far below that of equal weights each of their fits predicts the loss of the result, nats
-    per token; NaN of a finder that predicts none."""
+    per token; empty of a finder that predicts none."""
     warnings: tuple[str, ...]
     """Why not to trust the mixture."""
 

@@ -51,7 +51,8 @@ class MDE(CheckedSettings):
     folds: Annotated[int, Limits(at_least=2)] = 5
     """Parts of the cross-validation."""
     starts: Annotated[int, Limits(at_least=1)] = 4
-    """Mixtures from which the search begins: those of the lowest predictions among the proxies'."""
+    """Mixtures from which the search begins: those of the lowest predictions among the
+    proxies', beside equal weights."""
     seed: int = 0
     """Seed of the parts."""
 

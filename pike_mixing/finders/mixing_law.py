@@ -56,7 +56,7 @@ class MixingLaw(CheckedSettings):
     starts: PositiveInt = 4
     """Values of c, from 0 to just below the lowest loss, from which a fit starts."""
     folds: Annotated[int, Limits(at_least=2)] = 10
-    """Parts of the cross-validation; no more parts than proxies means leave one out."""
+    """Parts of the cross-validation; no more proxies than parts means leave one out."""
     seed: int = 0
     """Seed of the parts."""
 

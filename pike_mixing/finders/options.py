@@ -1,6 +1,7 @@
 """Parsing of the command-line options that the finders' commands share."""
 
 import argparse
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -16,7 +17,7 @@ SIZES = ("parameters", "tokens")
 
 
 def parse_pairs(texts: Sequence[str], option: str, default: float | None = None) -> dict[str, Any]:
-    """Parses NAME=VALUE texts. A value is JSON; one that is no valid JSON is kept as text.
+    """Parses NAME=VALUE texts. A value is JSON or a number; any other is kept as text.
 
     Args:
         texts: The option's arguments.
@@ -26,18 +27,31 @@ def parse_pairs(texts: Sequence[str], option: str, default: float | None = None)
     Raises:
         InputError: a text is not NAME=VALUE, or a name is there twice.
     """
-    result: dict[str, Any] = {}
+    alone = [text for text in texts if "=" not in text and default is not None]
+    pairs = _texts([f"{text}=" if text in alone else text for text in texts], option)
+    return {name: default if name in alone else _value(text) for name, text in pairs.items()}
+
+
+def _texts(texts: Sequence[str], option: str) -> dict[str, str]:
+    """Parses NAME=VALUE texts; values stay texts."""
+    result: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
-        if (not equals and default is None) or not name:
+        if not equals or not name:
             raise InputError(f"{option}: {text!r} is not NAME=VALUE")
         if name in result:
             raise InputError(f"{option}: {name!r} is given twice")
-        try:
-            result[name] = json.loads(value) if equals else default
-        except json.JSONDecodeError:
-            result[name] = value
+        result[name] = value
     return result
+
+
+def _value(text: str) -> Any:
+    """JSON, a number such as .5, or the text."""
+    with contextlib.suppress(ValueError):
+        return json.loads(text)
+    with contextlib.suppress(ValueError):
+        return float(text)
+    return text
 
 
 def numbers(
@@ -128,8 +142,3 @@ def swarm_of(
         skip_unmeasured=arguments.skip_unmeasured,
         run=getattr(arguments, "run_column", None),
     )
-
-
-def _texts(values: Sequence[str], option: str) -> dict[str, str]:
-    """As `parse_pairs`, values as texts."""
-    return {name: str(value) for name, value in parse_pairs(values, option).items()}

@@ -21,6 +21,10 @@ def designed(arguments: argparse.Namespace) -> str:
     """The next mixtures to train, as CSV; on stderr, what they would show."""
     if arguments.count < 1:
         raise InputError("--count: must be at least 1")
+    if arguments.seed < 0:
+        raise InputError("--seed: must not be negative")
+    if len(arguments.phases) > 1:
+        raise InputError("--phases: a design is of one mixture for the whole run: leave it out")
     swarm, result = None, None
     if arguments.table is not None:
         swarm, target = options.targeted(arguments, arguments.target or [])
@@ -62,6 +66,10 @@ def designed(arguments: argparse.Namespace) -> str:
 def _draw(arguments: argparse.Namespace, domains: tuple[str, ...]) -> design.Draw:
     caps = options.numbers(arguments.cap, "--cap", domains)
     prior = options.numbers(arguments.prior, "--prior", domains)
+    if not arguments.concentration > 0:
+        raise InputError("--concentration: must be above 0")
+    if negative := [f"{name}={cap:g}" for name, cap in caps.items() if cap < 0]:
+        raise InputError(f"--cap: {', '.join(negative)} must not be negative")
     return design.Draw(
         by_domain.shares(prior or None, domains, "--prior"),
         np.array([float(caps.get(domain, np.inf)) for domain in domains]),
@@ -79,6 +87,8 @@ def reused(arguments: argparse.Namespace) -> str:
 
 def staged(arguments: argparse.Namespace) -> str:
     """The settings of a rule `schedule`, from losses over steps of several runs."""
+    if arguments.stages < 1:
+        raise InputError("--stages: must be at least 1")
     swarm, target = options.targeted(arguments, arguments.target)
     seen = trajectory.stages(swarm, arguments.stages)
     weights_SxK = trajectory.schedule(seen, target, arguments.eta)

@@ -21,7 +21,8 @@ FORMAT = "pike-mixing predictor 1"
 class SavedPredictor:
     """A predictor, and what tells how far to trust it."""
 
-    domains: tuple[str, ...]
+    swarm: Swarm
+    """Its domains, losses and phases, without runs."""
     measured_NxK: Floats
     """Mixtures of the runs that it was fitted to."""
     optimum_K: Floats
@@ -71,11 +72,14 @@ def load(path: Path) -> SavedPredictor:
         raise InputError(f"{path} cannot be read: {error}: check the path") from None
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise InputError(f"{path} is no saved predictor ({FORMAT}): make it with `fit --save`")
+    keys = ("finder", "settings", "domains", "losses", "phases", "measured", "optimum")
+    if missing := [key for key in (*keys, "held_out_rmse", "predictor") if key not in values]:
+        raise InputError(f"{path} lacks {', '.join(missing)}: make it anew with `fit --save`")
     finder = cast(SwarmFinder, registry.build(values["finder"], values["settings"], str(path)))
     domains = tuple(values["domains"])
     swarm = Swarm(domains, (), tuple(values["losses"]), tuple(values["phases"]))
     return SavedPredictor(
-        domains=domains,
+        swarm=swarm,
         measured_NxK=np.array(values["measured"]),
         optimum_K=np.array([values["optimum"][domain] for domain in domains]),
         held_out_rmse=values["held_out_rmse"],

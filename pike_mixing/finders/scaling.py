@@ -29,7 +29,7 @@ FEWEST = 3
 
 
 def extrapolated(swarm: Swarm, at: Mapping[str, float]) -> Swarm:
-    """One run for each mixture, with the losses that the laws give at the sizes of `at`.
+    """One run for each mixture (and other size), with the losses of the laws at the sizes of `at`.
 
     Mixtures with fewer than three sizes are left out.
 
@@ -57,9 +57,7 @@ def _along(swarm: Swarm, axis: str, at: float) -> list[Proxy]:
     other = "parameters" if axis == "tokens" else "tokens"
     curves: dict[object, list[int]] = defaultdict(list)
     for n, (run, weights_K) in enumerate(zip(swarm.runs, weights_NxK, strict=True)):
-        # Sizes after tokens: the tokens are those asked for by then.
-        size = getattr(run, other) if axis == "tokens" else None
-        curves[size, *weights_K.round(6).tolist()].append(n)
+        curves[getattr(run, other), *weights_K.round(6).tolist()].append(n)
     kept = [rows for rows in curves.values() if len(np.unique(x_N[rows])) >= FEWEST]
     if not kept:
         raise InputError(

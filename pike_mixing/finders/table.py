@@ -234,7 +234,7 @@ def _numbers(path: Path, columns: Columns, rows: list[int], names: list[str]) ->
                 shown = "nothing" if value in (None, "") else repr(value)
                 problems.append(
                     f"{path}: row {row + 1}: {name} is {shown}, no finite number: leave the row "
-                    "out, or all rows without a loss (--skip-unmeasured)"
+                    "out (rows without a loss: --skip-unmeasured)"
                 )
     _refuse(problems)
     return values_NxM

@@ -39,7 +39,7 @@ class DGA(Method):
     A domain that only the target names has the weight 0 in `prior`: it is measured, never trained
     on. Its gradient is of its training text, from rows that no training batch holds at the time.
 
-    With equal u, orthogonal gradients and no average this is PiKE with zeta2 = 0.
+    Unnormalised, with equal u, orthogonal gradients, no average: PiKE with zeta2 = 0.
     """
 
     about: ClassVar[str] = (

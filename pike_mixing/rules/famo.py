@@ -96,7 +96,7 @@ class FAMO(Mix):
         bound_K = state["bound_K"]
         if problems := [
             f"lower_bounds: {bound_K[k]:g} of the run's domain {k + 1} is above its loss "
-            f"{loss_K[k]:g} at step {signals.step}: lower it"
+            f"{loss_K[k]:g} at step {signals.step}: lower it (losses must not be negative)"
             for k in np.flatnonzero(loss_K < bound_K)
         ]:
             raise InputError("\n".join(problems))

@@ -40,6 +40,7 @@ class Fixed(WithObjective):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The normalised weights."""
-        assert self.weights_by_domain is not None, "a mixture's weights come through `for_run`"
+        if self.weights_by_domain is None:
+            raise InputError(f"mixture: the weights of {self.mixture!r} were not given to the run")
         weights_K = by_domain.shares(self.weights_by_domain, domains, "weights_by_domain")
         return {"weights_K": weights_K} | self.objective_state(domains)

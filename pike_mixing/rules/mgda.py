@@ -17,7 +17,7 @@ class MGDA(Surgeon):
     """Mix, where the update is the shortest vector between the domains' gradients.
 
     The weights of the gradients are non-negative and sum to 1, which is Mix's scale and the
-    authors' too. Where gradients hardly conflict, the domain with the smallest one gets all.
+    authors' too. Where gradients hardly conflict, the domain with the smallest one gets most.
     """
 
     about: ClassVar[str] = (

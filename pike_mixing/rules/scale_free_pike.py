@@ -85,8 +85,8 @@ class ScaleFreePiKE(Method):
     target: Proportions | None = None
     """Weights u of the domains' losses in the target, divided by their sum; 1/K when absent."""
     tokens_by_domain: dict[str, PositiveFloat] | None = None
-    """Training tokens of each domain. Absent: those of the run's corpora; if they are not known, no
-    domain counts as read over."""
+    """Training tokens of each domain. Absent: those of the run's corpora; if they or its steps are
+    not known, no domain counts as read over."""
     batch_tokens: PositiveFloat | None = None
     """Tokens of a training batch, rows x length; the run's own when absent."""
 

@@ -41,7 +41,7 @@ def chunk(N: int, V: int) -> int:
     A sixteenth of the batch where that is more.
     """
     least = max(LEAST_LOGITS // V, min(LEAST_TOKENS, MOST_LEAST_LOGITS // V))
-    return max(1, least, N // PARTS)
+    return max(1, least, -(-N // PARTS))
 
 
 def cross_entropy(

@@ -86,7 +86,7 @@ def gradient_statistics(
         group: The data-parallel processes; all of them when absent.
 
     Raises:
-        InputError: rows are none, or the model's gradients cannot be measured.
+        InputError: rows hold no tensors, or the model's gradients cannot be measured.
     """
     target, rows_K = _opened(model, loss_fn, rows_by_domain, micro_batch, group)
     if coefficients is None:
@@ -118,7 +118,7 @@ def gramian(
         loss_fn: Loss of each row, from the model and rows.
         rows_by_domain: Rows of each of the K domains.
         micro_batch: Rows of one pass.
-        group: Processes that share the rows; None: this one alone.
+        group: Processes that share the rows; None: all.
     """
     target, rows_K = _opened(model, loss_fn, rows_by_domain, micro_batch, group)
     with target.passes.undisturbed(model, training=model.training):

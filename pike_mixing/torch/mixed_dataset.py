@@ -70,6 +70,8 @@ class MixedDataset(IterableDataset[Any]):
         for name, number in numbers.items():
             if number is not None and not (isinstance(number, Integral) and number >= 1):
                 raise InputError(f"{name}: {number!r} must be a whole number of at least 1")
+        if ends not in (None, *ENDS):
+            raise InputError(f"ends: {ends!r}: take {' or '.join(ENDS)}")
         self.domains, self.batch_rows, self.seed = tuple(datasets), int(batch_rows), int(seed)
         self.steps, self._ends = steps, ends
         self._ended: int | None = None
@@ -107,7 +109,7 @@ class MixedDataset(IterableDataset[Any]):
         """
         _, world = self.place
         own, left = divmod(self.batch_rows, world)
-        micro_batch = self._micro_batch or own
+        micro_batch = self._micro_batch or max(own, 1)
         if left or own % micro_batch:
             raise InputError(
                 f"batch_rows: {self.batch_rows} rows cannot be dealt to {world} processes in "

@@ -32,7 +32,7 @@ import dataclasses
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import numpy as np
 from torch import Tensor, nn
@@ -110,6 +110,8 @@ class Mixing(MixedSteps):
             has_excess=passes.excess_fn is not None,
             has_moments=hasattr(optimizer, "take"),
         )
+        if rounding not in get_args(Rounding):
+            raise InputError(f"rounding: {rounding!r}: take {' or '.join(get_args(Rounding))}")
         if latency < 0:
             raise InputError(f"latency: {latency} must not be negative")
         loop_checks.refuse_shared_rows(dataset.place, passes.group)

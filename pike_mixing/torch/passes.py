@@ -75,7 +75,7 @@ class Passes:
             excess_fn: The excess of each row over a reference model, for methods with one: the mean
                 over the row's tokens of max(l - l_reference, 0).
             group: The data-parallel processes; all of them when absent.
-            timed: A clock of the phases forward, backward, statistics, data, gradient.
+            timed: A clock of the phases forward, backward, statistics, validation, data, gradient.
         """
         self.loss_fn, self.excess_fn = loss_fn, excess_fn
         self.group, self.timed = group, timed

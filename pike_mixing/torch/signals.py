@@ -22,7 +22,7 @@ def all_reduce(signals: Signals, group: Group = None) -> Signals:
     that `gradient_statistics` made are of all processes already: add them afterwards.
 
     Statistics of several processes are pooled so that they stay unbiased: variances are weighed by
-    rows - 1, unbiased squared norms by rows; the plug-in norm is that of all rows together.
+    rows - 1, unbiased squared norms by rows; the plug-in norm follows from both.
 
     Raises:
         InputError: inner products (`gram_KxK`) of single processes, which do not add up, or losses

@@ -21,7 +21,8 @@ class StepResult:
     read_seen: Callable[[], Signals]
     """Waits for what was measured on the way."""
     read_norm: Callable[[], float]
-    """Waits for the gradient's norm before clipping; NaN where none was left."""
+    """Waits for the gradient's norm before clipping, with moments per domain the mean of theirs by
+    share; NaN where none was left."""
     coefficient_K: Floats | None
     """Weights of the domains' losses, or of their gradients, where the method chose them."""
 

@@ -101,14 +101,21 @@ def test_runs_that_were_designed_are_worth_more_than_runs_that_were_drawn():
 
 
 def test_designs_that_cannot_be_made_are_refused(said):
-    with pytest.raises(InputError, match="needs a table that can be fitted"):
+    with pytest.raises(InputError, match="needs a table and --target"):
         propose("informative", 2, FREE, NOTHING)
     with pytest.raises(InputError, match=r"the caps sum to 0\.9"):
         Draw(np.full(3, 1 / 3), np.full(3, 0.3)).mixtures(2, 0)
     command = ["design", "--count", "3"]
     assert "--domains: name two at least" in said(*command, code=2)
-    command += ["--domains", "a", "b", "--cap", "c=1"]
-    assert "--cap: 'c' is unknown" in said(*command, code=2)
+    command += ["--domains", "a", "b"]
+    for options, told in (
+        (["--cap", "c=1"], "--cap: 'c' is unknown"),
+        (["--cap", "a=-.1"], "--cap: a=-0.1 must not be negative"),
+        (["--concentration", "0"], "--concentration: must be above 0"),
+        (["--seed", "-1"], "--seed: must not be negative"),
+        (["--phases", "0.8", "0.2"], "--phases: a design is of one mixture"),
+    ):
+        assert told in said(*command, *options, code=2)
 
 
 def test_the_command_prints_a_table_that_fit_reads(said):
@@ -137,6 +144,13 @@ def test_a_saved_predictor_says_the_same_and_warns_when_it_extrapolates(
         assert predicted["loss"] == predicted["loss_of_optimum"]
         assert predicted["loss"] == pytest.approx(found["diagnostics"]["predicted_loss"], abs=1e-12)
         assert "WARNING: the mixture lies outside" in said("predict", saved, "--mixture", "code=1")
+    assert "--save: " in said(*command, "--save", tmp_path / "none" / "x.json", code=2)
+    record = json.loads(saved.read_text())
+    del record["settings"], record["phases"]
+    saved.write_text(json.dumps(record))
+    assert "lacks settings, phases: make it anew" in said(
+        "predict", saved, "--mixture", "code=1", code=2
+    )
     command = ["design", str(path), "--count", "2", "--kind", "informative", "--target", *DOMAINS]
     assert main(command) == 0
     printed = capsys.readouterr()
@@ -164,8 +178,8 @@ def test_an_old_mixture_is_reused(said):
     expected = {"code": 0.25, "prose": 0.15, "web": 0.35, "maths": 0.25}
     new = ["--new", "old=0.4", "web=0.35", "maths=0.25"]
     assert json.loads(said(*old, *new)) == pytest.approx(expected)
-    # A share without its zero is no JSON, and stays a text.
-    assert "--new: old=.5 is no number" in said(*old, "--new", "old=.5", code=2)
+    assert said(*old, "--new", "old=.4", *new[2:]) == said(*old, *new)
+    assert "--new: old=half is no number" in said(*old, "--new", "old=half", code=2)
 
 
 def test_the_design_is_a_function_of_the_seed():

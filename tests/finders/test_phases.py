@@ -92,6 +92,15 @@ def test_the_command_reads_phases_and_prints_a_method(said, write, tmp_path):
     mixture = [f"{name}={weight!r}" for name, weight in found["mixture"].items()]
     predicted = json.loads(said("predict", saved, "--format", "json", "--mixture", *mixture))
     assert predicted["loss"] == found["diagnostics"]["predicted_loss"]
+    uniform = found["diagnostics"]["predicted_loss_uniform"]
+    assert predicted["loss_of_equal_weights"] == pytest.approx(uniform, abs=1e-12)
+    # Each phase has its share, whatever its weights sum to.
+    scaled = {
+        name: weight * (5 if name[0] == "0" else 2) for name, weight in found["mixture"].items()
+    }
+    mixture = [f"{name}={weight!r}" for name, weight in scaled.items()]
+    again = json.loads(said("predict", saved, "--format", "json", "--mixture", *mixture))
+    assert again["loss"] == pytest.approx(predicted["loss"], abs=1e-12)
 
 
 def test_phases_that_are_none_are_refused(tmp_path):

@@ -51,6 +51,15 @@ def test_tokens_first_then_sizes(swarm):
     assert {(run.tokens, run.parameters) for run in runs} == {(1600.0, 10000.0)}
 
 
+def test_runs_of_other_tokens_are_other_curves(swarm):
+    runs = extrapolated(swarm, {"parameters": 10000.0}).runs
+    found = {(run.tokens, *run.weights_K): run.loss_K[0] for run in runs}
+    assert len(runs) == len(found) == 6
+    # 1 + 2/10 + 3/10, 1 + 4/20 + 3/10.
+    assert found[100.0, 0.75, 0.25] == pytest.approx(1.5, abs=1e-3)
+    assert found[400.0, 0.25, 0.75] == pytest.approx(1.5, abs=1e-3)
+
+
 def test_too_few_or_unknown_sizes_are_refused(swarm):
     two = Swarm(("a", "b"), [r for r in swarm.runs if r.tokens < 400], ("l",))
     with pytest.raises(InputError, match="no mixture has runs of 3 different tokens"):

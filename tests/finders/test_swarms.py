@@ -174,3 +174,11 @@ def test_columns_have_the_names_that_their_table_gives_them(tmp_path):
         table.read(path, weight="weight_")
     with pytest.raises(InputError, match="sizes: 'modelsize' is unknown"):
         table.read(path, ["a"], sizes={"parameters": "modelsize"}, **names)
+
+
+def test_rows_are_chosen_by_the_text_of_a_cell(said, write):
+    rows = [[1, 0, 3, "true"], [0, 1, 2, "true"], [0.5, 0.5, 1, "false"]]
+    path = write(["weight/a", "weight/b", "loss/l", "final"], rows)
+    ask = ["fit", "best", path, "--target", "l", "--where"]
+    assert "best: 2 rows" in said(*ask, "final=true")
+    assert "--where: 'final' is not NAME=VALUE" in said(*ask, "final", code=2)

@@ -244,6 +244,8 @@ def test_interleaved_by_shares_ends_where_the_first_or_the_last_ends(lengths, pa
         ),
         (lambda: MixedDataset(domains(), 8, place=(0, 3)).micro_batch, "multiple of 6"),
         (lambda: MixedDataset(domains(), 8, micro_batch=3).micro_batch, "multiple of 3"),
+        (lambda: MixedDataset(domains(), 2, place=(0, 4)).micro_batch, "multiple of 4"),
+        (lambda: MixedDataset(domains(), 8, ends="first-exhausted"), "take first_exhausted or"),
         (lambda: mixed().publish(3, np.array([4, 4])), "step 3 is not the next one, 8"),
         (lambda: mixed().publish(8, np.array([4, 3])), "sum to 8"),
         (lambda: mixed().counts(8), "prefetches"),

@@ -217,6 +217,8 @@ def test_a_state_is_json_and_that_of_the_step():
         (lambda: mixing_of(AdaTask()), "AdaTask needs an optimizer .*: give `optimizer`"),
         (lambda: mixing_of(DoReMi(reference="r")), "a frozen reference model: give `excess_fn"),
         (lambda: mixing_of("mix").validated({"aa": 2.0}), "'aa' is unknown: did you mean 'a'"),
+        (lambda: mixing_of("mix", rounding="sistematic"), "rounding: 'sistematic': take largest-"),
+        (lambda: mixing_of(Fixed(mixture="m")), "the weights of 'm' were not given"),
         (lambda: Mixing(PIKE, DOMAINS), "give a MixedDataset, not a dict"),
         (
             lambda: Mixing(PIKE, MixedDataset(DOMAINS, 4), None, Passes(losses), excess_fn=losses),
