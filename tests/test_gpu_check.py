@@ -46,7 +46,7 @@ def test_on_a_cpu_every_step_is_taken_in_turn_and_recorded(tmp_path):
     assert record["steps"]["nano"]["utilisation"] > 0
     assert "cpu: " in page.where(record)
     text = page.page(tmp_path)
-    assert "| trainings of the default experiment | 1 |  |  |" in text
+    assert "| trainings of `make quick` | 1 |  |  |" in text
     # One part alone leaves what the others found.
     assert check("--device", "cpu", "--parts", "tests", "--out", str(out)).returncode == 0
     again = json.loads(out.read_text(encoding="utf-8"))

@@ -19,12 +19,7 @@ from pike_mixing.finders.fit import fit
 
 def designed(arguments: argparse.Namespace) -> str:
     """The next mixtures to train, as CSV; on stderr, what they would show."""
-    if arguments.count < 1:
-        raise InputError("--count: must be at least 1")
-    if arguments.seed < 0:
-        raise InputError("--seed: must not be negative")
-    if len(arguments.phases) > 1:
-        raise InputError("--phases: a design is of one mixture for the whole run: leave it out")
+    _refuse_numbers(arguments)
     swarm, result = None, None
     if arguments.table is not None:
         swarm, target = options.targeted(arguments, arguments.target or [])
@@ -63,11 +58,20 @@ def designed(arguments: argparse.Namespace) -> str:
     return text.getvalue().rstrip()
 
 
+def _refuse_numbers(arguments: argparse.Namespace) -> None:
+    if arguments.count < 1:
+        raise InputError("--count: must be at least 1")
+    if arguments.seed < 0:
+        raise InputError("--seed: must not be negative")
+    if not arguments.concentration > 0:
+        raise InputError("--concentration: must be above 0")
+    if len(arguments.phases) > 1:
+        raise InputError("--phases: a design is of one mixture for the whole run: leave it out")
+
+
 def _draw(arguments: argparse.Namespace, domains: tuple[str, ...]) -> design.Draw:
     caps = options.numbers(arguments.cap, "--cap", domains)
     prior = options.numbers(arguments.prior, "--prior", domains)
-    if not arguments.concentration > 0:
-        raise InputError("--concentration: must be above 0")
     if negative := [f"{name}={cap:g}" for name, cap in caps.items() if cap < 0]:
         raise InputError(f"--cap: {', '.join(negative)} must not be negative")
     return design.Draw(

@@ -23,7 +23,7 @@ class Decontamination:
 class Hygiene:
     """What happens to documents before they are written, in this order; nothing by default."""
 
-    normalisation: Normalisation | None = None
+    normalisation: Normalisation = None
     """Unicode normalisation of the text; absent: the text as it is."""
     min_characters: NonNegativeInt = 0
     """Documents of fewer characters, blanks at both ends aside, are left out."""

@@ -8,8 +8,8 @@ a setting or a mixture was chosen.
 import hashlib
 from typing import Any, Literal
 
-Normalisation = Literal["NFC", "NFKC"]
-"""Of Unicode, for a text before it is hashed and written."""
+Normalisation = Literal["NFC", "NFKC"] | None
+"""Of Unicode, for a text before it is hashed and written; None leaves it as it is."""
 SEARCH_SHARE = 0.1
 """Share of the held-out documents that are the search split."""
 

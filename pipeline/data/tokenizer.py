@@ -190,10 +190,7 @@ def given_pieces(path: Path) -> int:
 
 
 def sample(
-    folder: Path,
-    characters: int,
-    validation_share: float,
-    normalisation: Normalisation | None = None,
+    folder: Path, characters: int, validation_share: float, normalisation: Normalisation = None
 ) -> list[str]:
     """Training documents of a source in the order of their hash, cut at `characters`.
 
@@ -250,12 +247,8 @@ def _sentences(
     names = [source.name for source in sources]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"--sources: two folders are named {', '.join(twice)}: one would be lost")
-    texts = {
-        source.name: sample(
-            source, chosen.characters, chosen.validation_share, chosen.normalisation
-        )
-        for source in sources
-    }
+    how = chosen.characters, chosen.validation_share, chosen.normalisation
+    texts = {source.name: sample(source, *how) for source in sources}
     sampled = {name: sum(map(len, taken)) for name, taken in texts.items()}
     # Lines: SentencePiece's trainer wants no line break within a sentence.
     lines = (line for taken in texts.values() for text in taken for line in text.split("\n"))

@@ -64,5 +64,5 @@ class Train(TrainOptions):
 
     validation_share: ShareBelowOne
     """The packing's share of validation documents, which are left out of the training text."""
-    normalisation: Normalisation | None = None
+    normalisation: Normalisation = None
     """That of `packing.hygiene`: documents are told by the hash of what is packed."""
