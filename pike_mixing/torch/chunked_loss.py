@@ -10,12 +10,16 @@ products with the embedding as ever, and no logits kept between them.
 
 A GPU makes two passes over logits in the precision of the products (`fused_loss`).
 
+On a CPU the logits of the first D tokens need no memory of their own: they lie where the gradient
+of the embedding is to be, and block after block of it takes their place.
+
 XLA gets the tokens as B rows of L, and the logits of some columns at a time: rows, which its chips
 share, are never cut, and the embedding's gradient is added up over the chips once.
 
 Shapes: N tokens, D model width, V vocabulary; B rows, L tokens of a row, l of them, c chips.
 """
 
+import itertools
 from typing import Any
 
 import torch
@@ -33,6 +37,8 @@ MOST_LEAST_LOGITS = 22 * 10**6
 """Beyond, chunks have fewer tokens: 88 MB."""
 CACHED_LOGITS = 2**17
 """Logits that stay in a CPU core's cache while they are turned into their gradient: 512 KiB."""
+BLOCK_LOGITS = 2**20
+"""Logits that are made, and later turned, at a time where the gradient is to be: 4 MiB."""
 
 
 def chunk(N: int, V: int) -> int:
@@ -149,9 +155,21 @@ def _of_tokens(
     of_hidden_NxD = torch.empty_like(hidden_NxD, dtype=exact)
     of_embedding_VxD = torch.empty_like(embedding_VxD, dtype=exact)
     nll_N = hidden_NxD.new_empty(len(target_N), dtype=exact)
-    height = min(rows, len(target_N))
-    buffer = hidden_NxD.new_empty(height, len(embedding_VxD), dtype=exact)
-    for begin in range(0, len(target_N), rows):
+    first = min(hidden_NxD.shape) if dtype == exact else 0
+    # Smaller than a chunk it would be slower than one.
+    first = first if first > rows else 0
+    if first:
+        nll_N[:first] = _in_place(
+            hidden_NxD[:first].to(dtype),
+            factor_VxD,
+            target_N[:first],
+            weight_N[:first],
+            of_hidden_NxD[:first],
+            of_embedding_VxD,
+        )
+    left = min(rows, len(target_N) - first)
+    buffer = hidden_NxD.new_empty(left, len(embedding_VxD), dtype=exact)
+    for begin in range(first, len(target_N), rows):
         piece = slice(begin, begin + rows)
         hidden_nxD = hidden_NxD[piece].to(dtype)
         logits_nxV = _product(hidden_nxD, factor_VxD.T, buffer[: len(hidden_nxD)])
@@ -196,6 +214,60 @@ def _of_rows(
         by_chip = (t.reshape(c, -1, t.shape[-1]) for t in (slope_BxlxV, hidden_BxlxD))
         of_embedding_cxVxD += torch.einsum("cnv,cnd->cvd", *by_chip)
     return torch.cat(nll, dim=1), torch.cat(of_hidden, dim=1), of_embedding_cxVxD.sum(dim=0)
+
+
+def _in_place(
+    hidden_nxD: Tensor,
+    embedding_VxD: Tensor,
+    target_n: Tensor,
+    weight_n: Tensor,
+    of_hidden_nxD: Tensor,
+    of_embedding_VxD: Tensor,
+) -> Tensor:
+    """Writes the gradients of the weighted losses and returns the losses; n is at most D.
+
+    The first pass over blocks of the vocabulary leaves exp(logits - h), h the highest logit of the
+    token so far, in the first n of the D numbers that the gradient of a piece's embedding is to
+    have; the second makes that gradient of them.
+    """
+    n, V = len(target_n), len(embedding_VxD)
+    height = min(V, max(1, BLOCK_LOGITS // n))
+    blocks = _blocks(target_n, V, height)
+    room_vxn = embedding_VxD.new_empty(height, n)
+    highest_n = embedding_VxD.new_full((n,), -torch.inf)
+    sum_n, of_target_n = torch.zeros_like(highest_n), torch.empty_like(highest_n)
+    shifts = []
+    for pieces, tokens, at in blocks:
+        kept_vxn = of_embedding_VxD[pieces, :n]
+        logits_vxn = torch.mm(embedding_VxD[pieces], hidden_nxD.T, out=room_vxn[: len(kept_vxn)])
+        of_target_n[tokens] = logits_vxn[at, tokens]
+        before_n, highest_n = highest_n, highest_n.maximum(logits_vxn.amax(dim=0))
+        torch.exp(logits_vxn.sub_(highest_n), out=kept_vxn)
+        sum_n.mul_((before_n - highest_n).exp_()).add_(kept_vxn.sum(dim=0))
+        shifts.append(highest_n)
+    log_sum_n = highest_n + sum_n.log()
+    of_hidden_nxD.zero_()
+    for (pieces, tokens, at), shift_n in zip(blocks, shifts, strict=True):
+        kept_vxn, factor_vxD = of_embedding_VxD[pieces, :n], embedding_VxD[pieces]
+        scale_n = (shift_n - log_sum_n).exp_().mul_(weight_n)
+        slope_vxn = torch.mul(kept_vxn, scale_n, out=room_vxn[: len(kept_vxn)])
+        slope_vxn[at, tokens] -= weight_n[tokens]
+        of_hidden_nxD.addmm_(slope_vxn.T, factor_vxD)
+        torch.mm(slope_vxn, hidden_nxD, out=of_embedding_VxD[pieces])
+    return log_sum_n - of_target_n
+
+
+def _blocks(target_n: Tensor, V: int, height: int) -> list[tuple[slice, Tensor, Tensor]]:
+    """The vocabulary by `height`; the tokens whose target is in each, and where it is there."""
+    order_n = target_n.argsort()
+    begins = range(0, V, height)
+    edges = torch.tensor([*begins, V])
+    bounds = itertools.pairwise(torch.searchsorted(target_n[order_n], edges).tolist())
+    tokens = [order_n[low:high] for low, high in bounds]
+    return [
+        (slice(begin, begin + height), those, target_n[those] - begin)
+        for begin, those in zip(begins, tokens, strict=True)
+    ]
 
 
 def _product(a: Tensor, b: Tensor, out: Tensor) -> Tensor:

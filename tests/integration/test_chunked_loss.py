@@ -54,6 +54,22 @@ def test_loss_and_gradients_are_those_of_plain_logits(monkeypatch, rows):
     torch.testing.assert_close(alone.double(), nll, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize(("N", "rows", "block"), [(5, 2, 1), (5, 2, 15), (5, 2, 999), (8, 3, 20)])
+def test_the_gradients_place_serves_for_the_first_tokens_logits(monkeypatch, N, rows, block):
+    """Of 8 tokens and a width of 5, five go that way and three by a chunk."""
+    small_chunks(monkeypatch, rows)
+    monkeypatch.setattr(chunked_loss, "BLOCK_LOGITS", block)
+    seen, way = [], chunked_loss._in_place
+    monkeypatch.setattr(
+        chunked_loss, "_in_place", lambda *of: (seen.append(len(of[0])), way(*of))[1]
+    )
+    hidden, embedding, target, weight = problem(N, 5, 11)
+    # Two tokens with one target, and the first and the last of the vocabulary.
+    target[:4] = torch.tensor([3, 3, 0, 10])
+    as_of_plain_logits(hidden, embedding, target, weight)
+    assert seen == [5]
+
+
 @settings(max_examples=60)
 @given(
     st.integers(1, 9),
@@ -67,7 +83,9 @@ def test_large_logits_neither_overflow_nor_lose_the_loss(N, V, seed, shift, rows
     with torch.no_grad():
         hidden *= shift
     with pytest.MonkeyPatch.context() as patch:
+        # Chunks of one token leave the first three to the gradient's place.
         small_chunks(patch, rows)
+        patch.setattr(chunked_loss, "BLOCK_LOGITS", 20)
         total, nll = chunked_loss.weighted(hidden, embedding, target, weight, torch.float32)
     expected = plain(hidden.double(), embedding.double(), target, weight.double())[1]
     torch.testing.assert_close(nll.double(), expected.detach(), rtol=1e-4, atol=1e-4)
