@@ -19,7 +19,7 @@ from pike_mixing.finders.fit import fit
 
 def designed(arguments: argparse.Namespace) -> str:
     """The next mixtures to train, as CSV; on stderr, what they would show."""
-    _refuse_numbers(arguments)
+    _refuse_options(arguments)
     swarm, result = None, None
     if arguments.table is not None:
         swarm, target = options.targeted(arguments, arguments.target or [])
@@ -58,7 +58,7 @@ def designed(arguments: argparse.Namespace) -> str:
     return text.getvalue().rstrip()
 
 
-def _refuse_numbers(arguments: argparse.Namespace) -> None:
+def _refuse_options(arguments: argparse.Namespace) -> None:
     if arguments.count < 1:
         raise InputError("--count: must be at least 1")
     if arguments.seed < 0:

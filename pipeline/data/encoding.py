@@ -4,7 +4,6 @@ Legend of shapes: N documents of a batch, T tokens of all of them.
 """
 
 import hashlib
-import unicodedata
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +17,7 @@ from pipeline.data import documents as store
 from pipeline.data.filters import holds_item
 from pipeline.data.packing_settings import Hygiene
 from pipeline.data.shards import token_dtype
+from pipeline.data.splits import normalised
 from pipeline.data.tokenizer import Tokenizer
 
 UNTOUCHED = Hygiene()
@@ -97,9 +97,7 @@ def encode(batch: DocumentBatch, encoder: Tokenizer, hygiene: Hygiene = UNTOUCHE
 
 def _clean(content: bytes, chosen: Hygiene, skipped: Counter[str]) -> bytes | None:
     """The text as it is to be encoded; None when it is to be left out."""
-    text = content.decode()
-    if chosen.normalisation is not None:
-        text = unicodedata.normalize(chosen.normalisation, text)
+    text = normalised(content.decode(), chosen.normalisation)
     if len(text.strip()) < max(chosen.min_characters, 1):
         skipped["short"] += 1
         return None

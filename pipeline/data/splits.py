@@ -6,12 +6,18 @@ a setting or a mixture was chosen.
 """
 
 import hashlib
+import unicodedata
 from typing import Any, Literal
 
 Normalisation = Literal["NFC", "NFKC"] | None
 """Of Unicode, for a text before it is hashed and written; None leaves it as it is."""
 SEARCH_SHARE = 0.1
 """Share of the held-out documents that are the search split."""
+
+
+def normalised(text: str, how: Normalisation) -> str:
+    """The text as it is hashed and written."""
+    return text if how is None else unicodedata.normalize(how, text)
 
 
 def text_hash(text: str) -> int:

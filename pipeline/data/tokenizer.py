@@ -2,7 +2,6 @@
 
 import heapq
 import io
-import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +15,7 @@ from pike_mixing.errors import InputError
 from pipeline.data import documents as store
 from pipeline.data import json_tokenizer
 from pipeline.data.json_tokenizer import JsonPieces, is_json
-from pipeline.data.splits import Normalisation, is_held_out, text_hash
+from pipeline.data.splits import Normalisation, is_held_out, normalised, text_hash
 from pipeline.data.tokenizer_settings import SPECIAL_PIECES, File, Hub, Train
 from pipeline.runtime import atomic_files, made_from, optional_imports, ownership
 from pipeline.runtime.validation import validate
@@ -208,7 +207,7 @@ def sample(
     if store.own_validation(store.manifest(folder)["files"]):
         validation_share = 0.0
     for _, text in store.read(folder):
-        hashed = text_hash(unicodedata.normalize(normalisation, text) if normalisation else text)
+        hashed = text_hash(normalised(text, normalisation))
         if is_held_out(hashed, validation_share):
             continue
         # A heap whose first entry has the largest hash: the first to go when there is enough.

@@ -133,8 +133,8 @@ def tokenizer(config: Settings, name: str) -> Settings:
     if values["kind"] == "train":
         # It is trained on training documents only, by the rule that packing splits by.
         values["validation_share"] = config["packing"]["validation_share"]
-        hygiene = config["packing"].get("hygiene", {})
-        values |= {key: hygiene[key] for key in ("normalisation",) if key in hygiene}
+        if how := config["packing"].get("hygiene", {}).get("normalisation"):
+            values["normalisation"] = how
     return values
 
 

@@ -120,7 +120,7 @@ def _run(
         connection,
         "select settings, chosen, parameters, tokens, tokenizer from runs "
         "left join chosen_settings using (run) "
-        "where scenario = ? and model = ? and method = ? order by run",
+        "where scenario = ? and model = ? and method = ? order by run limit 1",
         *(scenario, model, method),
     )[0]
     settings = json.loads(row["settings"])

@@ -175,10 +175,8 @@ def _boards(
     for row in query(connection, boards):
         places = scenarios[row["board"], row["model"]]
         runs = [RunName(s, row["model"], row["method"], chosen.seeds[0]) for s in places]
-        # Of others costs are not known: deviations name their runs.
-        if row["method"] not in chosen.compared(row["board"]) or not all(
-            str(run) in plan.runs for run in runs
-        ):
+        # Of other runs costs are not known: deviations name what is missing.
+        if row["method"] not in chosen.compared(row["board"]) or {*map(str, runs)} - {*plan.runs}:
             continue
         # None where a run had another kind of device than those of Mix.
         each = [steps.get((run.scenario, run.model, run.method)) for run in runs]

@@ -106,6 +106,7 @@ def test_settings_that_a_grid_chose_are_copied_with_the_methods_own(empty):
     (place,) = decisions.of(empty)
     assert place["rule"] == {"rule": "pike", "every": 40, "zeta1": 2.0, "zeta2": 0.5}
     names = {}
+    # What a user copies from the report must run.
     exec(advise.snippets(place)["python"], names)  # noqa: S102
     assert names["method"] == make("pike", every=40, zeta1=2.0, zeta2=0.5)
 
