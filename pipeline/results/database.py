@@ -15,6 +15,7 @@ from pipeline.planning import paper_roles, records, resources
 from pipeline.planning.configuration import Paper
 from pipeline.results import (
     accuracy_tests,
+    board_tests,
     claim_tests,
     growth,
     lineage,
@@ -124,6 +125,7 @@ def _fill(
     loss_tests.fill(measured)
     speedups.fill(measured)
     claim_tests.fill(connection)
+    board_tests.fill(connection)
     connection.execute("commit")
 
 

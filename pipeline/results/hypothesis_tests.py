@@ -1,20 +1,15 @@
 """Predictions about methods on boards of drawn scenarios, beside what came of them.
 
-The scenario is the unit of replication. With d_s the mean over seeds of a method's target loss
-minus another's in scenario s, S scenarios, mean d and standard deviation sd,
-
-    t = (d - margin) / (sd / sqrt(S)),   S - 1 degrees of freedom, two-sided,
-
-and Holm's procedure over all hypotheses of the file.
+Each is tested by its mean over scenarios (`board_tests`), with Holm's procedure over all hypotheses
+of the file.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from pipeline.planning.predictions import Hypothesis
+from pipeline.results.board_tests import mean_over_scenarios
 from pipeline.results.selection import Row
-from pipeline.statistics.distributions import t_quantile, t_tail
 from pipeline.statistics.sign_flip import holm
 
 
@@ -31,33 +26,17 @@ def outcomes(
     by_pair: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for row in differences:
         by_pair[row["board"], row["method"], row["against"]].append(row["difference"])
-    result, p_H = [], []
+    result = []
     for name, hypothesis in hypotheses.items():
         key = (hypothesis.board, hypothesis.method, hypothesis.against)
-        mean, stderr, count = _summed(by_pair[key])
-        p = None
-        if stderr is not None and mean is not None:
-            apart = mean - hypothesis.margin
-            p = t_tail(apart / stderr, count - 1) if stderr else float(not apart)
-        p_H.append(p)
-        half = None if stderr is None else t_quantile(0.05, count - 1) * stderr
+        mean = mean_over_scenarios(by_pair[key], hypothesis.margin)
         result.append(
-            {"hypothesis": name, **vars(hypothesis), "scenarios": count}
-            | {"outcome": mean, "half": half, "p": p}
+            {"hypothesis": name, **vars(hypothesis), "scenarios": mean.scenarios}
+            | {"outcome": mean.difference, "half": mean.half, "p": mean.p}
         )
-    for row, p_holm in zip(result, holm(p_H), strict=True):
+    for row, p_holm in zip(result, holm([row["p"] for row in result]), strict=True):
         row |= {"p_holm": p_holm, "verdict": _verdict(row, p_holm, level)}
     return result
-
-
-def _summed(values: Sequence[float]) -> tuple[float | None, float | None, int]:
-    """Mean over scenarios, its standard error, and how many there are."""
-    count = len(values)
-    mean = math.fsum(values) / count if count else None
-    if mean is None or count < 2:
-        return mean, None, count
-    squares = math.fsum((value - mean) ** 2 for value in values)
-    return mean, math.sqrt(squares / (count - 1) / count), count
 
 
 def _verdict(row: Row, p_holm: float | None, level: float) -> str:

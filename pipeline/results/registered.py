@@ -183,7 +183,7 @@ def _boards(
         known = [one for one in each if one is not None]
         here = fmean(known) / _steps_of_mix(plan, runs[0]) if known == each else None
         columns = (
-            "board", "model", "method", "scenarios", "difference", "half", "worst",
+            "board", "model", "method", "scenarios", "difference", "half", "p_holm", "worst",
             "worst_scenario",
         )  # fmt: skip
         yield {c: row[c] for c in columns} | _costs(chosen, plan, runs) | {"time here": here}
@@ -229,8 +229,9 @@ def _text(facts: Mapping[str, Any], chosen: Registration) -> str:
             facts["hypotheses"],
         ),
         (
-            "Methods against Mix, nats; half of the 95% interval over scenarios, not corrected for "
-            "their number; worst: the largest difference; costs in runs of Mix, time as measured",
+            "Methods against Mix, nats; half of the 95% interval over scenarios; p by Holm over "
+            "the methods of a board; worst: the largest difference; costs in runs of Mix, time as "
+            "measured",
             facts["methods"],
         ),
     ):

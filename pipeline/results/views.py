@@ -16,6 +16,7 @@ EMPTY = "Empty: no selected run has what it shows."
 
 DERIVED = {
     "accuracy_tests": ("accuracies", "choices"),
+    "boards": ("scenario_differences",),
     "claim_tests": ("weighed_cells",),
     "loss_tests": ("documents",),
     "pairs": ("printed_pairs", "measured_pairs"),

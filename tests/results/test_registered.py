@@ -13,7 +13,7 @@ from played import insert, ran, records, scenarios_of_two
 from pike_mixing.errors import InputError
 from pipeline.planning import planner, registered_configuration, registration, shorthand
 from pipeline.planning.registration import Registration
-from pipeline.results import hypothesis_tests, registered, views
+from pipeline.results import board_tests, hypothesis_tests, registered, views
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validation import validate
 
@@ -32,6 +32,7 @@ def filled(empty):
         ran(empty, "s", "mine", seed, 1.8 - 0.4 * seed, 2.0)
         ran(empty, "u", "mine", seed, 1.6, 1.6)
         ran(empty, "t", "mine", seed, 2.0, 2.4)
+    board_tests.fill(empty)
     return empty
 
 
@@ -43,7 +44,9 @@ def test_the_scenario_is_the_unit_and_a_target_makes_a_board(filled):
     assert (row["scenarios"], row["seeds"], row["worst_scenario"]) == (2, 2, "s")
     assert row["difference"] == pytest.approx(-0.3)
     assert row["stderr"] == pytest.approx(0.1)
-    assert row["half"] == pytest.approx(12.706 * 0.1)
+    assert row["half"] == pytest.approx(12.706 * 0.1, rel=1e-4)
+    # t = -3 with one degree of freedom: p = 2 / pi * arctan(1 / 3). One method, one test.
+    assert row["p_holm"] == row["p"] == pytest.approx(2 / math.pi * math.atan(1 / 3))
     target = rows["target", "mine"]
     assert (target["difference"], target["half"]) == (pytest.approx(0.3), None)
 
@@ -57,9 +60,28 @@ def test_the_table_has_a_section_for_each_board(filled):
         ("no target / m", "mine"), ("target / m", "mine"),
     }  # fmt: skip
     gain = cells["no target / m", "mine", "against mix"]
-    assert (gain["value"], gain["error"]) == (pytest.approx(-0.3), pytest.approx(1.2706))
+    assert (gain["value"], gain["error"]) == (pytest.approx(-0.3), pytest.approx(1.2706, rel=1e-4))
     assert gain["significant"] is False
     assert cells["target / m", "mine", "on"]["text"] == "t"
+
+
+def test_the_methods_of_a_board_are_corrected_together(empty):
+    runs = [{"methods": ["mix", "even", "near"], "seeds": [0]}]
+    empty.execute("update experiment set config = ?", [json.dumps({"runs": runs})])
+    scenarios_of_two(empty, "suv", weighed="t")
+    for scenario, near in zip("suv", (-0.3, -0.4, -0.35), strict=True):
+        for method, gain in (("mix", 0), ("even", near / 7 - 0.05), ("near", near)):
+            ran(empty, scenario, method, 0, 2 + gain, 2 + gain)
+    board_tests.fill(empty)
+    rows = {r["method"]: r for r in records(empty, "from boards where against = 'mix'")}
+    # Means -0.1 and -0.35, SD 0.05 / 7 and 0.05: t = -24.2 and -12.1, of two degrees.
+    for name, t in (("even", 14 * math.sqrt(3)), ("near", 7 * math.sqrt(3))):
+        assert rows[name]["p"] == pytest.approx(1 - t / math.sqrt(t**2 + 2))
+    # 0.0017 of two, and 0.0067.
+    assert rows["even"]["p_holm"] == pytest.approx(2 * rows["even"]["p"])
+    assert rows["near"]["p_holm"] == pytest.approx(rows["near"]["p"])
+    bold = "from table_board where column_position = 0 and significant"
+    assert [row["row_label"] for row in records(empty, bold)] == ["near", "even"]
 
 
 def hypothesis(**changes):
@@ -171,6 +193,7 @@ def registry(tmp_path):
         insert(connection, "lineage", artifact=f"run/{name}", inputs=[])
         for domain in values["domains"]:
             insert(connection, "perplexities", run=name, step=9, domain=domain, nll=1.0)
+    board_tests.fill(connection)
     yield git, file, connection
     connection.close()
 

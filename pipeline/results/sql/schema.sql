@@ -124,6 +124,15 @@ create table pairs (
 -- Made when the database is built: the test of every claim that enough seeds decide (claims.sql).
 create table claim_tests (claim text primary key, p double, p_holm double);
 
+-- Made when the database is built, from scenario_differences (board_tests.py): each method's target loss minus
+-- another's, mean over the scenarios of a board of means over seeds. stderr over scenarios; half: of the 95% interval;
+-- p: two-sided, by Student's t; p_holm: corrected over the methods of one board and model against one other method.
+-- seeds: the fewest of a scenario. worst: the largest difference.
+create table boards (
+    board text, model text, method text, against text, scenarios bigint, difference double,
+    stderr double, half double, p double, p_holm double, seeds bigint, worst double, worst_scenario text
+);
+
 -- Made when the database is built: how many tokens each method trains on until it is where the baseline
 -- ends (`target`: nats, or percent), and stays there. quantity is loss (mean over domains) or accuracy
 -- (mean over mean_tasks); ratio is the baseline's tokens over the method's, low and high its 95%

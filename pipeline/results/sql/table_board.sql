@@ -1,7 +1,8 @@
 -- Methods over drawn scenarios, with a target and without: the target loss minus that of the baseline, mean over
--- scenarios of means over seeds, behind ± half of the 95% interval over scenarios, of each method by itself: no
--- verdicts; the largest difference of a scenario; and the cost in steps of the baseline.
+-- scenarios of means over seeds, behind ± half of the 95% interval over scenarios, of each method by itself;
+-- the largest difference of a scenario; and the cost in steps of the baseline.
 --
+-- significant: ahead of the baseline, by p_holm of boards: corrected over the methods of the section.
 -- cost and with others: those of steps_of_baseline, means over scenarios and seeds.
 with costs as (
     select d.board, c.model, c.method,
@@ -18,7 +19,8 @@ cells as (
     join experiment as e on b.against = e.baseline
     left join costs as k using (board, model, method)
     cross join lateral (values
-        (0, 'against ' || e.baseline, 'nats', b.difference, b.half, 3, 'lower', null, null),
+        (0, 'against ' || e.baseline, 'nats', b.difference, b.half, 3, 'lower',
+            shown(b.scenarios, b.p_holm, -b.difference), null),
         (1, 'largest', 'nats', b.worst, null, 3, null, null, null),
         (2, 'on', null, null, null, 0, null, null, b.worst_scenario),
         (3, 'scenarios', null, b.scenarios, null, 0, null, null, null),

@@ -1,0 +1,81 @@
+"""The table boards: methods over the scenarios of a board, each against another method.
+
+The scenario is the unit of replication. With d_s the mean over seeds of a method's target loss
+minus another's in scenario s, S scenarios, mean d and standard deviation sd,
+
+    t = (d - margin) / (sd / sqrt(S)),   S - 1 degrees of freedom, two-sided,
+
+so it tells what other scenarios of the same kind would give.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import duckdb
+
+from pipeline.results.record_loader import insert
+from pipeline.results.selection import Row, query
+from pipeline.statistics.distributions import t_quantile, t_tail
+from pipeline.statistics.sign_flip import holm
+
+FAMILY = ("board", "model", "against")
+
+
+class MeanOverScenarios(NamedTuple):
+    scenarios: int
+    difference: float | None
+    """None of no scenario."""
+    stderr: float | None = None
+    """None of one scenario, as half and p."""
+    half: float | None = None
+    """Half of the 95% interval."""
+    p: float | None = None
+
+
+def mean_over_scenarios(difference_S: Sequence[float], margin: float = 0.0) -> MeanOverScenarios:
+    """The mean difference, and whether it is the margin.
+
+    Args:
+        difference_S: One of each scenario.
+        margin: What the mean is compared with.
+    """
+    count = len(difference_S)
+    if not count:
+        return MeanOverScenarios(0, None)
+    mean = math.fsum(difference_S) / count
+    if count == 1:
+        return MeanOverScenarios(1, mean)
+    squares = math.fsum((one - mean) ** 2 for one in difference_S)
+    stderr = math.sqrt(squares / (count - 1) / count)
+    apart = mean - margin
+    p = t_tail(apart / stderr, count - 1) if stderr else float(not apart)
+    return MeanOverScenarios(count, mean, stderr, t_quantile(0.05, count - 1) * stderr, p)
+
+
+def fill(connection: duckdb.DuckDBPyConnection) -> None:
+    """Fills the table; it is no view, since SQL knows no tails of Student's t.
+
+    The methods of one board and model against one other method are a family of Holm's procedure.
+    """
+    ordered = "from scenario_differences order by board, model, against, method, scenario"
+    for family, of_family in itertools.groupby(query(connection, ordered), itemgetter(*FAMILY)):
+        by_method = [[*rows] for _, rows in itertools.groupby(of_family, itemgetter("method"))]
+        means = [mean_over_scenarios([row["difference"] for row in rows]) for rows in by_method]
+        corrected = holm([mean.p for mean in means])
+        rows = map(_row, itertools.repeat(family), by_method, means, corrected)
+        insert(connection, "boards", rows)
+
+
+def _row(
+    family: tuple[str, str, str], rows: Sequence[Row], mean: MeanOverScenarios, p_holm: float | None
+) -> list[Any]:
+    board, model, against = family
+    worst = max(rows, key=itemgetter("difference"))
+    least = min(row["seeds"] for row in rows)
+    return [
+        board, model, rows[0]["method"], against, *mean, p_holm, least,
+        worst["difference"], worst["scenario"],
+    ]  # fmt: skip
