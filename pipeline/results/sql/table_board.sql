@@ -1,8 +1,8 @@
 -- Methods over drawn scenarios, with a target and without: the target loss minus that of the baseline, mean over
--- scenarios of means over seeds, behind ± half of the 95% interval over scenarios, of each method by itself;
--- the largest difference of a scenario; and the cost in steps of the baseline.
+-- scenarios of means over seeds, behind ± half of the 95% interval over scenarios, of each method by itself; p,
+-- two-sided, corrected (Holm) for all methods of the section; the largest difference of a scenario; and the cost
+-- in steps of the baseline.
 --
--- significant: ahead of the baseline, by p_holm of boards: corrected over the methods of the section.
 -- cost and with others: those of steps_of_baseline, means over scenarios and seeds.
 with costs as (
     select d.board, c.model, c.method,
@@ -21,12 +21,13 @@ cells as (
     cross join lateral (values
         (0, 'against ' || e.baseline, 'nats', b.difference, b.half, 3, 'lower',
             shown(b.scenarios, b.p_holm, -b.difference), null),
-        (1, 'largest', 'nats', b.worst, null, 3, null, null, null),
-        (2, 'on', null, null, null, 0, null, null, b.worst_scenario),
-        (3, 'scenarios', null, b.scenarios, null, 0, null, null, null),
-        (4, 'seeds', null, b.seeds, null, 0, null, null, null),
-        (5, 'cost', 'steps of ' || e.baseline, k.steps, null, 0, null, null, null),
-        (6, 'with others', 'steps of ' || e.baseline, k.with_others, null, 0, null, null, null)
+        (1, 'p', null, b.p_holm, null, 4, null, null, null),
+        (2, 'largest', 'nats', b.worst, null, 3, null, null, null),
+        (3, 'on', null, null, null, 0, null, null, b.worst_scenario),
+        (4, 'scenarios', null, b.scenarios, null, 0, null, null, null),
+        (5, 'seeds', null, b.seeds, null, 0, null, null, null),
+        (6, 'cost', 'steps of ' || e.baseline, k.steps, null, 0, null, null, null),
+        (7, 'with others', 'steps of ' || e.baseline, k.with_others, null, 0, null, null, null)
     ) as c (column_position, column_label, unit, value, error, decimals, better, significant, text)
 )
 
