@@ -32,7 +32,8 @@ OPEN = """
 
 {why}.
 
-Seeds needed: at least so many of each cell, before Holm's correction, if the spread stays.
+Seeds needed: of each cell, before Holm's correction, if the spread stays; -: over 1,000, or not
+known.
 
 """
 WHY = {
@@ -101,7 +102,7 @@ def wanted(claim: dict[str, Any]) -> str:
     """What stands under `seeds needed`."""
     if claim["verdict"] == "not run":
         return "not run"
-    return str(claim["seeds_wanted"] or "over 1,000")
+    return str(claim["seeds_wanted"] or "-")
 
 
 def main() -> None:

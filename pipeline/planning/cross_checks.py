@@ -269,6 +269,13 @@ def _without_oracle(config: Config) -> Iterable[str]:
             yield f"tables.{name}: it shows regret to {oracle}, which has no run: add it to runs"
 
 
+def _predictions_of_several_models(config: Config) -> Iterable[str]:
+    """A hypothesis counts scenarios: of two models each would count twice."""
+    models = sorted({model for entry in config["runs"] for model in entry["models"]})
+    if config.get("predictions") and len(models) > 1:
+        yield f"predictions: a hypothesis is about one model, runs have {', '.join(models)}"
+
+
 def _selections_without_runs(
     config: Config, all_runs: Sequence[dependencies.RunName]
 ) -> Iterable[str]:

@@ -54,9 +54,9 @@ class Comparison:
 
     def points(self) -> list[float | None]:
         """Difference, standard error and the interval's ends in percentage points."""
-        middle, half = self.estimate.difference, mean_difference.half_width(self.estimate)
-        ends = [None, None] if half is None else [middle - half, middle + half]
-        return [percent(value) for value in (middle, self.estimate.stderr, *ends)]
+        found = self.estimate
+        numbers = (found.difference, found.stderr, *mean_difference.ends(found))
+        return [percent(value) for value in numbers]
 
 
 def place(comparison: Comparison) -> tuple[Block, str, str, str]:

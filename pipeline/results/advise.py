@@ -4,16 +4,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import yaml
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
-from pipeline.planning import output_root, planner, schema
+from pipeline.planning import planner, schema
 from pipeline.results import decisions
 from pipeline.results.picture import MOST_LINES
 from pipeline.results.provenance import counted
-from pipeline.results.selection import Row, connect_ours
+from pipeline.results.selection import Row, ours
 from pipeline.runtime import atomic_files, presentation
 
 NAME = "advised"
@@ -40,14 +39,8 @@ def advise(
         InputError: nothing was compared there, the database is another version's, or the
             configuration cannot take the method.
     """
-    with connect_ours(database) as connection:
-        try:
-            every = decisions.of(connection)
-        except (duckdb.CatalogException, duckdb.BinderException):
-            again = output_root.command(database, force=True)
-            raise InputError(
-                f"{database} was made by another version: make it anew with `{again}`"
-            ) from None
+    with ours(database) as connection:
+        every = decisions.of(connection)
     for key, wanted in (("scenario", scenario), ("model", model)):
         known = dict.fromkeys(place[key] for place in every)
         if wanted is not None and wanted not in known:
@@ -55,7 +48,8 @@ def advise(
         every = [place for place in every if wanted in (None, place[key])]
     if not every:
         raise InputError(
-            f"{database} has no two methods with one seed in common: train the baseline too"
+            f"{database} has no two methods with one seed in common and two validation documents "
+            "of each domain: train the baseline too, or add validation text (`pike corpus`)"
         )
     if into is not None:
         return insert(_only(every, "--into"), into)
@@ -106,14 +100,20 @@ def snippets(place: Row) -> dict[str, str]:
     arguments = "".join(f", {name}={value!r}" for name, value in settings.items())
     shares = place["shares"]
     note = "" if place["fixed"] else "  # drawn on average; as fixed shares they were not tried"
+    interleave = (
+        f"shares = {shares!r}{note}\n"
+        "mixed = interleave_datasets([parts[name] for name in shares],\n"
+        "    probabilities=list(shares.values()), stopping_strategy='all_exhausted', seed=0)"
+    )
+    if not place["own_shares"]:
+        interleave = (
+            f"# {place['label']} drew the shares of {place['against']}, so no mixture does what it "
+            "does:\n# take the rule (python, yaml)."
+        )
     return {
         "yaml": f"methods:\n  {NAME}: {_line(place['rule'])}",
         "python": f"from pike_mixing import make\n\nmethod = make({rule!r}{arguments})",
-        "interleave": (
-            f"shares = {shares!r}{note}\n"
-            "mixed = interleave_datasets([parts[name] for name in shares],\n"
-            "    probabilities=list(shares.values()), stopping_strategy='all_exhausted', seed=0)"
-        ),
+        "interleave": interleave,
     }
 
 

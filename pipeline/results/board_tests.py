@@ -33,6 +33,7 @@ class MeanOverScenarios(NamedTuple):
     half: float | None = None
     """Half of the 95% interval."""
     p: float | None = None
+    """None, too, of scenarios that are all alike: nothing tells how others differ."""
 
 
 def mean_over_scenarios(difference_S: Sequence[float], margin: float = 0.0) -> MeanOverScenarios:
@@ -51,7 +52,7 @@ def mean_over_scenarios(difference_S: Sequence[float], margin: float = 0.0) -> M
     squares = math.fsum((one - mean) ** 2 for one in difference_S)
     stderr = math.sqrt(squares / (count - 1) / count)
     apart = mean - margin
-    p = t_tail(apart / stderr, count - 1) if stderr else float(not apart)
+    p = t_tail(apart / stderr, count - 1) if stderr else None
     return MeanOverScenarios(count, mean, stderr, t_quantile(0.05, count - 1) * stderr, p)
 
 

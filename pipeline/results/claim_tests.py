@@ -3,24 +3,66 @@
 Which numbers decide a claim stands in sql/weighed_cells.sql, what follows from it in claims.sql.
 """
 
+import bisect
 import itertools
+import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import duckdb
 
 from pipeline.results.record_loader import insert
 from pipeline.statistics import sign_flip
-from pipeline.statistics.mean_difference import LEAST_DOCUMENTS, Estimate, p_value
+from pipeline.statistics.mean_difference import (
+    LEAST_DOCUMENTS,
+    LEVEL,
+    Estimate,
+    half_width,
+    p_value,
+)
 
 MANY = 10_000
 """Degrees of freedom where an error over documents is as good as known."""
+LEAST_SEEDS = 3
+"""Seeds that a claim asks for: least_seeds_of_claims of sql/verdict_rules.sql."""
+MOST_SEEDS = 1_000
+"""Seeds that may be told as those that would decide."""
+
+
+class ClaimCell(NamedTuple):
+    """One number of ours that a claim is decided by."""
+
+    name: str
+    few: bool
+    """Whether its seeds or documents are too few for a test."""
+    margin: float
+    """How far inside its bound it lies; negative: outside."""
+    of_seeds: float | None
+    """Its standard error from the spread of seeds, in the same unit."""
+    of_items: float | None
+    """That from the choice of documents or items."""
+    seeds: int | None
+    degrees: float | None = None
+    """Of freedom, of the error over documents; absent: it is as good as known."""
+    known: float | None = None
+    """A p-value of its own test, which is taken as it is."""
+    share: bool = False
+    """Whether it is a share of pairs."""
+
+    def p(self) -> float | None:
+        """Its p-value; None where it has no test."""
+        if self.few:
+            return None
+        _, _, margin, of_seeds, of_items, seeds, degrees, known, share = self
+        p = cell_p(margin, of_seeds, of_items, seeds, degrees, known)
+        return max(p, least_p(seeds or 1)) if share else p
 
 
 def fill(connection: duckdb.DuckDBPyConnection) -> None:
     """Fills both tables; they are no views, since dozens of claims ask for these rows.
 
-    Each claim with seeds enough has a p-value, by Holm. Claims that rest on the same numbers,
-    equally far from their bounds, are one test.
+    Each claim with seeds enough has a p-value, by Holm, and seeds that would decide it. Claims that
+    rest on the same numbers, equally far from their bounds, are one test.
     """
     for side in ("printed_pairs", "measured_pairs"):
         connection.execute(f"insert into pairs by name select * from {side}")
@@ -30,18 +72,20 @@ def fill(connection: duckdb.DuckDBPyConnection) -> None:
         "where side = 'ours' order by claim, margin, cell",
         [LEAST_DOCUMENTS],
     ).fetchall()
-    tests, p_of = {}, {}
+    tests, p_of, wanted = {}, {}, {}
     for claim, group in itertools.groupby(result, key=lambda row: row[0]):
-        cells = [
-            (name, row[0], None if few else max(cell_p(*row), least_p(row[3]) if share else 0.0))
-            for _, name, few, *row, share in group
-        ]
-        key = tuple((name, margin) for name, margin, _ in cells)
-        p = claim_p([cell[1:] for cell in cells])
+        cells = [ClaimCell(*row[1:]) for row in group]
+        tested = [(cell.margin, cell.p()) for cell in cells]
+        wanted[claim] = deciding_seeds(cells)
+        key = tuple((cell.name, cell.margin) for cell in cells)
+        p = claim_p(tested)
         if p is not None:
             tests[claim], p_of[key] = key, p
     corrected = dict(zip(p_of, sign_flip.holm(list(p_of.values())), strict=True))
-    rows = ([claim, p_of[key], corrected[key]] for claim, key in tests.items())
+    rows = []
+    for claim, seeds in wanted.items():
+        key = tests.get(claim, ())
+        rows.append([claim, p_of.get(key), corrected.get(key), seeds])
     insert(connection, "claim_tests", rows)
 
 
@@ -53,16 +97,7 @@ def cell_p(
     degrees: float | None = None,
     known: float | None = None,
 ) -> float:
-    """The level at which the interval of one number touches the bound that lies `margin` away.
-
-    Args:
-        margin: How far inside its bound the number lies; negative: outside.
-        of_seeds: Its standard error from the spread of seeds, in the same unit.
-        of_items: That from the choice of documents or items.
-        seeds: How many seeds it is over.
-        degrees: Of freedom, of the error over documents; absent: it is as good as known.
-        known: A p-value of its own test, which is taken as it is.
-    """
+    """The level at which the interval of one number touches its bound; arguments of `ClaimCell`."""
     if known is not None:
         return known
     if seeds is not None and not of_seeds and not of_items:
@@ -70,6 +105,43 @@ def cell_p(
     p = p_value(Estimate(margin, of_seeds, of_items or 0.0, seeds or 1, degrees or MANY))
     assert p is not None
     return p
+
+
+def deciding_seeds(cells: Sequence[ClaimCell]) -> int | None:
+    """Seeds of each cell over which a claim would be decided, if seeds go on to differ as they do.
+
+    Each cell needs so many that its interval leaves its bound; where one lies outside, the first
+    that does so at a level for all of them. The error over documents stays as it is. Holm's
+    correction for the other claims is not in it.
+
+    Returns:
+        None where a spread is not known, or a thousand would not do.
+    """
+    outside = [cell for cell in cells if cell.margin <= 0]
+    if outside:
+        level = LEVEL / len(cells)
+        found = [n for cell in outside if (n := _deciding(cell, level)) is not None]
+        return min(found, default=None)
+    every = [_deciding(cell, LEVEL) for cell in cells]
+    known = [n for n in every if n is not None]
+    return max(known) if len(known) == len(every) else None
+
+
+def _deciding(cell: ClaimCell, level: float) -> int | None:
+    if cell.known is not None or cell.of_seeds is None or cell.seeds is None:
+        return None
+    of_one, items, degrees = cell.of_seeds * math.sqrt(cell.seeds), cell.of_items, cell.degrees
+
+    def decides(seeds: int) -> bool:
+        of_seeds = of_one / math.sqrt(seeds)
+        then = Estimate(cell.margin, of_seeds, items or 0.0, seeds, degrees or MANY)
+        half = half_width(then, level)
+        certain = not cell.share or least_p(seeds) < level
+        return half is not None and half < abs(cell.margin) and certain
+
+    numbers = range(LEAST_SEEDS, MOST_SEEDS + 1)
+    first = bisect.bisect_left(numbers, True, key=decides)
+    return numbers[first] if first < len(numbers) else None
 
 
 def least_p(seeds: int) -> float:

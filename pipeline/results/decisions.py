@@ -14,7 +14,7 @@ import duckdb
 import numpy as np
 
 from pike_mixing.apportion import apportion
-from pipeline.results import labels, remedies
+from pipeline.results import labels, marks, remedies
 from pipeline.results.provenance import counted
 from pipeline.results.selection import Row, query
 from pipeline.statistics.detectable import LEVEL
@@ -22,6 +22,8 @@ from pipeline.statistics.mean_difference import LEAST_DOCUMENTS
 
 FIXED = ("mix", "fixed", "temperature", "unimax", "single")
 """Rules that do nothing but fill every batch in the same shares."""
+ALIKE = 0.005
+"""Shares that differ by less are as good as the baseline's."""
 LITTLE = 0.005
 """Nats, about half a percent of perplexity: a smaller gain is told, and is no reason to change."""
 PARTS = 10_000
@@ -44,6 +46,7 @@ def of(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     about = settings.get("scenarios", {})
     # What serves others, such as a proxy, is nobody's choice.
     asked = {method for entry in settings.get("runs", []) for method in entry["methods"]}
+    doubts = marks.doubts(connection, "decisions")
     result = []
     for (scenario, model), every in differences(connection).items():
         rows = [row for row in every if not asked or row["method"] in asked]
@@ -70,8 +73,11 @@ def of(connection: duckdb.DuckDBPyConnection) -> list[Row]:
             "rows": rows,
             "open": [*remedies.told(rows, remedies.validation_tokens(connection, scenario, model))],
             "also_better": [row["label"] for row in better[1:]],
-            "warnings": _warnings(connection, facts["tokenizer"], scenario),
-        } | _shares(connection, scenario, model, chosen, facts["settings"])
+            "warnings": [
+                *_warnings(connection, facts["tokenizer"], scenario),
+                *marks.told(named[chosen], doubts.get((scenario, model, chosen), {})),
+            ],
+        } | _shares(connection, (scenario, model), chosen, baseline, facts["settings"])
         result.append(place | {"text": list(sentences(place))})
     return result
 
@@ -128,20 +134,13 @@ def _run(
     return row | {"settings": settings}
 
 
-def _shares(
+def _drawn(
     connection: duckdb.DuckDBPyConnection,
-    scenario: str,
-    model: str,
+    place: tuple[str, str],
     method: str,
-    settings: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Each domain's share of the method's rows, mean over its seeds; and its rule as settings."""
-    fixed = settings["rule"] in FIXED and not settings["method"].get("objective")
-    share = (
-        "avg(weight order by weight)"
-        if fixed
-        else "sum(count) / sum(sum(count)) over (partition by run)"
-    )
+    share: str = "sum(count) / sum(sum(count)) over (partition by run)",
+) -> dict[str, float]:
+    """Each domain's share of the method's rows, mean over its seeds."""
     result = query(
         connection,
         "select w.domain, avg(w.share order by w.share) as share "
@@ -150,17 +149,39 @@ def _shares(
         "join domains as d using (scenario, domain) "
         "where r.scenario = ? and r.model = ? and r.method = ? "
         "group by w.domain, d.position order by d.position",
-        *(scenario, model, method),
+        *(*place, method),
     )
+    return {row["domain"]: row["share"] for row in result}
+
+
+def _shares(
+    connection: duckdb.DuckDBPyConnection,
+    place: tuple[str, str],
+    method: str,
+    baseline: str,
+    settings: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The method's shares, a fixed mixture's as they were set, and its rule as settings.
+
+    own_shares: whether they may be why it is better. A rule may change gradients or order alone.
+    """
+    fixed = settings["rule"] in FIXED and not settings["method"].get("objective")
+    of_rows = ["avg(weight order by weight)"] if fixed else []
+    drawn = _drawn(connection, place, method, *of_rows)
+    others = _drawn(connection, place, baseline)
     own = {"rule": settings["rule"], **settings["method"]}
+    result = {
+        "fixed": fixed,
+        "rule": own,
+        "own_shares": fixed or any(abs(drawn[name] - others[name]) >= ALIKE for name in drawn),
+    }
     if own == {"rule": "mix"}:
-        equal = {row["domain"]: 1 / len(result) for row in result}
-        return {"shares": equal, "fixed": True, "rule": own}
-    parts_K = apportion(np.array([row["share"] for row in result]), PARTS).tolist()
-    shares = {r["domain"]: n / PARTS for r, n in zip(result, parts_K, strict=True)}
+        return result | {"shares": dict.fromkeys(drawn, 1 / len(drawn))}
+    parts_K = apportion(np.array([*drawn.values()]), PARTS).tolist()
+    shares = {domain: n / PARTS for domain, n in zip(drawn, parts_K, strict=True)}
     if fixed:
-        own = {"rule": "fixed", "weights_by_domain": shares}
-    return {"shares": shares, "fixed": fixed, "rule": own}
+        result["rule"] = {"rule": "fixed", "weights_by_domain": shares}
+    return result | {"shares": shares}
 
 
 def _warnings(connection: duckdb.DuckDBPyConnection, tokenizer: str, scenario: str) -> list[str]:
@@ -172,7 +193,7 @@ def _warnings(connection: duckdb.DuckDBPyConnection, tokenizer: str, scenario: s
         "from domains as d "
         "join corpora as c on c.source = d.domain and c.split = 'validation' "
         "join lineage as l on l.artifact = 'corpus/' || c.tokenizer || '/' || c.source "
-        "where d.scenario = ? and c.tokenizer = ? "
+        "where d.scenario = ? and c.tokenizer = ? and d.target > 0 "
         "and json_array_length(l.facts -> '$.warnings') > 0 order by d.position",
         *(scenario, tokenizer),
     )

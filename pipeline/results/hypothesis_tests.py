@@ -41,7 +41,7 @@ def outcomes(
 
 def _verdict(row: Row, p_holm: float | None, level: float) -> str:
     if p_holm is None:
-        return "too few scenarios"
+        return "too few scenarios" if row["scenarios"] < 2 else "alike in all scenarios"
     if p_holm >= level:
         return "not shown"
     lower = row["outcome"] < row["margin"]

@@ -230,8 +230,8 @@ def _rows(tests: list[Test], *, corrected: bool) -> Iterator[list[Any]]:
 
 def _columns(estimate: Estimate) -> list[float | None]:
     """Difference, error, interval, and the parts of the error."""
-    middle, half = estimate.difference, mean_difference.half_width(estimate)
-    ends = [None, None] if half is None else [middle - half, middle + half]
-    of_seeds = estimate.of_seeds
+    ends, of_seeds = mean_difference.ends(estimate), estimate.of_seeds
     seed_sd = None if of_seeds is None else of_seeds * estimate.seeds**0.5
-    return [middle, estimate.stderr, *ends, seed_sd, estimate.of_items, estimate.degrees]
+    return [
+        estimate.difference, estimate.stderr, *ends, seed_sd, estimate.of_items, estimate.degrees,
+    ]  # fmt: skip

@@ -25,7 +25,7 @@ NOTES = {
     "beats": "Underlined: PiKE or Balanced-PiKE, and ahead of Mix, Round-Robin and Random, by the "
     "rule of the paper's Tables 2 and 14; no test.",
     "best": "Italics: the best, but not shown to be ahead of the baseline.",
-    "faint": f"{RING}, in grey: not above chance (one-sided, 95%, by its own error).",
+    "faint": f"{RING}, in grey: not above chance: its interval reaches down to it.",
     "collapsed": f"{SIGNS['collapsed']}: one of its runs collapsed: in its last quarter the rows "
     "spread over fewer than 1.3 effective domains, or a domain had no row for a quarter of it.",
     "unmoved": f"{SIGNS['unmoved']}: in one of its runs the method never moved a row, so that it "
@@ -71,6 +71,15 @@ def counted_notes(marked: Mapping[str, Mapping[str, str]]) -> list[str]:
         for mark in NOTES
     }
     return [" ".join([text, *rows[mark]]) for mark, text in NOTES.items() if rows[mark]]
+
+
+def told(row: str, marks: Mapping[str, str]) -> list[str]:
+    """What each mark of one row means, with in how many of how many runs, without its sign."""
+    return [
+        f"{row}: {text.partition(': ')[2].rstrip('.')} ({marks[mark]} runs)."
+        for mark, text in NOTES.items()
+        if mark in marks
+    ]
 
 
 def signs(marked: Collection[str]) -> str:

@@ -24,7 +24,7 @@ from pipeline.planning.dependencies import RunName
 from pipeline.planning.plan import Plan
 from pipeline.planning.registration import Registration
 from pipeline.results import hypothesis_tests
-from pipeline.results.selection import Row, connect_ours, query
+from pipeline.results.selection import Row, ours, query
 from pipeline.runtime import presentation
 
 RULES = ("pike_mixing/rules", "pike_mixing/numerics", "pike_mixing/finders")
@@ -57,7 +57,7 @@ def registered(given: Path, database: Path | None = None, format: str = "text") 
             f"{place} does not exist: make the runs by `pike scenarios {given} --out {drawn}` and "
             f"`snakemake --profile workflow/profiles/default --configfile {drawn}`"
         )
-    with connect_ours(place) as connection:
+    with ours(place) as connection:
         facts = {
             "registration": str(given),
             "status": chosen.status,
@@ -94,6 +94,9 @@ def _departures(
     runs = query(connection, "select run, settings, code_commit from runs order by run")
     made = {row["run"]: json.loads(row["settings"]) for row in runs}
     yield from _named("missing runs", [run for run in plan.runs if run not in made])
+    yield from _named(
+        "runs that were not registered", [run for run in made if run not in plan.runs]
+    )
     own = (f"{run}: {_differing(made[run], plan.runs[run])}" for run in plan.runs if run in made)
     yield from _named("runs with other settings", [line for line in own if line[-1] != " "])
     (row,) = query(connection, "select config from experiment")

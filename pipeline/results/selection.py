@@ -1,6 +1,7 @@
 """Rows of a view that a table or figure asks for."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
+from pipeline.planning import output_root
 
 Row = dict[str, Any]
 
@@ -51,6 +53,23 @@ def connect_ours(database: Path) -> duckdb.DuckDBPyConnection:
         connection.close()
         raise InputError(f"{database} holds no experiment: give one that `pike database` made")
     return connection
+
+
+@contextlib.contextmanager
+def ours(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database that `pike database` made, for questions of this version's own.
+
+    Raises:
+        InputError: as `connect_ours`, or another version made it.
+    """
+    with connect_ours(database) as connection:
+        try:
+            yield connection
+        except (duckdb.CatalogException, duckdb.BinderException):
+            again = output_root.command(database, force=True)
+            raise InputError(
+                f"{database} was made by another version: make it anew with `{again}`"
+            ) from None
 
 
 def query(connection: duckdb.DuckDBPyConnection, sql: str, *values: object) -> list[Row]:

@@ -108,6 +108,7 @@ def speedup(
     if curves is None or not parts:
         return None
     used, seeds, tokens_T, budget = curves
+    parts = [part for part in parts if part.weight]
     kept = [_shared(part, used) for part in parts]
     if not all(len(count_G) > 1 for _, count_G, _ in kept):
         return None

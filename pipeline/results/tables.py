@@ -23,6 +23,7 @@ A table is one SQL file. Its view returns one row per cell, in the table's order
     best                  optional: the table's own mark of the best, in italics
     published             optional: the paper's value, shown in brackets
     runs                  optional: the runs behind the cell; absent: all of its method
+    pairs                 optional: the seeds of a comparison, which both methods have
 
 and any further columns (method, metric, shots ...) that a selection may name. The first paragraph
 of the comment that opens the file is the table's caption. Cells of a method whose runs warned get
@@ -141,7 +142,8 @@ def read(table: TableSettings, database: Path, where: str) -> list[TableSection]
         key = row["scenario"], row["model"], row.get("method")
         own = made.get(key, ()) if row.get("runs") is None else tuple(row["runs"])
         row |= {"runs": own, **dict.fromkeys(doubts.get(key, ()), True)}
-        row["one_seed"] = row["error"] is not None and len(row["runs"]) == 1
+        seeds = len(row["runs"]) if row.get("pairs") is None else row["pairs"]
+        row["one_seed"] = row["error"] is not None and seeds == 1
     sections = dict.fromkeys(row["section"] for row in result)
     return [block([row for row in result if row["section"] == name]) for name in sections]
 

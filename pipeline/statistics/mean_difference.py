@@ -115,10 +115,11 @@ def estimate(parts: Sequence[Part], weights: Sequence[float] | None = None) -> E
     the seeds with what is random in both, and the documents net of it: their sum is the variance
     without bias (Cameron, Gelbach and Miller 2011). One seed: of_items^2 = M.
 
-    Without weights all parts count alike in the mean.
+    Without weights all parts count alike in the mean; of a part without weight nothing counts.
     """
     weight_K = np.ones(len(parts)) if weights is None else np.array(weights, np.float64)
-    weight_K /= weight_K.sum()
+    parts = [one for one, weight in zip(parts, weight_K, strict=True) if weight]
+    weight_K = weight_K[weight_K != 0] / weight_K.sum()
     by_seed_S = weight_K @ [p.by_seed_S for p in parts]
     seeds = len(by_seed_S)
     names_N, place_J = np.unique(np.concatenate([p.document_G for p in parts]), return_inverse=True)
@@ -181,6 +182,14 @@ def _degrees_of(share_G: Floats) -> float:
     apart = H**2 * whole**2 + 2 * whole * second - 4 * H * whole * first + 2 * first**2
     own = (h**4).sum() - ((g * (H - 2 * h)) ** 2).sum()
     return max(1.0, float(H**2 / (apart + own)))
+
+
+def ends(estimate: Estimate) -> tuple[float | None, float | None]:
+    """The 95% interval's ends; none where the error is not known."""
+    half = half_width(estimate)
+    if half is None:
+        return None, None
+    return estimate.difference - half, estimate.difference + half
 
 
 def half_width(estimate: Estimate, level: float = LEVEL) -> float | None:

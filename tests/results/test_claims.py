@@ -9,6 +9,7 @@ import pytest
 from played import documents, evaluated, insert, play
 
 from pipeline.results import accuracy_tests, claim_tests, database, loss_tests, views
+from pipeline.results.claim_tests import ClaimCell
 from pipeline.results.measured import Measured
 
 pytestmark = pytest.mark.slow
@@ -259,6 +260,21 @@ def test_a_claim_over_several_numbers_by_hand():
     assert claim_tests.cell_p(10.0, 0.0, None, 3) == 1.0
 
 
+def test_seeds_of_several_numbers_by_hand():
+    # An error of 0.5 over 4 seeds is 1 / sqrt(n) over n.
+    cell = ClaimCell("x", False, 1.0, 0.5, None, 4)
+    near = cell._replace(margin=0.8)
+    # All within their bounds: the last of them. Where one's spread is not known, nothing is.
+    assert claim_tests.deciding_seeds([cell, near]) == claim_tests.deciding_seeds([near]) == 9
+    assert claim_tests.deciding_seeds([cell, cell._replace(of_seeds=None, known=0.3)]) is None
+    # One of four outside counts at a level of 0.0125: 3.206 > 3 at 9 seeds, 3.111 < 3.162 at 10.
+    assert claim_tests.deciding_seeds([cell._replace(margin=-1.0), near, near, near]) == 10
+    # A share needs as many as the sign test: 2 / 2^6 < 0.05.
+    sure = cell._replace(margin=100.0)
+    assert claim_tests.deciding_seeds([sure]) == 3
+    assert claim_tests.deciding_seeds([sure._replace(share=True)]) == 6
+
+
 def test_gains_are_shares_of_the_same_seeds(ours):
     runs = three_languages(ours)
     more = train(ours, "mc4-en-hi-de", "random", seed=1)
@@ -489,6 +505,6 @@ def test_seeds_that_would_decide_are_told(ours):
         (1.0, None, 2, 0.001, None),
     ],
 )
-def test_seeds_for_a_margin_by_hand(ours, stderr, of_items, seeds, margin, wanted):
-    sql = "select deciding_seeds(?, ?, ?, null, ?)"
-    assert ours.execute(sql, [stderr, of_items, seeds, margin]).fetchone() == (wanted,)
+def test_seeds_for_a_margin_by_hand(stderr, of_items, seeds, margin, wanted):
+    cell = ClaimCell("x", False, margin, stderr if seeds > 1 else None, of_items, seeds)
+    assert claim_tests.deciding_seeds([cell]) == wanted

@@ -94,6 +94,34 @@ def test_a_method_that_leads_in_every_seed_is_used_and_equal_shares_stay_else(em
     assert "0.201 nats per token below that of Mix" in place["text"][1]
 
 
+def test_a_rule_that_drew_the_baselines_shares_is_no_mixture(empty):
+    paired(empty, -0.2, -0.201, -0.202, documents_error=0.001)
+    _ran(empty, {"a": 0.5, "b": 0.5})
+    (place,) = decisions.of(empty)
+    assert place["text"][0] == "Use PiKE."
+    copied = advise.snippets(place)
+    assert "PiKE drew the shares of Mix" in copied["interleave"]
+    assert "probabilities" not in copied["interleave"]
+    # Other shares than the baseline's may be why.
+    empty.execute("update weights set count = if(domain = 'a', 4, 12) where run like '%pike%'")
+    (place,) = decisions.of(empty)
+    assert "probabilities" in advise.snippets(place)["interleave"]
+
+
+def test_doubts_about_the_chosen_method_are_told(empty):
+    paired(empty, -0.2, -0.201, -0.202, documents_error=0.001)
+    _ran(empty, {"a": 0.25, "b": 0.75})
+    empty.execute(
+        "insert into alarms (run, kind, step) select run, 'never-moved', steps - 1 from runs "
+        "where method = 'pike' and seed < 2"
+    )
+    (place,) = decisions.of(empty)
+    (warning,) = (one for one in place["warnings"] if "never moved" in one)
+    assert warning.startswith("PiKE: in one of its runs the method never moved a row")
+    assert warning.endswith("(2 of 3 runs).")
+    assert f"Warning: {warning}" in advise.text(place)
+
+
 def test_settings_that_a_grid_chose_are_copied_with_the_methods_own(empty):
     paired(empty, -0.2, -0.201, -0.202, documents_error=0.001)
     _ran(empty, {"a": 0.25, "b": 0.75})
@@ -161,6 +189,7 @@ PLACE = {
     "scenario": "text",
     "model": "nano",
     "fixed": True,
+    "own_shares": True,
     "shares": {"en": 0.25, "de": 0.75},
     "rule": {"rule": "fixed", "weights_by_domain": {"en": 0.25, "de": 0.75}},
 }

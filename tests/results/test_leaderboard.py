@@ -173,6 +173,21 @@ def test_one_slow_step_of_one_seed_costs_nothing(filled):
     assert records(filled, "select * from steps_of_baseline where method = 'mine'") == before
 
 
+def test_a_pause_of_the_machine_costs_no_more_than_fifty_steps(filled):
+    name = ran(filled, "s", "lone", 0, 1.0, 1.0)
+    for step, seconds in ((1, 1.0), (2, 1.0), (3, 1300.0)):
+        insert(filled, "steps", run=name, step=step, seconds=seconds)
+    (found,) = records(filled, f"select steps from steps_of_baseline where run = '{name}'")
+    assert found["steps"] == pytest.approx(1 + 1 + 1 + 50)
+
+
+def test_a_search_that_the_database_lacks_is_not_told_to_be_free(filled):
+    insert(filled, "lineage", artifact="run/u/m/mine/seed0", inputs=["mixture/x"])
+    insert(filled, "lineage", artifact="mixture/x", inputs=["evaluation/s/m/gone/seed100"])
+    sql = "select steps, with_others from steps_of_baseline where run = 'u/m/mine/seed0'"
+    assert records(filled, sql) == [{"steps": pytest.approx(2), "with_others": None}]
+
+
 def climbed(connection, scenario, tokens, regrets):
     """The oracle and methods with these regrets on a rung of so many tokens."""
     for method, regret in {"oracle": 0.0, **regrets}.items():

@@ -82,6 +82,14 @@ def test_the_methods_of_a_board_are_corrected_together(empty):
     assert rows["near"]["p_holm"] == pytest.approx(rows["near"]["p"])
     bold = "from table_board where column_position = 0 and significant"
     assert [row["row_label"] for row in records(empty, bold)] == ["near", "even"]
+    # Of a method that lacks a scenario nothing is marked.
+    empty.execute("delete from perplexities where run = 'v/m/near/seed0'; delete from boards")
+    board_tests.fill(empty)
+    marked = "select row_label, better from table_board where column_position = 0"
+    assert records(empty, marked) == [
+        {"row_label": "near", "better": None},
+        {"row_label": "even", "better": "lower"},
+    ]
 
 
 def hypothesis(**changes):
@@ -115,9 +123,9 @@ def test_an_outcome_by_hand():
         # Never worse by more than 0.005.
         ({"margin": 0.005}, [0.001, 0.0, -0.001], "as predicted"),
         ({}, [-0.2, 0.3, -0.4], "not shown"),
-        # Equal in fact, and apart by the same in each scenario.
-        ({}, [0.0, 0.0], "not shown"),
-        ({}, [-0.5, -0.5], "as predicted"),
+        # The same runs, or apart by the same in each scenario: of others nothing is known.
+        ({"margin": 0.005}, [0.0, 0.0], "alike in all scenarios"),
+        ({}, [-0.5, -0.5], "alike in all scenarios"),
         ({}, [-0.2], "too few scenarios"),
         ({}, [], "too few scenarios"),
     ],
@@ -211,7 +219,7 @@ def test_runs_of_the_registrations_commit_do_not_deviate(registry):
     lines, facts = deviations(file, connection)
     # The frozen commit is another now, so the file is not what was committed.
     assert lines == [f"{file} differs from what was committed"]
-    assert facts["hypotheses"][0]["verdict"] == "not shown"
+    assert facts["hypotheses"][0]["verdict"] == "alike in all scenarios"
     costs = {(row["board"], row["method"]): row["rows"] for row in facts["methods"]}
     assert costs == dict.fromkeys(
         [("no target", "odm"), ("target", "odm"), ("target", "fixed-at-target")], 1.0
@@ -227,6 +235,23 @@ def test_no_time_is_told_where_a_run_of_mix_had_another_kind_of_device(registry)
     assert told["no target", "odm"] is None
     # One step is recorded of 200.
     assert told["target", "odm"] == 1 / 200
+
+
+def test_runs_of_more_seeds_than_registered_are_a_deviation(registry):
+    _, file, connection = registry
+    connection.execute(
+        "insert into runs by name select * replace ('s/m/odm/seed7' as run, 7 as seed) from runs "
+        "limit 1"
+    )
+    lines, _ = deviations(file, connection)
+    assert "runs that were not registered: s/m/odm/seed7" in lines
+
+
+def test_a_database_of_another_version_is_named(registry):
+    _, file, connection = registry
+    connection.execute("drop view scenario_differences")
+    with pytest.raises(InputError, match="made by another version: make it anew"):
+        deviations(file, connection)
 
 
 def test_deviations_are_named(registry):

@@ -237,7 +237,9 @@ def test_chance_follows_from_the_number_of_candidates(empty):
     for item, candidates in (("0", 2), ("1", 4)):
         row = {"run": name, "step": 10, "task": "t", "shots": 0, "formulation": "cf"}
         insert(empty, "choices", row | {"item": item, "sum_log_likelihood": [0.0] * candidates})
-    row = one(empty, "select * from method_accuracies")
+    row, mean = records(empty, "select * from method_accuracies order by task desc")
+    # One task is its own mean.
+    assert mean | {"examples": 2, "task": "t"} == row
     assert (row["value"], row["stderr"], row["examples"]) == (50.0, 10.0, 2)
     assert row["chance"] == pytest.approx(100 * (1 / 2 + 1 / 4) / 2)
 
@@ -326,6 +328,12 @@ def test_perplexity_table_shows_baselines_below_the_methods(empty):
     assert cells(empty, "table_perplexity", "mean") == pytest.approx(
         {"mix": 5, "uniform guess": 512, "unigram counts": 8}
     )
+    # Where a alone counts, it has the means, and b takes nothing away.
+    empty.execute("delete from domains")
+    empty.execute("insert into domains values ('s', 'a', 0, 1), ('s', 'b', 1, 0)")
+    assert cells(empty, "table_perplexity", "exp of mean loss") == pytest.approx(
+        {"mix": 4, "uniform guess": 512, "unigram counts": 8, "entropy floor": 2}
+    )
 
 
 def test_perplexity_table_counts_seeds_and_pairs_with_the_baseline(empty):
@@ -333,6 +341,11 @@ def test_perplexity_table_counts_seeds_and_pairs_with_the_baseline(empty):
     assert cells(empty, "table_perplexity", "seeds") == {"mix": 2, "pike": 2}
     against = cells(empty, "table_perplexity", "mean loss against mix")
     assert against == {"pike": pytest.approx(-0.2)}
+    # Over the seeds of both: of one alone the table says so.
+    empty.execute("update loss_tests set seeds = 1")
+    for table in ("table_perplexity", "table_methods"):
+        sql = f"select distinct pairs from {table} where column_label = 'mean loss against mix'"
+        assert empty.execute(sql).fetchall() == [(1,)]
 
 
 def test_costs_are_means_over_seeds(empty):
@@ -411,11 +424,22 @@ def test_cells_that_are_not_above_chance_say_so(empty):
         accuracy(empty, run(empty, method), value, stderr)
     sql = "select row_label, above_chance from table_accuracy where column_label = 't'"
     found = dict(empty.execute(sql).fetchall())
-    # 25 + 1.645: 27 is above it, 26.5 is not; without an error nothing is known.
+    # 25 + 1.96: 27 is above it, 26.5 is not; without an error nothing is known.
     assert found["mix"] is True
     assert found["pike"] is False
     assert found["random"] is False
     assert found["chance"] is None
+
+
+def test_a_mean_over_tasks_varies_as_its_runs_do(empty):
+    # One model answers both tasks: means of 40 and 60, SD 20 / sqrt(2), t(1) = 12.706.
+    for seed, value in enumerate((40.0, 60.0)):
+        name = run(empty, "mix", seed)
+        for task in "tu":
+            accuracy(empty, name, value, stderr=0.0, task=task)
+    where = "row_label = 'mix' and column_label = 'mean'"
+    sql = f"select value, error, above_chance from table_accuracy where {where}"
+    assert empty.execute(sql).fetchall() == [(50.0, pytest.approx(127.06), False)]
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,15 @@ def test_means_over_parts_by_hand():
         assert found.degrees == pytest.approx(degrees)
 
 
+def test_a_part_without_weight_takes_nothing_away():
+    whole = alone(np.arange(40.0)[None], np.ones(40))
+    part_of_40 = part(np.arange(40.0)[None], np.ones(40), np.arange(40))
+    for few in (1, 8):
+        other = part(np.ones((1, few)), np.ones(few), [f"other {n}" for n in range(few)])
+        assert estimate([part_of_40, other], [2, 0]) == whole
+        assert estimate([part_of_40, other], [2, 1]).effective == few
+
+
 def test_one_document_has_no_error():
     assert alone([[3]], [5]).stderr is None
     assert alone([[3], [4]], [5]).stderr is None

@@ -1,4 +1,5 @@
--- Final accuracies of every method and task, in percent: means over seeds.
+-- Final accuracies of every method and task, in percent: means over seeds. The task `mean` is the mean over mean_tasks
+-- of each run, since one model answers all tasks: its seeds' spread is not that of tasks by themselves.
 --
 -- chance is what picking a candidate at random gives: the mean of 1 / candidates over the items.
 -- Errors as in method_domains:  SE^2 = seed_sd^2 / seeds + mean(stderr^2); the second part is the
@@ -19,25 +20,41 @@ chances as (
     group by all
 ),
 
-summed as (
-    select
-        r.scenario,
-        r.model,
-        r.method,
-        a.task,
-        a.shots,
-        a.formulation,
-        a.metric,
-        count(*) as seeds,
-        max(a.examples) as examples,
-        avg(a.value order by a.value) as value,
-        stddev_samp(a.value order by a.value) as seed_sd,
-        sqrt(avg(a.stderr ^ 2 order by a.stderr ^ 2)) as item_stderr,
-        avg(c.chance order by c.chance) as chance
+answered as (
+    select r.scenario, r.model, r.method, a.* exclude (step), c.chance
     from accuracies as a
     join final as f using (run, step)
     join runs as r using (run)
     left join chances as c using (run, task, shots, formulation)
+),
+
+with_means as (
+    select * from answered
+    union all by name
+    select scenario, model, method, run, 'mean' as task, shots, formulation, metric, avg(value order by task) as value,
+        mean_error(stderr, task) as stderr,
+        case when count(chance) = count(*) then avg(chance order by task) end as chance
+    from answered
+    join mean_tasks using (scenario, task)
+    group by all
+),
+
+summed as (
+    select
+        scenario,
+        model,
+        method,
+        task,
+        shots,
+        formulation,
+        metric,
+        count(*) as seeds,
+        max(examples) as examples,
+        avg(value order by value) as value,
+        stddev_samp(value order by value) as seed_sd,
+        sqrt(avg(stderr ^ 2 order by stderr ^ 2)) as item_stderr,
+        avg(chance order by chance) as chance
+    from with_means
     group by all
 )
 

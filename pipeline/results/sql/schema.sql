@@ -121,8 +121,9 @@ create table pairs (
     item_stderr double, seeds bigint, degrees double, effective double, our_scenario text
 );
 
--- Made when the database is built: the test of every claim that enough seeds decide (claims.sql).
-create table claim_tests (claim text primary key, p double, p_holm double);
+-- Made when the database is built: the test of every claim that has numbers of ours (claims.sql); p is null where
+-- seeds are too few. deciding: seeds of each number that would decide it (claim_tests.py).
+create table claim_tests (claim text primary key, p double, p_holm double, deciding bigint);
 
 -- Made when the database is built, from scenario_differences (board_tests.py): each method's target loss minus
 -- another's, mean over the scenarios of a board of means over seeds. stderr over scenarios; half: of the 95% interval;

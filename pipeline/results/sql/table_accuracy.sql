@@ -10,7 +10,7 @@
 -- it is one more row below each section; `answer_only` (the candidates without their context) has
 -- a section without bold: it should stay near chance. Errors are derived in method_accuracies.
 -- significant: p_holm of accuracy_tests is below 0.05, over two seeds or more, and the method ahead.
--- above_chance: one-sided at 95%, by the cell's own error.
+-- above_chance: the cell's interval lies above it.
 with named as (
     select a.*, m.position as method_position, k.task is not null as in_mean
     from method_accuracies as a
@@ -18,32 +18,20 @@ with named as (
     left join mean_tasks as k using (scenario, task)
 ),
 
-tasks as (
-    select n.*, t.significant,
-        case when n.chance is not null
-            then coalesce(n.value - 1.645 * n.stderr > n.chance, false) end as above_chance
+answered as (
+    select n.*, t.significant, t.against, t.difference, (t.high - t.low) / 2 as difference_half, t.p_holm, t.seeds as pairs,
+        case when n.chance is not null then coalesce(n.value - n.half > n.chance, false) end as above_chance
     from named as n
     left join baseline_tests as t using (scenario, model, method, task, shots, formulation, metric)
     where n.metric <> 'overlap'
 ),
 
-summed as (
-    select scenario, model, method, method_position, shots, formulation, metric,
-        avg(value order by task) as value, mean_error(stderr, task) as error, mean_error(half, task) as half,
-        case when count(chance) = count(*) then avg(chance order by task) end as chance,
-        max(seeds) as seeds
-    from tasks
-    where in_mean
-    group by all
+tasks as (
+    select * from answered where task <> 'mean'
 ),
 
 averaged as (
-    select s.*, case when s.chance is not null
-            then coalesce(s.value - 1.645 * s.error > s.chance, false) end as above_chance,
-        t.significant, t.against, t.difference, (t.high - t.low) / 2 as difference_half, t.p_holm
-    from summed as s
-    left join (select * from baseline_tests where task = 'mean') as t
-        using (scenario, model, method, shots, formulation, metric)
+    select * from answered where task = 'mean'
 ),
 
 known as (
@@ -70,7 +58,7 @@ cells as (
         t.method_position as row_position, t.method as row_label, 0 as column_position,
         t.task as column_label, '%' as unit, t.value, t.half as error, 1 as decimals,
         if(c.task is null, 'higher', null) as better, c.task is null and t.significant as significant,
-        t.above_chance
+        t.above_chance, null as pairs
     from tasks as t
     left join chance_tasks as c using (task)
     union all
@@ -78,16 +66,16 @@ cells as (
         a.method_position, a.method, c.*
     from averaged as a
     cross join lateral (values
-        (1, 'mean', '%', a.value, a.half, 1, 'higher', a.significant, a.above_chance),
+        (1, 'mean', '%', a.value, a.half, 1, 'higher', a.significant, a.above_chance, null),
         (2, 'mean against ' || a.against, 'points', a.difference, a.difference_half, 1, 'higher',
-            a.significant, null),
-        (3, if(a.p_holm is null, null, 'p'), null, a.p_holm, null, 3, null, false, null),
-        (4, 'seeds', null, a.seeds, null, 0, null, false, null)
-    ) as c (place, label, unit, value, error, decimals, better, significant, above_chance)
+            a.significant, null, a.pairs),
+        (3, if(a.p_holm is null, null, 'p'), null, a.p_holm, null, 3, null, false, null, null),
+        (4, 'seeds', null, a.seeds, null, 0, null, false, null, null)
+    ) as c (place, label, unit, value, error, decimals, better, significant, above_chance, pairs)
     where c.label is not null
     union all
     select b.scenario, b.model, null, b.shots, b.formulation, b.metric, 'reference', c.place,
-        c.label, b.place, b.task, '%', c.value, null, c.decimals, null, false, null
+        c.label, b.place, b.task, '%', c.value, null, c.decimals, null, false, null, null
     from below as b
     cross join lateral (values
         (5000, 'chance', b.chance, 1),

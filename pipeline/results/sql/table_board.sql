@@ -3,6 +3,7 @@
 -- two-sided, corrected (Holm) for all methods of the section; the largest difference of a scenario; and the cost
 -- in steps of the baseline.
 --
+-- Of a method that lacks scenarios nothing is marked.
 -- cost and with others: those of steps_of_baseline, means over scenarios and seeds.
 with costs as (
     select d.board, c.model, c.method,
@@ -15,11 +16,14 @@ with costs as (
 
 cells as (
     select b.board, b.model, b.method, b.difference as place, c.*
-    from boards as b
+    from (
+        select *, if(scenarios = max(scenarios) over (partition by board, model), 'lower', null) as better
+        from boards
+    ) as b
     join experiment as e on b.against = e.baseline
     left join costs as k using (board, model, method)
     cross join lateral (values
-        (0, 'against ' || e.baseline, 'nats', b.difference, b.half, 3, 'lower',
+        (0, 'against ' || e.baseline, 'nats', b.difference, b.half, 3, b.better,
             shown(b.scenarios, b.p_holm, -b.difference), null),
         (1, 'p', null, b.p_holm, null, 4, null, null, null),
         (2, 'largest', 'nats', b.worst, null, 3, null, null, null),

@@ -44,23 +44,27 @@ against as (
 cells as (
     select scenario, model, method, domain_position as column_position, domain as column_label,
         'ppl' as unit, perplexity as value, perplexity_half as error, 2 as decimals,
-        'lower' as better, significant
+        'lower' as better, significant, null as pairs
     from domains_tested
     union all
     select scenario, model, method, role.place, role.label || against, 'nats', nll_difference,
-        (nll_high - nll_low) / 2, 3, 'lower', shown(seeds, nll_p_holm, -nll_difference)
+        (nll_high - nll_low) / 2, 3, 'lower', shown(seeds, nll_p_holm, -nll_difference), seeds
     from against
     where role.is
     union all
-    select scenario, model, method, 2002, 'effective domains', null, domains, error, 2, null, null
+    select scenario, model, method, 2002, 'effective domains', null, domains, error, 2, null, null, null
     from effective
     union all
     select scenario, model, method, 2003, 'step time', '% over baseline', percent, error, 0,
-        null, null
+        null, null, null
     from overhead
     union all
-    select scenario, model, method, 2004, 'seeds', null, seeds, null, 0, null, null
+    select scenario, model, method, 2004, 'seeds', null, seeds, null, 0, null, null, null
     from method_averages
+    union all
+    select scenario, model, method, 2005, 'paired seeds', null, seeds, null, 0, null, null, null
+    from against
+    where role.is and role.place = 2000
 )
 
 select

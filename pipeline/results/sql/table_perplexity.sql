@@ -8,29 +8,29 @@
 with labelled as (
     select scenario, model, method, domain_position as column_position, domain as column_label,
         'ppl' as unit, perplexity as value, perplexity_half as error, 2 as decimals,
-        'lower' as better, significant
+        'lower' as better, significant, null as pairs
     from domains_tested
     union all
     select a.scenario, a.model, a.method, c.*
     from averages_tested as a
     cross join experiment as e
     cross join lateral (values
-        (2000, 'mean', 'ppl', a.perplexity, a.perplexity_half, 2, 'lower', a.perplexity_significant),
+        (2000, 'mean', 'ppl', a.perplexity, a.perplexity_half, 2, 'lower', a.perplexity_significant, null),
         (2001, 'exp of mean loss', 'ppl', a.perplexity_of_mean, a.perplexity_of_mean_half, 2,
-            'lower', a.nll_significant),
+            'lower', a.nll_significant, null),
         (2002, 'mean loss against ' || e.baseline, 'nats', a.nll_difference, a.difference_half, 3,
-            'lower', a.nll_significant),
-        (2003, 'seeds', null, a.seeds, null, 0, null, null),
-        (2004, 'paired seeds', null, a.paired_seeds, null, 0, null, null)
-    ) as c (column_position, column_label, unit, value, error, decimals, better, significant)
+            'lower', a.nll_significant, a.paired_seeds),
+        (2003, 'seeds', null, a.seeds, null, 0, null, null, null),
+        (2004, 'paired seeds', null, a.paired_seeds, null, 0, null, null, null)
+    ) as c (column_position, column_label, unit, value, error, decimals, better, significant, pairs)
     -- Cells without a value stand nowhere: the baseline has no difference to itself.
     where c.value is not null
 ),
 
 guesses as (
-    select k.scenario, k.model, k.domain, k.domain_position, g.*
+    select k.scenario, k.model, k.domain, k.domain_position, k.target, g.*
     from (
-        select distinct scenario, model, domain, domain_position, uniform, unigram, "floor"
+        select distinct scenario, model, domain, domain_position, target, uniform, unigram, "floor"
         from validation
     ) as k
     cross join lateral (values
@@ -38,18 +38,18 @@ guesses as (
     ) as g (row_position, row_label, nats)
 ),
 
--- Means over all domains, which a guess that lacks one has not.
+-- Means over the domains that count, as those of methods; a guess that lacks one has none.
 means as (
-    select g.scenario, g.model, g.row_position, g.row_label, avg(exp(g.nats) order by exp(g.nats)) as mean,
-        exp(avg(g.nats order by g.nats)) as exp_of_mean
-    from guesses as g
-    join (select distinct scenario, model, domain from guesses) as k using (scenario, model)
+    select scenario, model, row_position, row_label, weighted_mean(exp(nats), target, domain) as mean,
+        exp(weighted_mean(nats, target, domain)) as exp_of_mean
+    from guesses
+    where target > 0
     group by all
-    having count(distinct g.domain) filter (g.nats is not null) = count(distinct k.domain)
+    having count(nats) = count(*)
 ),
 
 reference as (
-    select * exclude (domain, domain_position, nats), domain_position as column_position,
+    select * exclude (domain, domain_position, target, nats), domain_position as column_position,
         domain as column_label, exp(nats) as value
     from guesses
     where nats is not null
@@ -66,7 +66,7 @@ cells as (
     join methods as m using (method)
     union all
     select scenario, model, null, 'reference', row_position, row_label, column_position, column_label, 'ppl',
-        value, null, 2, null, null
+        value, null, 2, null, null, null
     from reference
 )
 

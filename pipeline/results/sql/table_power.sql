@@ -15,7 +15,7 @@ found as (
     join experiment as e on d.against = e.baseline
     union all
     select t.scenario, t.model, t.method, 'mean accuracy, ' || t.shots || '-shot', 'points', 1, t.seeds,
-        t.seed_sd, detectable(t.seed_sd, t.seeds, sqrt(greatest(0, t.stderr ^ 2 - t.seed_sd ^ 2 / t.seeds))),
+        t.seed_sd, detectable(t.seed_sd, t.seeds, t.item_stderr),
         t.difference, (t.high - t.low) / 2
     from accuracy_tests as t
     join experiment as e on t.against = e.baseline
@@ -25,7 +25,8 @@ found as (
 
 select
     r.* exclude (scenario_position) replace (r.section || ' / ' || f.quantity as section),
-    c.*
+    c.*,
+    f.seeds as pairs
 from found as f
 join method_rows as r using (scenario, model, method)
 cross join lateral (values

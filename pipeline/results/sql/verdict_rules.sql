@@ -38,10 +38,10 @@ create macro mean_error(stderr, key) as case
     when count(stderr) = count(*) then sqrt(sum(stderr ^ 2 order by key)) / count(*)
 end;
 
--- The mean over domains that a scenario's target weighs, and its error.
+-- The mean over domains that a scenario's target weighs, and its error; null where one that counts has none.
 create macro weighted_mean(value, weight, key) as sum(weight * value order by key) / sum(weight order by key);
 create macro weighted_error(stderr, weight, key) as case
-    when count(stderr) = count(*)
+    when count(*) filter (weight > 0 and stderr is null) = 0
         then sqrt(sum((weight * stderr) ^ 2 order by key)) / sum(weight order by key)
 end;
 
@@ -98,13 +98,6 @@ end;
 
 -- A claim of the paper asks for more: the spread of two seeds is hardly known.
 create macro least_seeds_of_claims() as 3;
-
--- Seeds over which an interval would leave a bound that lies `margin` away, if seeds go on to differ
--- as those of this number do; null where that is not known. The error over documents or items stays as it is.
-create macro deciding_seeds(seed_stderr, item_stderr, seeds, degrees, margin) as case when seeds > 1 then list_filter(
-    range(least_seeds_of_claims(), 1001),
-    lambda n: half_width_squared(seed_stderr * sqrt(seeds / n), n, item_stderr, degrees) < margin ^ 2
-)[1] end;
 
 -- A claim of the paper, by all numbers of ours that decide it. inside: whether all lie within its bounds.
 -- fewest: seeds of that with the fewest; null where none has any. One number over seeds enough contradicts a

@@ -25,7 +25,7 @@ probed as (
 conflicts as (
     select run, avg(conflict order by conflict) as conflict
     from (
-        select run, step, greatest(0, max(-ratio)) * (sqrt(8 * count(*) + 1) - 1) as conflict
+        select run, step, greatest(0, max(-ratio)) * (sqrt(8 * count(distinct pair) + 1) - 1) as conflict
         from probed
         group by all
     )

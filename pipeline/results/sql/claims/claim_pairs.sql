@@ -1,7 +1,6 @@
 -- The pairs of methods that decide a claim: `pairs` whose quantity and shots are the claim's, and whose
--- names match its patterns (claimed_pairs says what null matches). What stands under several of the paper's names,
--- or in the place of several numbers of demonstrations, is one number.
-select distinct on (c.claim, p.side, p.cell) c.claim, p.*
+-- names match its patterns (claimed_pairs says what null matches).
+select c.claim, p.*
 from paper_patterns as c
 join pairs as p
     on c.quantity = p.quantity and regexp_full_match(p.method, c.method)

@@ -16,7 +16,7 @@
 --   too few seeds   else a number is over fewer than three: documents say nothing about other seeds
 --   not run         no such runs, or a claim about scale that only the paper's own sizes can test
 -- seeds_wanted says how many would decide, before the correction, if seeds go on to differ as they do;
--- it is null where 1,000 would not.
+-- it is null where 1,000 would not, or how seeds differ is not known.
 -- value_agrees: whether the published value lies in our interval, where we are comparable.
 -- docs/decisions.md, 0022, has the reasons.
 with judged as (
@@ -32,8 +32,6 @@ with judged as (
         first(stderr order by weak, margin, cell) as stderr,
         first(seeds order by weak, margin, cell) as seeds,
         min(seeds) as fewest,
-        case when bool_and(margin > 0) then max(deciding_seeds(seed_stderr, item_stderr, seeds, degrees, margin))
-            else min(deciding_seeds(seed_stderr, item_stderr, seeds, degrees, margin)) filter (margin <= 0) end as deciding,
         bool_and(comparable) as comparable,
         bool_or(high <= lower + 1e-9 or low >= upper - 1e-9) as outside,
         bool_or(low < lower - 1e-9 or high > upper + 1e-9) as undecided
@@ -45,7 +43,7 @@ with judged as (
 ),
 
 decided as (
-    select o.*, t.p, t.p_holm,
+    select o.*, t.p, t.p_holm, t.deciding,
         claim_verdict(o.cells_within = o.cells, t.p_holm, o.fewest) as verdict
     from judged as o
     left join claim_tests as t using (claim)

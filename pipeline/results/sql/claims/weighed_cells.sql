@@ -2,6 +2,8 @@
 -- the claim's own unit, beside the claim's bounds. margin: how far inside them it lies (below zero: outside). A claim
 -- over several scenarios or methods has one row for each. Claims about scale ask for the paper's own sizes.
 --
+-- What stands under several of the paper's names, or in the place of several numbers of demonstrations, is one number.
+--
 -- Ours are means over seeds: seed_stderr is their error from the spread of seeds, item_stderr that from the
 -- choice of documents or items, which all seeds share. p: where a test of its own gave it (speedups).
 with by_seed as (
@@ -58,7 +60,7 @@ select
         coalesce(k.upper - c.value, 'infinity'::double)
     ) as margin,
     coalesce(y.yes, false) as comparable
-from cells as c
+from (select distinct on (claim, side, cell) * from cells order by claim, side, cell, shots, scenario, model) as c
 join paper_claims as k using (claim)
 left join comparable as y on c.our_scenario = y.scenario
 where c.value is not null and (c.side = 'paper' or not k.at_scale or coalesce(y.yes, false))
