@@ -11,6 +11,8 @@ from pike_mixing.errors import InputError
 def all_files(patterns: Iterable[str], where: str) -> list[str]:
     """Files that one of several patterns names, each once, pattern by pattern.
 
+    A file under two spellings (`a.txt`, `./a.txt`) has that which comes first.
+
     Args:
         patterns: The patterns.
         where: Where they were set, for messages.
@@ -18,14 +20,15 @@ def all_files(patterns: Iterable[str], where: str) -> list[str]:
     Raises:
         InputError: a pattern without a file, or a name that is not UTF-8.
     """
-    result: dict[str, None] = {}
+    result: dict[str, str] = {}
     for pattern in patterns:
         if not (matches := files(pattern)):
             raise InputError(
                 f"{where}: no file matches {pattern!r} from {Path.cwd()}{_hint(Path(pattern))}"
             )
-        result.update(dict.fromkeys(matches))
-    return [*result]
+        for name in matches:
+            result.setdefault(os.path.abspath(name), name)  # noqa: PTH100 - Links stay links.
+    return [*result.values()]
 
 
 def _hint(folder: Path) -> str:
@@ -39,6 +42,7 @@ def _hint(folder: Path) -> str:
 def files(pattern: str) -> list[str]:
     """Regular files, in the order of their names; neither folders nor pipes nor devices.
 
+    A file of exactly the pattern's name is the only one: brackets in its name are no pattern then.
     `**` crosses folders, those that links lead to too, but never enters a folder within itself:
     Python's own `glob` gives each file below a link to its parent 41 times, and does not end
     where there are two such links.
@@ -46,7 +50,10 @@ def files(pattern: str) -> list[str]:
     Raises:
         InputError: a file whose name is not UTF-8, which no record can hold.
     """
-    result = sorted(name for name in _matches(pattern) if Path(name).is_file())
+    if Path(pattern).is_file():
+        result = [pattern]
+    else:
+        result = sorted(name for name in _matches(pattern) if Path(name).is_file())
     for name in result:
         try:
             name.encode()

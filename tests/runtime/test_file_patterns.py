@@ -55,6 +55,20 @@ def test_two_names_of_one_folder_are_two_folders(here):
     assert file_patterns.files("**/d.json") == ["b/c/d.json", "e/d.json"]
 
 
+def test_a_file_under_two_spellings_is_one(here):
+    patterns = ["b/a.txt", "./b/*.txt", str(here / "b" / "**")]
+    found = file_patterns.all_files(patterns, "files")
+    assert found == ["b/a.txt", f"{here}/b/c/a.txt", f"{here}/b/c/d.json"]
+
+
+def test_a_file_of_exactly_that_name_is_taken(here):
+    for name in ("d [v1]/1.txt", "d v/1.txt", "d 1/1.txt"):
+        (here / name).parent.mkdir()
+        (here / name).touch()
+    assert file_patterns.files("d [v1]/1.txt") == ["d [v1]/1.txt"]
+    assert file_patterns.files("d [v1]/*.txt") == ["d 1/1.txt", "d v/1.txt"]
+
+
 def test_folders_pipes_and_devices_are_no_files(here):
     os.mkfifo(here / "pipe.txt")
     (here / "zero.txt").symlink_to("/dev/zero")
