@@ -48,8 +48,8 @@ class LocalSettings:
     bytes: PositiveInt | None = None
     """Stop at the document that reaches so many UTF-8 bytes; absent: read all."""
     validation_files: Patterns | None = None
-    """Patterns of files that are the validation text, read whole; absent: packing keeps its
-    `validation_share` of the documents."""
+    """Patterns of files that are the validation text, read whole; those that `files` matches too
+    are not trained on. Absent: packing keeps its `validation_share` of the documents."""
     kind: Literal["local"] = "local"
 
     def problems(self) -> list[str]:
@@ -109,6 +109,8 @@ class HuggingFaceSettings:
             )
         if self.validation_split and self.data_files:
             problems.append("validation_split: data_files have none; write validation_data_files")
+        if self.validation_split == self.split:
+            problems.append(f"validation_split: {self.split!r} is trained on: name another split")
         if self.validation_bytes and not (self.validation_data_files or self.validation_split):
             problems.append("validation_bytes: name validation_data_files or validation_split")
         return problems

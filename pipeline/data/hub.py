@@ -33,9 +33,16 @@ class HuggingFace(HuggingFaceSettings):
 
         Raises:
             InputError: no connection, no such dataset, revision, configuration, split or file, a
-                format that is not read here, or a file that is not what its suffix says.
+                format that is not read here, a file that is not what its suffix says, or one that
+                is also of the validation text.
         """
-        for path in self._listed():
+        listed, held_out = self._listed(), self.validation()
+        if held_out and (both := sorted({*listed} & {*held_out._listed()})):
+            raise InputError(
+                f"dataset {self.dataset!r}: {', '.join(both[:3])} would be trained on and be "
+                "validation text: name other files in data_files or validation_data_files"
+            )
+        for path in listed:
             fetched = hub_downloads.download(
                 self.dataset, path, self.revision, kind="dataset", remedy=REMEDY
             )

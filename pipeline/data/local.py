@@ -53,10 +53,21 @@ class Local(LocalSettings):
     def paths(self) -> list[tuple[Path, str]]:
         """Each file with its name relative to the innermost folder that holds them all.
 
+        Files of the validation text are none of them, under whatever name.
+
         Raises:
-            InputError: a pattern without a file, or a file of an unknown format.
+            InputError: a pattern without a file, a file of an unknown format, or none but the
+                validation text.
         """
         result = _saved(sorted(file_patterns.all_files(self.files, "files")))
+        if self.validation_files:
+            named = file_patterns.all_files(self.validation_files, "validation_files")
+            held_out = {Path(name).resolve() for name in named}
+            result = [name for name in result if Path(name).resolve() not in held_out]
+            if not result:
+                raise InputError(
+                    "files: validation_files names all of them, none is left to train on: name more"
+                )
         unknown = [name for name in result if formats.suffix(name) not in formats.FORMATS]
         if unknown:
             known = ", ".join(formats.FORMATS)

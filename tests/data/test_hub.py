@@ -205,6 +205,10 @@ def test_a_full_disk_under_the_cache_is_named_at_once(hub, tmp_path, small_disk,
     ("values", "message"),
     [
         ({"data_files": "none/*.gz"}, "has no file for"),
+        (
+            {"data_files": ["multilingual/c4-de.*", "wiki/**"], "validation_data_files": "wiki/**"},
+            r"train-00000-of-00002\.parquet, .* would be trained on and be validation text",
+        ),
         ({"data_files": "README.md"}, r"README\.md: formats are told by suffix"),
         ({"config": "nl"}, "cannot be opened.*'de'"),
         ({"config": "de", "split": "trian"}, "no split 'trian': known: train, validation"),
@@ -241,6 +245,7 @@ def test_a_damaged_file_of_the_hub_itself_is_told_from_a_bad_connection(hub, tmp
         ({"data_files": "a", "config": "de"}, "stand instead of config"),
         ({"validation_data_files": "a"}, "validation_data_files: stand beside data_files"),
         ({"data_files": "a", "validation_split": "b"}, "validation_split: data_files have none"),
+        ({"validation_split": "train"}, "validation_split: 'train' is trained on: name another"),
         (
             {"validation_bytes": 5},
             "validation_bytes: name validation_data_files or validation_split",

@@ -97,6 +97,21 @@ def test_one_text_file_is_enough_beside_validation_files(tmp_path):
     assert [text for _, text in read(folder)] == ["the text of train"]
 
 
+def test_validation_files_are_not_trained_on(tmp_path):
+    for name in ("a", "b", "held-out/v"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.txt").write_text(f"the text of {name}")
+    (tmp_path / "linked.txt").symlink_to("held-out/v.txt")
+    values = {"kind": "local", "files": f"{tmp_path}/**/*.txt"}
+    values |= {"validation_files": f"{tmp_path}/held-out/*.txt"}
+    folder = download(tmp_path / "out", values, "domain")
+    assert [text for _, text in read(folder)] == ["the text of a", "the text of b"]
+    assert manifest(folder)["validation"]["documents"] == 1
+    assert [one["file"] for one in manifest(folder)["source_files"]] == ["a.txt", "b.txt"]
+    with pytest.raises(InputError, match=r"validation_files names all of them, none is left"):
+        download(tmp_path / "out", values | {"files": f"{tmp_path}/held-out/v.txt"}, "none")
+
+
 def test_another_validation_text_is_another_revision(tmp_path):
     def revision(seed):
         return manifest(own_validation(tmp_path, words(0), words(seed)))["revision"]
