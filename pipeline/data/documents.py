@@ -81,11 +81,6 @@ def is_validation(name: str) -> bool:
     return Path(name).stem == VALIDATION
 
 
-def own_validation(names: Iterable[str]) -> bool:
-    """Whether a source of these files has validation documents of its own."""
-    return any(map(is_validation, names))
-
-
 def more(folder: Path) -> str:
     """What gives a source more documents."""
     facts = manifest(folder)

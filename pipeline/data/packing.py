@@ -120,10 +120,12 @@ class _Work:
         tokenizer: Tokenizer,
         splits: dict[str, SplitWriter],
     ) -> None:
-        self._chosen, self._listed = chosen, listed
+        self._chosen = chosen
+        # Validation text first: of equal documents the first is kept.
+        self._listed = sorted(listed, key=lambda path: not store.is_validation(path.name))
         self._tokenizer, self._splits = tokenizer, splits
         self._limit = math.inf if chosen.tokens is None else chosen.tokens
-        self.own = store.own_validation(path.name for path in listed)
+        self.own = any(store.is_validation(path.name) for path in listed)
         self._skipped = Counter[str]()
         self._seen: set[int] = set()
 

@@ -30,7 +30,8 @@ class Hygiene:
     decontaminate: Decontamination | None = None
     """Evaluation items; documents that hold one are left out, of all splits."""
     drop_duplicates: bool = False
-    """Whether of documents with the same text only the first is kept."""
+    """Whether of documents with the same text only the first is kept; where the source has
+    validation text of its own, that of the validation text."""
 
 
 @dataclass(frozen=True)

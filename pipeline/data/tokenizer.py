@@ -204,7 +204,7 @@ def sample(
     """
     nearest: list[tuple[int, str]] = []
     total = 0
-    if store.own_validation(store.manifest(folder)["files"]):
+    if any(map(store.is_validation, store.manifest(folder)["files"])):
         validation_share = 0.0
     for _, text in store.read(folder):
         hashed = text_hash(normalised(text, normalisation))

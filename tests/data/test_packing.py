@@ -85,6 +85,23 @@ def test_a_sources_own_validation_text_is_the_validation_split(packed, tmp_path)
     assert sorted(sample(source, 10**6, 0.3)) == sorted(train)
 
 
+@pytest.mark.parametrize("tokens", [None, 100])
+def test_duplicates_of_a_sources_own_validation_text_leave_training(packed, tmp_path, tokens):
+    every = [f"{a}{b}{c}" for a in LETTERS for b in LETTERS for c in LETTERS]
+    # The last 150 of 300 documents are in both: of 4 tokens each, behind a limit of 100.
+    own_validation(tmp_path, every[:300], every[150:300])
+    folder = packed(None, hygiene={"drop_duplicates": True}, tokens=tokens)
+    found = {
+        split: Corpus.open(folder, split).documents()["hash"].tolist()
+        for split in ("train", "validation", "search")
+    }
+    assert found["train"] == [text_hash(text) for text in every[: 25 if tokens else 150]]
+    held_out = sorted(found["validation"] + found["search"])
+    assert held_out == sorted(map(text_hash, every[150:300]))
+    dropped = 0 if tokens else 150
+    assert manifest(folder)["hygiene"]["dropped"].get("duplicate", 0) == dropped
+
+
 def test_one_text_file_is_enough_beside_validation_files(tmp_path):
     for name in ("train", "validation"):
         (tmp_path / f"{name}.txt").write_text(f"the text of {name}")
