@@ -5,6 +5,7 @@ Legend of shapes: G n-grams of items, N n-grams of a text, W words of a text.
 
 import functools
 import re
+import sys
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +20,13 @@ from pipeline.data.splits import text_hash
 from pipeline.runtime import file_patterns, record_files
 
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
-"""A word, or one character of a script that writes no blanks between words."""
+UNSPACED, LETTER = f"[{_UNSPACED}]", rf"[^\W{_UNSPACED}]"
+"""Patterns of one character: of a script that writes no blanks between words, and of a word."""
+_MARKS = (one for one in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(one)[0] == "M")
+# The look-ahead is for speed alone: no mark lies below U+0300.
+MARK = rf"(?![\0-\u02ff])[{''.join(one for one in _MARKS if not re.match(UNSPACED, one))}]"
+"""Pattern of a combining mark, a vowel of Hindi among them, which `\\w` leaves out of words."""
+_WORD = re.compile(rf"{UNSPACED}|{LETTER}(?:{LETTER}|{MARK})*")
 
 
 def paths(chosen: Decontamination) -> list[Path]:

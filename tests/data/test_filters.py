@@ -112,6 +112,30 @@ def test_scripts_without_blanks_are_cut_into_characters():
     assert len(ngrams("zu kurz", 3)) == 0
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u0939\u093f\u0928\u094d\u0926\u0940 \u092e\u0947\u0902",
+        "\u0bae\u0bca\u0bb4\u0bbf \u0ba4\u0bae\u0bbf\u0bb4\u0bcd",
+        "\u05e9\u05c1\u05b8\u05dc\u05d5\u05b9\u05dd \u05e2\u05b7\u05dc",
+        "\u0639\u064e\u0631\u064e\u0628\u0650\u064a\u0651 \u0645\u0650\u0646\u0652",
+    ],
+    ids=["Hindi", "Tamil", "Hebrew", "Arabic"],
+)
+def test_a_mark_is_part_of_its_word(text):
+    assert len(ngrams(text, 1)) == 2
+    first, second = text.split()
+    # Another vowel is another word.
+    assert len({*ngrams(f"{first} {first[0]}{first[2:]}", 1).tolist()}) == 2
+    assert ngrams(f"({second}, {first})", 1).tolist() == ngrams(text, 1)[::-1].tolist()
+
+
+def test_a_mark_behind_no_letter_is_no_word():
+    # A heart and the mark that colours it; in Thai each character, marks too, is a word.
+    assert len(ngrams("\u2764\ufe0f a", 1)) == 1
+    assert len(ngrams("a \u0e01\u0e31\u0e1a", 1)) == 4
+
+
 def test_items_that_cannot_be_read_or_found_are_refused(cleaned, tmp_path):
     for name, content, message in (
         ("a.jsonl", b"no json", r"a\.jsonl:1 cannot be read"),
