@@ -9,7 +9,7 @@ from downloads import download, lines, manifest
 
 from pike_mixing.errors import InputError
 from pipeline.__main__ import main
-from pipeline.data.domains import domains
+from pipeline.data.domains import clustered, domains
 
 # Imported by the process alone that runs these tests: it takes seconds.
 absent = pytest.mark.skipif(find_spec("sklearn") is None, reason="needs the extra `domains`")
@@ -56,6 +56,26 @@ def test_topics_come_apart_and_become_sources(mixed, tmp_path):
     asked = yaml.safe_load((out / "domains.yaml").read_text())["sources"]
     assert list(asked) == names
     assert manifest(download(tmp_path, asked["cluster-3"]))["documents"] == 10
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "blank"),
+    [
+        # Ten characters each, in lines without blanks.
+        (range(0x4E00, 0x4E0A), range(0x4E10, 0x4E1A), ""),
+        # The same ten consonants, each before the vowel sign I or the vowel sign U.
+        (*([f"{chr(0x915 + n)}{vowel}" for n in range(10)] for vowel in "\u093f\u0941"), " "),
+    ],
+    ids=["Chinese", "Hindi"],
+)
+def test_scripts_are_cut_into_their_words(one, other, blank):
+    draw = random.Random(0)
+    kinds = [[w if isinstance(w, str) else chr(w) for w in kind] for kind in (one, other)]
+    texts = [blank.join(draw.choices(kind, k=12)) for kind in kinds for _ in range(20)]
+    place_N, terms_C = clustered(iter(texts), 2, 0)
+    assert len({*place_N[:20].tolist()}) == len({*place_N[20:].tolist()}) == 1
+    assert place_N[0] != place_N[20]
+    assert all(set(terms) <= set(kinds[0]) or set(terms) <= set(kinds[1]) for terms in terms_C)
 
 
 def test_the_same_text_makes_the_same_bytes(mixed, tmp_path):
