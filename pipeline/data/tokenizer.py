@@ -1,7 +1,5 @@
 """A given tokenizer, or a SentencePiece model trained on a sample of training documents."""
 
-import heapq
-import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,24 +10,14 @@ import sentencepiece
 from pydantic import Discriminator
 
 from pike_mixing.errors import InputError
-from pipeline.data import documents as store
-from pipeline.data import json_tokenizer
+from pipeline.data import json_tokenizer, tokenizer_training
 from pipeline.data.json_tokenizer import JsonPieces, is_json
-from pipeline.data.splits import Normalisation, is_held_out, normalised, text_hash
-from pipeline.data.tokenizer_settings import SPECIAL_PIECES, File, Hub, Train
+from pipeline.data.tokenizer_settings import File, Hub, Train
 from pipeline.runtime import atomic_files, made_from, optional_imports, ownership
 from pipeline.runtime.validation import validate
 
 STAGE = "tokenizer"
 Chosen: Any = Annotated[File | Hub | Train, Discriminator("kind")]
-
-_EXACT: dict[str, Any] = {
-    "normalization_rule_name": "identity",
-    "remove_extra_whitespaces": False,
-    "add_dummy_prefix": False,
-    "allow_whitespace_only_pieces": True,
-}
-"""Settings with which decoding gives the text back, line breaks and indentation included."""
 
 
 class _SentencePieces:
@@ -160,7 +148,7 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
         )
         content = _model_content(path, chosen, where, "file")
     else:
-        content, sampled = _train(chosen, sources, where)
+        content, sampled = tokenizer_training.train(chosen, sources, where)
     with atomic_files.atomic_write(out, STAGE, inputs) as partial:
         partial.write_bytes(content)
     tokenizer = Tokenizer(out)
@@ -188,39 +176,6 @@ def given_pieces(path: Path) -> int:
     return _SentencePieces(content, str(path)).vocabulary
 
 
-def sample(
-    folder: Path, characters: int, validation_share: float, normalisation: Normalisation = None
-) -> list[str]:
-    """Training documents of a source in the order of their hash, cut at `characters`.
-
-    A function of the set of documents: neither their order nor a random stream matters. Memory
-    holds no more than what is returned and one document.
-
-    Args:
-        folder: The documents.
-        characters: How many are taken at most.
-        validation_share: Share of documents kept for validation, which are left out.
-        normalisation: The packing's, which decides which documents these are.
-    """
-    nearest: list[tuple[int, str]] = []
-    total = 0
-    if any(map(store.is_validation, store.manifest(folder)["files"])):
-        validation_share = 0.0
-    for _, text in store.read(folder):
-        hashed = text_hash(normalised(text, normalisation))
-        if is_held_out(hashed, validation_share):
-            continue
-        # A heap whose first entry has the largest hash: the first to go when there is enough.
-        heapq.heappush(nearest, (-hashed, text))
-        total += len(text)
-        while total - len(nearest[0][1]) >= characters:
-            total -= len(heapq.heappop(nearest)[1])
-    texts = [text for _, text in sorted(nearest, reverse=True)]
-    if total > characters:
-        texts[-1] = texts[-1][: characters - total]
-    return texts
-
-
 def _model_content(path: Path, chosen: File | Hub, where: str, key: str) -> bytes:
     """The content of a model file that a setting names, with the end of a document."""
     if not path.is_file():
@@ -237,62 +192,3 @@ def _model_content(path: Path, chosen: File | Hub, where: str, key: str) -> byte
     if chosen.end is not None:
         raise InputError(f"{where}.end: a SentencePiece model has its own: leave it out")
     return content
-
-
-def _sentences(
-    chosen: Train, sources: Sequence[Path], where: str
-) -> tuple[list[str], dict[str, int]]:
-    """Lines that are not blank, and how many characters were taken from each source."""
-    names = [source.name for source in sources]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InputError(f"--sources: two folders are named {', '.join(twice)}: one would be lost")
-    how = chosen.characters, chosen.validation_share, chosen.normalisation
-    texts = {source.name: sample(source, *how) for source in sources}
-    sampled = {name: sum(map(len, taken)) for name, taken in texts.items()}
-    # Lines: SentencePiece's trainer wants no line break within a sentence.
-    lines = (line for taken in texts.values() for text in taken for line in text.split("\n"))
-    sentences = [line for line in lines if line.strip()]
-    result = len(set().union(*sentences)) if sentences else 0
-    if not result:
-        more = dict.fromkeys(map(store.more, sources))
-        raise InputError(f"{where}: no training text in {sampled}: {'; '.join(more)}")
-    needed = result + SPECIAL_PIECES + chosen.newlines
-    if chosen.model == "char" and chosen.vocabulary < needed:
-        raise InputError(
-            f"{where}.vocabulary: {result} different characters and the special pieces need "
-            f"{needed}, not {chosen.vocabulary}: raise it"
-        )
-    return sentences, sampled
-
-
-def _train(chosen: Train, sources: Sequence[Path], where: str) -> tuple[bytes, dict[str, int]]:
-    """The model's bytes and how many characters were taken from each source."""
-    sentences, sampled = _sentences(chosen, sources, where)
-    model = io.BytesIO()
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            # The order of sentences, one thread, no sampling by SentencePiece itself and a model
-            # in memory (a file's name would be kept in it) make the bytes a function of the text.
-            sentence_iterator=iter(sentences),
-            model_writer=model,
-            num_threads=1,
-            input_sentence_size=0,
-            max_sentence_length=2**30,
-            model_type=chosen.model,
-            vocab_size=chosen.vocabulary,
-            hard_vocab_limit=False,
-            character_coverage=1.0 if chosen.model == "char" else 0.9995,
-            pad_id=0,
-            eos_id=1,
-            unk_id=2,
-            bos_id=-1,
-            minloglevel=2,
-            **(_EXACT if chosen.newlines or chosen.model == "char" else {}),
-            user_defined_symbols=["\n"] if chosen.newlines else [],
-        )
-    except RuntimeError as error:
-        raise InputError(
-            f"{where}: SentencePiece cannot make {chosen.vocabulary} {chosen.model} pieces of "
-            f"{sampled} characters ({error}): change `vocabulary` or give more text"
-        ) from error
-    return model.getvalue(), sampled

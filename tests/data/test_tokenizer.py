@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
 from pipeline.data.splits import is_held_out, text_hash
-from pipeline.data.tokenizer import Tokenizer, build, sample
+from pipeline.data.tokenizer import Tokenizer, build
+from pipeline.data.tokenizer_training import sample
 from pipeline.runtime import atomic_files
 
 WORDS = ["the", "a", "of", "token", "row", "domain", "step", "weight", "batch", "corpus", "model"]
@@ -82,6 +83,30 @@ def test_the_layout_is_that_of_t5(exact):
 def test_without_newlines_white_space_collapses_as_in_t5(tmp_path, source):
     tokenizer = make(tmp_path, {**TRAIN, "newlines": False}, [source])
     assert tokenizer.decode(tokenizer.encode(["the\nrow  of\n\n a"])[0]) == "the row of a"
+
+
+@pytest.mark.parametrize(
+    ("model", "newlines"), [("unigram", True), ("bpe", True), ("char", True), ("char", False)]
+)
+def test_line_ends_that_the_texts_hold_come_back(tmp_path, make_source, model, newlines):
+    texts = [text.replace("\n", "\r\n") for text in prose(0)]
+    source = make_source(tmp_path / "windows", texts)
+    values = {**TRAIN, "model": model, "newlines": newlines}
+    tokenizer = make(tmp_path, values, [source])
+    given = [*texts[:3], "the\r\n\r\nrow", "a\rrow\n"]
+    ids = tokenizer.encode(given)
+    assert not any((one == tokenizer.unknown).any() for one in ids)
+    assert [tokenizer.decode(one) for one in ids] == given
+    assert len(tokenizer.encode(["\r\n"])[0]) == 2
+
+
+def test_of_texts_without_line_ends_the_model_is_what_it_was(tmp_path, make_source):
+    source = make_source(tmp_path / "lines", ["abc", "cab"])
+    values = {**TRAIN, "model": "char", "vocabulary": 6, "newlines": False}
+    # Three letters and the special pieces.
+    tokenizer = make(tmp_path, {**values, "validation_share": 0}, [source])
+    assert tokenizer.vocabulary == 6
+    assert tokenizer.encode(["\n"])[0].tolist() == [tokenizer.unknown]
 
 
 def test_char_models_give_one_token_a_symbol(tmp_path, make_source):
