@@ -72,6 +72,10 @@ def with_end(content: bytes, end: str | None, place: str, where: str) -> bytes:
         )
     if end not in pieces(values):
         raise InputError(f"{where}: {place} has no piece {end!r}: give its eos_token")
+    for token in values.get("added_tokens", ()):
+        # Within a text the name of a special piece is text; that of another one is the piece.
+        if token["content"] == end:
+            token["special"] = True
     return json.dumps({"end": end, "tokenizer": values}, ensure_ascii=False).encode()
 
 
@@ -106,6 +110,7 @@ class JsonPieces:
         self._pieces.encode_special_tokens = True
         self._pieces.no_padding()
         self._pieces.no_truncation()
+        self._end, self._place = values["end"], place
         self.vocabulary = rows(known)
         model = values["tokenizer"]["model"]
         # A unigram model gives the id of the unknown piece, other models its name.
@@ -114,9 +119,21 @@ class JsonPieces:
         self.version = {"tokenizers": importlib.metadata.version("tokenizers")}
 
     def encode(self, texts: Sequence[str] | Sequence[bytes]) -> list[npt.NDArray[np.int32]]:
-        """Ids of each text, without special tokens."""
+        """Ids of each text, without special tokens.
+
+        Raises:
+            InputError: a text holds the name of the end, and the model's own pieces do, too.
+        """
         whole = [text.decode() if isinstance(text, bytes) else text for text in texts]
         made = self._pieces.encode_batch_fast(whole, add_special_tokens=False)
+        for one, text in zip(made, whole, strict=True):
+            if self.eos in one.ids:
+                at = max(0, text.find(self._end) - 30)
+                raise InputError(
+                    f"{self._place}: its pieces make a document's end of {self._end!r} within the "
+                    f"text {text[at : at + 80]!r}: give the SentencePiece model (.model) that it "
+                    "was made from, or change the text"
+                )
         return [np.array(one.ids, np.int32) for one in made]
 
     def decode(self, tokens: Iterable[int]) -> str:

@@ -95,6 +95,9 @@ class Tokenizer:
 
         A text must be given whole: near ties between two ways to cut it are resolved by rounding
         that depends on what stands before, so that a text cut in two can give other ids.
+
+        Raises:
+            InputError: a text would end a document: a `tokenizer.json` may have such pieces.
         """
         return self._pieces.encode(texts)
 

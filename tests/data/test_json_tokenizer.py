@@ -74,6 +74,22 @@ def test_a_unigram_model_names_the_place_of_its_unknown_piece(tmp_path):
     assert tokenizer.encode(["ab"])[0].tolist() == [0, 1]
 
 
+def test_no_text_can_forge_an_end(tmp_path):
+    pytest.importorskip("tokenizers", reason="make setup EXTRAS=hf")
+    # An end that is not called special is special all the same.
+    ordinary = {"added_tokens": [{**WORDS["added_tokens"][0], "special": False}]}
+    tokenizer = make(tmp_path, given(tmp_path, ordinary))
+    assert tokenizer.encode(["row <end> row"])[0].tolist() == [1, 0, 0, 0, 1]
+    assert tokenizer.decode([1, 5]) == "row"
+    # Where it is one of the model's own pieces too, as in T5's file, there is no other way.
+    own = {"type": "Unigram", "vocab": [["?", 0.0], ["a", -1.0], ["<end>", 0.0]], "unk_id": 0}
+    added = {"added_tokens": [{**WORDS["added_tokens"][0], "id": 2}], "pre_tokenizer": None}
+    unigram = make(tmp_path, given(tmp_path, {"model": own, **added}))
+    assert unigram.encode(["aa"])[0].tolist() == [1, 1]
+    with pytest.raises(InputError, match=r"end of '<end>' within the text 'aa<end>a': give the"):
+        unigram.encode(["a", "aa<end>a"])
+
+
 def test_texts_are_cut_as_their_library_cuts_them_and_come_back(tmp_path, byte_level):
     fast, values = byte_level
     tokenizer = make(tmp_path, values)
