@@ -70,6 +70,10 @@ def _write_tokenizer(folder: Path, ours: Tokenizer, length: int) -> str:
     """Writes the tokenizer; returns the piece that ends a document."""
     if ours.json is not None:
         fast = tokenizers.Tokenizer.from_str(ours.json)
+        # Training had no piece around a text, and every text whole.
+        fast.post_processor = None
+        fast.no_truncation()
+        fast.no_padding()
     else:
         shutil.copyfile(ours.path, folder / "spiece.model")
         fast = hf_tokenizer.converted(ours.path)
@@ -108,7 +112,7 @@ def _compared_tokens(folder: Path, ours: Tokenizer) -> int:
     special = {ours.eos, ours.unknown, ours.padding}
     pieces = [number for number in range(ours.vocabulary) if number not in special]
     texts = [ours.decode(draw.choices(pieces, k=PIECES)) for _ in range(TEXTS)]
-    result = theirs(texts, add_special_tokens=False)["input_ids"]
+    result = theirs(texts)["input_ids"]
     both = zip(ours.encode(texts), result, texts, strict=True)
     wrong = [text for expected, tokens, text in both if expected.tolist() != tokens]
     # Cuts of the same score are rare, but a text of random pieces may hold one.

@@ -7,11 +7,13 @@ import torch
 
 from pike_mixing.errors import InputError
 from pipeline.__main__ import main
+from pipeline.data import tokenizer
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files
 from pipeline.training import train
 
+tokenizers = pytest.importorskip("tokenizers")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("google.protobuf")
 export = pytest.importorskip("pipeline.model.export")
@@ -51,6 +53,25 @@ def test_transformers_loads_the_tokenizer_and_cuts_the_same(exported, corpora):
     assert theirs(text)["input_ids"] == ours.encode([text])[0].tolist()
     assert (theirs.eos_token_id, theirs.unk_token_id) == (ours.eos, ours.unknown)
     assert (exported / "spiece.model").read_bytes() == ours.path.read_bytes()
+
+
+def test_an_exported_tokenizer_json_adds_no_piece_to_a_text(tmp_path):
+    hf_folder = pytest.importorskip("pipeline.model.hf_folder")
+    fast = tokenizers.Tokenizer(tokenizers.models.WordLevel({"?": 0, "</s>": 1, "row": 2}, "?"))
+    fast.add_special_tokens(["</s>"])
+    ends = tokenizers.processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    fast.post_processor = ends
+    fast.enable_truncation(1)
+    fast.enable_padding(length=4)
+    fast.save(str(tmp_path / "tokenizer.json"))
+    values = {"kind": "file", "path": str(tmp_path / "tokenizer.json"), "end": "</s>"}
+    atomic_files.write_json(tmp_path / "t.json", values)
+    tokenizer.build(tmp_path / "t.json", [], tmp_path / "tok.model")
+    (tmp_path / "out").mkdir()
+    hf_folder._write_tokenizer(tmp_path / "out", Tokenizer(tmp_path / "tok.model"), 64)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert theirs(["row", "row"])["input_ids"] == [[2], [2]]
+    hf_folder._compared_tokens(tmp_path / "out", Tokenizer(tmp_path / "tok.model"))
 
 
 def test_the_card_says_where_the_model_comes_from(run, exported):
