@@ -90,8 +90,8 @@ class JsonPieces:
         """
         try:
             values = json.loads(content)
-            known = pieces(values["tokenizer"])
-            self.eos = known[values["end"]]
+            self.known = pieces(values["tokenizer"])
+            self.eos = self.known[values["end"]]
         except (ValueError, KeyError, TypeError, AttributeError):
             raise InputError(
                 f"{place} is not a SentencePiece model, nor what `pike tokenizer` makes of a "
@@ -111,10 +111,10 @@ class JsonPieces:
         self._pieces.no_padding()
         self._pieces.no_truncation()
         self._end, self._place = values["end"], place
-        self.vocabulary = rows(known)
+        self.vocabulary = rows(self.known)
         model = values["tokenizer"]["model"]
         # A unigram model gives the id of the unknown piece, other models its name.
-        self.unknown: int | None = model.get("unk_id", known.get(model.get("unk_token")))
+        self.unknown: int | None = model.get("unk_id", self.known.get(model.get("unk_token")))
         self.padding: int | None = None
         self.version = {"tokenizers": importlib.metadata.version("tokenizers")}
 

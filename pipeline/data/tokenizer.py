@@ -39,9 +39,10 @@ class _SentencePieces:
                 f"{place} is not a SentencePiece model, nor a tokenizer.json: check the path"
             )
         self._processor, self.vocabulary = processor, int(processor.get_piece_size())
+        self.known: dict[str, int] = {}
         try:
             for number in range(self.vocabulary):
-                processor.id_to_piece(number)
+                self.known[processor.id_to_piece(number)] = number
         except UnicodeDecodeError as error:
             raise InputError(
                 f"{place} is damaged: piece {number} is not UTF-8 ({error}): fetch it anew"
@@ -84,6 +85,7 @@ class Tokenizer:
         self.vocabulary = self._pieces.vocabulary
         self.eos, self.unknown = self._pieces.eos, self._pieces.unknown
         self.padding = self._pieces.padding
+        self.pieces = self._pieces.known
 
     @property
     def json(self) -> str | None:
@@ -167,16 +169,25 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
     )
 
 
-def given_pieces(path: Path) -> int:
-    """Pieces of a model file that somebody gives.
+def named_pieces(path: Path) -> dict[str, int]:
+    """Pieces of a model file that somebody gives, and their ids.
 
     Raises:
         InputError: it is none.
     """
     content = path.read_bytes()
     if is_json(content):
-        return json_tokenizer.rows(json_tokenizer.pieces(json_tokenizer.read(content, str(path))))
-    return _SentencePieces(content, str(path)).vocabulary
+        return json_tokenizer.pieces(json_tokenizer.read(content, str(path)))
+    return _SentencePieces(content, str(path)).known
+
+
+def given_pieces(path: Path) -> int:
+    """Rows that the pieces of such a file need in an embedding.
+
+    Raises:
+        InputError: it is none.
+    """
+    return json_tokenizer.rows(named_pieces(path))
 
 
 def _model_content(path: Path, chosen: File | Hub, where: str, key: str) -> bytes:

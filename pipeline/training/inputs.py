@@ -1,6 +1,8 @@
 """What a run reads before its first step, opened and checked; runs that cannot be trained."""
 
 import dataclasses
+import importlib
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, chips, devices, distributed
 from pipeline.runtime import manifests as reading
+
+log = logging.getLogger("pike")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,6 +101,7 @@ def _training_split(folder: Path, work: settings.Run) -> dict[str, Corpus]:
     corpora = _opened(folder, work, "train")
     for domain, corpus in corpora.items():
         refuse_other_tokenizer(folder / domain, corpus.manifest)
+    _refuse_other_pieces(folder / work.domains[0], corpora[work.domains[0]], work)
     recipe = work.training
     problems = [
         f"domain {d!r} has {c.rows(recipe.length)} rows of {recipe.length} tokens to train on, "
@@ -109,6 +114,34 @@ def _training_split(folder: Path, work: settings.Run) -> dict[str, Corpus]:
     if problems:
         raise InputError("\n".join(problems))
     return corpora
+
+
+def _refuse_other_pieces(folder: Path, corpus: Corpus, work: settings.Run) -> None:
+    """Stops at a corpus of another tokenizer than that of the weights that training goes on from.
+
+    Where either is not there to be compared, other sizes are told.
+    """
+    if work.model.weights is None:
+        return
+    weights, where = Path(work.model.weights), f"tokenizers.{work.tokenizer}"
+    theirs = sorted(weights.glob("tokenizer.json")) or sorted(weights.glob("*.model"))
+    named = [folder / name for name in corpus.manifest["inputs"]]
+    ours = [path for path in named if path.suffix == ".model" and path.is_file()]
+    if theirs and ours:
+        # No other run needs SentencePiece.
+        reader: Any = importlib.import_module("pipeline.data.tokenizer")
+        pieces, known = reader.Tokenizer(ours[0]).pieces, reader.named_pieces(theirs[0])
+        if other := [piece for piece, number in pieces.items() if known.get(piece) != number]:
+            raise InputError(
+                f"{where}: {len(other):,} of {len(pieces):,} pieces, such as {other[0]!r}, are not "
+                f"in {theirs[0]}, or have another number there: give that file"
+            )
+    elif corpus.vocabulary != (rows := work.model.padded_vocabulary(0)):
+        log.warning(
+            "%s has %s pieces and the embedding of %s %s, whose tokenizer is not there to be "
+            "compared: make sure that it is the same",
+            *(where, f"{corpus.vocabulary:,}", weights, f"{rows:,}"),
+        )
 
 
 def _held_out(folder: Path, work: settings.Run) -> dict[str, Corpus]:

@@ -1,6 +1,8 @@
 """What other runs leave for a run: reference models, found mixtures; and rows of comparison."""
 
+import contextlib
 import dataclasses
+import functools
 import os
 import re
 import shutil
@@ -18,6 +20,7 @@ from pike_mixing.rules.mix import Mix
 from pipeline import settings
 from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus
+from pipeline.data.tokenizer import Tokenizer
 from pipeline.model import checkpoint
 from pipeline.model.transformer import token_losses
 from pipeline.runtime import atomic_files, made_from
@@ -91,6 +94,35 @@ def test_another_reference_is_another_run(make_run, corpora, mixed, tmp_path, wr
     second = read_inputs(values, method, corpora, elsewhere.parent, None)
     assert first.identity["corpora"] == second.identity["corpora"]
     assert first.identity != second.identity
+
+
+# Weights of a model of transformers, and their tokenizer.
+
+
+def test_weights_are_trained_on_with_their_own_tokenizer(make_run, corpora, tmp_path, caplog):
+    weights = tmp_path / "weights"
+    weights.mkdir()
+    named = {"transformers": str(weights), "continued": True, "architecture": {"vocab_size": 64}}
+    work = validate(settings.Run, atomic_files.read_json(make_run(model=named)), "run")
+    opened = functools.partial(read_inputs, work, Mix(), corpora, None, None)
+    ours = Tokenizer(corpora.parent / "symbols.model")
+    opened()
+    told = f"tokenizers.symbols has {ours.vocabulary} pieces and the embedding of {weights} 64"
+    assert caplog.text.count(told) == 1
+    caplog.clear()
+    # The model's file may have pieces of its own beside ours; one number is enough to differ.
+    for pieces, refused in (
+        (ours.pieces | {"extra": 63}, None),
+        (ours.pieces | {"<unk>": 63}, r"tokenizers\.symbols: 1 of \d+ pieces, such as '<unk>'"),
+        ({}, rf"{ours.vocabulary} of {ours.vocabulary} pieces, .*weights/tokenizer\.json"),
+    ):
+        atomic_files.write_json(weights / "tokenizer.json", {"model": {"vocab": pieces}})
+        with pytest.raises(InputError, match=refused) if refused else contextlib.nullcontext():
+            opened()
+    (weights / "tokenizer.json").unlink()
+    shutil.copyfile(ours.path, weights / "spiece.model")
+    opened()
+    assert not caplog.records
 
 
 # Found mixtures.
