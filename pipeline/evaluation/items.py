@@ -32,7 +32,8 @@ from pipeline.tasks.evaluation_settings import Choice
 FEWEST_DOCUMENTS = 4
 MOST_PER_DOCUMENT = 16
 MOST_TOKENS_READ = 4096
-"""Only so much of a document's beginning is used: books are no better than chapters here."""
+"""Only so much of a document's beginning is used, or twice what an item needs where that is more:
+books are no better than chapters here."""
 POOL = 2
 """Documents looked at, as a multiple of the items wanted: some give none."""
 FEWEST_WORD_STARTS = 0.05
@@ -147,10 +148,11 @@ def _passages(
     # np.unique sorts by hash and keeps the first of equal documents.
     hash_P, first_P = np.unique(documents["hash"][long_D], return_index=True)
     pool_P = long_D[first_P][: POOL * choice.items]
+    most = max(MOST_TOKENS_READ, 2 * choice.document_tokens)
     token_PxT = []
     for document in pool_P:
         start = int(end_D[document] - text_D[document] - 1)
-        token_PxT.append(held_out.span(start, start + min(int(text_D[document]), MOST_TOKENS_READ)))
+        token_PxT.append(held_out.span(start, start + min(int(text_D[document]), most)))
     words = bool(token_PxT) and word_start_V[np.concatenate(token_PxT)].mean() >= FEWEST_WORD_STARTS
     result = []
     for key, token_T in zip(hash_P, token_PxT, strict=False):

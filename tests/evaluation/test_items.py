@@ -73,6 +73,13 @@ def test_easy_distractors_come_from_three_other_documents(built):
         assert len({i for c in false for i, text in enumerate(TEXTS) if places(text, c)}) == 3
 
 
+def test_long_items_are_made_of_long_documents(built):
+    # 4000 + 4 x 50 tokens are more than is read of a document for short items.
+    made = built(texts(4, 9000), context=4000, candidate=50)
+    assert len(set(made.documents)) == 4
+    assert made.shortage(dataclasses.replace(SMALL, context=4000, candidate=50)) is None
+
+
 def test_items_of_one_document_do_not_overlap(built):
     made = built(texts(4, 120))
     ends = {}
