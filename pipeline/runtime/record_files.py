@@ -34,6 +34,9 @@ def read(path: Path, remedy: str) -> Iterator[Any]:
             for number, line in enumerate(lines, start=1):
                 place = f"{path}:{number}"
                 if line.strip():
-                    yield line if plain else json.loads(line)
-    except (OSError, EOFError, ValueError, pa.ArrowException) as error:
+                    record = line if plain else json.loads(line)
+                    # JSON can escape a lone surrogate, which no text may hold.
+                    json.dumps(record, ensure_ascii=False).encode()
+                    yield record
+    except (OSError, EOFError, ValueError, RecursionError, pa.ArrowException) as error:
         raise InputError(f"{place} cannot be read ({error}): {remedy}") from error

@@ -172,7 +172,7 @@ def _write(
         partial.mkdir()
         written = {partial / f"{name}.jsonl": records for name, records in kept.items()}
         for path, records in written.items():
-            lines = (json.dumps(r, ensure_ascii=False, sort_keys=True) + "\n" for r in records)
+            lines = (_line(record, f"{path.stem}:{n}") for n, record in enumerate(records))
             path.write_text("".join(lines), encoding="utf-8")
         made_from.write_manifest(
             partial / atomic_files.MANIFEST,
@@ -184,6 +184,15 @@ def _write(
             modules=[__name__],
             facts=facts,
         )
+
+
+def _line(record: Record, place: str) -> str:
+    try:
+        return json.dumps(record, ensure_ascii=False, sort_keys=True) + "\n"
+    except TypeError as error:
+        raise InputError(
+            f"{place} cannot be written as JSON ({error}): give a file without that column"
+        ) from None
 
 
 def _summary(place: Path, facts: Mapping[str, Any]) -> str:

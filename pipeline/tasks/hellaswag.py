@@ -93,7 +93,7 @@ def translated(language: str) -> Task:
 
     def translation(record: Record, place: str) -> Row:
         """A record; where an ending is {"zh": ..., "en": ...}, the language's text is taken."""
-        endings = record.get("endings")
+        endings = Fields(record, place).value("endings")
         if isinstance(endings, list):
             texts = [e.get(language) if isinstance(e, Mapping) else e for e in endings]
             record = {**record, "endings": texts}

@@ -2,6 +2,7 @@ import json
 import logging
 import shutil
 import sys
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -127,6 +128,8 @@ def test_a_checksum_that_is_not_the_pinned_one_is_refused(tmp_path, cache):
         ("validation.jsonl", b'{"goal": \n', "validation.jsonl:1 cannot be read"),
         ("validation.jsonl", b"[1]\n", "1 of 1 rows of validation cannot be asked"),
         ("validation.jsonl", b"\xff\n", "validation.jsonl cannot be read"),
+        ("validation.jsonl", b'{}\n{"goal": "\\ud83d"}\n', "jsonl:2 cannot be read .*surrogates"),
+        ("validation.jsonl", b"[" * 9999, "validation.jsonl:1 cannot be read .*recursion"),
         ("train.jsonl", b'{"goal": "a", "sol1": "b", "sol2": "c", "label": 0}\n', "7 of 7 demonst"),
         ("validation.parquet", b"PAR1", "validation.parquet cannot be read"),
         ("validation.csv", b"a,b", "give the data set's own .parquet or .jsonl"),
@@ -140,6 +143,20 @@ def test_a_damaged_or_other_file_is_named(tmp_path, own, name, content, message)
     with pytest.raises(InputError, match=message):
         fetch.fetch(["piqa"], out=tmp_path, revision=OTHER, taken=given)
     assert not (tmp_path / "piqa").exists()
+
+
+def test_a_column_that_json_cannot_hold_is_named(tmp_path, own):
+    dated = [{**record, "day": date(2024, 1, 1)} for record in records(own / "validation.jsonl")]
+    pq.write_table(pa.Table.from_pylist(dated), own / "validation.parquet")
+    given = [f"validation={own / 'validation.parquet'}", *taken(own, "train")]
+    with pytest.raises(InputError, match=r"validation:0 cannot be written as JSON \(.* type date"):
+        fetch.fetch(["piqa"], out=tmp_path, revision=OTHER, taken=given)
+
+
+def test_a_record_of_a_translation_that_is_a_list_is_named(tmp_path):
+    (tmp_path / "val.jsonl").write_text("[1, 2]\n")
+    with pytest.raises(InputError, match=r"1 of 1 rows of val .*val:0: no field 'endings'"):
+        fetch.fetch(["hellaswag_hi"], out=tmp_path, revision=OTHER, taken=taken(tmp_path, "val"))
 
 
 def test_a_few_rows_that_cannot_be_asked_are_listed(tmp_path, own):
