@@ -47,13 +47,16 @@ def licences(packages: Mapping[str, str]) -> str:
     result = []
     for name in packages:
         about = metadata.metadata(name)
-        fields = [field for field in ("License-Expression", "License") if field in about]
-        result.append(f"{name}: {about[fields[0]].splitlines()[0] if fields else 'unknown'}")
+        fields = [about[field] for field in ("License-Expression", "License") if field in about]
+        lines = [line for text in fields for line in text.splitlines() if line.strip()]
+        result.append(f"{name}: {lines[0] if lines else 'unknown'}")
     return "; ".join(result)
 
 
 def _refuse_other(packages: Mapping[str, str]) -> None:
-    installed = {_plain(d.metadata["Name"]): d.version for d in metadata.distributions()}
+    # An installer that was stopped leaves folders without metadata.
+    named = [d for d in metadata.distributions() if "Name" in d.metadata]
+    installed = {_plain(d.metadata["Name"]): d.version for d in named}
     wrong = [
         f"packages: {name} {installed.get(_plain(name), 'nothing')} is installed, not {version}"
         for name, version in packages.items()

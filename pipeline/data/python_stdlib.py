@@ -127,7 +127,7 @@ class Python:
             InputError: they are not those that `documents_sha256` names.
         """
         named = ", ".join(f"{name} {version}" for name, version in (self.packages or {}).items())
-        if self.documents_sha256 not in (None, documents_sha256):
+        if (self.documents_sha256 or documents_sha256).lower() != documents_sha256:
             raise InputError(
                 f"documents_sha256: topic {self.topic!r} of {named or _version()} gives documents "
                 f"of SHA-256 {documents_sha256} here, not {self.documents_sha256}: its files are "

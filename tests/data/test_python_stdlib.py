@@ -172,6 +172,14 @@ def test_files_of_an_installed_package_are_documents_by_kind(package):
     assert python_stdlib.Python("stubs", package).licence == "thing: MIT"
 
 
+def test_an_installation_that_says_little_is_read(package, tmp_path):
+    (tmp_path / "site" / "~hing-1.1.dist-info").mkdir()
+    about = tmp_path / "site" / "thing-1.2.dist-info" / "METADATA"
+    for field, licence in (("License: ", "unknown"), ("License:\n  \n  BSD\n", "BSD")):
+        about.write_text(f"Name: thing\nVersion: 1.2\n{field}\n")
+        assert python_stdlib.Python("stubs", package).licence == f"thing: {licence}"
+
+
 def test_another_environment_is_told_by_name(package):
     wrong = {"thing": "1.3", "no-such-thing": "1"}
     with pytest.raises(
@@ -183,6 +191,8 @@ def test_another_environment_is_told_by_name(package):
     assert python_stdlib.Python("prose", named).licence.startswith("typing.extensions: ")
     source = python_stdlib.Python("stubs", package, documents_sha256="a" * 64)
     assert source.facts("a" * 64)["revision"] == f"thing 1.2 documents {'a' * 64}"
+    capital = python_stdlib.Python("stubs", package, documents_sha256="A" * 64)
+    assert capital.facts("a" * 64) == source.facts("a" * 64)
     with pytest.raises(InputError, match=r"'stubs' of thing 1\.2 gives documents of SHA-256 bbb"):
         source.facts("b" * 64)
 
