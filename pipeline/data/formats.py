@@ -7,6 +7,7 @@ import codecs
 import contextlib
 import io
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -25,6 +26,11 @@ from pipeline.data.source_interface import Document
 _CHUNK = 2**20
 _ROWS = 64
 """Records of Parquet that are held at once."""
+_WIDE = {
+    "UTF-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+    "UTF-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+}
+"""Byte order marks; that of UTF-16 begins one of UTF-32."""
 _ARROW_FILE = b"ARROW1"
 """What a file of Arrow begins with, and a stream does not."""
 
@@ -117,7 +123,7 @@ def _mended(value: str, problem: UnicodeError) -> tuple[UnicodeError, str]:
             content.decode()
         except UnicodeDecodeError as error:
             return error, content.decode(errors="replace")
-    return problem, value.encode(errors="surrogatepass").decode(errors="replace")
+    return problem, re.sub("[\ud800-\udfff]", "\ufffd", value)
 
 
 def _text(reading: Reading) -> Iterator[Document]:
@@ -153,14 +159,22 @@ def _opened(reading: Reading, newline: str) -> Iterator[TextIO]:
     Bytes that are not UTF-8 are lone surrogates in it.
 
     Raises:
-        InputError: UTF-16, or a compressed stream that is truncated or damaged. Only pyarrow's
-            streams notice it for zstd; `zstandard` and `fsspec` end in silence.
+        InputError: UTF-16, UTF-32 or no text, or a compressed stream that is truncated or damaged.
+            Only pyarrow's streams notice it for zstd; `zstandard` and `fsspec` end in silence.
     """
     codec = {".gz": "gzip", ".zst": "zstd"}.get(PurePosixPath(reading.name).suffix)
     with reading.named(), pa.input_stream(str(reading.path), compression=codec) as raw:
         stream = io.BufferedReader(raw, _CHUNK)
-        if stream.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            raise InputError(f"{reading.place} is UTF-16: convert it (iconv -f UTF-16 -t UTF-8)")
+        head = stream.peek(16)[:16]
+        for name, marks in _WIDE.items():
+            if head.startswith(marks):
+                how = f"iconv -f {name} -t UTF-8"
+                raise InputError(f"{reading.place} is {name}: convert it ({how})")
+        if b"\0" in head:
+            raise InputError(
+                f"{reading.place} is no UTF-8 text, with NUL among its first bytes: convert UTF-16 "
+                "(iconv -f UTF-16LE -t UTF-8), or name the file by its format's suffix"
+            )
         yield io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline)
 
 
