@@ -105,19 +105,13 @@ class Block(nn.Module):
         return x_BxLxD + self.down(F.gelu(self.up(self.mlp_norm(x_BxLxD))))
 
 
-def rotary(length: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of the rotation of each pair at the first positions, each L x W/2.
+def turns(position: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of the rotation of each pair at given positions.
 
     Args:
-        length: Positions L.
+        position: Positions, of any shape, to which a dimension of W/2 is added.
         width: Width W of a head.
-        device: Where they are made.
     """
-    return turns(torch.arange(length, device=device), width)
-
-
-def turns(position: Tensor, width: int) -> tuple[Tensor, Tensor]:
-    """The same at given positions of any shape, to which a dimension of W/2 is added."""
     exponent = torch.arange(0, width, 2, device=position.device, dtype=torch.float32) / width
     angle = position[..., None].float() * ROTARY_BASE**-exponent
     return angle.cos(), angle.sin()

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from pike_mixing.errors import InputError
 from pike_mixing.torch import chunked_loss
 from pipeline import settings
-from pipeline.model.layers import Block, KeysValues, Norm, rotary, turns
+from pipeline.model.layers import Block, KeysValues, Norm, turns
 from pipeline.runtime import chips, devices
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -101,7 +101,8 @@ class Transformer(nn.Module):
     def _hidden(self, tokens_BxL: Tensor, sight: AttentionLayout | None) -> Tensor:
         x_BxLxD = self.embedding(tokens_BxL)
         if sight is None:
-            rotation = rotary(tokens_BxL.shape[1], self.shape.head_width, tokens_BxL.device)
+            position_L = torch.arange(tokens_BxL.shape[1], device=tokens_BxL.device)
+            rotation = turns(position_L, self.shape.head_width)
             for block in self.blocks:
                 if self.recomputes and torch.is_grad_enabled():
                     x_BxLxD = devices.activation_checkpoint(block, x_BxLxD, rotation)
@@ -116,7 +117,8 @@ class Transformer(nn.Module):
 
     def prefill_cache(self, tokens_P: Tensor) -> list[KeysValues]:
         """What each block keeps of a text's beginning, for `AttentionLayout.shared`."""
-        rotation = rotary(len(tokens_P), self.shape.head_width, tokens_P.device)
+        position_P = torch.arange(len(tokens_P), device=tokens_P.device)
+        rotation = turns(position_P, self.shape.head_width)
         x_1xPxD = self.embedding(tokens_P[None])
         kept = []
         for block in cast("Sequence[Block]", self.blocks):

@@ -63,10 +63,8 @@ class RunFolder:
         self.lease, self.work, self.identity = lease, work, identity
         self.model, self.optimizer = model, optimizer
         self.folder = lease.folder
-        self.checkpoints, self.starts_file = (
-            self.folder / "checkpoints",
-            self.folder / "starts.json",
-        )
+        self.checkpoints = self.folder / "checkpoints"
+        self.starts_file = self.folder / "starts.json"
         self.records = Records(self.folder, work.domains)
         if not distributed.is_main_process():
             self.records.listeners.clear()

@@ -64,7 +64,7 @@ def test_no_logit_depends_on_a_later_token():
 
 def test_rotary_angles_are_those_of_the_paper():
     # Pair i of W/2 turns by position * 10000^(-2i/W): for W = 4 by 1 and by 1/100 a position.
-    cosine_LxP, sine_LxP = layers.rotary(3, 4, torch.device("cpu"))
+    cosine_LxP, sine_LxP = layers.turns(torch.arange(3), 4)
     torch.testing.assert_close(cosine_LxP[2], torch.tensor([math.cos(2), math.cos(0.02)]))
     torch.testing.assert_close(sine_LxP[2], torch.tensor([math.sin(2), math.sin(0.02)]))
     # Pairs are (0, 2) and (1, 3); x + iy turned by the angle a is (x + iy) e^ia.
