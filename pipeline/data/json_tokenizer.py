@@ -126,15 +126,16 @@ class JsonPieces:
         """
         whole = [text.decode() if isinstance(text, bytes) else text for text in texts]
         made = self._pieces.encode_batch_fast(whole, add_special_tokens=False)
-        for one, text in zip(made, whole, strict=True):
-            if self.eos in one.ids:
+        result = [np.array(one.ids, np.int32) for one in made]
+        for ids, text in zip(result, whole, strict=True):
+            if (ids == self.eos).any():
                 at = max(0, text.find(self._end) - 30)
                 raise InputError(
                     f"{self._place}: its pieces make a document's end of {self._end!r} within the "
                     f"text {text[at : at + 80]!r}: give the SentencePiece model (.model) that it "
                     "was made from, or change the text"
                 )
-        return [np.array(one.ids, np.int32) for one in made]
+        return result
 
     def decode(self, tokens: Iterable[int]) -> str:
         """The text of ids, without special tokens."""

@@ -125,7 +125,7 @@ def _refuse_other_pieces(folder: Path, corpus: Corpus, work: settings.Run) -> No
         return
     weights, where = Path(work.model.weights), f"tokenizers.{work.tokenizer}"
     theirs = sorted(weights.glob("tokenizer.json")) or sorted(weights.glob("*.model"))
-    named = [folder / name for name in corpus.manifest["inputs"]]
+    named = [folder / name for name in corpus.manifest.get("inputs", {})]
     ours = [path for path in named if path.suffix == ".model" and path.is_file()]
     if theirs and ours:
         # No other run needs SentencePiece.
