@@ -22,7 +22,7 @@ import yaml
 
 from pike_mixing.arrays import Array, Ints
 from pike_mixing.errors import InputError
-from pipeline.data.filters import LETTER, MARK, UNSPACED
+from pipeline.data import filters
 from pipeline.data.local import Local
 from pipeline.data.source_interface import Document
 from pipeline.runtime import atomic_files, made_from
@@ -33,8 +33,6 @@ WORDS = 50_000
 """Words with a weight, at most: the most frequent of those in two documents and in half at most."""
 DIMENSIONS = 100
 """Of a document's vector, at most."""
-PATTERN = f"{UNSPACED}|{LETTER}(?:{LETTER}|{MARK})+"
-"""Words of two characters or more; of scripts without blanks between words, each character."""
 TERMS = 8
 """Words that tell a cluster, in the answer."""
 
@@ -116,8 +114,10 @@ def clustered(texts: Iterator[str], clusters: int, seed: int) -> tuple[Ints, lis
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.preprocessing import normalize
 
+    # Words of two characters or more; of scripts without blanks between words, each character.
+    words = f"{filters.UNSPACED}|{filters.LETTER}(?:{filters.LETTER}|{filters.mark()})+"
     vectorizer = TfidfVectorizer(
-        token_pattern=PATTERN, sublinear_tf=True, min_df=2, max_df=0.5, max_features=WORDS
+        token_pattern=words, sublinear_tf=True, min_df=2, max_df=0.5, max_features=WORDS
     )
     try:
         weight_NxV = vectorizer.fit_transform(texts)
