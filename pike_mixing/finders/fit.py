@@ -10,7 +10,8 @@ from pike_mixing.finders import validation
 from pike_mixing.finders.interface import FinderResult, Swarm, SwarmFinder
 
 CHANCE = 1.645
-"""Of losses that are noise, one fit in twenty is correlated by more than this over sqrt(N - 1)."""
+"""Of M mixtures whose losses are noise, one fit in twenty is correlated by more than this over
+sqrt(M - 1)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,12 +50,15 @@ class Fit:
 
 
 def fit(finder: SwarmFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 0) -> Fit:
-    """The finder's mixture, and the spread of the mixtures of rows drawn with replacement.
+    """The finder's mixture, and its spread over tables drawn with replacement.
+
+    Mixtures are drawn, each with all of its runs: repeats tell the noise of a run, not how losses
+    depend on the mixture.
 
     Args:
         finder: Of mixtures from losses.
-        swarm: N runs.
-        resamples: How many tables of N rows are drawn; 0 for no uncertainty.
+        swarm: Runs of M different mixtures.
+        resamples: How many tables of M mixtures are drawn; 0 for no uncertainty.
         seed: Of the draws.
 
     Raises:
@@ -63,9 +67,12 @@ def fit(finder: SwarmFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 
     result = finder.find(swarm)
     K, random = len(swarm.domains), np.random.default_rng(seed)
     two_2xK = np.stack([result.weights_K, swarm.uniform()])
+    mixture_N = validation.mixtures(swarm.arrays()[0])
+    row_M = [np.flatnonzero(mixture_N == m) for m in range(mixture_N.max() + 1)]
     optima, gains = [], []
     for _ in range(resamples):
-        rows = random.integers(0, len(swarm.runs), len(swarm.runs))
+        drawn = random.integers(0, len(row_M), len(row_M))
+        rows = np.concatenate([row_M[m] for m in drawn])
         runs = [dataclasses.replace(swarm.runs[n], name=f"{i:05}") for i, n in enumerate(rows)]
         try:
             predictor = finder.fit(dataclasses.replace(swarm, runs=runs), result)
@@ -84,19 +91,21 @@ def fit(finder: SwarmFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 
 
 
 def _warnings(swarm: Swarm, result: FinderResult, fitted: int, resamples: int) -> list[str]:
-    diagnostics, rows = result.diagnostics, len(swarm.runs)
+    diagnostics, weights_NxK = result.diagnostics, swarm.arrays()[0]
+    mixtures = len(np.unique(weights_NxK, axis=0))
     problems = []
     if "held_out_spearman" in diagnostics:
         correlation, explained = diagnostics["held_out_spearman"], diagnostics["held_out_r_squared"]
-        by_chance = CHANCE / np.sqrt(rows - 1)
+        by_chance = CHANCE / np.sqrt(mixtures - 1)
         if correlation is None or correlation < by_chance or explained <= 0:
             scores = ["none" if v is None else f"{v:.2f}" for v in (correlation, explained)]
             problems.append(
                 f"the fit explains nothing: on held-out rows its rank correlation is {scores[0]} "
-                f"(noise gives up to {by_chance:.2f} with {rows} rows) and its R2 {scores[1]}; do "
-                "not use the mixture: add rows, train them for longer, or choose another target"
+                f"(noise gives up to {by_chance:.2f} with {mixtures} mixtures) and its R2 "
+                f"{scores[1]}; do not use the mixture: add rows, train them for longer, or choose "
+                "another target"
             )
-        if validation.outside(result.weights_K, swarm.arrays()[0]):
+        if validation.outside(result.weights_K, weights_NxK):
             problems.append(
                 "the mixture lies outside of all averages of the rows: it is extrapolated; train "
                 "it before you rely on it (`design` proposes runs)"

@@ -60,14 +60,9 @@ class Swarm:
         """Mixtures [N, K] and losses [N, M].
 
         Raises:
-            InputError: fewer runs than `at_least`; the message gives `because` as the reason. Or a
-                run without a static mixture, or whose loss is no finite number.
+            InputError: a run without a static mixture, or whose loss is no finite number. Or fewer
+                different mixtures than `at_least`; the message gives `because` as the reason.
         """
-        if len(self.runs) < at_least:
-            raise InputError(
-                f"{len(self.runs)} proxy run(s) are too few, at least {at_least} are needed: "
-                f"{because}; add proxy runs"
-            )
         for run in self.runs:
             if run.weights_K is None:
                 raise InputError(
@@ -79,8 +74,14 @@ class Swarm:
                     f"proxy {run.name} has a loss that is no finite number: the run has diverged; "
                     "leave it out, or train it again with a lower training.peak_learning_rate"
                 )
-        weights, losses = zip(*((run.weights_K, run.loss_K) for run in self.runs), strict=True)
-        return np.array(weights, dtype=np.float64), np.array(losses, dtype=np.float64)
+        weights_NxK = np.array([run.weights_K for run in self.runs], dtype=np.float64)
+        N, different = len(self.runs), len(np.unique(weights_NxK, axis=0))
+        if different < at_least:
+            raise InputError(
+                f"{N} proxy run(s){f' of {different} mixtures' if different < N else ''} are too "
+                f"few, at least {at_least} are needed: {because}; add proxy runs of other mixtures"
+            )
+        return weights_NxK, np.array([run.loss_K for run in self.runs], dtype=np.float64)
 
     def without_unread(self) -> tuple["Swarm", tuple[str, ...]]:
         """The swarm without domains that no run reads, and those: nothing is known of them."""

@@ -72,10 +72,11 @@ class MDE(CheckedSettings):
         target_N = loss_NxI @ target_I
         features = Features(experts, target_I)
         feature_NxC, base_N = features.of(weights_NxK)
-        line, penalty = self._fit(feature_NxC, target_N - base_N)
+        line, penalty = self._fit(weights_NxK, feature_NxC, target_N - base_N)
         held_out_N = np.empty_like(target_N)
-        for rest, part in validation.folds(len(target_N), self.folds, self.seed):
-            other, _ = self._fit(feature_NxC[rest], target_N[rest] - base_N[rest])
+        for rest, part in validation.folds(weights_NxK, self.folds, self.seed):
+            left_R = target_N[rest] - base_N[rest]
+            other, _ = self._fit(weights_NxK[rest], feature_NxC[rest], left_R)
             held_out_N[part] = base_N[part] + other.of(feature_NxC[part])
         uniform_K = by_domain.uniform(len(swarm.domains))
         order = np.argsort(base_N + line.of(feature_NxC), kind="stable")[: self.starts]
@@ -93,12 +94,14 @@ class MDE(CheckedSettings):
             },
         )
 
-    def _fit(self, feature_NxC: Floats, left_N: Floats) -> "tuple[Line, float]":
+    def _fit(
+        self, weights_NxK: Floats, feature_NxC: Floats, left_N: Floats
+    ) -> "tuple[Line, float]":
         """The regression, and its penalty.
 
         The penalty is that of the lowest squared error on held-out rows, of equal ones the largest.
         """
-        parts = validation.folds(len(left_N), self.folds, self.seed)
+        parts = validation.folds(weights_NxK, self.folds, self.seed)
 
         def error(penalty: float) -> float:
             squares = 0.0

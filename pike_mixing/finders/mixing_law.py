@@ -56,7 +56,7 @@ class MixingLaw(CheckedSettings):
     starts: PositiveInt = 4
     """Values of c, from 0 to just below the lowest loss, from which a fit starts."""
     folds: Annotated[int, Limits(at_least=2)] = 10
-    """Parts of the cross-validation; no more proxies than parts means leave one out."""
+    """Parts of the cross-validation; no more mixtures than parts means leave one out."""
     seed: int = 0
     """Seed of the parts."""
 
@@ -152,12 +152,12 @@ class MixingLaw(CheckedSettings):
     def _validated(
         self, losses: tuple[str, ...], weights_NxK: Floats, loss_NxK: Floats, target_K: Floats
     ) -> dict[str, Any]:
-        """Errors on proxies that the fit has not seen.
+        """Errors on mixtures that the fit has not seen.
 
         A part may hold the only run that reads a domain: then its error says that.
         """
         held_out_NxK = np.empty_like(loss_NxK)
-        for rest, part in validation.folds(len(loss_NxK), self.folds, self.seed):
+        for rest, part in validation.folds(weights_NxK, self.folds, self.seed):
             laws = self._laws(weights_NxK[rest], loss_NxK[rest])
             held_out_NxK[part] = laws.losses(weights_NxK[part])
         predicted_N, actual_N = held_out_NxK @ target_K, loss_NxK @ target_K

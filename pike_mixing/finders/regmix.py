@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import lightgbm as lgb
 
 LEAST_PER_FOLD = 2
-"""Proxies in each part of the cross-validation, without which its score is one run's noise."""
+"""Mixtures in each part of the cross-validation, without which its score is one run's noise."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -152,7 +152,7 @@ class RegMix(CheckedSettings):
             self._parameters(),
             lgb.Dataset(weights_NxK, target_N, free_raw_data=False),
             num_boost_round=self.rounds,
-            folds=validation.folds(len(target_N), self.folds, self.seed),
+            folds=validation.folds(weights_NxK, self.folds, self.seed),
             callbacks=[lgb.early_stopping(self.patience, verbose=False)],
         )
         rounds = 1 + int(np.argmin(np.asarray(scores["valid l2-mean"])))
@@ -182,9 +182,9 @@ class RegMix(CheckedSettings):
         }
 
     def _validated(self, weights_NxK: Floats, target_N: Floats) -> dict[str, Any]:
-        """Errors on proxies that saw neither the trees nor the choice of their number."""
+        """Errors on mixtures that saw neither the trees nor the choice of their number."""
         predicted_N = np.empty_like(target_N)
-        for rest, part in validation.folds(len(target_N), self.folds, self.seed):
+        for rest, part in validation.folds(weights_NxK, self.folds, self.seed):
             booster = self._fit(weights_NxK[rest], target_N[rest])
             predicted_N[part] = _predicted(booster, weights_NxK[part])
         return validation.held_out(predicted_N, target_N)

@@ -1,6 +1,6 @@
 """How well a fit predicts proxy runs that it has not seen.
 
-Shapes: N proxy runs, F folds.
+Shapes: K domains, N proxy runs, M different mixtures.
 """
 
 import itertools
@@ -13,23 +13,37 @@ OUTSIDE = 1e-6
 """A mixture further than this from every average of the proxies' mixtures lies outside of them."""
 
 
-def folds(runs: int, count: int, seed: int) -> list[tuple[Ints, Ints]]:
-    """Splits `runs` proxies into `count` parts of nearly equal size, in an order of the seed's.
+def mixtures(weights_NxK: Floats) -> Ints:
+    """Number of each run's mixture [N], from 0 on in the order in which they first appear.
+
+    Runs of one mixture, such as those of several seeds, have the same number.
+    """
+    _, first_M, place_N = np.unique(weights_NxK, axis=0, return_index=True, return_inverse=True)
+    return first_M.argsort().argsort()[place_N.ravel()]  # NumPy 2.0 alone gives a column.
+
+
+def folds(weights_NxK: Floats, count: int, seed: int) -> list[tuple[Ints, Ints]]:
+    """Splits the proxies' mixtures into parts of nearly equal number, in an order of the seed's.
+
+    All runs of a mixture are in one part: else a fit would have seen what is held out.
 
     Args:
-        runs: Number of proxies.
+        weights_NxK: Mixtures of the proxies.
         count: Parts at most.
         seed: Of the order.
 
     Returns:
         For each part the indices of the proxies outside it and inside it, in ascending order.
-        One proxy per part (leave one out) when there are no more proxies than parts.
+        One mixture per part (leave one out) when there are no more mixtures than parts.
     """
-    part_N = np.empty(runs, dtype=np.int64)
-    part_N[np.random.default_rng(seed).permutation(runs)] = np.arange(runs) % count
+    mixture_N = mixtures(weights_NxK)
+    M = mixture_N.max() + 1
+    part_M = np.empty(M, dtype=np.int64)
+    part_M[np.random.default_rng(seed).permutation(M)] = np.arange(M) % count
+    part_N = part_M[mixture_N]
     return [
         (np.flatnonzero(part_N != part), np.flatnonzero(part_N == part))
-        for part in range(min(runs, count))
+        for part in range(min(M, count))
     ]
 
 
@@ -45,7 +59,7 @@ def outside(weights_K: Floats, weights_NxK: Floats) -> bool:
 
 
 def fewest(rest: int, count: int) -> int:
-    """The fewest proxies of which `rest` are left when the largest of `count` parts is held out."""
+    """The fewest mixtures of which `rest` are left without the largest of `count` parts."""
     return next(n for n in itertools.count(rest) if n - -(-n // min(count, n)) >= rest)
 
 

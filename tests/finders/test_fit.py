@@ -201,7 +201,7 @@ class Said:
 @pytest.mark.parametrize(
     ("spearman", "r_squared", "outside", "expected"),
     [
-        # Of 26 rows noise gives up to 1.645 / sqrt(25) = 0.329.
+        # Of 26 mixtures noise gives up to 1.645 / sqrt(25) = 0.329.
         (0.34, 0.1, False, []),
         (0.32, 0.1, False, ["the fit explains nothing: on held-out rows"]),
         (0.34, 0.0, False, ["the fit explains nothing"]),
@@ -219,6 +219,32 @@ def test_what_is_warned_of(spearman, r_squared, outside, expected):
     told = fit(finder, swarm, resamples=4)
     assert told.warnings[-1].startswith("only 0 of 4 resampled tables could be fitted")
     assert np.isnan(told.standard_error).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("finder", [RegMix(rounds=50, samples=2000), MixingLaw(starts=1)])
+def test_repeats_explain_nothing_of_a_mixture_that_no_run_has(finder):
+    # 12 mixtures with four seeds each, whose losses are no function of the mixture.
+    random = np.random.default_rng(0)
+    base = [dataclasses.replace(r, loss_K=random.normal(2, 0.1, 3)) for r in proxies(12)]
+    runs = [
+        dataclasses.replace(r, name=f"{n}", loss_K=r.loss_K + random.normal(0, 0.005, 3))
+        for n, r in enumerate(base * 4)
+    ]
+    found = fit(finder, Swarm(DOMAINS, runs), resamples=0)
+    assert found.result.diagnostics["held_out_r_squared"] < 0.5
+    assert "noise gives up to 0.50 with 12 mixtures" in found.warnings[0]
+
+
+def test_the_uncertainty_counts_mixtures(said, write):
+    # Three runs of one mixture and three of another: a drawn table lacks the better one in a
+    # quarter of all cases, not in one of 64.
+    rows = [[1, 0, 1.0]] * 3 + [[0, 1, 2.0]] * 3
+    path = write(["weight/en", "weight/de", "loss/en"], rows)
+    found = fit(Best(), table.read(path, ["en"]), resamples=400)
+    assert found.standard_error == pytest.approx(3**0.5 / 4, abs=0.04)
+    refusal = said("fit", "regmix", path, "--target", "en", code=2)
+    assert "6 proxy run(s) of 2 mixtures are too few, at least 10 are needed" in refusal
 
 
 def test_many_losses_of_one_weight_are_counted_not_named(said, write):

@@ -8,7 +8,7 @@ from pike_mixing.finders import validation
 
 @given(st.integers(2, 60), st.integers(2, 12), st.integers(0, 5))
 def test_every_proxy_is_held_out_once(runs, count, seed):
-    parts = validation.folds(runs, count, seed)
+    parts = validation.folds(np.eye(runs), count, seed)
     assert len(parts) == min(runs, count)
     assert sorted(np.concatenate([part for _, part in parts])) == list(range(runs))
     for rest, part in parts:
@@ -17,9 +17,19 @@ def test_every_proxy_is_held_out_once(runs, count, seed):
 
 
 def test_folds_follow_the_seed():
-    first, again, other = (validation.folds(20, 5, seed)[0][1].tolist() for seed in (0, 0, 1))
+    first, again, other = (
+        validation.folds(np.eye(20), 5, seed)[0][1].tolist() for seed in (0, 0, 1)
+    )
     assert first == again
     assert first != other
+
+
+def test_all_runs_of_a_mixture_are_held_out_together():
+    # Runs 0 and 2 are of one mixture, 1 and 4 of another: three mixtures make three parts.
+    weights_NxK = np.array([[0.7, 0.3], [0.5, 0.5], [0.7, 0.3], [0.2, 0.8], [0.5, 0.5]])
+    assert validation.mixtures(weights_NxK).tolist() == [0, 1, 0, 2, 1]
+    parts = validation.folds(weights_NxK, 10, 0)
+    assert sorted(part.tolist() for _, part in parts) == [[0, 2], [1, 4], [3]]
 
 
 def test_scores_by_hand():
