@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
 def _table_options(command: Any) -> None:
     about = "the second file of a pair in Olmix's form, whose first is the table: losses by run"
     command.add_argument("--metrics", type=Path, help=about)
-    about = "only rows with these values: --where parameters=1e6..1e8 set=train"
+    about = "only rows with these values: --where parameters=1e6 run=1..64"
     command.add_argument("--where", nargs="+", default=[], metavar="COLUMN=VALUE", help=about)
     about = "shares of the run of its phases; columns are weight/0/<domain>, weight/1/<domain>"
     command.add_argument(

@@ -52,6 +52,7 @@ def _fitted(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, An
     finder = options.finder_of(arguments, target)
     if arguments.at:
         swarm = scaling.extrapolated(swarm, options.numbers(arguments.at, "--at", options.SIZES))
+    scaling.refuse_sizes(swarm)
     result = fit(finder, swarm, resamples=arguments.resamples, seed=arguments.seed)
     values = {
         "finder": arguments.finder,
@@ -112,6 +113,7 @@ def _tested(
 ) -> dict[str, Any]:
     """Predictions for another table, judged by its losses."""
     other, _ = options.swarm_of(arguments, swarm.losses, TEST).without_unread()
+    scaling.refuse_sizes(other, "--test-where")
     if further := [domain for domain in other.domains if domain not in swarm.domains]:
         raise InputError(
             f"{arguments.test}: its runs read {', '.join(further)}, but no run of the fit does: "

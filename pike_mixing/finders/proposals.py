@@ -13,7 +13,7 @@ import numpy as np
 
 from pike_mixing import by_domain
 from pike_mixing.errors import InputError
-from pike_mixing.finders import design, options, reuse, trajectory
+from pike_mixing.finders import design, options, reuse, scaling, trajectory
 from pike_mixing.finders.fit import fit
 
 
@@ -24,6 +24,7 @@ def designed(arguments: argparse.Namespace) -> str:
     if arguments.table is not None:
         swarm, target = options.targeted(arguments, arguments.target or [])
         if target:
+            scaling.refuse_sizes(swarm)
             swarm, _ = swarm.without_unread()
             result = fit(options.finder_of(arguments, target), swarm, seed=arguments.seed)
     domains = swarm.domains if swarm else tuple(arguments.domains)

@@ -46,6 +46,25 @@ def extrapolated(swarm: Swarm, at: Mapping[str, float]) -> Swarm:
     return swarm
 
 
+def refuse_sizes(swarm: Swarm, where: str = "--where") -> None:
+    """Refuses runs of several sizes: the largest model's loss is lowest, whatever its mixture.
+
+    Args:
+        swarm: Runs whose losses are compared.
+        where: The option that chooses its rows.
+
+    Raises:
+        InputError: the runs are of several parameters or tokens.
+    """
+    for axis in ("parameters", "tokens"):
+        sizes = {getattr(run, axis) for run in swarm.runs}
+        if len(sizes) > 1:
+            raise InputError(
+                f"rows of {len(sizes)} {axis}: their losses do not compare: choose with "
+                f"{where} {axis}={max(sizes):g}, or extrapolate with `fit --at`"
+            )
+
+
 def _along(swarm: Swarm, axis: str, at: float) -> list[Proxy]:
     weights_NxK, loss_NxM = swarm.arrays()
     x_N = np.array([getattr(run, axis) or np.nan for run in swarm.runs])

@@ -69,6 +69,22 @@ def test_too_few_or_unknown_sizes_are_refused(swarm):
         extrapolated(unknown, {"parameters": 1e9})
 
 
+def test_rows_of_several_sizes_are_no_one_table(swarm, said, write):
+    rows = [[*r.weights_K, *r.loss_K, r.parameters, r.tokens] for r in swarm.runs]
+    path = write(["weight/a", "weight/b", "loss/l", "parameters", "tokens"], rows)
+    ask = ["fit", "best", path, "--target", "l", "--resamples", "0"]
+    told = "rows of 3 parameters: their losses do not compare: choose with --where parameters=256,"
+    assert told in said(*ask, code=2)
+    # Extrapolated to one number of tokens, rows of three sizes of the model are left.
+    assert told in said(*ask, "--at", "tokens=1600", code=2)
+    one = ["--where", "parameters=256", "tokens=400"]
+    assert "best: 2 rows" in said(*ask, *one)
+    assert "choose with --test-where parameters=256" in said(*ask, *one, "--test", path, code=2)
+    design = ["design", path, "--target", "l", "--finder", "best", "--count", "1"]
+    assert told in said(*design, code=2)
+    assert "weight/a,weight/b" in said(*design[:2], "--count", "1")
+
+
 def test_a_fit_at_a_size(swarm, said, write):
     rows = [[*r.weights_K, *r.loss_K, r.tokens] for r in swarm.runs]
     path = write(["weight/a", "weight/b", "loss/l", "seen"], rows)
