@@ -90,6 +90,13 @@ def test_losses_that_do_not_react_to_the_mixture_are_fitted_without_running_away
     assert np.abs(laws.losses(mixtures(100, seed=2)) - 2).mean() < 0.01
 
 
+@pytest.mark.parametrize("loss", [0.5, 1.5, 50.0])
+def test_a_constant_loss_is_its_own_law(loss):
+    weights_NxK = mixtures(20)
+    laws = fitted(weights_NxK, np.full((20, 1), loss))
+    assert_allclose(laws.losses(mixtures(50, seed=2)), loss, atol=1e-3)
+
+
 def test_a_fit_that_does_not_converge_is_refused(monkeypatch):
     monkeypatch.setattr(law, "ITERATIONS", 1)
     weights_NxK = mixtures(24)
