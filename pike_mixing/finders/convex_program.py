@@ -144,7 +144,8 @@ def solve(program: Program) -> tuple[Floats, float]:
         InputError: the caps leave less than a whole mixture, or the solver did not reach the
             optimum.
     """
-    if program.cap_K.sum() < 1:
+    # Caps of exactly a whole mixture can fall short of 1 by rounding.
+    if program.cap_K.sum() < 1 - 1e-9:
         raise InputError(
             f"epochs: the repetition caps sum to {program.cap_K.sum():.3g}, less than a whole "
             "mixture: there is too little text for the budget; raise epochs, add text or lower "

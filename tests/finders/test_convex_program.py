@@ -82,6 +82,13 @@ def test_the_slope_is_that_of_finite_differences():
     assert_allclose(asked.slope(UNIFORM), differences, rtol=1e-6)
 
 
+@pytest.mark.parametrize("kl", [0.0, 0.05])
+def test_caps_of_exactly_a_whole_mixture_are_it(kl):
+    cap_K = np.array([0.7, 0.2, 0.1])
+    assert cap_K.sum() < 1
+    assert_allclose(solve(posed(kl=kl, cap=cap_K))[0], cap_K)
+
+
 def test_a_program_that_is_not_solved_is_refused(monkeypatch):
     monkeypatch.setattr(convex_program, "TOLERANCE", -1.0)
     with pytest.raises(InputError, match="was not solved: its KKT residual is"):
