@@ -83,9 +83,10 @@ class RAndB(Method):
         gram_KxK = products_KxK / np.maximum(pairs_KxK, 1)
         known_K = pairs_KxK.diagonal() > 0
         weights_K = state["weights_K"].copy()
-        weights_K[known_K] = weights_K[known_K].sum() * balanced(
-            gram_KxK[known_K][:, known_K], state["target_K"][known_K], self.strength
-        )
+        if known_K.any():
+            weights_K[known_K] = weights_K[known_K].sum() * balanced(
+                gram_KxK[known_K][:, known_K], state["target_K"][known_K], self.strength
+            )
         empty = {name: np.zeros_like(state[name]) for name in ("pairs_KxK", "products_KxK")}
         return state | empty | {"weights_K": weights_K}
 

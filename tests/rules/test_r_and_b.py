@@ -58,6 +58,13 @@ def test_a_domain_absent_for_a_round_keeps_its_weight():
     assert_close(after(RAndB(every=1), batch(0, gram, (4, 0))), np.array([0.5, 0.5]))
 
 
+def test_a_round_without_any_gradient_keeps_the_weights():
+    method = RAndB(every=1)
+    moved = method.init(DOMAINS, 0) | {"weights_K": np.array([0.9, 0.1])}
+    state = method.observe(moved, batch(0, np.zeros((2, 2))))
+    assert state["weights_K"].tolist() == [0.9, 0.1]
+
+
 def test_gradients_of_zero_make_equal_weights():
     assert_close(balanced(np.zeros((2, 2)), np.array([0.5, 0.5]), 3), np.array([0.5, 0.5]))
 
