@@ -35,7 +35,7 @@ class Method(CheckedSettings, abc.ABC):
 
     Only `init` must be defined: each other hook has the answer of a method that does not act in its
     place. Settings are judged when a method is made, signals before a hook sees them: an InputError
-    names those that are missing, infinite, or contradict each other.
+    names those that are missing, contradict each other, or are no finite number.
     """
 
     def __init_subclass__(cls) -> None:

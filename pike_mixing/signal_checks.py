@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from pike_mixing.arrays import Ints
 from pike_mixing.errors import InputError
 from pike_mixing.signals import Needs, Signals, State
 
@@ -13,6 +14,8 @@ T = TypeVar("T")
 
 LOSSES = ("loss_K", "loss_after_K", "excess_K", "validation_loss_K")
 """Those of `Signals`."""
+OF_BATCH = ("loss_K", "loss_after_K", "excess_K")
+"""Those of the rows that `count_K` counts."""
 
 
 def checked(
@@ -67,8 +70,8 @@ def missing(needs: Needs, hook: str, signals: Signals) -> list[str]:
 def contradictions(signals: Signals, K: int) -> list[str]:
     """What cannot be true of K domains.
 
-    A domain without a measurement is NaN; an infinite loss is a measurement that no method can
-    follow. Statistics that are not finite count as none.
+    A domain without rows is NaN; a loss that is infinite, or NaN although the batch has rows of the
+    domain, is one that no method can follow. Statistics that are not finite count as none.
     """
     numbers = ("step", "batch_rows", "statistics")
     given = {n: v for n, v in vars(signals).items() if v is not None and n not in numbers}
@@ -97,4 +100,18 @@ def contradictions(signals: Signals, K: int) -> list[str]:
             f"count_K: {count_K.tolist()} sums to {count_K.sum():g}, but the batch has {b} rows "
             "(batch_rows)"
         )
-    return problems
+    return problems + _lost(signals, count_K)
+
+
+def _lost(signals: Signals, count_K: Ints) -> list[str]:
+    """Measurements of rows of the batch that are no number."""
+    measured = {name: getattr(signals, name) for name in OF_BATCH}
+    if signals.gram_KxK is not None:
+        measured["gram_KxK"] = signals.gram_KxK.diagonal()
+    return [
+        f"{name} of the run's domain {k + 1} is nan, but the batch has {count_K[k]:g} rows of it: "
+        "training diverges, lower its learning rate"
+        for name, value_K in measured.items()
+        if value_K is not None
+        for k in np.flatnonzero(np.isnan(value_K) & (count_K > 0))
+    ]

@@ -1,7 +1,8 @@
 """What a mixing method is told: facts of the run, the signals of a step, and which it needs.
 
 Shapes: K domains, always in the order of the run's list of domains. K-sized arrays are NumPy's, of
-float64, counts of int64; a domain that a measurement does not cover is NaN in them, never 0.
+float64, counts of int64; a domain that a measurement does not cover is NaN in them, never 0. NaN of
+a domain that has rows in the batch (`count_K`) is refused: the training diverges.
 """
 
 import dataclasses

@@ -62,7 +62,8 @@ class Surgeon(Mix):
 def of_present(signals: Signals) -> tuple[Floats, Ints]:
     """Gramian of the domains that have a gradient (P x P), and their indices.
 
-    A domain has none when the batch has no rows of it (NaN) or when its gradient is exactly zero.
+    A domain has none when the batch has no rows of it (NaN) or when its gradient is exactly zero;
+    NaN of a domain with rows was refused before (`signal_checks`).
 
     Raises:
         InputError: an inner product of gradients is not a finite number, or more than twice the

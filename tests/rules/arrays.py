@@ -31,9 +31,10 @@ def assert_close(found, expected, rtol=1e-7, atol=1e-7):
 
 
 def seen(step=0, count_K=None, **signals):
-    """Signals of a step; its batch has one row of each domain unless counts are given."""
-    K = len(next(iter(signals.values())))
-    count_K = np.ones(K, dtype=np.int64) if count_K is None else np.array(count_K)
+    """Signals of a step; its batch has one row of each domain that is no NaN, unless given."""
+    value = next(iter(signals.values()))
+    own_K = value if value.ndim == 1 else value.diagonal()
+    count_K = (~np.isnan(own_K)).astype(np.int64) if count_K is None else np.array(count_K)
     return Signals(step, int(count_K.sum()), count_K=count_K, **signals)
 
 

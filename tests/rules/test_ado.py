@@ -107,10 +107,10 @@ def test_realised_shares_are_an_average_that_forgets():
 
 def test_an_absent_domain_repeats_its_last_loss():
     method, nan = ADO(**SMALL), math.nan
-    state = method.observe(method.init(DOMAINS, 0), seen(0, vector(4, 2, nan)))
+    state = method.observe(method.init(DOMAINS, 0), seen(0, vector(4, 2, nan), (2, 2, 0)))
     # Never seen, it counts as the mean of the others.
     assert state["recent_WxK"].tolist() == [[4, 2, 3]]
-    state = method.observe(state, seen(1, vector(3, nan, 5)))
+    state = method.observe(state, seen(1, vector(3, nan, 5), (2, 0, 2)))
     assert state["recent_WxK"].tolist() == [[4, 2, 3], [3, 2, 5]]
 
 

@@ -3,7 +3,7 @@ import math
 import arrays
 import numpy as np
 import pytest
-from arrays import assert_close, combined, observed, vector
+from arrays import assert_close, combined, matrix, observed, vector
 
 from pike_mixing.rules.doge import DoGE
 
@@ -52,8 +52,8 @@ def test_the_average_is_over_the_updates():
 def test_an_absent_domain_keeps_its_weight():
     method = DoGE(rate=LN3)
     state = method.init(("en", "hi", "de"), 0)
-    signals = seen((1, 0), (0, 0.5), (1, 1))
-    signals.gram_KxK[2] = signals.gram_KxK[:, 2] = math.nan
+    gram_KxK = matrix([1, 0, math.nan], [0, 0.25, math.nan], [math.nan] * 3)
+    signals = arrays.seen(gram_KxK=gram_KxK)
     after = method.observe(state, signals)
     assert_close(after["proxy_K"], vector(2 / 3 * 0.75, 2 / 3 * 0.25, 1 / 3))
     assert_close(method.combine(state, signals), vector(0.75, 0.25, 0))

@@ -4,7 +4,7 @@ import arrays
 import numpy as np
 import pytest
 import torch
-from arrays import assert_close, observed, vector
+from arrays import assert_close, matrix, observed, vector
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -74,8 +74,8 @@ def test_until_the_first_step_nothing_is_learned():
 def test_an_absent_domain_takes_no_part():
     method, nan = GradNorm(rate=0.1, first=0), math.nan
     state = method.init(DOMAINS, 0)
-    signals = seen(0, vector(3, 1, 1), vector(2, 2, nan))
-    signals.gram_KxK[2] = signals.gram_KxK[:, 2] = nan
+    gram_KxK = matrix([9, 0, nan], [0, 1, nan], [nan, nan, nan])
+    signals = arrays.seen(0, gram_KxK=gram_KxK, loss_K=vector(2, 2, nan))
     assert method.combine(state, signals).tolist() == [0.5, 0.5, 0]
     state = method.observe(state, signals)
     assert_close(state["theta_K"], vector(-0.1, 0.1, 0))

@@ -87,6 +87,7 @@ def measurements(seed, step, order=range(5), same=False):
         "validation_loss_K": drawn() * 4,
         "gram_KxK": gradient_KxP @ gradient_KxP.T,
         "statistics": Statistics(drawn(), drawn(), drawn(), loss_K, drawn() * 8),
+        "absent_K": np.zeros(len(order), dtype=bool),
     }
 
 
@@ -108,7 +109,13 @@ NUMBERS += tuple(f"statistics.{f.name}" for f in dataclasses.fields(Statistics))
 
 def without(seen, k):
     """The same signals, but the batch held no rows of domain k."""
-    return changed(seen, k, math.nan, NUMBERS)
+    return changed(changed(seen, k, math.nan, NUMBERS), k, True, ["absent_K"])
+
+
+def served(count_K, absent_K):
+    """Counts of a batch without rows of the absent domains; a batch of them alone has others."""
+    left_K = np.where(absent_K, 0, count_K)
+    return left_K if left_K.any() else np.where(absent_K, 0, 1)
 
 
 def hooked(method, name, state, *given):
@@ -141,7 +148,8 @@ def run(method, steps, b=64, domains=DOMAINS, state=None, begin=0, end=STEPS):
             "count": hooked(method, "allocate", state, step, b),
         }
         late = {n: given[n] for n in ("loss_K", "loss_after_K", "excess_K", "gram_KxK")}
-        signals = Signals(step, b, count_K=answer["count"], **late)
+        count_K = served(answer["count"], given["absent_K"])
+        signals = Signals(step, int(count_K.sum()), count_K=count_K, **late)
         answer["loss weights"] = hooked(method, "loss_weights", state, signals)
         answer["coefficients"] = hooked(method, "combine", state, signals)
         if needs.losses or needs.gramian:

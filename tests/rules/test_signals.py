@@ -38,12 +38,26 @@ GIVEN = {"loss_K": vector(1, 2), "count_K": vector(1, 3)}
         ({"count_K": vector(5, -1)}, "count_K: [5.0, -1.0] holds a negative count"),
         ({"loss_K": vector(1, 2, 3)}, "loss_K has the shape (3,), but the state is of 2 domains"),
         ({"loss_K": vector(1, math.inf)}, "loss_K of the run's domain 2 is inf: training diverges"),
+        (
+            {"loss_K": vector(1, math.nan)},
+            "loss_K of the run's domain 2 is nan, but the batch has 3 rows of it: training div",
+        ),
     ],
 )
 def test_what_contradicts_the_batch_is_named_with_the_step(changes, message):
     assert refusal("observe", ADO(), **GIVEN | changes).startswith(
         f"ADO.observe, step 7: {message}"
     )
+
+
+def test_a_gradient_that_is_lost_is_not_absent():
+    gram_KxK = np.array([[math.nan, math.nan], [math.nan, 4]])
+    message = "gram_KxK of the run's domain 1 is nan, but the batch has 2 rows of it: training div"
+    assert message in refusal("combine", PCGrad(), gram_KxK=gram_KxK, count_K=np.array([2, 2]))
+    # Without rows of it in the batch, it is absent.
+    method = PCGrad()
+    absent = Signals(7, 4, gram_KxK=gram_KxK, count_K=np.array([0, 4]))
+    assert method.combine(method.init(DOMAINS, 0), absent).tolist() == [0, 1]
 
 
 def test_the_mean_of_two_estimates_has_the_rows_of_one():
