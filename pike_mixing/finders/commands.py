@@ -49,7 +49,7 @@ def _fitted(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, An
     """What is said of one target, as JSON values."""
     swarm, target = options.targeted(arguments, names)
     swarm, unread = swarm.without_unread()
-    finder = options.finder_of(arguments, target)
+    finder = options.finder_of(arguments, target, unread)
     if arguments.at:
         swarm = scaling.extrapolated(swarm, options.numbers(arguments.at, "--at", options.SIZES))
     scaling.refuse_sizes(swarm)

@@ -3,7 +3,7 @@
 import argparse
 import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 from pike_mixing.errors import InputError
@@ -96,8 +96,15 @@ def targeted(
     return swarm, every | dict(zip(names, weights.values(), strict=True))
 
 
-def finder_of(arguments: argparse.Namespace, target: Mapping[str, float]) -> SwarmFinder:
+def finder_of(
+    arguments: argparse.Namespace, target: Mapping[str, float], unread: Collection[str] = ()
+) -> SwarmFinder:
     """The finder that the options name, for this target.
+
+    Args:
+        arguments: The options.
+        target: Weights of the losses.
+        unread: Domains of the table that no run reads: settings may name them, the fit does not.
 
     Raises:
         InputError: the finder is unknown, does not read tables, or its settings are invalid.
@@ -106,7 +113,13 @@ def finder_of(arguments: argparse.Namespace, target: Mapping[str, float]) -> Swa
     reads = registry.kind(name).reads if name in FINDERS else "losses"
     if reads != "losses":
         raise InputError(f"the finder {name!r} reads the {reads} of a run, not a table")
-    settings = {"target": dict(target)} | parse_pairs(arguments.set, "--set")
+    given = {
+        name: {d: v for d, v in value.items() if d not in unread or name == "target"}
+        if isinstance(value, dict)
+        else value
+        for name, value in parse_pairs(arguments.set, "--set").items()
+    }
+    settings = {"target": dict(target)} | given
     return cast(SwarmFinder, registry.build(name, settings, "--set"))
 
 

@@ -8,30 +8,30 @@ import csv
 import io
 import json
 import sys
+from collections.abc import Mapping
 
 import numpy as np
 
 from pike_mixing import by_domain
+from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import design, options, reuse, scaling, trajectory
 from pike_mixing.finders.fit import fit
+from pike_mixing.finders.interface import Swarm
 
 
 def designed(arguments: argparse.Namespace) -> str:
     """The next mixtures to train, as CSV; on stderr, what they would show."""
     _refuse_options(arguments)
-    swarm, result = None, None
+    swarm, optimum_SxK, noise = None, None, None
     if arguments.table is not None:
         swarm, target = options.targeted(arguments, arguments.target or [])
         if target:
-            scaling.refuse_sizes(swarm)
-            swarm, _ = swarm.without_unread()
-            result = fit(options.finder_of(arguments, target), swarm, seed=arguments.seed)
+            optimum_SxK, noise = _optima(arguments, swarm, target)
     domains = swarm.domains if swarm else tuple(arguments.domains)
     if len(domains) < 2:
         raise InputError("--domains: name two at least, or give a table")
     trained_NxK = swarm.arrays()[0] if swarm else np.empty((0, len(domains)))
-    optimum_SxK = None if result is None else result.optimum_SxK
     new_NxK = design.propose(
         arguments.kind,
         arguments.count,
@@ -40,7 +40,6 @@ def designed(arguments: argparse.Namespace) -> str:
         optimum_SxK,
         seed=arguments.seed,
     )
-    noise = None if result is None else result.result.diagnostics.get("held_out_rmse")
     if optimum_SxK is not None and noise is not None:
         before, after = (
             design.resolution(optimum_SxK, mixtures, noise)
@@ -57,6 +56,24 @@ def designed(arguments: argparse.Namespace) -> str:
     writer.writerow([pattern.replace("*", domain) for domain in domains])
     writer.writerows([f"{value:.6f}" for value in weights_K] for weights_K in new_NxK)
     return text.getvalue().rstrip()
+
+
+def _optima(
+    arguments: argparse.Namespace, swarm: Swarm, target: Mapping[str, float]
+) -> tuple[Floats, float | None]:
+    """Mixtures [S, K] of resampled tables, and the error of the fit on held-out runs, if any.
+
+    A domain that no run reads has no weight in them, but a place in the design.
+    """
+    scaling.refuse_sizes(swarm)
+    read, unread = swarm.without_unread()
+    result = fit(options.finder_of(arguments, target, unread), read, seed=arguments.seed)
+    optimum_SxK = np.zeros((result.resamples, len(swarm.domains)))
+    place_J = [swarm.domains.index(domain) for domain in read.domains]
+    optimum_SxK[:, place_J] = result.optimum_SxK
+    for domain in unread:
+        sys.stderr.write(f"no row reads {domain!r}: the fit gives it no weight, unseen\n")
+    return optimum_SxK, result.result.diagnostics.get("held_out_rmse")
 
 
 def _refuse_options(arguments: argparse.Namespace) -> None:

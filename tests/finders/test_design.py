@@ -199,3 +199,27 @@ def test_a_domain_that_no_run_reads_is_left_out_and_named(said, write):
     assert found["warnings"][0] == "no row reads 'unseen': it gets no weight, unseen"
     assert found["test"]["spearman"]["value"] > 0.99
     assert "its runs read unseen, but no run of the fit does" in said(*command, test, code=2)
+
+
+def test_a_design_has_a_place_for_a_domain_that_no_run_reads_yet(write, capsys):
+    # Three mixtures of a and b; of a new domain nothing is known, and d-optimal runs try it.
+    rows = [[1, 0, 0, 1.0], [0, 1, 0, 2.0], [0.5, 0.5, 0, 1.5]]
+    path = write(["weight/a", "weight/b", "weight/new", "loss/x"], rows)
+    command = ["design", str(path), "--target", "x", "--finder", "best", "--count", "1"]
+    assert main([*command, "--cap", "new=0.25"]) == 0
+    printed = capsys.readouterr()
+    header, row = printed.out.splitlines()
+    assert header == "weight/a,weight/b,weight/new"
+    assert float(row.split(",")[2]) == 0.25
+    assert printed.err == "no row reads 'new': the fit gives it no weight, unseen\n"
+
+
+@pytest.mark.slow
+def test_settings_name_all_domains_of_the_table(said, write):
+    rows = [[*run.weights_K.tolist(), 0, *run.loss_K.tolist()] for run in proxies(8)]
+    header = [f"weight/{d}" for d in (*DOMAINS, "unseen")] + [f"loss/{d}" for d in DOMAINS]
+    command = ["fit", "mixing-law", write(header, rows), "--target", *DOMAINS, "--resamples", "0"]
+    prior = dict.fromkeys(DOMAINS, 1) | {"unseen": 5}
+    settings = ["--set", f"prior={json.dumps(prior)}"]
+    # Without the unseen domain it is the prior of equal weights.
+    assert said(*command, *settings) == said(*command)
