@@ -50,7 +50,9 @@ RULES = {
         "a domain absent at first keeps its weight; no late weights",
         "12 recorded batches",
     ),
-    "doge": Provenance("DoGE (arXiv 2310.15393)", "target: all domains on the batch"),
+    "doge": Provenance(
+        "DoGE (arXiv 2310.15393)", "target: all domains on the batch; a step that stays the same"
+    ),
     "skill-it": Provenance("Skill-it (arXiv 2307.14430), as trained by aioli"),
     "aioli": Provenance("Aioli (arXiv 2411.05735)", "seeded order of slots"),
     "dga": Provenance("DGA (arXiv 2410.02498), abstract and reviews", "form and settings inferred"),
@@ -101,7 +103,9 @@ FINDERS = {
         "BiMix (arXiv 2405.14908)", "A is 1: only its products can be told", "known laws"
     ),
     "tikmix": Provenance(
-        "TiKMiX-D (arXiv 2508.17677)", "influence is the caller's", "500 other mixtures"
+        "TiKMiX-D (arXiv 2508.17677)",
+        "influence is the caller's; nothing added to its divisor",
+        "500 other mixtures",
     ),
     "reuse": Provenance("Olmix, section 4", checked="mixtures of its case study"),
     "design": Provenance("optimal design of experiments: D-optimal, I-optimal", "-", "by hand"),

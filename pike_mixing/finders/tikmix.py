@@ -1,7 +1,7 @@
 """TiKMiX-D (Wang et al., arXiv 2508.17677): the mixture of largest and evenest influence on tasks.
 
     min_w  alpha std(P) - beta sum_i P_i - gamma H(w)                     (equations 9 to 11)
-    with   P_i = (S w)_i / (max_j S_ij + 1e-8),  S w >= S w_prior,  w >= 0,  sum_j w_j = 1
+    with   P_i = (S w)_i / max_j S_ij,  S w >= S w_prior,  w >= 0,  sum_j w_j = 1
 
 S_ij is how much domain j helps task i: the paper's group influence, the task's gradient times the
 inverse Hessian times the domain's gradient, with the sign by which help is positive. Every term is
@@ -9,7 +9,8 @@ convex in w. The paper finds S anew and solves for the next stage of training a 
 
 The interface's signals hold neither gradients of tasks nor Hessians, and the text does not say by
 which approximation they are inverted; so S is the caller's, and this is a function over arrays. Nor
-does it say which standard deviation: here that of a population, over n.
+does it say which standard deviation: here that of a population, over n. The paper adds 1e-8 to the
+divisor, which would count in a small unit of S; a task that no domain helps is refused instead.
 
 Shapes: N tasks, K domains.
 """
@@ -87,4 +88,4 @@ def _checked(influence_NxK: Floats, prior_K: Floats | None) -> tuple[Floats, Flo
             f"influence_NxK: no domain helps task {int((largest_N <= 0).argmax())}: leave it out, "
             "or turn the sign if help is negative"
         )
-    return influence_NxK / (largest_N + 1e-8)[:, None], prior_K
+    return influence_NxK / largest_N[:, None], prior_K

@@ -29,7 +29,9 @@ class DoGE(Surgeon):
     )
 
     rate: PositiveFloat = 0.01
-    """Step of the logarithm of the weights: the learning rate over mu, 5e-4 / 0.05 in the code."""
+    """Step of the logarithm of the weights: the learning rate over mu, 5e-4 / 0.05 in the code.
+
+    In the paper it follows the learning rate; here it stays the same."""
     cap: PositiveFloat = 5.0
     """Alignments are clipped to [0, cap]: conflict takes no weight but what the others gain."""
     clip_norm: PositiveFloat = 1.0

@@ -46,6 +46,8 @@ def test_the_unit_of_a_task_does_not_matter():
     scaled = tikmix.find(influence_2x3 * np.array([[100.0], [1.0]]))
     # The solver ends within 1e-10 of the least value, some 1e-5 of its weights; rounding decides.
     assert_allclose(scaled, tikmix.find(influence_2x3), atol=1e-4)
+    # Products of gradients can be as small as this.
+    assert_allclose(tikmix.find(influence_2x3 * 2.0**-40), tikmix.find(influence_2x3))
 
 
 @pytest.mark.slow
