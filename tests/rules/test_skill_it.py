@@ -43,10 +43,19 @@ def test_a_domain_is_weighed_by_what_it_teaches():
     assert_close(method.weights(state, 1), vector(1, 2) / 3)
 
 
-def test_an_edge_of_one_to_another_domain_counts_half():
-    graph = {"en": {"en": 1, "hi": 1}, "hi": {"en": 0.9, "hi": 1}}
+@pytest.mark.parametrize(
+    ("edge", "expected"),
+    [
+        (0, [[1, 0.5], [0, 1]]),
+        (1, [[1, 0.5], [0.5, 1]]),
+        # Measured edges are no yes and no: 1 counts as 0.99 and 1.01 do.
+        (0.99, [[1, 1], [0.99, 1]]),
+    ],
+)
+def test_edges_of_yes_and_no_to_other_domains_count_half(edge, expected):
+    graph = {"en": {"en": 1, "hi": 1}, "hi": {"en": edge, "hi": 1}}
     state = SkillIt(graph=graph).init(("en", "hi"), 0)
-    assert state["graph_KxK"].tolist() == [[1, 0.5], [0.9, 1]]
+    assert state["graph_KxK"].tolist() == expected
 
 
 def test_the_graph_is_read_by_name_not_by_place():
