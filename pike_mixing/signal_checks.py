@@ -50,7 +50,11 @@ def missing(needs: Needs, hook: str, signals: Signals) -> list[str]:
         return []
     wanted = {
         "loss_weights": {"loss_K": needs.weighs_losses, "excess_K": needs.reference},
-        "combine": {"gram_KxK": needs.gramian, "count_K": needs.moments_per_domain},
+        "combine": {
+            "loss_K": needs.losses and needs.gramian,
+            "gram_KxK": needs.gramian,
+            "count_K": needs.moments_per_domain,
+        },
         "observe": {
             "loss_K": needs.losses,
             "loss_after_K": needs.losses_after,

@@ -170,7 +170,7 @@ class Needs:
     """The signals that a method wants; the loop computes nothing else."""
 
     losses: bool = False
-    """Per-domain losses of every training batch, for `observe`."""
+    """Per-domain losses of every training batch, for `observe`; beside a Gramian for `combine`."""
     statistics: StatisticsNeed | None = None
     """Gradient statistics, for `observe`."""
     gramian: bool = False

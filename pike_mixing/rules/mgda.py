@@ -7,7 +7,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Signals, State
+from pike_mixing.interface import Needs, Signals, State
 from pike_mixing.numerics.simplex import lowest
 from pike_mixing.rules.surgeon import Surgeon, not_converged
 
@@ -28,6 +28,10 @@ class MGDA(Surgeon):
     """Each gradient is divided by n_k before the weights are sought: 1; its length |g_k|; its loss
     L_k; or L_k |g_k|. The weights then apply to the gradients as they are, as the authors do."""
 
+    def needs(self) -> Needs:
+        """The Gramian of every batch, and the losses that gradients are divided by."""
+        return Needs(gramian=True, losses=self.normalise in ("loss", "loss+"))
+
     def solve(self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals) -> Floats:
         """Weights that minimise |sum_k w_k g_k / n_k|^2, equation (3) of Sener and Koltun."""
         n_P = self._normaliser(gram_PxP, signals, present_P)
@@ -43,7 +47,7 @@ class MGDA(Surgeon):
             return np.ones_like(norm_P)
         if self.normalise == "l2":
             return norm_P
-        assert signals.loss_K is not None, "the domains' losses come with the Gramian"
+        assert signals.loss_K is not None, "checked: `needs`"
         loss_P = signals.loss_K[present_P]
         if not (loss_P > 0).all():
             raise InputError(

@@ -47,7 +47,7 @@ def gradients(draw, conflicts=(-1.0, 0.0, 2.0)):
 
 def signals(gradient_KxD):
     loss_K = np.arange(1.0, len(gradient_KxD) + 1, dtype=np.float64)
-    return Signals(0, 64, loss_K=loss_K, gram_KxK=gradient_KxD @ gradient_KxD.T)
+    return arrays.seen(gram_KxK=gradient_KxD @ gradient_KxD.T, loss_K=loss_K)
 
 
 def combined(surgeon, gradient_KxD, **others):
@@ -99,7 +99,7 @@ def test_an_absent_domain_has_no_coefficient_and_no_say(surgeon, gradient_KxD, d
     gram_KxK[np.ix_(there, there)] = full.gram_KxK
     loss_K = np.full(K + 1, np.nan)
     loss_K[there] = full.loss_K
-    partial = Signals(step=0, batch_rows=64, loss_K=loss_K, gram_KxK=gram_KxK)
+    partial = arrays.seen(gram_KxK=gram_KxK, loss_K=loss_K)
     coefficient_K = surgeon.combine(surgeon.init(names, 3), partial)
     assert coefficient_K[absent] == 0
     assert np.array_equal(coefficient_K[there], surgeon.combine(surgeon.init(NAMES[:K], 3), full))
@@ -132,8 +132,7 @@ def test_rounding_of_nearly_identical_gradients_does_no_harm(surgeon, seed, K):
     generator = np.random.default_rng(seed)
     noise_KxK = generator.standard_normal((K, K)) * 1e-7
     gram_KxK = 25 * (1 + noise_KxK + noise_KxK.T)
-    loss_K = np.ones(K)
-    noisy = Signals(step=0, batch_rows=64, loss_K=loss_K, gram_KxK=gram_KxK)
+    noisy = arrays.seen(gram_KxK=gram_KxK, loss_K=np.ones(K))
     coefficient_K = surgeon.combine(surgeon.init(NAMES[:K], 3), noisy)
     assert coefficient_K.sum().item() == pytest.approx(1, rel=1e-2)
     assert coefficient_K.min() >= 0

@@ -11,6 +11,7 @@ from pike_mixing import ADO, DoReMi, PCGrad, PiKE, Signals, Statistics
 from pike_mixing.errors import InputError
 from pike_mixing.rules.adatask import AdaTask
 from pike_mixing.rules.famo import FAMO
+from pike_mixing.rules.mgda import MGDA
 from pike_mixing.rules.skill_it import SkillIt
 
 DOMAINS = ("en", "hi")
@@ -23,6 +24,7 @@ def refusal(hook, method, b=4, **given):
     return str(caught.value)
 
 
+GRAM = {"gram_KxK": np.eye(2)}
 GIVEN = {"loss_K": vector(1, 2), "count_K": vector(1, 3)}
 
 
@@ -80,6 +82,8 @@ def test_the_mean_of_two_estimates_has_the_rows_of_one():
         ("observe", PCGrad(), {}, []),
         ("combine", PCGrad(), {}, ["gram_KxK"]),
         ("combine", AdaTask(), {}, ["count_K"]),
+        ("combine", MGDA(normalise="loss"), GRAM, ["loss_K", "count_K"]),
+        ("combine", MGDA(normalise="l2"), GRAM, []),
         ("loss_weights", FAMO(), {}, ["loss_K", "count_K"]),
         ("loss_weights", DoReMi(reference="mix"), {"count_K": vector(1, 3)}, ["excess_K"]),
         ("observe", PiKE(zeta1=1, zeta2=1, batch="training", first=7), GIVEN, ["statistics"]),
