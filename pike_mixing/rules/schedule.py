@@ -6,7 +6,8 @@ was written is taken: sum_t KL(w'(t) || w(t)) is least for
     w'_k(t) = m_k w_k(t) / sum_j m_j w_j(t),   m_k = 1 where the cap of domain k does not bind,
 
 and iterative proportional fitting finds m: where a domain would be read too often, m_k is
-multiplied by its cap over what it would be read.
+multiplied by the odds of its cap over those of what it would be read. One cap of a static mixture
+is met at once; no step goes too far, as odds of a mean fall by no more than the factor does.
 """
 
 import dataclasses
@@ -140,7 +141,9 @@ def factors(weights_TxK: Floats, cap_K: Floats, domains: tuple[str, ...]) -> Flo
             return factor_K
         if factor_K.min() < SMALLEST:
             break
-        factor_K = factor_K * np.minimum(1, cap_K / share_K.clip(min=1e-300))
+        rest_K = (1 - share_K).clip(min=1e-300)
+        odds_K = cap_K / share_K.clip(min=1e-300) * (rest_K / np.maximum(1 - cap_K, rest_K))
+        factor_K = factor_K * np.minimum(1, odds_K)
         # Only ratios count; a domain whose cap does not bind keeps 1 as long as there is one.
         factor_K = factor_K / factor_K.max()
     over = [d for d, s, c in zip(domains, share_K, cap_K, strict=True) if s > c * (1 + TOLERANCE)]

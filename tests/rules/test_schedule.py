@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pike_mixing import Schedule, make
 from pike_mixing.errors import InputError
 from pike_mixing.interface import RunFacts
+from pike_mixing.rules.schedule import factors
 
 AB = ("a", "b")
 EVEN, ALL_A, ALL_B = {"a": 1, "b": 1}, {"a": 1, "b": 0}, {"a": 0, "b": 1}
@@ -80,6 +81,12 @@ def test_a_cap_holds_over_all_phases_by_hand():
     assert_close(np.array(weights(method, 0, 15)), np.array([[1, 0], [0.25, 0.75]]), rtol=1e-4)
     state = method.init(AB, 0)
     assert_close(state["factor_K"], vector(1 / 3, 1), rtol=1e-4)
+
+
+def test_a_cap_near_the_whole_is_found():
+    # Odds of 4999 to 1 fall to 1999 to 1.
+    factor_K = factors(np.array([[0.9998, 0.0002]]), vector(0.9995, 1), AB)
+    assert_close(factor_K, vector(1999 / 4999, 1))
 
 
 def test_a_cap_that_does_not_bind_changes_no_bit():
