@@ -97,7 +97,7 @@ class ScaleFreePiKE(Method):
         return dataclasses.replace(
             self,
             every=self.every or max(1, facts.steps // UPDATES),
-            tokens_by_domain=self.tokens_by_domain or dict(facts.tokens_by_domain),
+            tokens_by_domain=self.tokens_by_domain or dict(facts.tokens_by_domain) or None,
             batch_tokens=self.batch_tokens or facts.budget_tokens / facts.steps,
         )
 
@@ -111,6 +111,7 @@ class ScaleFreePiKE(Method):
         """The prior, and nothing seen."""
         name = "target" if self.prior is None else "prior"
         K, log_K = len(domains), by_domain.log_shares(getattr(self, name), domains, name)
+        none = ("first_loss", "early_loss", "late_loss", "row_variance", "last_loss", "last_count")
         return {
             "log_prior_K": log_K,
             "log_weights_K": log_K.copy(),
@@ -122,12 +123,7 @@ class ScaleFreePiKE(Method):
             "epochs_of_batch_K": self._epochs_of_batch(domains),
             "epochs_K": np.zeros(K),
             "rows_K": np.zeros(K),
-            "first_loss_K": np.full(K, np.nan),
-            "early_loss_K": np.full(K, np.nan),
-            "late_loss_K": np.full(K, np.nan),
-            "row_variance_K": np.full(K, np.nan),
-            "last_loss_K": np.full(K, np.nan),
-            "last_count_K": np.full(K, np.nan),
+            **{f"{name}_K": np.full(K, np.nan) for name in none},
         }
 
     def _epochs_of_batch(self, domains: tuple[str, ...]) -> Floats:

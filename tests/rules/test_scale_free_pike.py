@@ -237,6 +237,9 @@ def test_updates_are_spread_over_the_run_where_its_length_is_known():
     assert ScaleFreePiKE().for_run(known).needs().statistics.every == 22
     assert ScaleFreePiKE().for_run(RunFacts({"code": 1}, 1, steps=9)).every == 1
     assert ScaleFreePiKE(every=7).for_run(known).every == 7
+    # Steps without sizes: no domain counts as read over.
+    method = ScaleFreePiKE().for_run(RunFacts({}, 1, steps=450))
+    assert method.init(("code", "prose"), 0)["epochs_of_batch_K"].tolist() == [0, 0]
     assert ScaleFreePiKE().for_run(RunFacts({"code": 1}, 1)).needs().statistics.first == 100
 
 
