@@ -27,6 +27,9 @@ from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.numerics.softmax import softmax
 from pike_mixing.rules.aioli import normalised
 
+SPREAD = 1e-3
+"""Least singular value of a stage's mixtures: the noise of losses is multiplied by its inverse."""
+
 
 @dataclass(frozen=True)
 class Stages:
@@ -51,8 +54,14 @@ def stages(swarm: Swarm, count: int) -> Stages:
         count: Stages S.
 
     Raises:
-        InputError: runs stand at different places, or at too few.
+        InputError: a row does not say where it stands; or runs stand at different places, or at too
+            few.
     """
+    if any(row.tokens is None for row in swarm.runs):
+        raise InputError(
+            "stages: the rows do not say where in the run they stand: give a column `tokens`, or "
+            "name it (--size-columns tokens=NAME)"
+        )
     runs: dict[str, list[Proxy]] = defaultdict(list)
     for row in swarm.runs:
         runs[row.name].append(row)
@@ -101,10 +110,10 @@ def schedule(seen: Stages, target: Mapping[str, float], eta: float = 1.0) -> Flo
 
 def _weights(weights_NxK: Floats, fall_NxM: Floats, target_M: Floats, eta: float) -> Floats:
     K = weights_NxK.shape[1]
-    if np.linalg.matrix_rank(weights_NxK) < K:
+    if np.linalg.matrix_rank(weights_NxK, tol=SPREAD) < K:
         raise InputError(
-            f"the runs' mixtures of a stage are averages of fewer than {K}: nothing tells their "
-            "domains apart; add runs of other mixtures"
+            f"the runs' mixtures of a stage are averages of fewer than {K}, or nearly so: nothing "
+            "tells their domains apart; add runs of other mixtures"
         )
     graph_MxK = normalised(np.linalg.lstsq(weights_NxK, fall_NxM)[0].T)
     return softmax(eta * (len(target_M) * target_M) @ graph_MxK)

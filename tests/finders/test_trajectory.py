@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -55,6 +56,12 @@ def test_runs_that_do_not_tell_are_refused(swarm):
     two = Swarm(swarm.domains, swarm.runs[:5], swarm.losses)
     with pytest.raises(InputError, match="averages of fewer than 2"):
         schedule(stages(two, 2), {"x": 1, "y": 1})
+    # The mixtures of a stage differ by 2e-4: what they tell is the noise of losses.
+    near = [replace(r, weights_K=0.5 + 1e-4 * (r.weights_K - 0.5)) for r in swarm.runs]
+    with pytest.raises(InputError, match="averages of fewer than 2, or nearly so"):
+        schedule(stages(replace(swarm, runs=near), 2), {"x": 1, "y": 1})
+    with pytest.raises(InputError, match="give a column `tokens`, or name it"):
+        stages(replace(swarm, runs=[replace(r, tokens=None) for r in swarm.runs]), 2)
     ragged = Swarm(swarm.domains, swarm.runs[:-1], swarm.losses)
     with pytest.raises(InputError, match="must stand at the same steps"):
         stages(ragged, 2)
