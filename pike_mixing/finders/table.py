@@ -12,8 +12,6 @@ Shapes: K domains, M losses, N rows.
 """
 
 import contextlib
-import csv
-import gzip
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,12 +23,12 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import column_names
 from pike_mixing.finders.interface import Proxy, Swarm
+from pike_mixing.finders.table_files import Columns, read_columns, refuse
 from pike_mixing.settings import unknown
 from pike_mixing.swarms.catalogue import KEYS, LABELS
 
 TOLERANCE = 0.01
 """Weights of a row may sum to 1 within this: many write them with three digits."""
-Columns = dict[str, list[object]]
 
 
 def read(
@@ -67,7 +65,7 @@ def read(
         InputError: a file cannot be read, a column is missing or named twice, a value is no finite
             number, or a row's weights are no mixture.
     """
-    columns = _columns(path) if metrics is None else _joined(path, metrics, weight, loss)
+    columns = read_columns(path) if metrics is None else _joined(path, metrics, weight, loss)
     rows = _chosen(path, columns, where or {})
     weights, known = _located(path, columns, weight, loss)
     domains = tuple(weights)
@@ -115,14 +113,27 @@ def _located(
 def _sizes(
     path: Path, columns: Columns, rows: list[int], named: Mapping[str, str]
 ) -> dict[str, list[Any]]:
-    """Parameters and tokens of the rows, as far as the table has them."""
+    """Parameters and tokens of the rows, as far as the table has them.
+
+    A column of one of these names that holds one text, or nothing, tells no size.
+    """
     if missing := [name for name in named.values() if name not in columns]:
         raise InputError("\n".join(unknown(name, columns, f"{path}: sizes") for name in missing))
-    places = {"parameters": "parameters", "tokens": "tokens", **named}
+    places = dict(named)
+    for name in ("parameters", "tokens"):
+        if name in named or name not in columns:
+            continue
+        values = {columns[name][n] for n in rows}
+        if all(map(_finite, values)):
+            places[name] = name
+        elif len(values) > 1:
+            raise InputError(
+                f"{path}: {name} holds values that are no numbers: choose rows of one of them "
+                f"(--where {name}=...), or name the column of sizes (--size-columns {name}=NAME)"
+            )
     return {
         name: _numbers(path, columns, rows, [column])[:, 0].tolist()
         for name, column in places.items()
-        if column in columns
     }
 
 
@@ -146,7 +157,7 @@ def _same(value: object, wanted: str) -> bool:
 
 def _joined(ratios: Path, metrics: Path, weight: str, loss: str) -> Columns:
     """A pair of files as one table, in the order of the first."""
-    first, second = _columns(ratios), _columns(metrics)
+    first, second = read_columns(ratios), read_columns(metrics)
     key = next((name for name in KEYS if name in first and name in second), None)
     if key is None:
         raise InputError(f"{ratios}, {metrics}: both need a column {' or '.join(KEYS)}: add one")
@@ -162,7 +173,7 @@ def _joined(ratios: Path, metrics: Path, weight: str, loss: str) -> Columns:
         for name in first[key]
         if name not in place
     ]
-    _refuse(problems)
+    refuse(problems)
     order = [place[name] for name in first[key]]
     result = {key: first[key]}
     result |= {
@@ -212,14 +223,7 @@ def _refuse_no_mixture(path: Path, weights_NxK: Floats, rows: list[int]) -> None
         "domain's share"
         for n in np.flatnonzero(np.abs(total_N - 1) > TOLERANCE)
     ]
-    _refuse(problems)
-
-
-def _refuse(problems: list[str]) -> None:
-    """Raises the first problems of a table: of a thousand rows all may be wrong alike."""
-    if problems:
-        more = [f"{len(problems) - 5} more"] if len(problems) > 5 else []
-        raise InputError("\n".join(problems[:5] + more))
+    refuse(problems)
 
 
 def _numbers(path: Path, columns: Columns, rows: list[int], names: list[str]) -> Floats:
@@ -236,7 +240,7 @@ def _numbers(path: Path, columns: Columns, rows: list[int], names: list[str]) ->
                     f"{path}: row {row + 1}: {name} is {shown}, no finite number: leave the row "
                     "out (rows without a loss: --skip-unmeasured)"
                 )
-    _refuse(problems)
+    refuse(problems)
     return values_NxM
 
 
@@ -245,56 +249,3 @@ def _finite(value: object) -> bool:
         return math.isfinite(float(str(value)))
     except ValueError:
         return False
-
-
-def _refuse_twice(path: Path, names: list[str]) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"{path}: the column {twice[0]!r} is there twice: rename one")
-
-
-def _columns(path: Path) -> Columns:
-    return _parquet(path) if path.suffix == ".parquet" else _csv(path)
-
-
-def _csv(path: Path) -> Columns:
-    opened = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-            header, *rows = [row for row in csv.reader(file) if row] or [[]]
-    except (OSError, EOFError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InputError(f"{path} cannot be read: {why}: check the path") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path} is no CSV in UTF-8: {error}: write it anew") from None
-    header = [name.strip() for name in header]
-    _refuse_twice(path, header)
-    ragged = [
-        f"{path}: row {n}: {len(row)} values for {len(header)} columns: mend it"
-        for n, row in enumerate(rows, 1)
-        if len(row) != len(header)
-    ]
-    _refuse(ragged)
-    if not rows:
-        raise InputError(f"{path} has no rows: give a header and a row for each run")
-    return {name: [row[m] for row in rows] for m, name in enumerate(header)}
-
-
-def _parquet(path: Path) -> Columns:
-    try:
-        from pyarrow import ArrowInvalid, parquet
-    except ModuleNotFoundError:
-        raise InputError(
-            f"{path}: Parquet needs the package 'pyarrow', which is not installed: run "
-            "`pip install pyarrow`, or give a CSV"
-        ) from None
-    try:
-        table = parquet.read_table(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error}: check the path") from None
-    except ArrowInvalid as error:
-        raise InputError(f"{path} is no Parquet file: {error}: write it anew") from None
-    _refuse_twice(path, table.column_names)
-    if not table.num_rows:
-        raise InputError(f"{path} has no rows: give a row for each run")
-    return {name: table.column(name).to_pylist() for name in table.column_names}

@@ -85,6 +85,20 @@ def test_rows_of_several_sizes_are_no_one_table(swarm, said, write):
     assert "weight/a,weight/b" in said(*design[:2], "--count", "1")
 
 
+def test_sizes_that_are_no_numbers(said, write):
+    header = ["weight/a", "weight/b", "loss/l", "parameters"]
+    ask = ["--target", "l", "--resamples", "0"]
+    one = write(header, [[1, 0, 1, "tiny"], [0, 1, 2, "tiny"]])
+    assert "best: 2 rows" in said("fit", "best", one, *ask)
+    assert "--size-columns parameters=NAME" in said(
+        "fit", "best", one, *ask, "--at", "parameters=1e9", code=2
+    )
+    two = write(header, [[1, 0, 1, "tiny"], [0, 1, 2, "small"]])
+    told = "parameters holds values that are no numbers: choose rows of one of them"
+    assert told in said("fit", "best", two, *ask, code=2)
+    assert "best: 1 rows" in said("fit", "best", two, *ask, "--where", "parameters=small")
+
+
 def test_a_fit_at_a_size(swarm, said, write):
     rows = [[*r.weights_K, *r.loss_K, r.tokens] for r in swarm.runs]
     path = write(["weight/a", "weight/b", "loss/l", "seen"], rows)

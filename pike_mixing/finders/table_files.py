@@ -1,0 +1,74 @@
+"""Tables as columns: CSV (also compressed), or Parquet, with pyarrow."""
+
+import csv
+import gzip
+from pathlib import Path
+
+from pike_mixing.errors import InputError
+
+Columns = dict[str, list[object]]
+
+
+def read_columns(path: Path) -> Columns:
+    """The columns of a table by name, from the top down; texts of a CSV, values of a Parquet file.
+
+    Raises:
+        InputError: the file cannot be read, has no rows or a name twice, or rows of other lengths.
+    """
+    return _parquet(path) if path.suffix == ".parquet" else _csv(path)
+
+
+def _csv(path: Path) -> Columns:
+    opened = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+            header, *rows = [row for row in csv.reader(file) if row] or [[]]
+    except (OSError, EOFError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{path} cannot be read: {why}: check the path") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path} is no CSV in UTF-8: {error}: write it anew") from None
+    header = [name.strip() for name in header]
+    _refuse_twice(path, header)
+    ragged = [
+        f"{path}: row {n}: {len(row)} values for {len(header)} columns: mend it"
+        for n, row in enumerate(rows, 1)
+        if len(row) != len(header)
+    ]
+    refuse(ragged)
+    if not rows:
+        raise InputError(f"{path} has no rows: give a header and a row for each run")
+    return {name: [row[m] for row in rows] for m, name in enumerate(header)}
+
+
+def _parquet(path: Path) -> Columns:
+    try:
+        from pyarrow import ArrowInvalid, parquet
+    except ModuleNotFoundError:
+        raise InputError(
+            f"{path}: Parquet needs the package 'pyarrow', which is not installed: run "
+            "`pip install pyarrow`, or give a CSV"
+        ) from None
+    try:
+        table = parquet.read_table(path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}: check the path") from None
+    except ArrowInvalid as error:
+        raise InputError(f"{path} is no Parquet file: {error}: write it anew") from None
+    _refuse_twice(path, table.column_names)
+    if not table.num_rows:
+        raise InputError(f"{path} has no rows: give a row for each run")
+    return {name: table.column(name).to_pylist() for name in table.column_names}
+
+
+def _refuse_twice(path: Path, names: list[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"{path}: the column {twice[0]!r} is there twice: rename one")
+
+
+def refuse(problems: list[str]) -> None:
+    """Raises the first problems of a table: of a thousand rows all may be wrong alike."""
+    if problems:
+        more = [f"{len(problems) - 5} more"] if len(problems) > 5 else []
+        raise InputError("\n".join(problems[:5] + more))
