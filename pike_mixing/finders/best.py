@@ -38,13 +38,12 @@ class Best(CheckedSettings):
         """
         runs = sorted(swarm.runs, key=lambda run: run.name)
         weights_NxK, loss_NxM = dataclasses.replace(swarm, runs=runs).arrays()
-        mixtures, place_N = np.unique(weights_NxK, axis=0, return_inverse=True)
+        mixtures, first_M, place_N = np.unique(
+            weights_NxK, axis=0, return_index=True, return_inverse=True
+        )
         place_N = place_N.ravel()  # NumPy 2.0 alone gives a column.
         loss_M = np.bincount(place_N, loss_NxM @ swarm.target(self.target)) / np.bincount(place_N)
-        name_M = [
-            next(run.name for run, place in zip(runs, place_N, strict=True) if place == mixture)
-            for mixture in range(len(mixtures))
-        ]
+        name_M = [runs[n].name for n in first_M]
         order = sorted(range(len(mixtures)), key=lambda mixture: (loss_M[mixture], name_M[mixture]))
         first, second = order[0], order[1] if len(order) > 1 else None
         return FinderResult(

@@ -123,5 +123,4 @@ def _fitted(log_weight_N: Floats, log_steps_N: Floats, loss_N: Floats) -> Floats
     done = optimize.least_squares(
         residuals, start_4, bounds=(0, np.inf), x_scale="jac", xtol=1e-12, ftol=1e-12, gtol=1e-12
     )
-    result: Floats = done.x
-    return result
+    return np.asarray(done.x)

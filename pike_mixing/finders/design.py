@@ -106,12 +106,11 @@ def propose(
         candidate_CxK = _near(candidate_CxK, near_SxK, draw.cap_K, seed)
     best = functools.partial(_best, _information(trained_NxK), candidate_CxK, near_SxK)
     chosen: list[int] = []
-    for _ in range(count):
-        chosen.append(best(chosen))
-    for _ in range(ROUNDS):
+    # The first round chooses, the others exchange.
+    for _ in range(1 + ROUNDS):
         before = list(chosen)
         for place in range(count):
-            chosen[place] = best(chosen[:place] + chosen[place + 1 :])
+            chosen[place : place + 1] = [best(chosen[:place] + chosen[place + 1 :])]
         if chosen == before:
             break
     return candidate_CxK[chosen]

@@ -22,7 +22,6 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import mixmin, slsqp, validation
@@ -78,7 +77,7 @@ class MDE(CheckedSettings):
             left_R = target_N[rest] - base_N[rest]
             other, _ = self._fit(weights_NxK[rest], feature_NxC[rest], left_R)
             held_out_N[part] = base_N[part] + other.of(feature_NxC[part])
-        uniform_K = by_domain.uniform(len(swarm.domains))
+        uniform_K = swarm.uniform()
         order = np.argsort(base_N + line.of(feature_NxC), kind="stable")[: self.starts]
         weights_K = _lowest(features, line, [*weights_NxK[order], uniform_K])
         return FinderResult(
