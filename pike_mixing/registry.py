@@ -23,7 +23,7 @@ def kind(rule: str) -> type[Any]:
         raise InputError(unknown(rule, RULES, "rule"))
     try:
         result = getattr(importlib.import_module(module), name)
-    except (ModuleNotFoundError, AttributeError) as error:
+    except (ModuleNotFoundError, AttributeError, TypeError, ValueError) as error:
         raise InputError(f"rule: {rule!r} cannot be imported: {error}") from error
     if not (isinstance(result, type) and dataclasses.is_dataclass(result)):
         raise InputError(f"rule: {rule!r} is no dataclass of a method's settings (CONTRIBUTING.md)")

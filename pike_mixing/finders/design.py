@@ -94,12 +94,18 @@ def propose(
         seed: Of the candidates.
 
     Raises:
-        InputError: caps without room, or an informative design without possible optima.
+        InputError: caps without room, an informative design without possible optima, or more
+            mixtures than candidates.
     """
     if kind == "dirichlet":
         return draw.mixtures(count, seed)
     if kind == "informative" and (optimum_SxK is None or len(optimum_SxK) < 2):
         raise InputError("an informative design needs a table and --target")
+    if count > CANDIDATES:
+        raise InputError(
+            f"--count: {count} mixtures cannot be chosen among {CANDIDATES} candidates: ask for "
+            "fewer, or draw them (--kind dirichlet)"
+        )
     candidate_CxK = draw.mixtures(CANDIDATES, seed)
     near_SxK = optimum_SxK if kind == "informative" else None
     if near_SxK is not None:

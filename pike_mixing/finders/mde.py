@@ -26,7 +26,7 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import mixmin, slsqp, validation
 from pike_mixing.finders.interface import FinderResult, Proxy, Reads, Swarm
-from pike_mixing.limits import Limits, Proportions
+from pike_mixing.limits import Limits, NonNegativeInt, Proportions
 from pike_mixing.numerics.effective import effective_domains
 from pike_mixing.settings import CheckedSettings
 
@@ -52,7 +52,7 @@ class MDE(CheckedSettings):
     starts: Annotated[int, Limits(at_least=1)] = 4
     """Mixtures from which the search begins: those of the lowest predictions among the
     proxies', beside equal weights."""
-    seed: int = 0
+    seed: NonNegativeInt = 0
     """Seed of the parts."""
 
     def find(self, swarm: Swarm) -> FinderResult:

@@ -19,6 +19,7 @@ from pike_mixing.finders.interface import FinderResult, Reads, Swarm
 from pike_mixing.limits import (
     Limits,
     NonNegativeFloat,
+    NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     PositiveProportions,
@@ -57,7 +58,7 @@ class MixingLaw(CheckedSettings):
     """Values of c, from 0 to just below the lowest loss, from which a fit starts."""
     folds: Annotated[int, Limits(at_least=2)] = 10
     """Parts of the cross-validation; no more mixtures than parts means leave one out."""
-    seed: int = 0
+    seed: NonNegativeInt = 0
     """Seed of the parts."""
 
     def problems(self) -> list[str]:
@@ -113,6 +114,8 @@ class MixingLaw(CheckedSettings):
         return self._program(swarm, law.Laws(**arrays))
 
     def _laws(self, weights_NxK: Floats, loss_NxM: Floats) -> law.Laws:
+        if (loss_NxM <= 0).any():
+            raise InputError("the proxies' losses must be positive: they are nats per token")
         return law.fit(weights_NxK, loss_NxM, starts=self.starts, huber=self.huber)
 
     def _program(self, swarm: Swarm, laws: law.Laws) -> Program:
@@ -137,8 +140,6 @@ class MixingLaw(CheckedSettings):
             f"each of {K} laws has {K + 1} coefficients and {self.folds} parts take turns "
             "in being held out",
         )
-        if (loss_NxK <= 0).any():
-            raise InputError("the proxies' losses must be positive: they are nats per token")
         return weights_NxK, loss_NxK
 
     def _caps(self, swarm: Swarm) -> Floats:

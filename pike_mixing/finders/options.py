@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import json
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
@@ -65,14 +66,16 @@ def numbers(
         names: Known names, as of the domains; any name when absent.
 
     Raises:
-        InputError: a name is not known, or its value is no number.
+        InputError: a name is not known, or its value is no finite number.
     """
     values = parse_pairs(texts, option)
     problems = [unknown(n, names, option) for n in values if names is not None and n not in names]
     problems += [
-        f"{option}: {name}={value} is no number"
+        f"{option}: {name}={value} is no finite number"
         for name, value in values.items()
-        if isinstance(value, bool) or not isinstance(value, (int, float))
+        if isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not math.isfinite(value)
     ]
     if problems:
         raise InputError("\n".join(problems))

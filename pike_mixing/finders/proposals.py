@@ -7,6 +7,7 @@ import argparse
 import csv
 import io
 import json
+import math
 import sys
 from collections.abc import Mapping
 
@@ -81,8 +82,10 @@ def _refuse_options(arguments: argparse.Namespace) -> None:
         raise InputError("--count: must be at least 1")
     if arguments.seed < 0:
         raise InputError("--seed: must not be negative")
-    if not arguments.concentration > 0:
-        raise InputError("--concentration: must be above 0")
+    if not 0 < arguments.concentration < math.inf:
+        raise InputError("--concentration: must be a finite number above 0")
+    if len(set(arguments.domains)) < len(arguments.domains):
+        raise InputError(f"--domains: {' '.join(arguments.domains)}: name each domain once")
     if len(arguments.phases) > 1:
         raise InputError("--phases: a design is of one mixture for the whole run: leave it out")
 
@@ -111,6 +114,8 @@ def staged(arguments: argparse.Namespace) -> str:
     """The settings of a rule `schedule`, from losses over steps of several runs."""
     if arguments.stages < 1:
         raise InputError("--stages: must be at least 1")
+    if not math.isfinite(arguments.eta):
+        raise InputError("--eta: must be a finite number")
     swarm, target = options.targeted(arguments, arguments.target)
     seen = trajectory.stages(swarm, arguments.stages)
     weights_SxK = trajectory.schedule(seen, target, arguments.eta)

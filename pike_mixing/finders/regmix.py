@@ -16,7 +16,14 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import validation
 from pike_mixing.finders.interface import FinderResult, Reads, Swarm
-from pike_mixing.limits import Limits, PositiveFloat, PositiveInt, PositiveProportions, Proportions
+from pike_mixing.limits import (
+    Limits,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    PositiveProportions,
+    Proportions,
+)
 from pike_mixing.numerics.effective import effective_domains
 from pike_mixing.settings import CheckedSettings
 
@@ -71,7 +78,7 @@ class RegMix(CheckedSettings):
     LightGBM's 20 forbids every split below 40 proxies: the prediction would be one constant."""
     folds: Annotated[int, Limits(at_least=2)] = 5
     """Parts of the cross-validation."""
-    seed: int = 0
+    seed: NonNegativeInt = 0
     """Seed of the drawn mixtures and of the parts."""
 
     def problems(self) -> list[str]:

@@ -50,10 +50,12 @@ def expanded(
         within: Weights within the virtual domain, from `kept`.
 
     Raises:
-        InputError: there is no such virtual domain, or a domain is in both.
+        InputError: there is no such virtual domain, a domain is in both, or a weight is negative.
     """
     if virtual not in mixture:
         raise InputError(unknown(virtual, mixture, "virtual"))
+    if negative := [f"{d}={weight:g}" for d, weight in mixture.items() if not weight >= 0]:
+        raise InputError(f"mixture: {', '.join(negative)}: weights must not be negative")
     rest = {domain: weight for domain, weight in mixture.items() if domain != virtual}
     twice = sorted(rest.keys() & within.keys())
     if twice:

@@ -197,7 +197,7 @@ def _exposures(
     if len(phases) > 1:
         first = [name.removeprefix("0/") for name in domains if name.startswith("0/")]
         expected = [f"{phase}/{name}" for phase in range(len(phases)) for name in first]
-        if list(domains) != expected or not min(phases) > 0:
+        if list(domains) != expected or not 0 < min(phases) <= max(phases) < math.inf:
             raise InputError(
                 f"{path}: of {len(phases)} phases the columns must be weight/0/<domain> for all "
                 "domains, then weight/1/<domain> in the same order, and so on; shares are positive"

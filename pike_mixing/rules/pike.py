@@ -59,7 +59,7 @@ class PiKE(Method):
     """Estimates, each from rows of its own, whose mean an update takes (Table
     `tab:estimation_sensitivity_analysis`); more than 1 with fresh rows only."""
     min_weight: ShareBelowOne = 0.0
-    """No domain's weight falls below this."""
+    """No domain's weight falls below this; a smaller prior stays until the first update."""
     prior: Proportions | None = None
     """Initial weights w' by domain; 1/K when absent."""
 

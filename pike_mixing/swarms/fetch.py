@@ -3,9 +3,9 @@
 import csv
 import gzip
 import hashlib
+import http.client
 import io
 import os
-import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -59,7 +59,7 @@ def _checked(swarm: PublicSwarm, path: str, wanted: str, base: str | None) -> by
     try:
         with urllib.request.urlopen(url, timeout=SECONDS) as answer:
             content: bytes = answer.read()
-    except (urllib.error.URLError, OSError, ValueError) as error:
+    except (http.client.HTTPException, OSError, ValueError) as error:
         raise InputError(
             f"{url} cannot be had: {error}: try again later, or download the files by other means "
             "and name their folder: --from file:///folder"

@@ -111,11 +111,16 @@ def test_designs_that_cannot_be_made_are_refused(said):
     for options, told in (
         (["--cap", "c=1"], "--cap: 'c' is unknown"),
         (["--cap", "a=-.1"], "--cap: a=-0.1 must not be negative"),
-        (["--concentration", "0"], "--concentration: must be above 0"),
+        (["--cap", "a=nan"], "--cap: a=nan is no finite number"),
+        (["--concentration", "0"], "--concentration: must be a finite number above 0"),
+        (["--concentration", "inf"], "--concentration: must be a finite number above 0"),
         (["--seed", "-1"], "--seed: must not be negative"),
         (["--phases", "0.8", "0.2"], "--phases: a design is of one mixture"),
     ):
         assert told in said(*command, *options, code=2)
+    assert "--domains: a b a: name each domain once" in said(*command, "a", code=2)
+    with pytest.raises(InputError, match="2001 mixtures cannot be chosen among 2000 candidates"):
+        propose("d-optimal", 2001, FREE, NOTHING)
 
 
 def test_the_command_prints_a_table_that_fit_reads(said):
@@ -179,7 +184,7 @@ def test_an_old_mixture_is_reused(said):
     new = ["--new", "old=0.4", "web=0.35", "maths=0.25"]
     assert json.loads(said(*old, *new)) == pytest.approx(expected)
     assert said(*old, "--new", "old=.4", *new[2:]) == said(*old, *new)
-    assert "--new: old=half is no number" in said(*old, "--new", "old=half", code=2)
+    assert "--new: old=half is no finite number" in said(*old, "--new", "old=half", code=2)
 
 
 def test_the_design_is_a_function_of_the_seed():

@@ -14,6 +14,12 @@ def test_unknown_names_are_refused_with_the_nearest():
         registry.build("regmix", {"smaples": 3}, "options")
 
 
+@pytest.mark.parametrize("finder", ["mixing-law", "regmix", "mde"])
+def test_no_seed_is_negative(finder):
+    with pytest.raises(InputError, match="seed: must not be negative"):
+        registry.build(finder, {"seed": -1}, "--set")
+
+
 def test_the_fingerprint_is_of_the_finder_too():
     assert registry.modules("best") == (
         "pipeline.training.find_mixture",

@@ -121,5 +121,6 @@ def test_mixtures_along_a_line_are_refused():
 
 def test_losses_that_are_not_positive_are_refused():
     runs = [dataclasses.replace(run, loss_K=run.loss_K - 3) for run in proxies()]
-    with pytest.raises(InputError, match="losses must be positive"):
-        MixingLaw().find(Swarm(DOMAINS, runs))
+    for use in (MixingLaw().find, MixingLaw().fit):
+        with pytest.raises(InputError, match="losses must be positive"):
+            use(Swarm(DOMAINS, runs))

@@ -47,6 +47,7 @@ def test_odds_within_the_virtual_domain_stay(old, data, share):
         (lambda: kept({"code": -1, "web": 2}), "old: the unchanged domains have no ratios"),
         (lambda: expanded({"old": 1}, "odd", {}), "virtual: 'odd' is unknown: did you mean 'old'"),
         (lambda: expanded({"old": 0.5, "web": 0.5}, "old", OLD), "web also lies within 'old'"),
+        (lambda: expanded({"old": 1.2, "new": -0.2}, "old", OLD), "new=-0.2: weights must not be"),
     ],
 )
 def test_what_cannot_be_reused_is_refused(act, message):

@@ -3,6 +3,8 @@
 import csv
 import gzip
 import hashlib
+import http.client
+import io
 
 import numpy as np
 import pytest
@@ -64,6 +66,16 @@ def test_another_file_is_refused_and_nothing_is_written(mirror, tmp_path):
     with pytest.raises(InputError, match=r"a\.csv cannot be had: .*--from file:///folder"):
         fetch("two", tmp_path / "out", mirror.as_uri())
     assert not (tmp_path / "out").exists()
+
+
+def test_an_answer_that_breaks_off_is_refused(mirror, tmp_path, monkeypatch):
+    class Cut(io.BytesIO):
+        def read(self, *_):
+            raise http.client.IncompleteRead(b"half")
+
+    monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: Cut())
+    with pytest.raises(InputError, match=r"cannot be had: IncompleteRead.*try again later"):
+        fetch("two", tmp_path / "out", mirror.as_uri())
 
 
 def test_a_swarm_that_nobody_has_pinned_is_refused_by_name(tmp_path, monkeypatch):

@@ -71,7 +71,9 @@ def test_the_command_prints_a_rules_settings(swarm, said, write):
     header = ["run", "step", "weight/a", "weight/b", "loss/x", "loss/y"]
     path = write(header, [[r.name, r.tokens, *r.weights_K, *r.loss_K] for r in swarm.runs])
     ask = ["stages", path, "--target", "x", "y", "--stages", "2"]
-    settings = json.loads(said(*ask, "--size-columns", "tokens=step"))
+    ask += ["--size-columns", "tokens=step"]
+    settings = json.loads(said(*ask))
+    assert "--eta: must be a finite number" in said(*ask, "--eta", "nan", code=2)
     method = make(settings.pop("rule"), **settings, steps=100)
     state = method.init(("a", "b"), 0)
     assert method.weights(state, 0)[0] > 0.5 > method.weights(state, 60)[0]
