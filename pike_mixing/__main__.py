@@ -100,7 +100,7 @@ def _fit_options(command: Any) -> None:
     _table_options(command)
     about = "size to which the losses are extrapolated first: --at parameters=1e9 tokens=2.5e10"
     command.add_argument("--at", nargs="+", default=[], metavar="SIZE=NUMBER", help=about)
-    about = "tables drawn from the rows for the uncertainty (default: 100)"
+    about = "tables of drawn mixtures for the uncertainty (default: 100)"
     command.add_argument("--resamples", type=int, default=100, help=about)
     command.add_argument("--test", type=Path, help="a table to judge the predictions on")
     command.add_argument("--test-metrics", type=Path, help="its second file, as --metrics")

@@ -111,7 +111,7 @@ def _gain(result: Fit) -> dict[str, float] | None:
 def _tested(
     arguments: argparse.Namespace, swarm: Swarm, finder: SwarmFinder, result: Fit
 ) -> dict[str, Any]:
-    """Predictions for another table, judged by its losses."""
+    """Predictions for another table, judged by its mixtures' mean losses."""
     other, _ = options.swarm_of(arguments, swarm.losses, TEST).without_unread()
     scaling.refuse_sizes(other, "--test-where")
     if further := [domain for domain in other.domains if domain not in swarm.domains]:
@@ -126,7 +126,11 @@ def _tested(
     predicted_N = result.result.predictor.losses(weights_NxK)
     # The settings, `target` among them, are those of the finder's class.
     actual_N = loss_NxM @ swarm.target(cast(Any, finder).target)
-    return scores.judge(predicted_N, actual_N, seed=arguments.seed)
+    # Runs of one mixture have one prediction: as many of them would narrow the intervals.
+    mixture_N = validation.mixtures(weights_NxK)
+    runs_M = np.bincount(mixture_N)
+    predicted_M, actual_M = (np.bincount(mixture_N, n) / runs_M for n in (predicted_N, actual_N))
+    return scores.judge(predicted_M, actual_M, seed=arguments.seed)
 
 
 def _target(weights: Mapping[str, float]) -> str:
@@ -150,7 +154,7 @@ def _text(values: dict[str, Any]) -> str:
         lines.append(f"{name:<{width}}" + "".join(cells))
     lines.append("")
     if values["resamples"]:
-        lines.append(f"error, 5 % and 95 %: of {values['resamples']} tables drawn from the rows")
+        lines.append(f"error, 5 % and 95 %: of {values['resamples']} tables of drawn mixtures")
     for name, words in SAID.items():
         if isinstance(value := values["diagnostics"].get(name), float):
             lines.append(f"{words}: {value:.4g}")
@@ -162,15 +166,15 @@ def _text(values: dict[str, Any]) -> str:
             f"({gain['low']:.4g} to {gain['high']:.4g})"
         )
     if test := values.get("test"):
-        lines.append(f"on {test['runs']} test rows, with 95 % over rows:")
+        lines.append(f"on {test['runs']} test mixtures, with 95 % over them:")
         for name, words in (
             ("spearman", "rank correlation"),
-            ("regret", "loss of the row predicted best, above the lowest"),
+            ("regret", "loss of the one predicted best, above the lowest"),
             ("slope", "measured nats per predicted nat"),
         ):
             one = test[name]
             lines.append(f"  {words}: {one['value']:.3f} ({one['low']:.3f} to {one['high']:.3f})")
-        lines.append(f"  that of a row at random: {test['regret_of_chance']:.3f}")
+        lines.append(f"  that of one at random: {test['regret_of_chance']:.3f}")
     return "\n".join(lines + [f"WARNING: {warning}" for warning in values["warnings"]])
 
 

@@ -247,6 +247,16 @@ def test_the_uncertainty_counts_mixtures(said, write):
     assert "6 proxy run(s) of 2 mixtures are too few, at least 10 are needed" in refusal
 
 
+@pytest.mark.slow
+def test_repeats_among_test_rows_are_no_further_mixtures(swarm, said, write):
+    runs = proxies(12, noise=0.02)
+    rows = [[run.name, *run.weights_K.tolist(), *run.loss_K.tolist()] for run in runs]
+    ask = [*asked(swarm(runs), "mixing-law", "--resamples", "0"), "--test"]
+    once, twice = (said(*ask, write(HEADER, rows * n, f"{n}.csv")) for n in (1, 2))
+    assert "on 12 test mixtures, with 95 % over them:" in once
+    assert twice == once
+
+
 def test_many_losses_of_one_weight_are_counted_not_named(said, write):
     names = [f"loss/{n}" for n in range(21)]
     rows = [["a", 0.5, 0.5, *[1.0] * 21], ["b", 0.2, 0.8, *[2.0] * 21]]
