@@ -82,16 +82,29 @@ def summing(parameters: Sequence[Tensor], group: Group = None) -> Iterator[None]
     """A backward pass after which the gradients of these parameters are the sums over all.
 
     A bucket's sum begins as soon as its last gradient is there, while the pass goes on; the order
-    of buckets is that of the parameters backwards, the same on each process.
+    of buckets is that of the parameters backwards, the same on each process. A parameter without
+    a gradient, such as an expert that got no tokens here, adds zeros; they stay where no process
+    has one.
+
+    Raises:
+        InputError: a gradient comes in several parts, of which the first would be summed alone.
     """
     buckets = _parts([*parameters][::-1])
     missing = [{id(p) for p in bucket} for bucket in buckets]
     begun: list[_Bucket] = []
 
+    def begin() -> None:
+        begun.append(_Bucket([_gradient(p) for p in buckets[len(begun)]], group))
+
     def arrived(bucket: int, parameter: Tensor) -> None:
-        missing[bucket].discard(id(parameter))
+        if id(parameter) not in missing[bucket]:
+            raise InputError(
+                "a parameter's gradient comes in several parts: it is used within and without "
+                "reentrant checkpointing, or in two checkpoints; set use_reentrant=False"
+            )
+        missing[bucket].remove(id(parameter))
         while len(begun) < len(buckets) and not missing[len(begun)]:
-            begun.append(_Bucket(_gradients(buckets[len(begun)]), group))
+            begin()
 
     handles = [
         p.register_post_accumulate_grad_hook(functools.partial(arrived, number))
@@ -103,14 +116,16 @@ def summing(parameters: Sequence[Tensor], group: Group = None) -> Iterator[None]
     finally:
         for handle in handles:
             handle.remove()
-    # Some parameters take no part in the loss.
-    left = [gradients for bucket in buckets[len(begun) :] if (gradients := _gradients(bucket))]
-    for bucket in [*begun, *(_Bucket(gradients, group) for gradients in left)]:
+    while len(begun) < len(buckets):
+        begin()
+    for bucket in begun:
         bucket.finish()
 
 
-def _gradients(parameters: Sequence[Tensor]) -> list[Tensor]:
-    return [p.grad for p in parameters if p.grad is not None]
+def _gradient(parameter: Tensor) -> Tensor:
+    if parameter.grad is None:
+        parameter.grad = torch.zeros_like(parameter)
+    return parameter.grad
 
 
 def device(group: Group = None) -> torch.device:

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from ranks import on_two_ranks
 from torch import nn
 
 from pike_mixing import ADO, FAMO, AdaTask, DoReMi, Fixed, PiKE
@@ -306,3 +307,34 @@ def test_a_group_that_is_not_who_gets_rows_is_refused(monkeypatch):
     with pytest.raises(InputError, match=r"process 3 of 4, but `group` makes this one 1 of 2"):
         Mixing("mix", MixedDataset(rows, 4), group=object())
     assert Mixing("mix", dealt, group=object()).dataset.micro_batch == 2
+
+
+class Experts(nn.Module):
+    """Each row is for one of two experts of different sizes; `c` is for all."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = (nn.Parameter(torch.zeros(n)) for n in (2, 3, 1))
+
+    def forward(self, x_B):
+        of_rows = [(self.a if x == 1 else self.b).sum() * 10 + self.c[0] * x for x in x_B]
+        return torch.stack(of_rows)
+
+
+def routed(rank, wrap):
+    model = Experts()
+    model = nn.parallel.DistributedDataParallel(model) if wrap else model
+    # One row of each expert: the first process has that of `a`.
+    mixing = Mixing("mix", MixedDataset({"d": [1.0, 2.0]}, 2, shuffle=False), model, losses)
+    next(mixing.steps())
+    mixing.backward()
+    return [p.grad.tolist() for p in model.parameters()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wrap", [False, True])
+def test_an_expert_without_tokens_on_a_process(tmp_path, wrap):
+    # Means over two rows: 10 / 2 of each expert, (1 + 2) / 2 of `c`.
+    expected = [[5.0] * 2, [5.0] * 3, [1.5]]
+    assert on_two_ranks(routed, tmp_path, wrap) == [expected, expected]
+    assert routed(0, wrap=False) == expected

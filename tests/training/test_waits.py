@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from trained import loop_of
 
 from pike_mixing import registry
+from pike_mixing.errors import InputError
 from pike_mixing.torch import parallel
 from pike_mixing.torch.dealt_rows import DealtRows
 from pike_mixing.torch.engine import Engine
@@ -179,6 +180,25 @@ def test_gradients_are_summed_in_buckets_while_the_pass_goes_on(two_ranks, monke
         model(torch.ones(1, 4)).sum().backward()
     assert two_ranks == ["gradient 3", "gradient 2", 32, "gradient 1", "gradient 0", 32]
     del hooks
+
+
+def test_a_bucket_without_some_gradient_is_as_large_as_on_other_processes(two_ranks):
+    idle, used = torch.nn.Linear(4, 4, bias=False), torch.nn.Linear(4, 2, bias=False)
+    with parallel.summing([idle.weight, used.weight]):
+        used(torch.ones(1, 4)).sum().backward()
+    assert two_ranks == [8 + 16]
+    assert idle.weight.grad.tolist() == torch.zeros(4, 4).tolist()
+
+
+def test_a_gradient_in_several_parts_is_not_summed(two_ranks):
+    layer, x = torch.nn.Linear(4, 4), torch.ones(1, 4, requires_grad=True)
+    for _ in range(2):
+        x = torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=True)
+    with (
+        pytest.raises(InputError, match="use_reentrant=False"),
+        parallel.summing([*layer.parameters()]),
+    ):
+        x.sum().backward()
 
 
 def test_a_step_of_two_processes_makes_two_collectives(two_ranks):
