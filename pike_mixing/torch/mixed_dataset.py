@@ -74,7 +74,6 @@ class MixedDataset(IterableDataset[Any]):
             raise InputError(f"ends: {ends!r}: take {' or '.join(ENDS)}")
         self.domains, self.batch_rows, self.seed = tuple(datasets), int(batch_rows), int(seed)
         self.steps, self._ends = steps, ends
-        self._ended: int | None = None
         self._datasets, self._shuffle = dict(datasets), shuffle
         self._micro_batch, self._place = micro_batch, place
         K = len(self.domains)
@@ -83,7 +82,7 @@ class MixedDataset(IterableDataset[Any]):
         if ends and not all(hasattr(d, "__len__") for d in datasets.values()):
             raise InputError("steps: give them: a data set without length does not say its end")
         self._length_K: Ints | None = np.array([*map(len, datasets.values())]) if ends else None
-        self.settings = {
+        self.settings: dict[str, Any] = {
             "domains": self.domains,
             "lengths": [streams.length(dataset) for dataset in datasets.values()],
             "batch_rows": self.batch_rows,
@@ -93,7 +92,10 @@ class MixedDataset(IterableDataset[Any]):
             "ends": ends,
         }
         self._published = PublishedCounts(K, self.batch_rows)
-        self._step, self._row, self._positions_K = 0, 0, np.zeros(K, dtype=np.int64)
+        self._ended: int | None
+        self._count_K: Ints | None
+        """Counts of a step that has begun: `set_weights` may follow before its end."""
+        self.seek(0, np.zeros(K, dtype=np.int64))
 
     @property
     def place(self) -> tuple[int, int]:
@@ -159,6 +161,8 @@ class MixedDataset(IterableDataset[Any]):
         Raises:
             InputError: they are not published yet.
         """
+        if step == self._step and self._count_K is not None:
+            return self._count_K
         if self._weights_K is not None and self.published < step:
             return systematic(self._weights_K, self.batch_rows, step)
         return self._published.counts(step)
@@ -178,7 +182,7 @@ class MixedDataset(IterableDataset[Any]):
             count_K = self.counts(self._step)
             if self._exhausted(count_K):
                 break
-            domain_B = np.repeat(np.arange(len(count_K)), count_K)
+            self._count_K, domain_B = count_K, np.repeat(np.arange(len(count_K)), count_K)
             offset_B = np.concatenate([np.arange(n) for n in count_K.tolist()])
             while self._row < in_step * size:
                 if (self._step * in_step + self._row // size) % workers != number:
@@ -189,8 +193,7 @@ class MixedDataset(IterableDataset[Any]):
                 row = self._streams[k].row(int(self._positions_K[k] + offset_B[at]))
                 self._row += 1
                 yield row
-            self._step, self._row = self._step + 1, 0
-            self._positions_K = self._positions_K + count_K
+            self.seek(self._step + 1, self._positions_K + count_K)
         if not self._step:
             raise InputError(f"batch_rows: {self.batch_rows} take more rows than a domain has")
         self._ended = self._step
@@ -251,12 +254,15 @@ class MixedDataset(IterableDataset[Any]):
             weights=states.as_json(self._weights_K),
             last=self.published,
             plan=self._published.since(step),
+            begun=states.as_json(self._count_K) if row else None,
+            ended=step == self._ended,
             streams=[stream.state_dict() if stand else {} for stream in self._streams],
         )
 
     def seek(self, step: int, positions_K: Ints) -> None:
         """Goes to the beginning of a step, where `positions_K` rows of each domain come before."""
         self._step, self._row, self._positions_K = step, 0, positions_K.copy()
+        self._count_K, self._ended = None, None
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on from a state, see `states`.
@@ -267,8 +273,11 @@ class MixedDataset(IterableDataset[Any]):
         bound = isinstance(state, Mapping) and state.get("reader")
         same = {"settings": self.settings, "reader": self._reader() if bound else {}}
         states.refuse_unfit(state, same)
-        self._step, self._row = state["step"], state["row"]
-        self._positions_K = np.array(state["positions"], dtype=np.int64)
+        self.seek(state["step"], np.array(state["positions"], dtype=np.int64))
+        self._row, begun = state["row"], state.get("begun")
+        # Versions before these two wrote neither.
+        self._count_K = None if begun is None else np.array(begun)
+        self._ended = self._step if state.get("ended") else None
         for stream, of_stream in zip(self._streams, state["streams"], strict=True):
             stream.load_state_dict(of_stream)
         self._weights_K = None if state["last"] >= 0 else np.array(state["weights"])

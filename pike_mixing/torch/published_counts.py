@@ -82,5 +82,4 @@ class PublishedCounts:
         """
         for step, count_K in zip(range(last - len(counts) + 1, last + 1), counts, strict=True):
             self._ring[step % RING] = torch.tensor(count_K)
-        if last >= 0:
-            self._last.fill_(max(last, self.last) if keep else last)
+        self._last.fill_(max(last, self.last) if keep else last)

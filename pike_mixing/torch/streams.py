@@ -64,6 +64,8 @@ def opened(dataset: Any, domain: str, *, seed: int, purpose: str, shuffle: bool)
 
 def length(dataset: Any) -> int | None:
     """Rows of a map-style data set; None of an iterable."""
+    if isinstance(dataset, torch.utils.data.IterableDataset):
+        return None
     by_index = hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")
     return len(dataset) if by_index else None
 

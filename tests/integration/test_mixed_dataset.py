@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 
 from pike_mixing.errors import InputError
 from pike_mixing.order import Order
@@ -194,6 +194,17 @@ def test_interleaved_in_turn_are_the_rows_of_the_function_of_datasets(counts, st
     options = {"stopping_strategy": strategy} if strategy else {}
     own = datasets.interleave_datasets(made, **options)
     assert list(interleave_datasets(made, **options)) == list(own)
+
+
+def test_a_data_set_that_is_read_in_order_has_no_index_though_it_has_a_length():
+    class Read(IterableDataset):
+        def __iter__(self):
+            return iter(ids("a", 3))
+
+        def __len__(self):
+            return 3
+
+    assert list(MixedDataset({"a": Read()}, 4, steps=1)) == ["a0", "a1", "a2", "a0"]
 
 
 @given(

@@ -155,7 +155,6 @@ SAME = {
     ),
     "domains": ({"domains": dict(reversed(DOMAINS.items()))}, r"settings.domains: \['a', 'b'\]"),
     "batch": ({"rows": 8}, "settings.batch_rows: 4"),
-    "weights": ({"weights": {"a": 1, "b": 3}}, "settings.weights: "),
 }
 
 
@@ -189,6 +188,11 @@ def test_a_state_of_another_method_is_refused_with_all_that_differs(options, sai
         later.load_state_dict(stopped().state_dict())
     assert re.search(rf"(?m)^state\.settings\.{said}", str(caught.value))
     assert "\nstate.dataset.settings.seed: 1 in the state, but here it is 5" in str(caught.value)
+
+
+def test_a_state_of_other_weights_is_refused():
+    with pytest.raises(InputError, match=r"^state.settings.weights: \[0.25, 0.75\] in the state"):
+        drawn(0, weights={"a": 1, "b": 1}).load_state_dict(drawn(4).state_dict())
 
 
 @pytest.mark.parametrize("state", [{}, {"step": 0}, None, 3, {"format": 1}, [("format", 2)]])
@@ -254,6 +258,39 @@ def test_weights_that_were_set_on_the_way_go_on():
     later.load_state_dict(dataset.state_dict())
     assert list(later) == list(dataset)
     assert later.counts(8).tolist() == [4, 0]
+
+
+@pytest.mark.parametrize("rows", [10, 12])
+def test_weights_that_are_set_within_a_step_act_from_the_next_one(rows):
+    # One row of `a` and three of `b` in each of three steps: the third has begun, or is read.
+    dataset = MixedDataset(DOMAINS, 4, steps=5, weights={"a": 1, "b": 3}, shuffle=False)
+    reading = iter(dataset)
+    for _ in range(rows):
+        next(reading)
+    dataset.set_weights({"a": 1, "b": 0})
+    later = MixedDataset(DOMAINS, 4, steps=5, weights={"a": 1, "b": 3}, shuffle=False)
+    later.load_state_dict(dataset.state_dict())
+    rest = [107.0, 108.0, 3.0, 4, 5, 6, 7, 8, 9, 10][rows - 10 :]
+    assert list(later) == list(reading) == rest
+
+
+def test_a_state_between_two_epochs():
+    dataset, later = (MixedDataset(DOMAINS, 4, steps=3, shuffle=False) for _ in range(2))
+    rows = list(dataset)
+    later.load_state_dict(dataset.state_dict())
+    assert list(later) == rows == [0.0, 1, 100, 101, 2, 3, 102, 103, 4, 5, 104, 105]
+
+
+def test_the_state_before_the_first_step_takes_the_counts_back():
+    mixing = mixture(Switches(), shuffle=False)
+    before = mixing.state_dict()
+    for batch in mixing.data_loader():
+        mixing.loss(mixing.model, batch)
+        if mixing.complete:
+            mixing.end_step()
+    assert mixing.dataset.counts(3).tolist() == [0, 4]
+    mixing.load_state_dict(before)
+    assert mixing.dataset.published == -1
 
 
 @pytest.mark.slow
