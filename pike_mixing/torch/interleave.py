@@ -18,7 +18,8 @@ def interleave_datasets(
 ) -> MixedDataset:
     """What `datasets.interleave_datasets` gives, with exact shares that can be changed on the way.
 
-    It ends as there, with whole batches; `set_weights` and a method's `Mixing` change the shares.
+    It ends as there, with whole batches; `set_weights` changes the shares. A method's `Mixing` sets
+    them itself, and takes one without `probabilities`.
 
     Args:
         datasets: The domains; of a list their names are "0", "1", ....

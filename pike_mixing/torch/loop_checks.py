@@ -1,12 +1,17 @@
 """Whether a training loop gives what a method wants."""
 
+import dataclasses
+from typing import Any, get_args
+
+import numpy as np
 from torch import Tensor, nn
 
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Method, RunFacts
+from pike_mixing.interface import Method, Rounding, RunFacts
 from pike_mixing.registry import make
 from pike_mixing.torch import parallel, rows
 from pike_mixing.torch.losses import RowLosses
+from pike_mixing.torch.mixed_dataset import MixedDataset
 from pike_mixing.torch.parallel import Group
 from pike_mixing.torch.passes import Passes
 from pike_mixing.torch.rows import Rows
@@ -36,6 +41,11 @@ def fit(
     if not isinstance(method, Method):
         name = method.__name__ if isinstance(method, type) else "ScaleFreePiKE"
         raise InputError(f"method: {method!r} is none with settings: give, for one, {name}(...)")
+    if not dataclasses.is_dataclass(method):
+        raise InputError(
+            f"method: {type(method).__name__} is no dataclass: put @dataclasses.dataclass("
+            "frozen=True) before the class"
+        )
     method = method if facts is None else method.for_run(facts)
     needs, name = method.needs(), type(method).__name__
     if needs.moments_per_domain and not has_moments:
@@ -55,6 +65,41 @@ def fit(
             "row (for a causal language model: pike_mixing.torch.causal_losses)"
         )
     return method
+
+
+def refuse_dataset(dataset: Any) -> None:
+    """Refuses what no method can mix.
+
+    Raises:
+        InputError: it is no MixedDataset, or one with weights of its own, which nobody would read.
+    """
+    if not isinstance(dataset, MixedDataset):
+        raise InputError(f"dataset: give a MixedDataset, not a {type(dataset).__name__}")
+    weights_K = dataset.settings["weights"]
+    if not np.allclose(weights_K, 1 / len(weights_K)):
+        raise InputError(
+            f"dataset: it has the weights {weights_K.tolist()}, but the method sets them: leave "
+            "`weights` (`probabilities`) away, or take the method "
+            "Fixed(weights_by_domain={...}) with them"
+        )
+
+
+def refuse_numbers(
+    rounding: str, latency: int, statistics_micro_batch: int, max_norm: float
+) -> None:
+    """Refuses settings of a Mixing that are out of their limits; its docstring has them.
+
+    Raises:
+        InputError: one is.
+    """
+    if rounding not in get_args(Rounding):
+        raise InputError(f"rounding: {rounding!r}: take {' or '.join(get_args(Rounding))}")
+    if latency < 0:
+        raise InputError(f"latency: {latency} must not be negative")
+    if statistics_micro_batch < 1:
+        raise InputError(f"statistics_micro_batch: {statistics_micro_batch} must be at least 1")
+    if not max_norm > 0:
+        raise InputError(f"max_norm: {max_norm} must be positive; leave it away not to clip")
 
 
 def refuse_shared_rows(place: tuple[int, int], group: Group) -> None:

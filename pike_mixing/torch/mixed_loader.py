@@ -29,11 +29,16 @@ class MixedLoader:
         # The workers' seeds come from here: dropout draws the same in a training that goes on.
         generator = torch.Generator().manual_seed(mixing.dataset.seed)
         self._mixing, self._options = mixing, {"generator": generator} | options
-        self._ended = False
+        self._ended: int | None = None
         if {"batch_size", "sampler", "batch_sampler", "shuffle"} & set(options):
             raise InputError(
                 "data_loader: batch_size is the data set's micro_batch, and the order its own: "
                 "leave batch_size, shuffle and samplers away"
+            )
+        if not options.get("in_order", True):
+            raise InputError(
+                "data_loader: in_order=False gives rows in another order than the method counts "
+                "them: leave it away"
             )
 
     @property
@@ -55,11 +60,13 @@ class MixedLoader:
         mixing, dataset = self._mixing, self._mixing.dataset
         in_step = dataset.micro_batches
         spare = mixing.latency - self._drawn_ahead(in_step)
-        if self._ended and mixing.step == dataset.steps:
+        if self._ended == mixing.step:
             raise InputError(
-                f"the loader is read again after all {dataset.steps} steps: give MixedDataset the "
-                "`steps` of all epochs together"
+                f"the loader is read again after all {self._ended} steps: give MixedDataset the "
+                "`steps` of all epochs together, without `ends`"
             )
+        # Rows that were drawn for a step that has not ended come again.
+        mixing.drop()
         dataset.seek(mixing.step, mixing.positions_K)
         step, loaded = mixing.step, None
         while dataset.steps is None or step < dataset.steps:
@@ -78,7 +85,7 @@ class MixedLoader:
             mixing.begin_step(drawn)
             yield from drawn
             step += 1
-        self._ended = True
+        self._ended = step
 
     def _drawn_ahead(self, in_step: int) -> int:
         """Steps that workers draw ahead, none of which may be undecided."""

@@ -56,6 +56,11 @@ class MixedSteps(Engine):
         """Measures what is due before the step's rows are drawn, and publishes the next counts."""
         if self._prepared == self.step:
             return
+        if self.dataset.published != (self._prepared + self.latency if self._prepared >= 0 else -1):
+            raise InputError(
+                "dataset: the counts of its steps are published by somebody else, such as the "
+                "Mixing of a training before: give each Mixing a MixedDataset of its own"
+            )
         fresh = self.measure()
         if fresh is not None:
             self._measured = fresh.statistics
@@ -83,6 +88,11 @@ class MixedSteps(Engine):
         self._drawn.append(list(micro_batches) if keeps else [])
         if not self._at.domains_of:
             self._begin()
+
+    def drop(self) -> None:
+        """Forgets the rows of steps that have not ended."""
+        self._drawn.clear()
+        self._at = self._empty()
 
     def _begin(self) -> None:
         self.prepare()

@@ -32,7 +32,7 @@ import dataclasses
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 import numpy as np
 from torch import Tensor, nn
@@ -98,10 +98,10 @@ class Mixing(MixedSteps):
             group: The data-parallel processes.
 
         Raises:
-            InputError: the method needs one of these that is missing, or processes share rows.
+            InputError: the method needs one of these that is missing, one is out of its limits,
+                processes share rows, or the data set has weights of its own.
         """
-        if not isinstance(dataset, MixedDataset):
-            raise InputError(f"dataset: give a MixedDataset, not a {type(dataset).__name__}")
+        loop_checks.refuse_dataset(dataset)
         passes = loop_checks.passes_of(loss_fn, excess_fn, group)
         method = loop_checks.fit(
             method,
@@ -110,10 +110,7 @@ class Mixing(MixedSteps):
             has_excess=passes.excess_fn is not None,
             has_moments=hasattr(optimizer, "take"),
         )
-        if rounding not in get_args(Rounding):
-            raise InputError(f"rounding: {rounding!r}: take {' or '.join(get_args(Rounding))}")
-        if latency < 0:
-            raise InputError(f"latency: {latency} must not be negative")
+        loop_checks.refuse_numbers(rounding, latency, statistics_micro_batch, max_norm)
         loop_checks.refuse_shared_rows(dataset.place, passes.group)
         gradient = StepGradient(
             model,
@@ -260,5 +257,4 @@ class Mixing(MixedSteps):
         self.fresh_positions_K = np.array(state["fresh_positions"], dtype=np.int64)
         self._prepared = state["prepared"]
         self._watched = states.unpacked(state["watched"])
-        self._drawn.clear()
-        self._at = self._empty()
+        self.drop()

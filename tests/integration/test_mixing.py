@@ -64,6 +64,11 @@ def losses(model, rows):
     return model(rows)
 
 
+class Undecorated(Method):
+    def init(self, domains, seed):
+        return {"weights_K": np.full(2, 0.5)}
+
+
 def mixing_of(method, model=None, *, latency=0, steps=8, **options):
     dataset = MixedDataset(DOMAINS, 4, shuffle=False, steps=steps, micro_batch=2)
     model = Mean() if model is None else model
@@ -207,6 +212,14 @@ def test_a_state_is_json_and_that_of_the_step():
         (lambda: Mixing(PIKE, MixedDataset(DOMAINS, 4)), "PiKE measures losses or gradients"),
         (lambda: mixing_of(PIKE, latency=-1), "latency: -1"),
         (lambda: mixing_of(PIKE).data_loader(batch_size=4), "micro_batch"),
+        (lambda: mixing_of(PIKE).data_loader(in_order=False), "in another order than the method"),
+        (lambda: mixing_of(PIKE, statistics_micro_batch=0), "statistics_micro_batch: 0"),
+        (lambda: mixing_of(PIKE, max_norm=0), "max_norm: 0 must be positive"),
+        (lambda: mixing_of(Undecorated()), r"Undecorated is no dataclass: put @dataclasses"),
+        (
+            lambda: Mixing("mix", MixedDataset(DOMAINS, 4, weights={"a": 1, "b": 0})),
+            r"it has the weights \[1.0, 0.0\], but the method sets them",
+        ),
         (lambda: mixing_of(PIKE).begin_step([torch.zeros(4)]), r"deals \[2, 2\]"),
         (lambda: mixing_of(PIKE).weigh(torch.zeros(2)), "losses without a step"),
         (lambda: mixing_of(PIKE).end_step(), "no step has begun"),
@@ -248,6 +261,45 @@ def test_a_step_that_was_not_ended_and_a_second_epoch_are_told(workers):
     assert list(loader) == []
     with pytest.raises(InputError, match="read again after all 2 steps"):
         next(iter(loader))
+
+
+def test_a_second_epoch_where_the_first_ended_with_the_rows_is_told():
+    # Four steps of five rows of each domain.
+    dataset = MixedDataset({"a": [0.0] * 20, "b": [1.0] * 20}, 10, ends="first_exhausted")
+    mixing = Mixing("mix", dataset)
+    loader = mixing.data_loader()
+    for batch in loader:
+        mixing.weigh(batch)
+        mixing.end_step()
+    assert mixing.step == 4
+    with pytest.raises(InputError, match=r"read again after all 4 steps.*without `ends`"):
+        next(iter(loader))
+
+
+def test_a_data_set_of_another_training_is_refused():
+    dataset = MixedDataset(DOMAINS, 4, steps=1)
+    first, second = (
+        Mixing("mix", dataset),
+        Mixing(Fixed(weights_by_domain={"a": 1, "b": 0}), dataset),
+    )
+    next(iter(first.data_loader()))
+    with pytest.raises(InputError, match="give each Mixing a MixedDataset of its own"):
+        next(iter(second.data_loader()))
+
+
+def test_a_loop_that_is_left_begins_its_step_again():
+    mixing = mixing_of("mix", latency=1)
+    for _ in range(2):
+        batches = iter(mixing.data_loader())
+        # Both micro-batches of a step, and the first of the next one.
+        for batch in [next(batches) for _ in range(3)]:
+            mixing.record(batch)
+            if mixing.complete:
+                mixing.end_step()
+    # Two rows of each domain in a step: those of step 1 are 2, 3, 102 and 103.
+    assert mixing.step == 2
+    assert mixing.metrics()["mixing/loss/a"] == 2.5
+    assert mixing.metrics()["mixing/loss/b"] == 102.5
 
 
 def test_losses_that_never_came_are_missed():
