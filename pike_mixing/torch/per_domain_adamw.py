@@ -17,6 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+Moving = tuple[Tensor, Tensor, Tensor]
+"""A parameter, and both moments of a domain's gradients."""
+
 
 class Uncompiled(torch.optim.Optimizer):
     """An optimizer that is no part of a compiled program.
@@ -76,6 +79,8 @@ class PerDomainAdamW(Uncompiled):
         for group in self.param_groups:
             beta1, beta2 = group["betas"]
             parameters = _trained(group)
+            if not parameters:
+                continue
             gradients = [p.grad for p in parameters if p.grad is not None]
             assert len(gradients) == len(parameters), "a parameter has no gradient to take"
             means, squares, steps = self._moments(parameters, domain)
@@ -105,7 +110,8 @@ class PerDomainAdamW(Uncompiled):
                 continue
             torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
             for domain, coefficient in self._moving():
-                self._move(group, parameters, domain, coefficient)
+                for n, own in self._by_number(parameters, domain).items():
+                    self._move(group, own, n, coefficient)
         self._taken.clear()
         return result
 
@@ -113,13 +119,22 @@ class PerDomainAdamW(Uncompiled):
         """The domains that move the parameters in this step, each with its coefficient."""
         return self._taken
 
-    def _move(
-        self, group: dict[str, Any], parameters: list[Tensor], domain: int, coefficient: float
-    ) -> None:
-        """Moves a group's parameters along the moments of a domain."""
-        beta1, beta2 = group["betas"]
+    def _by_number(self, parameters: list[Tensor], domain: int) -> dict[int, list[Moving]]:
+        """The parameters by how many gradients of a domain they took: late ones took fewer."""
+        result: dict[int, list[Moving]] = {}
         means, squares, steps = self._moments(parameters, domain)
-        n = int(steps[0])
+        moving = zip(parameters, means, squares, strict=True)
+        for own, n in zip(moving, torch.stack(steps).tolist(), strict=True):
+            result.setdefault(n, []).append(own)
+        return result
+
+    def _move(self, group: dict[str, Any], own: list[Moving], n: int, coefficient: float) -> None:
+        """Moves parameters of a group along the moments of a domain, of n gradients each."""
+        if n == 0:
+            # They begin to train after the gradient was taken.
+            return
+        beta1, beta2 = group["betas"]
+        parameters, means, squares = map(list, zip(*own, strict=True))
         denominators = torch._foreach_sqrt(squares)
         torch._foreach_div_(denominators, (1 - beta2**n) ** 0.5)
         torch._foreach_add_(denominators, group["eps"])
@@ -139,7 +154,8 @@ class PerDomainAdamW(Uncompiled):
         names = (f"exp_avg_{domain}", f"exp_avg_sq_{domain}")
         states = [self.state[p] for p in parameters]
         for p, state in zip(parameters, states, strict=True):
-            state.setdefault("step", torch.zeros(self.domains, dtype=torch.int64))
+            if "step" not in state:
+                state["step"] = torch.zeros(self.domains, dtype=torch.int64)
             for name in names:
                 if name not in state:
                     state[name] = torch.zeros_like(p)

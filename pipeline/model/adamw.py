@@ -4,9 +4,9 @@ import inspect
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from pike_mixing.torch.per_domain_adamw import PerDomainAdamW, Uncompiled
+from pike_mixing.torch.per_domain_adamw import Moving, PerDomainAdamW, Uncompiled
 from pipeline import settings
 from pipeline.runtime import devices
 
@@ -71,15 +71,12 @@ class PerDomainAdamWOfOneProgram(PerDomainAdamW):
         taken = dict(self._taken)
         return [(domain, taken.get(domain, 0.0)) for domain in range(self.domains)]
 
-    def _move(
-        self, group: dict[str, Any], parameters: list[Tensor], domain: int, coefficient: float
-    ) -> None:
+    def _move(self, group: dict[str, Any], own: list[Moving], n: int, coefficient: float) -> None:
         beta1, beta2 = group["betas"]
-        means, squares, steps = self._moments(parameters, domain)
-        n, device = max(int(steps[0]), 1), parameters[0].device
+        n, device = max(n, 1), own[0][0].device
         rate = group["lr"] * devices.number(coefficient / (1 - beta1**n), device)
         root = devices.number((1 - beta2**n) ** 0.5, device)
-        for parameter, mean, square in zip(parameters, means, squares, strict=True):
+        for parameter, mean, square in own:
             parameter.sub_(mean / (square.sqrt() / root + group["eps"]) * rate)
 
 

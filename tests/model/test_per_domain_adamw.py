@@ -102,6 +102,25 @@ def test_a_domain_that_was_away_keeps_its_moments_and_its_corrections():
     assert [state[f"exp_avg_sq_{k}"].item() for k in range(2)] == [0.5, 8.0]
 
 
+@pytest.mark.parametrize("kind", [PerDomainAdamW, optim.PerDomainAdamWOfOneProgram])
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_parameter_that_begins_to_train_later_has_its_own_corrections(kind, late):
+    points = [point(0.0), point(0.0)]
+    optimizer = kind([{"params": points}, {"params": [point(0.0)]}], 1, lr=0.5, eps=0.0)
+    # Of groups that stay frozen nothing is taken.
+    for frozen in (points[late], *optimizer.param_groups[1]["params"]):
+        frozen.requires_grad_(False)
+    for step in range(3):
+        points[late].requires_grad_(step == 2)
+        for p in points:
+            p.grad = torch.ones_like(p) if p.requires_grad else None
+        optimizer.take(0, 1.0)
+        optimizer.step()
+    # Equal gradients move a parameter by the rate in each of its own steps.
+    assert points[late].item() == pytest.approx(-0.5)
+    assert points[1 - late].item() == pytest.approx(-1.5)
+
+
 def test_the_recipes_rates_and_groups_are_those_of_adamw():
     model = nn.Sequential(nn.Linear(3, 2), nn.LayerNorm(2))
     groups = optim.per_domain_adamw(model, RECIPE, domains=2).param_groups
