@@ -125,24 +125,27 @@ def gramian(
         return measured_gramian(target, rows_K)[1:]
 
 
-def own_rows(pieces_K: Sequence[Sequence[Rows]], group: Group = None) -> list[DomainRows]:
+def own_rows(
+    pieces_K: Sequence[Sequence[Rows]], group: Group = None, spare: Rows = None
+) -> list[DomainRows]:
     """Each domain's rows, of which every process has some: as many passes on each.
 
     Args:
         pieces_K: The micro-batches of this process, by domain.
         group: The data-parallel processes.
+        spare: A row that is passed without counting where this process has none of its own.
 
     Raises:
-        InputError: a process has no rows at all, but others have.
+        InputError: a process has no rows at all and no spare one, but others have.
     """
     K = len(pieces_K)
-    spare = next((rows.select(p[0], slice(1)) for p in pieces_K if p), None)
+    spare = next((rows.select(p[0], slice(1)) for p in pieces_K if p), spare)
     sizes_K = [[rows.count(piece) for piece in pieces] for pieces in pieces_K]
-    counts_Wx2K = parallel.gathered(
-        [*map(len, sizes_K), *(sum(sizes) for sizes in sizes_K)], group
+    counts_WxN = parallel.gathered(
+        [*map(len, sizes_K), *(sum(sizes) for sizes in sizes_K), spare is not None], group
     ).long()
-    passes_WxK, rows_WxK = counts_Wx2K[:, :K], counts_Wx2K[:, K:]
-    lacking = (passes_WxK.sum(dim=1) == 0).nonzero().flatten().tolist()
+    passes_WxK, rows_WxK = counts_WxN[:, :K], counts_WxN[:, K:-1]
+    lacking = (counts_WxN[:, -1] == 0).nonzero().flatten().tolist()
     if lacking and passes_WxK.sum():
         raise InputError(
             f"processes {lacking} have no rows to measure, but others have: give each some, of any "

@@ -121,8 +121,9 @@ class _CrossEntropy(torch.autograd.Function):
         logits_NxV, target_N = ctx.saved_tensors
         weight_N = slope_N.where(target_N != IGNORED, 0)
         of_logits_NxV = torch.empty_like(logits_NxV)
-        for own in torch.arange(len(target_N)).split(chunked_loss.chunk(*logits_NxV.shape)):
-            piece = slice(int(own[0]), int(own[-1]) + 1)
+        rows = chunked_loss.chunk(*logits_NxV.shape)
+        for begin in range(0, len(target_N), rows):
+            piece = slice(begin, begin + rows)
             slope_nxV = logits_NxV[piece].float().softmax(dim=1)
             hit_nx1 = target_N[piece, None].clamp(min=0)
             slope_nxV.scatter_add_(1, hit_nx1, -torch.ones_like(hit_nx1, dtype=slope_nxV.dtype))

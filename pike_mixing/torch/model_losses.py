@@ -42,9 +42,9 @@ def causal_losses(model: nn.Module, batch: Rows) -> Tensor:
         InputError: the model's own loss is another.
     """
     if model not in _compared:
-        _compared.add(model)
         if _takes_labels(model):
             compare(model, batch, _losses, _own_loss, "by the model", "Mixing(loss_fn=...)")
+        _compared.add(model)
     return _losses(model, batch)
 
 

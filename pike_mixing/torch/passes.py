@@ -240,11 +240,9 @@ class Target:
         """Adds c g to the parameters' gradient; where there is none yet, g's own memory becomes it.
 
         Args:
-            parts: The gradient g, one tensor per parameter; none for a domain without rows.
+            parts: The gradient g, one tensor per parameter.
             coefficient: c.
         """
-        if not parts:
-            return
         c = self.passes.number(coefficient)
         for parameter, part in zip(self.parameters, parts, strict=True):
             if parameter.grad is None:

@@ -14,6 +14,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import torch
@@ -118,7 +119,7 @@ class StepGradient:
             for p in self.target.parameters:
                 p.grad = None
         if needs.moments_per_domain:
-            return self._into_moments(method, state, seen, rows)
+            return self._into_moments(method, state, seen, rows, leaves)
         if needs.gramian:
             return self._combined(method, state, seen, rows, leaves)
         if needs.reference:
@@ -137,7 +138,7 @@ class StepGradient:
             def add(k: int, parts: list[Tensor]) -> None:
                 self.target.add(parts, float(share_K[k]))
 
-            measured = self._measured(method, seen, rows, add if leaves else None)
+            measured = self._measured(method, seen, rows, add if leaves else None, leaves)
         elif leaves:
             return self._weighted(seen, rows, share_K, c_K)
         return self._result(seen, measured, leaves, c_K)
@@ -188,7 +189,7 @@ class StepGradient:
         return StepResult(read_seen, lambda: numbers().tolist()[-1], c_K)
 
     def _into_moments(
-        self, method: Method, state: State, seen: Signals, rows: StepRows
+        self, method: Method, state: State, seen: Signals, rows: StepRows, leaves: bool
     ) -> StepResult:
         """Moves the moments of each domain by its clipped gradient."""
         share_K, c_K = shares(rows), method.combine(state, seen)
@@ -204,7 +205,7 @@ class StepGradient:
             self.optimizer.zero_grad()
             self.passes.settle()
 
-        measured = self._measured(method, seen, rows, take)
+        measured = self._measured(method, seen, rows, take, leaves)
         read_seen, read_norms = self._reading(seen, measured, norms)
 
         def read_norm() -> float:
@@ -232,11 +233,19 @@ class StepGradient:
         seen: Signals,
         rows: StepRows,
         use: Callable[[int, list[Tensor]], None] | None,
+        leaves: bool,
     ) -> gradients.Measured:
         """Makes each domain's gradient for `use`; what was measured, on the device."""
         wanted = method.needs().batch_statistics(seen.step)
         of_domains = self._domains(rows, wanted)
-        return gradients.measured(self.target, of_domains, use, with_variance=wanted)
+        with self._beside(leaves):
+            return gradients.measured(self.target, of_domains, use, with_variance=wanted)
+
+    def _beside(self, leaves: bool) -> AbstractContextManager[object]:
+        """Around passes over the batch: where they are not the training's, nothing remains."""
+        if leaves:
+            return contextlib.nullcontext()
+        return self.passes.undisturbed(self.target.model, training=True)
 
     def fresh(self, rows: StepRows, *, inner_products: bool) -> tuple[Statistics, Floats | None]:
         """Statistics of rows of their own; with the inner products, where they are wanted."""
@@ -255,9 +264,10 @@ class StepGradient:
         """All K gradients of the batch, combined by what their inner products say."""
         wanted = method.needs().batch_statistics(seen.step)
         of_domains = self._domains(rows, wanted)
-        parts_K, gram_KxK, measured = gradients.measured_gramian(
-            self.target, of_domains, with_variance=wanted
-        )
+        with self._beside(leaves):
+            parts_K, gram_KxK, measured = gradients.measured_gramian(
+                self.target, of_domains, with_variance=wanted
+            )
         statistics = measured if wanted else None
         seen = dataclasses.replace(
             seen, loss_K=measured.loss_K, gram_KxK=gram_KxK, statistics=statistics
@@ -266,8 +276,8 @@ class StepGradient:
         if leaves:
             chosen_K = shares(rows) if c_K is None else c_K
             for c, parts in zip(chosen_K.tolist(), parts_K, strict=True):
-                assert parts is not None or c == 0, "a domain without rows has a coefficient"
-                self.target.add(parts or [], c)
+                if parts is not None:
+                    self.target.add(parts, c)
         return self._result(seen, None, leaves, c_K)
 
     def _domains(self, rows: StepRows, measures: bool) -> list[DomainRows]:

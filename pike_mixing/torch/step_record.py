@@ -32,6 +32,8 @@ class StepRecord:
     """The rows, where the method measures."""
     group: Group = None
     """The data-parallel processes."""
+    spare: Rows = None
+    """A row to pass without counting it, where this process has none and others have."""
     losses: list[Tensor] = dataclasses.field(default_factory=list)
     """Of each row, by micro-batch: those of the training's passes so far."""
     result: StepResult | None = None
@@ -76,7 +78,7 @@ class StepRecord:
             for k, pieces in enumerate(pieces_K):
                 own = torch.from_numpy(np.flatnonzero(domain_B == k))
                 pieces += rows.split(rows.select(batch, own), size)
-        return gradients.own_rows(pieces_K, self.group)
+        return gradients.own_rows(pieces_K, self.group, self.spare)
 
     def joined(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
         """Sums of numbers by domain over all processes, then rows (2K)."""

@@ -61,4 +61,8 @@ class StreamRows:
             for piece in cut[own]:
                 record.micro_batches.append(self.collate_fn([stream.row(at) for at in piece]))
                 record.domains_of.append(np.full(rows.count(record.micro_batches[-1]), k))
+        if not record.micro_batches:
+            k = int(count_K.argmax())
+            first = self._streams[purpose][k].row(int(positions_K[k]))
+            record.spare = self.collate_fn([first])
         return record

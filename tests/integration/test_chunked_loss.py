@@ -45,6 +45,12 @@ def as_of_plain_logits(hidden, embedding, target, weight):
     return nll
 
 
+def test_a_batch_without_rows_has_a_gradient_without_rows():
+    logits = torch.zeros(0, 3, 5, requires_grad=True)
+    of_logits(logits, torch.zeros(0, 3, dtype=torch.int64)).sum().backward()
+    assert logits.grad.shape == (0, 3, 5)
+
+
 @pytest.mark.parametrize("rows", [1, 3, 7, 20])
 def test_loss_and_gradients_are_those_of_plain_logits(monkeypatch, rows):
     small_chunks(monkeypatch, rows)

@@ -12,7 +12,14 @@ from torch import nn
 from pike_mixing import ADO, FAMO, AdaTask, DoReMi, Fixed, PiKE
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, ValidationNeed
-from pike_mixing.torch import MixedDataset, Mixing, causal_excess, causal_losses, parallel
+from pike_mixing.torch import (
+    MixedDataset,
+    Mixing,
+    PerDomainAdamW,
+    causal_excess,
+    causal_losses,
+    parallel,
+)
 from pike_mixing.torch.passes import Passes
 
 DOMAINS = {"a": [float(i) for i in range(40)], "b": [100.0 + i for i in range(40)]}
@@ -150,6 +157,54 @@ def test_gradients_are_measured_in_training_mode_but_for_what_is_frozen():
     mixing.prepare()
     assert set(seen) == {True}
     assert not inner.training
+
+
+@pytest.mark.parametrize(
+    "rule", ["pcgrad", "adatask", dataclasses.replace(PIKE, first=0, rows=2, batch="training")]
+)
+def test_passes_beside_the_trainings_leave_nothing(rule):
+    model = nn.Sequential(nn.BatchNorm1d(1), nn.Dropout(0.5)).eval()
+    modes = []
+    model[1].register_forward_hook(lambda module, *_: modes.append(module.training))
+    mixing = Mixing(
+        rule,
+        MixedDataset(DOMAINS, 4, micro_batch=2),
+        model,
+        lambda model, rows: model(rows[:, None])[:, 0],
+        collate_fn=torch.tensor,
+        statistics_micro_batch=2,
+        optimizer=PerDomainAdamW(model.parameters(), 2),
+    )
+    before = torch.get_rng_state()
+    next(iter(mixing.data_loader()))
+    # Two rows of each domain in one pass each, with dropout.
+    assert modes == [True, True]
+    assert model[0].num_batches_tracked == 0
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not model.training
+    assert [p.grad for p in model.parameters()] == [None, None]
+
+
+@dataclasses.dataclass(frozen=True)
+class OfOne(Method):
+    """Rows and the update of `a` alone; of a domain without rows it knows nothing."""
+
+    def needs(self):
+        return Needs(gramian=True)
+
+    def init(self, domains, seed):
+        return {"weights_K": np.array([1.0, 0.0])}
+
+    def combine(self, state, signals):
+        return np.diag(signals.gram_KxK) / np.nansum(np.diag(signals.gram_KxK))
+
+
+def test_a_domain_without_rows_needs_no_coefficient():
+    mixing = mixing_of(OfOne())
+    next(mixing.steps())
+    mixing.backward()
+    # The mean of -2 x / 100 over 0, 1, 2 and 3.
+    assert mixing.model.w.grad.item() == pytest.approx(-0.03)
 
 
 def test_several_estimates_have_rows_of_their_own():
@@ -348,6 +403,21 @@ def test_losses_of_a_causal_language_model():
     assert causal_excess(plain)(sure, rows).tolist() == [0, 0, 0]
 
 
+def test_losses_that_are_not_the_models_own_are_refused_at_each_try():
+    class Smoothed(Uniform):
+        config = None
+
+        def forward(self, input_ids, labels=None):
+            found = {"logits": super().forward(input_ids).logits}
+            return found if labels is None else found | {"loss": torch.tensor(9.0)}
+
+    model, ids = Smoothed(), torch.tensor([[0, 1, 2]])
+    model.sure = False
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"the loss of a row is 9 by the model and 1\.386"):
+            causal_losses(model, {"input_ids": ids, "labels": ids})
+
+
 def test_a_group_that_is_not_who_gets_rows_is_refused(monkeypatch):
     """As where four processes are two pairs of tensor parallelism."""
     monkeypatch.setattr(parallel, "world_size", lambda group=None: 4 if group is None else 2)
@@ -371,6 +441,20 @@ class Experts(nn.Module):
     def forward(self, x_B):
         of_rows = [(self.a if x == 1 else self.b).sum() * 10 + self.c[0] * x for x in x_B]
         return torch.stack(of_rows)
+
+
+def fresh(rank):
+    mixing = mixing_of(dataclasses.replace(PIKE, first=0, rows=4), statistics_micro_batch=4)
+    return mixing.measure().statistics
+
+
+@pytest.mark.slow
+def test_a_process_without_a_micro_batch_of_fresh_rows(tmp_path):
+    # One micro-batch of four rows of each domain: the second process has none.
+    for found in (fresh(0), *on_two_ranks(fresh, tmp_path)):
+        assert found.rows_K.tolist() == [4, 4]
+        # A row's gradient is -x / 50; means are over 0 to 3, and 100 to 103.
+        assert found.squared_norm_K.tolist() == pytest.approx([0.03**2, 2.03**2])
 
 
 def routed(rank, wrap):
