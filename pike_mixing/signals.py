@@ -144,7 +144,10 @@ class StatisticsNeed(_Due):
     """When and from which rows a method wants gradient statistics."""
 
     fresh: bool
-    """From rows of their own stream, before the batch is drawn; else from the training batch."""
+    """From rows of their own stream, before the batch is drawn; else from the training batch.
+
+    Where rows have one order alone (iterables, `shuffle=False`), that stream is the training's read
+    anew: the model may have been trained on them."""
     rows: int
     """At least this many rows of each domain; fresh rows only."""
     estimates: int = 1
@@ -178,7 +181,10 @@ class Needs:
     weighs_losses: bool = False
     """Per-domain losses of every training batch before its backward pass, for `loss_weights`."""
     losses_after: bool = False
-    """Per-domain losses of every training batch after the update, for `observe`."""
+    """Per-domain losses of every training batch after the update, for `observe`; without dropout.
+
+    Losses before it have dropout where they are those of the training's passes: in `Mixing.steps`,
+    and without `weighs_losses`."""
     reference: bool = False
     """Excess of every batch over a frozen reference model, for `loss_weights` and `observe`."""
     validation: ValidationNeed | None = None

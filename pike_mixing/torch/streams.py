@@ -33,7 +33,7 @@ def opened(dataset: Any, domain: str, *, seed: int, purpose: str, shuffle: bool)
         seed: Seed of the order.
         purpose: What the rows are for; another purpose has another order.
         shuffle: Whether a map-style data set is read in a new random order each time round. The
-            order of an iterable is its own.
+            order of an iterable is its own, the same for every purpose.
 
     Raises:
         InputError: it is neither, or empty.
@@ -92,7 +92,8 @@ class _InOrder:
     """An iterable: it is read on to a position, and anew for an earlier one.
 
     A data set with `state_dict` and `load_state_dict`, such as a streaming one of Hugging Face,
-    goes on where it was; of any other the rows before are read and dropped.
+    goes on where it was; of any other the rows before are read and dropped. So they are where a
+    streaming one shuffles: its state does not hold the rows in its buffer.
     """
 
     def __init__(self, dataset: Any, domain: str) -> None:
@@ -147,7 +148,8 @@ class _InOrder:
                     return row
 
     def state_dict(self) -> dict[str, Any]:
-        if not hasattr(self._given, "load_state_dict") or self._rows is None:
+        stateful = hasattr(self._given, "load_state_dict") and not _has_buffer(self._given)
+        if not stateful or self._rows is None:
             return {}
         numbers = {"next": self._next, "epoch": self._epoch, "read": self._read}
         return numbers | {"dataset": copy.deepcopy(self._dataset.state_dict())}
@@ -161,6 +163,14 @@ class _InOrder:
             self._dataset.load_state_dict(state["dataset"])
             with _as_one_reader():
                 self._rows = iter(self._dataset)
+
+
+def _has_buffer(part: Any) -> bool:
+    """Whether a streaming data set of Hugging Face, or what it reads from, shuffles in a buffer."""
+    inner = [getattr(part, name, None) for name in ("_ex_iterable", "ex_iterable")]
+    inner += getattr(part, "ex_iterables", [])
+    shuffles = type(part).__name__ == "BufferShuffledExamplesIterable"
+    return shuffles or any(_has_buffer(p) for p in inner if p is not None)
 
 
 @contextlib.contextmanager

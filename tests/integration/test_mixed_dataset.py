@@ -124,6 +124,22 @@ def test_a_stateful_loader_goes_on_in_the_middle(kind, workers, stop):
     assert begun + [names(batch) for batch in second] == whole
 
 
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_stream_that_is_shuffled_in_a_buffer_loses_no_row(mapped):
+    rows = pytest.importorskip("datasets").Dataset.from_dict({"id": ids("a", 20)})
+
+    def dataset():
+        stream = rows.to_iterable_dataset().shuffle(seed=1, buffer_size=8)
+        stream = stream.map(lambda row: row) if mapped else stream
+        return MixedDataset({"a": stream}, 4, steps=5)
+
+    first, later = dataset(), dataset()
+    reading = iter(first)
+    begun = [next(reading)["id"] for _ in range(8)]
+    later.load_state_dict(first.state_dict())
+    assert sorted(begun + [row["id"] for row in later]) == sorted(ids("a", 20))
+
+
 def test_a_state_is_plain_values():
     dataset = mixed(micro_batch=4)
     rows = iter(dataset)
