@@ -1,6 +1,7 @@
 """The command line of the library: rules, and tools for mixtures from proxy runs."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,7 +26,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], str] = parsed.run
     try:
-        print(command(parsed))
+        print(command(parsed), flush=True)
+    except BrokenPipeError:
+        # Whoever reads has enough; what is still to be written goes nowhere, without a message.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except InputError as error:
         print(f"pike_mixing {parsed.command}: {error}", file=sys.stderr)
         return MISTAKE

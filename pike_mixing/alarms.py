@@ -72,6 +72,11 @@ class Watch(AlarmLimits):
     movement: Movement | None = None
     """Of a method that can fail to move a row."""
 
+    def problems(self) -> list[str]:
+        """Domains whose rows are not given."""
+        given = self.domains if self.epoch_rows is None else self.epoch_rows
+        return [f"epoch_rows: {d!r} has no number of rows" for d in self.domains if d not in given]
+
     def init(self) -> State:
         """The state before step 0."""
         K = len(self.domains)
@@ -169,12 +174,13 @@ class Watch(AlarmLimits):
         Args:
             state: The state before.
             step: Steps that the model has been trained for.
-            loss_K: Losses, nats per token; NaN of a domain that was not measured.
+            loss_K: Losses, nats per token; infinite where the model diverged, NaN of a domain that
+                was not measured.
         """
         state = dict(state)
         lowest_K, at_K = state["lowest_loss_K"], state["lowest_step_K"]
-        measured_K = np.isfinite(loss_K)
-        rise_K = np.where(measured_K, loss_K, -np.inf) - np.where(measured_K, lowest_K, 0)
+        measured_K = ~np.isnan(loss_K)
+        rise_K = np.where(measured_K, loss_K, -np.inf) - np.where(np.isfinite(loss_K), lowest_K, 0)
         worse_K = np.where(measured_K, rise_K > self.worse, state["worse"])
         falls_K = measured_K & (loss_K < lowest_K)
         state["lowest_loss_K"] = np.where(falls_K, loss_K, lowest_K)

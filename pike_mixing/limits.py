@@ -93,6 +93,10 @@ class Limits:
         if low is not None and high is not None:
             left, right = "[" if self.above is None else "(", "]" if self.below is None else ")"
             words = f"must lie in {left}{low}, {high}{right}"
+        elif low is None and high is None:
+            return f"must be a multiple of {self.multiple_of}"
+        elif low is None:
+            words = f"must be {'at most' if self.below is None else 'below'} {high}"
         elif low == 0:
             words = "must not be negative" if self.above is None else "must be positive"
         else:

@@ -119,7 +119,8 @@ class Movement:
         )
         by_coefficients = np.full_like(apart_K, -1.0)
         if chosen_K is not None:
-            share_K = np.nan_to_num(chosen_K) / np.nansum(np.abs(chosen_K))
+            # All of them may be 0.
+            share_K = np.nan_to_num(chosen_K) / (np.nansum(np.abs(chosen_K)) or 1.0)
             by_coefficients = np.abs(share_K - count_K / self.rows)
         rows_3xK = np.stack(
             [by_counts, self.rows * apart_K, self.rows * by_coefficients.clip(min=0)]

@@ -134,6 +134,9 @@ class Limited(CheckedSettings):
     part: Annotated[float, Limits(above=0, below=1)] = 0.5
     even: Annotated[int, Limits(at_least=2, multiple_of=2)] = 2
     more: Annotated[int, Limits(above=3)] = 4
+    most: Annotated[int, Limits(at_most=3)] = 1
+    less: Annotated[int, Limits(below=3)] = 1
+    times: Annotated[int, Limits(multiple_of=8)] = 8
     name: Annotated[str, Limits(pattern="[a-z]+", means="a name of small letters")] = "a"
     judged: Annotated[str, Limits(judge=settings.not_on_hub)] = "a/b"
     parts: Annotated[tuple[PositiveInt, ...], Limits(filled=True, distinct=True)] = (1,)
@@ -152,6 +155,9 @@ class Limited(CheckedSettings):
         ("part", [0.001, 0.999], 0.0, "part: must lie in (0, 1), not 0.0"),
         ("even", [2, 64], 3, "even: must be at least 2 and a multiple of 2, not 3"),
         ("more", [4], 3, "more: must be above 3, not 3"),
+        ("most", [3], 4, "most: must be at most 3, not 4"),
+        ("less", [2], 3, "less: must be below 3, not 3"),
+        ("times", [0, 16], 3, "times: must be a multiple of 8, not 3"),
         ("name", ["ab"], "ab\n", "name: 'ab\\n' is not a name of small letters"),
         ("judged", ["c4"], "a/b/c", "judged: 'a/b/c' is not an id on the Hugging Face Hub: wri"),
         ("parts", [[1, 2], [3]], [1, 2, 1], "parts: 1 is named twice"),

@@ -79,7 +79,8 @@ def gradient_statistics(
         rows_by_domain: Rows of each of the K domains: tensors R x ..., or dictionaries, tuples or
             lists of them; None or no rows give NaN. With several processes, those of this one.
         micro_batch: Rows of a pass. With 1 the variance is that of the rows themselves; a larger
-            one is faster and less exact. A domain needs two micro-batches for a variance.
+            one is faster and less exact. A domain needs two micro-batches for a variance. Gradients
+            of passes add up in the parameters' dtype: bfloat16 wants few passes.
         coefficients: Factors c_k by which the passes are those of a training step: `.grad` grows by
             sum_k c_k g_k. It is summed over all processes: DistributedDataParallel does not reduce
             it again. Shares b_k / b make the gradient of the batch's mean loss.

@@ -201,7 +201,8 @@ class Mixing(MixedSteps):
         """Warns, in the log `pike_mixing`, of domains whose held-out loss has risen.
 
         Args:
-            losses: By domain, nats per token; some domains may be missing.
+            losses: By domain, nats per token; some domains may be missing. One that is no number
+                (NaN) is infinite: the model diverged.
 
         Returns:
             What was warned of: alarms of the kind `worse`.
@@ -214,7 +215,8 @@ class Mixing(MixedSteps):
             unknown(name, domains, "validated") for name in losses if name not in domains
         ]:
             raise InputError("\n".join(problems))
-        loss_K = np.array([losses.get(domain, math.nan) for domain in domains])
+        given = {n: math.inf if math.isnan(loss) else loss for n, loss in losses.items()}
+        loss_K = np.array([given.get(domain, math.nan) for domain in domains])
         self._watched, alarms = self._watch.after_validation(self._watched, self.step, loss_K)
         for alarm in alarms:
             log.warning("step %d: %s", alarm.step, alarm.message)

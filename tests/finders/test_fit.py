@@ -2,7 +2,10 @@
 
 import dataclasses
 import json
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -175,6 +178,17 @@ def test_files_that_cannot_be_read_are_refused(tmp_path):
     for name in ("none.csv", "none.parquet", "no.parquet", "latin.csv"):
         with pytest.raises(InputError, match=name):
             table.read(tmp_path / name, ["code"])
+
+
+@pytest.mark.slow
+def test_a_reader_that_has_enough_is_no_fault():
+    # As `| head` that has closed the pipe.
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as pipe:
+        program = [sys.executable, "-m", "pike_mixing", "methods"]
+        done = subprocess.run(program, stdout=pipe, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_rules_are_listed_with_their_settings(said):

@@ -40,6 +40,11 @@ def test_a_rise_is_told_once_across_a_resume(caplog):
     later.load_state_dict(json.loads(json.dumps(mixing.state_dict())))
     assert later.validated({"b": 3.5}) == []
     assert [alarm.domain for alarm in later.validated({"a": 2.0625})] == ["a"]
+    # A model that diverged.
+    assert later.validated({"a": 2.0}) == []
+    ((*_, domain, message),) = later.validated({"a": float("nan")})
+    assert domain == "a"
+    assert "its held-out loss is inf" in message
 
 
 @pytest.mark.slow

@@ -193,6 +193,8 @@ def test_limits_that_say_nothing_are_refused():
     ]
     with pytest.raises(InputError, match=r"Watch\.window: must be at least 1"):
         Watch(domains=DOMAINS, window=0)
+    with pytest.raises(InputError, match=r"Watch\.epoch_rows: 'hi' has no number of rows"):
+        Watch(domains=DOMAINS, epoch_rows={"en": 5.0, "de": 5.0})
 
 
 def test_a_state_that_was_given_is_not_changed():
@@ -221,3 +223,7 @@ def test_a_domain_that_gets_worse_is_told_with_its_rise_over_the_lowest():
     assert told(30, 2.7, 2.0, math.nan) == told(40, math.nan, 2.0, 3.9) == []
     assert told(50, 2.5, 2.0, 3.9) == []
     assert [domain for domain, _ in told(60, 2.7, 2.0, 4.1)] == ["en", "de"]
+    # A model that diverged.
+    ((domain, message),) = told(70, 2.5, math.inf, 3.9)
+    assert domain == "hi"
+    assert "its held-out loss is inf, inf nats above that at step 0" in message

@@ -67,6 +67,12 @@ def statistics(squared_norm, variance, loss=(1.0, 1.0, 1.0)):
     return Statistics(norm_K, norm_K, variance_K, weights(*loss), weights(8, 8, 8))
 
 
+@pytest.mark.filterwarnings("error")
+def test_coefficients_of_0_are_far_from_the_rows():
+    # Half of the rows are weighed otherwise than by their number, in each step.
+    assert played(*begun(), apart(0.0), coefficients=lambda step: np.zeros(3)) == {}
+
+
 def test_weights_that_move_no_row_are_told_after_a_window_and_at_the_end():
     told = played(*begun(), apart(0.001, since=6))
     # Steps 6 to 9 are the first window; 15 steps of 12 rows at the end.
