@@ -181,10 +181,8 @@ class Needs:
     weighs_losses: bool = False
     """Per-domain losses of every training batch before its backward pass, for `loss_weights`."""
     losses_after: bool = False
-    """Per-domain losses of every training batch after the update, for `observe`; without dropout.
-
-    Losses before it have dropout where they are those of the training's passes: in `Mixing.steps`,
-    and without `weighs_losses`."""
+    """Per-domain losses of every training batch after the update, for `observe`; `losses` beside
+    them are of passes of their own, without dropout as these."""
     reference: bool = False
     """Excess of every batch over a frozen reference model, for `loss_weights` and `observe`."""
     validation: ValidationNeed | None = None

@@ -4,7 +4,6 @@ Shapes: K domains, B rows of this process's micro-batch.
 """
 
 import collections
-import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -142,9 +141,8 @@ class MixedSteps(Engine):
                 "weigh for each"
             )
         # Those before the passes are of evaluation mode, as are those after the update.
-        if at.losses and not (needs.losses_after and needs.weighs_losses):
-            seen = dataclasses.replace(result.seen, loss_K=at.training_losses())
-            result = dataclasses.replace(result, read_seen=lambda: seen)
+        if at.losses and not (needs.losses and needs.losses_after):
+            result = result.with_losses(at.training_losses())
         self._measured = result.seen.statistics or self._measured
         self._metrics = tracking.metrics(
             self.dataset.domains,

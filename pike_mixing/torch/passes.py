@@ -57,6 +57,8 @@ class Passes:
 
     fixed = False
     """Whether all passes have the same shape, for a device that compiles each."""
+    modes = True
+    """Whether losses in training mode may differ from those in evaluation mode, as by dropout."""
     accumulates_whole = False
     """Whether gradients of a model in shards stay whole on each process until the last of several
     passes, which then makes the only sum over the processes (FSDP2)."""

@@ -118,14 +118,23 @@ class StepGradient:
             # What a trainer left of the step before is no part of a domain's gradient.
             for p in self.target.parameters:
                 p.grad = None
+        compares = needs.losses and needs.losses_after and self.passes.modes
+        if needs.weighs_losses or compares:
+            seen = dataclasses.replace(seen, loss_K=self.means(self.passes.losses, rows))
+        result = self._made(method, state, seen, rows, leaves)
+        # As those after the update, not as the training's passes, which may have dropout.
+        return result.with_losses(seen.loss_K) if compares else result
+
+    def _made(
+        self, method: Method, state: State, seen: Signals, rows: StepRows, leaves: bool
+    ) -> StepResult:
+        needs = method.needs()
         if needs.moments_per_domain:
             return self._into_moments(method, state, seen, rows, leaves)
         if needs.gramian:
             return self._combined(method, state, seen, rows, leaves)
         if needs.reference:
             seen = dataclasses.replace(seen, excess_K=self.means(self.passes.excess, rows))
-        if needs.weighs_losses:
-            seen = dataclasses.replace(seen, loss_K=self.means(self.passes.losses, rows))
         return self._by_weights(method, seen, rows, method.loss_weights(state, seen), leaves)
 
     def _by_weights(

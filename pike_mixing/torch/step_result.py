@@ -31,6 +31,12 @@ class StepResult:
         """What was measured on the way."""
         return self.read_seen()
 
+    def with_losses(self, loss_K: Floats | None) -> "StepResult":
+        """The same with other losses of the domains."""
+        return dataclasses.replace(
+            self, read_seen=lambda: dataclasses.replace(self.seen, loss_K=loss_K)
+        )
+
     @functools.cached_property
     def norm(self) -> float:
         """The gradient's norm before clipping; NaN where none was left."""

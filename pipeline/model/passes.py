@@ -23,6 +23,8 @@ from pipeline.runtime import chips, devices
 class PipelinePasses(Passes):
     """The chunked loss, passes of one shape for XLA, numbers on the device."""
 
+    modes = False
+
     def __init__(
         self,
         model: Transformer,

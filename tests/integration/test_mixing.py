@@ -186,6 +186,39 @@ def test_passes_beside_the_trainings_leave_nothing(rule):
 
 
 @dataclasses.dataclass(frozen=True)
+class Compares(Method):
+    """Losses before and after the update."""
+
+    weighs_losses: bool = False
+
+    def needs(self):
+        return Needs(losses=True, losses_after=True, weighs_losses=self.weighs_losses)
+
+    def init(self, domains, seed):
+        return {"weights_K": np.full(2, 0.5), "seen_2xK": np.zeros((2, 2))}
+
+    def observe(self, state, signals):
+        return state | {"seen_2xK": np.stack([signals.loss_K, signals.loss_after_K])}
+
+
+@pytest.mark.parametrize("weighs", [False, True])
+@pytest.mark.parametrize("made", [False, True])
+def test_losses_before_and_after_an_update_have_no_dropout(weighs, made):
+    model = nn.Sequential(nn.Dropout(0.5), Mean())
+    mixing = mixing_of(Compares(weighs), model)
+    if made:
+        next(mixing.steps())
+        mixing.backward()
+    else:
+        batches = mixing.data_loader()
+        for _, batch in zip(range(2), batches, strict=False):
+            mixing.loss(model, batch)
+    mixing.end_step()
+    # Rows 0 and 1, and 100 and 101, squared and divided by 100, before and after no update.
+    assert mixing.state["seen_2xK"] == pytest.approx(np.array([[0.005, 101.005]] * 2))
+
+
+@dataclasses.dataclass(frozen=True)
 class OfOne(Method):
     """Rows and the update of `a` alone; of a domain without rows it knows nothing."""
 
