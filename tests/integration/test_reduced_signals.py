@@ -43,6 +43,9 @@ def reduced(rank):
         all_reduce(Signals(5, 4, gram_KxK=np.eye(3)))
     with pytest.raises(InputError, match="count_K is missing"):
         all_reduce(Signals(5, 4, loss_K=np.ones(3)))
+    lost = Signals(5, 4, count_K=np.array([2, 2]), loss_K=np.array([1.0, NAN if rank else 3.0]))
+    # One that diverged is not hidden by the other.
+    assert "diverges" in " ".join(contradictions(all_reduce(lost), 2))
     return all_reduce(OWN[rank])
 
 
