@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from pipeline.planning.configuration import Compare
 from pipeline.runtime.atomic_files import MANIFEST
 
 Settings = dict[str, Any]
@@ -58,15 +59,43 @@ def database_settings(experiment: Settings) -> Settings:
     That of all runs holds the configuration, which the report shows. `experiment` is as
     `Plan.experiment` gives it.
     """
-    config = shown = experiment["config"]
-    if not experiment["whole"]:
-        shown = {name: config.get(name) for name in ("compare", "paper")}
+    config = experiment["config"]
     runs = {
         run: {key: value for key, value in values.items() if key != "folder"}
         for run, values in experiment["runs"].items()
     }
+    read = config if experiment["whole"] else _read_by_some(config, runs)
     named = {n: sorted(experiment[n]) for n in ("corpora", "sources", "tokenizers", "tasks")}
-    return {"config": shown, "methods": [*config.get("methods", [])], "runs": runs, **named}
+    return {"config": read, "methods": [*config.get("methods", [])], "runs": runs, **named}
+
+
+def _read_by_some(config: Settings, runs: Settings) -> Settings:
+    """What the database of these runs reads of the configuration.
+
+    Of a scenario that is what its runs do not record; of `runs`, which methods and seeds are asked
+    for, since tests are corrected over these; of methods, what they are labelled by. Sources stand
+    in manifests that the database is made from.
+    """
+    ran = [values["settings"] for values in runs.values()]
+    methods, seeds = {one["method_name"] for one in ran}, {one["seed"] for one in ran}
+    asked: dict[str, set[int]] = {}
+    for entry in config.get("runs", ()):
+        for method in methods.intersection(entry["methods"]):
+            asked.setdefault(method, set()).update(seeds.intersection(entry["seeds"]))
+    known, scenarios = config.get("methods", {}), config.get("scenarios", {})
+    reference = config.get("compare", {}).get("baseline", Compare.baseline)
+    # One is told apart from the method that is called like its rule.
+    rules = {one["rule"] for one in ran} | {known.get(reference, {}).get("rule")}
+    words = ("about", "like", "target")
+    return {
+        **{name: config.get(name) for name in ("compare", "paper")},
+        "scenarios": {
+            name: {word: scenarios.get(name, {}).get(word) for word in words}
+            for name in sorted({one["scenario"] for one in ran})
+        },
+        "asked": {method: sorted(some) for method, some in asked.items()},
+        "methods": {name: known[name] for name in known if name in {*methods, *rules, reference}},
+    }
 
 
 def manifests_of(experiment: Settings) -> Iterator[tuple[str, str, str]]:

@@ -7,7 +7,7 @@ import yaml
 from edits import set_at, way
 
 from pike_mixing.errors import InputError
-from pipeline.planning import output_root, planner, rule_inputs
+from pipeline.planning import output_root, planner, records, rule_inputs
 from pipeline.planning.plan import OF_SETTINGS
 from pipeline.runtime import atomic_files
 
@@ -424,6 +424,34 @@ def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
     assert plan.database("table", "table6") == "results/databases/untrained-table5.duckdb"
     record = plan.experiment(plan.requested, trained=False)["runs"]["symbols/nano/mix/seed120"]
     assert (record["trained"], record["evaluations"], record["probes"]) == (False, False, False)
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "reads"),
+    [
+        ("scenarios/symbols/target", {"easy": 2, "hard": 1, "noise": 1}, True),
+        ("scenarios/symbols/about", "Said otherwise", True),
+        ("runs/0/methods", ["pike"], False),
+        ("runs/0/methods", ["mix", "doremi"], True),
+        ("runs/0/seeds", [0], True),
+        ("runs/0/seeds", [0, 1, 7], False),
+        ("methods/mix/training", "text", True),
+        ("methods/doremi/training", "text", False),
+        ("scenarios/installed/about", "Said otherwise", False),
+        ("sources/code/bytes", 1000, False),
+    ],
+)
+def test_a_database_of_some_runs_records_what_it_reads_of_the_configuration(
+    small, at, value, reads
+):
+    def recorded():
+        some = plan.experiment([f"symbols/nano/pike/seed{seed}" for seed in (0, 1)])
+        return atomic_files.canonical(records.database_settings({**some, "config": small}))
+
+    plan = planned(small)
+    before = recorded()
+    set_at(small, way(at, "/"), value)
+    assert (recorded() != before) == reads
 
 
 def test_packing_takes_a_process_for_each_64_mib_of_text_that_is_known():

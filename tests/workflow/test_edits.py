@@ -128,7 +128,11 @@ EDITS = {
     "an evaluation": (setting("evaluation/few/rows", 7), of_all("evaluate")),
     "a probe": (setting("probe/few/rows", 6), of_all("probe")),
     "the split": (setting("packing/validation_share", 0.3), EVERYTHING),
-    "words of a scenario": (setting("scenarios/words/about", "Said otherwise"), OF_CONFIG),
+    "words of a scenario": (setting("scenarios/words/about", "Said otherwise"), results(METHODS)),
+    "a target": (
+        setting("scenarios/words/target", {"easy": 2, "hard": 1, "notes": 1}),
+        results(METHODS),
+    ),
     "a selection of a table": (
         setting("tables/accuracy/methods", ["pike", "balanced"]),
         {"table accuracy", "database_of_selection table-accuracy"},
