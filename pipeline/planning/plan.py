@@ -114,9 +114,16 @@ class Plan:
         """Path and content of every settings file that a stage reads."""
         names = (None, *self.selections)
         written = {self.holding(name)[0]: self.experiment_of(name) for name in names}
-        for folder in ("sources", "tokenizers", "corpora", "mixtures", "tables", "figures"):
+        for folder in ("sources", "tokenizers", "corpora", "tables", "figures"):
             for name, values in getattr(self, folder).items():
                 written[f"{self.results}/settings/{folder}/{name}.json"] = values
+        for name, values in self.mixtures.items():
+            proxies = {
+                run: {"folder": f"{self.results}/runs/{run}", **proxy}
+                for run, proxy in values["proxies"].items()
+            }
+            place = f"{self.results}/settings/mixtures/{name}.json"
+            written[place] = {**values, "proxies": proxies}
         of_runs = {"run": self.runs, "evaluation": self.evaluations, "probe": self.probes}
         for name, section in of_runs.items():
             for run, values in section.items():

@@ -12,7 +12,6 @@ from pipeline.planning import records
 from pipeline.planning.plan import Plan, Settings
 from pipeline.planning.stage_settings import reads_states
 from pipeline.runtime import file_patterns, made_from
-from pipeline.runtime.atomic_files import MANIFEST
 
 Wildcards = Any
 F = TypeVar("F", bound=Callable[..., Any])
@@ -120,9 +119,8 @@ class RuleInputs:
     def _mixture(self, mixture: str) -> dict[str, Any]:
         """Manifests of the runs that it is found from and, where it reads losses, evaluations."""
         values = self.plan.named("mixtures", mixture)
-        parts = ("",) if reads_states(values["finder"]) else ("", "evaluations/")
-        folders = [proxy["folder"] for proxy in values["proxies"].values()]
-        return {"proxies": [f"{f}/{part}{MANIFEST}" for f in folders for part in parts]}
+        rules = ("pretrain",) if reads_states(values["finder"]) else ("pretrain", "evaluate")
+        return {"proxies": [self.plan.manifest(r, run) for run in values["proxies"] for r in rules]}
 
     def _evaluate(self, run: str) -> dict[str, Any]:
         """The run's own manifest stands for the corpora that it trained on."""

@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from pike_mixing.finders import registry as finders
@@ -81,14 +80,16 @@ def ways(entry: Settings) -> list[Settings]:
 def mixture_settings(
     config: Settings, mixture: dependencies.MixtureName, runs: Mapping[str, Settings]
 ) -> Settings:
-    """What a finder, or a grid, is given: its options, and the runs that it reads.
+    """What a finder, or a grid, is given: its options, and the runs that it reads, by name.
+
+    Their folders are no part of it: results can be moved.
 
     Args:
         config: A configuration whose names are known.
         mixture: Name of the mixture or the grid's choice.
         runs: Settings of all runs by name.
     """
-    values, results = dependencies.search(config, mixture.mixture), str(Path(config["results"]))
+    values = dependencies.search(config, mixture.mixture)
     names = [str(run) for run in dependencies.proxies_of(config, mixture)]
     given, finder = values.get("settings", ()), values.get("finder", GRID)
     options, target = values.get("options", {}), config["scenarios"][mixture.scenario].get("target")
@@ -101,7 +102,6 @@ def mixture_settings(
             "options": options,
             "proxies": {
                 name: {
-                    "folder": f"{results}/runs/{name}",
                     "weights_by_domain": runs[name]["method"].get("weights_by_domain"),
                     **({"gives": {s: runs[name]["method"][s] for s in given}} if given else {}),
                 }

@@ -91,6 +91,9 @@ def find(settings: Path, out: Path) -> None:
     read = [_read(name, search.proxies[name], search, reads) for name in sorted(search.proxies)]
     proxies = [proxy for proxy, _ in read]
     facts = _mixture(finder, search, proxies) if finder else _best(search, proxies)
+    for proxy_settings in values["proxies"].values():
+        # Where a run lies changes no mixture: results can be moved.
+        del proxy_settings["folder"]
     made_from.write_manifest(
         out,
         stage="mixture",

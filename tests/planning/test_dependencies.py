@@ -10,9 +10,10 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pipeline.planning import dependencies, planner
+from pipeline.planning import dependencies, outdated, planner
 from pipeline.planning.plan import OF_ALL
 from pipeline.results.views import SQL
+from pipeline.runtime import atomic_files
 
 DOREMI = {
     "proxy": {"rule": "doremi", "reference": "mix"},
@@ -56,8 +57,27 @@ def test_a_final_run_stands_on_its_proxy_and_the_proxy_on_its_reference(chained)
     mixture = plan.mixtures[named("doremi")]
     assert mixture["finder"] == "average"
     assert mixture["domains"] == ["easy", "hard", "noise"]
-    folder = f"results/runs/{named('proxy')}"
-    assert mixture["proxies"] == {named("proxy"): {"folder": folder, "weights_by_domain": None}}
+    assert mixture["proxies"] == {named("proxy"): {"weights_by_domain": None}}
+
+
+def test_results_that_are_moved_change_no_mixture(chained, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before, moved = (
+        planner.plan(chained("doremi") | {"results": folder}, "config.yaml")
+        for folder in ("results", "moved")
+    )
+    assert moved.mixtures == before.mixtures
+    name = named("doremi")
+    written = moved.settings_files()[f"moved/settings/mixtures/{name}.json"]
+    assert written["proxies"][named("proxy")]["folder"] == f"moved/runs/{named('proxy')}"
+    # Earlier releases recorded the folder.
+    recorded = {"stage": "mixture", "settings": written, "weights_by_domain": {}, "files": {}}
+    code = {"fingerprint": "0", "commit": None, "loaded": {}}
+    recorded |= {"inputs": {}, "given": {}, "code": code, "versions": {}}
+    atomic_files.write_json(tmp_path / before.manifest("mixture", name), recorded)
+    told = {one.what.partition(".")[0] for one in outdated.Comparison(before).of("mixture", name)}
+    assert "code" in told
+    assert "settings" not in told
 
 
 GRID = {
