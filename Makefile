@@ -37,7 +37,9 @@ help: ## Show this list
 setup: $(READY) ## Make the environment in .venv (TORCH=cuda for NVIDIA GPUs, EXTRAS=hf,slurm for more)
 	$(if $(EXTRAS),$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints.txt --editable '.[$(EXTRAS)]')
 
+# Of another build of torch, pip would say that it is the version wanted.
 $(READY): pyproject.toml constraints-cpu.txt $(HASHED)
+	$(if $(filter-out $(READY),$(wildcard $(VENV)/.ready-*)),$(BIN)/python -m pip uninstall --quiet --yes torch && rm $(VENV)/.ready-*)
 	grep -v $(if $(filter cuda,$(TORCH)),'^torch==','^#') constraints-cpu.txt | \
 	  workflow/setup.sh $(PYTHON) $(VENV) finders,hub,test,lint "$(if $(filter cuda,$(TORCH)),,$(TORCH_INDEX))" $(HASHED)
 	rm -f $(VENV)/.ready-* && touch $@
@@ -88,7 +90,7 @@ format: $(READY) ## Put the sources into the house's format
 	$(BIN)/snakefmt Snakefile workflow
 
 report: $(READY) ## Build the report alone, with what it needs
-	$(SNAKEMAKE) $$($(BIN)/python -c 'import sys, yaml; print(yaml.safe_load(open(sys.argv[1]))["results"])' $(CONFIG))/report/index.html
+	$(SNAKEMAKE) report
 
 record: $(READY) ## Write the records of results/ into recorded/, from which `make restore` builds all
 	$(BIN)/pike record results --out recorded

@@ -161,9 +161,9 @@ def test_a_machine_with_a_gpu_is_not_given_the_cpu_builds(start, tmp_path):
     assert "extra-index-url" not in (tmp_path / "made/asked").read_text(encoding="utf-8")
 
 
-def made(*words):
-    """The words of the last command that make would start."""
-    told = subprocess.run(
+def started(*words):
+    """The commands that make would start."""
+    return subprocess.run(
         # The tests are themselves started by make, which says so to the make below it.
         ["make", "--dry-run", "--no-print-directory", *words],
         cwd=SCRIPT.parents[1],
@@ -171,8 +171,30 @@ def made(*words):
         capture_output=True,
         text=True,
         check=True,
-    ).stdout
-    return shlex.split(told.splitlines()[-1])
+    ).stdout.splitlines()
+
+
+def made(*words):
+    """The words of the last of them."""
+    return shlex.split(started(*words)[-1])
+
+
+@pytest.mark.parametrize(("before", "removed"), [("cpu", True), ("cuda", False), (None, False)])
+def test_another_build_of_torch_is_removed_before_the_one_that_is_asked_for(
+    tmp_path, before, removed
+):
+    if before:
+        (tmp_path / f".ready-{before}").touch()
+        os.utime(tmp_path / f".ready-{before}", (0, 0))
+    commands = started("setup", f"VENV={tmp_path}", "TORCH=cuda")
+    told = f"{tmp_path}/bin/python -m pip uninstall --quiet --yes torch && rm {tmp_path}/.ready-*"
+    assert ([told] == commands[:1]) == removed
+    assert any("setup.sh" in command for command in commands)
+
+
+def test_the_report_is_asked_for_by_its_rule():
+    # Its place may stand in a file that the configuration includes.
+    assert made("report")[-1] == "report"
 
 
 @pytest.mark.parametrize("given", [(), ("PROFILE=gpu",)])
