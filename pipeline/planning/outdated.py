@@ -163,10 +163,12 @@ def of_results(*folders: Path) -> Comparison | None:
     """The comparison of results with the configuration that they were made by.
 
     The first folder that is an output root is taken. None where the configuration is not at hand,
-    as with results that were copied alone.
+    as with results that were copied alone: what is here under its name makes other results.
     """
     found = next((root for root in map(output_root.of, folders) if root), None)
     if not (found and found.files and all(file.is_file() for file in found.files)):
         return None
     plan, _ = planner.of_workflow(found.files, found.options)
+    if Path(plan.results).resolve() != found.folder.resolve():
+        return None
     return Comparison(plan, found.pythons)

@@ -79,6 +79,8 @@ def _stamp(path: Path) -> Settings:
 class Root(NamedTuple):
     """What an output root was last started with."""
 
+    folder: Path
+    """The output root."""
     files: list[Path]
     """The configuration's files."""
     options: Settings
@@ -97,7 +99,7 @@ def of(folder: Path) -> Root | None:
     given = stamp["started_with"]
     # Of earlier releases it is a text.
     files = [given] if isinstance(given, str) else given
-    return Root([*map(Path, files)], stamp.get("options", {}), stamp.get("pythons", {}))
+    return Root(folder, [*map(Path, files)], stamp.get("options", {}), stamp.get("pythons", {}))
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 import importlib
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,14 @@ def test_results_are_compared_with_all_that_they_were_started_with(started):
     assert (recipe["peak_learning_rate"], recipe["beta2"]) == (0.02, 0.5)
     Path("b.yaml").unlink()
     assert outdated.of_results(started.absolute()) is None
+
+
+@pytest.mark.slow
+def test_results_of_another_folder_are_not_compared_with_what_is_here(started, tmp_path):
+    (tmp_path / "linked").symlink_to(started)
+    assert outdated.of_results(tmp_path / "linked")
+    shutil.copytree(started, tmp_path / "copied")
+    assert outdated.of_results(tmp_path / "copied") is None
 
 
 COMMAND = (

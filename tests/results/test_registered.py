@@ -299,7 +299,7 @@ def test_runs_that_code_of_today_would_make_otherwise_are_named_in_a_draft(
     first, second = connection.execute("select run from runs order by run limit 2").fetchall()
     monkeypatch.chdir(tmp_path)
     for (run,) in (first, second):
-        place = Path("results/registered/b/runs", run, "manifest.json")
+        place = Path("runs", run, "manifest.json")
         place.parent.mkdir(parents=True)
         # Of other code.
         made_from.write_manifest(
@@ -308,7 +308,8 @@ def test_runs_that_code_of_today_would_make_otherwise_are_named_in_a_draft(
     file.write_text(file.read_text().replace("status: registered", "status: draft"))
     registered_configuration.write(file, tmp_path / "drawn.yaml")
     # Beside the database.
-    atomic_files.write_json(tmp_path / "experiment.json", {"started_with": "drawn.yaml"})
+    stamp = {"started_with": "drawn.yaml", "options": {"results": "."}}
+    atomic_files.write_json(tmp_path / "experiment.json", stamp)
     lines, _ = deviations(file, connection)
     assert f"runs older than today's code or settings: {first[0]}, {second[0]}" in lines
 
