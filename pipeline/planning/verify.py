@@ -92,19 +92,37 @@ def verify(given: Sequence[str | Path], *, workers: int | None = None, format: s
 
 def _manifests(place: Path, seen: dict[str, None], broken: set[Path]) -> Iterator[_Kept]:
     """The manifests of a folder; what is no whole one is added to the problems and the broken."""
-    for path in sorted(place.rglob("*.json")):
-        of_files = bool({"tokenizers", "mixtures"} & {*path.absolute().parts})
-        named = path.name == atomic_files.MANIFEST or path.name.endswith(
-            f".{atomic_files.MANIFEST}"
-        )
-        is_manifest = of_files or named
-        if PLUMBING.fullmatch(path.relative_to(place).as_posix()) or not is_manifest:
+    for path in _files(place):
+        if PLUMBING.fullmatch(path.relative_to(place).as_posix()) or not _is_manifest(path, place):
             continue
         try:
             yield _kept(path)
         except InputError as problem:
             seen[str(problem)] = None
             broken.add(path)
+
+
+def _files(folder: Path, above: frozenset[tuple[int, int]] = frozenset()) -> Iterator[Path]:
+    """Files in the order of their names, behind links too, but no folder within itself."""
+    facts = folder.stat() if folder.is_dir() else None
+    if facts is None or (facts.st_dev, facts.st_ino) in above:
+        return
+    for path in sorted(folder.iterdir()):
+        if path.is_dir():
+            yield from _files(path, above | {(facts.st_dev, facts.st_ino)})
+        else:
+            yield path
+
+
+def _is_manifest(path: Path, place: Path) -> bool:
+    """Whether a file is a manifest by its name, or by the folder of its output root."""
+    if path.name == atomic_files.MANIFEST or path.name.endswith(f".{atomic_files.MANIFEST}"):
+        return True
+    root = output_root.above(path.absolute().parent)
+    within = path.absolute().relative_to(root.folder if root else place.absolute().parent)
+    # Without a root, as of a folder that was copied alone, any of its folders may be meant.
+    folders = within.parts[: 1 if root else -1]
+    return path.suffix == ".json" and bool({"tokenizers", "mixtures"} & {*folders})
 
 
 def _kept(path: Path) -> _Kept:
@@ -179,7 +197,7 @@ def _foreign(place: Path, kept: Sequence[_Kept], broken: set[Path]) -> Iterator[
     untold = {path.parent for path in broken if atomic_files.MANIFEST in path.name}
     known = {os.path.normpath(one.path) for one in kept}
     known |= {os.path.normpath(file.path) for one in kept for file in one.files}
-    for path in sorted(place.rglob("*")):
+    for path in _files(place):
         inside = PLUMBING.fullmatch(path.relative_to(place).as_posix())
         if untold & {*path.parents} or path in broken:
             continue

@@ -65,6 +65,35 @@ def test_every_damaged_file_is_named_with_what_to_do(corpus, source, tmp_path, w
     assert "train-00000.bin" not in text
 
 
+def test_what_lies_behind_a_link_is_verified_too_and_a_circle_ends(corpus, tmp_path):
+    place = tmp_path / "results"
+    place.mkdir()
+    (place / "corpora").symlink_to(tmp_path / "corpora")
+    (corpus / "again").symlink_to(tmp_path / "corpora")
+    assert f"{place / 'corpora' / 'tok' / 'web'}: corpus, 8 files" in verify([place])
+    flip(corpus / "train-00001.bin")
+    (corpus / "foreign.txt").touch()
+    with pytest.raises(InputError, match=r"train-00001\.bin was changed") as told:
+        verify([place])
+    assert "foreign.txt is foreign" in str(told.value)
+
+
+@pytest.mark.parametrize("above", ["mixtures", "tokenizers"])
+def test_results_may_lie_below_any_folder(make_source, tmp_path, above):
+    place = tmp_path / above / "results"
+    atomic_files.write_json(place / "experiment.json", {"started_with": ["no.yaml"]})
+    source = make_source(place / "data" / above, ["one", "two"])
+    assert "all is whole" in verify([place])
+    # Neither is a folder of that name in the root.
+    atomic_files.write_json(source / "notes.json", {})
+    atomic_files.write_json(place / "tokenizers" / "tok.json", {})
+    with pytest.raises(InputError) as told:
+        verify([place])
+    assert "tok.json is no manifest of a stage" in str(told.value)
+    assert "notes.json is no manifest" not in str(told.value)
+    assert "notes.json is foreign" in str(told.value)
+
+
 @pytest.mark.parametrize("name", ["train-00001.bin", LIST])
 def test_a_damaged_file_of_a_split_is_named(corpus, name):
     path, whole = corpus / name, (corpus / name).read_bytes()
