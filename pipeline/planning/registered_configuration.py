@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from pike_mixing.errors import InputError
 from pipeline.data.tokenizer_settings import SPECIAL_PIECES
 from pipeline.planning import (
     dependencies,
@@ -23,6 +24,9 @@ from pipeline.planning.drawn_scenarios import Drawn
 from pipeline.planning.predictions import BOARDS
 from pipeline.planning.registration import AT_TARGET, STEPS, EqualCost, Registration, Sections
 from pipeline.runtime import atomic_files, presentation
+
+MADE_BY = "# Made by `pike scenarios "
+"""What a file of this command begins with."""
 
 
 class _Size(NamedTuple):
@@ -160,12 +164,17 @@ def write(given: Path, out: Path) -> str:
     """Writes the configuration of a registration as YAML; returns a line for each scenario.
 
     Raises:
-        InputError: the registration is wrong, or its configuration is.
+        InputError: the registration is wrong, or its configuration is, or another file is in the
+            place of `out`.
     """
+    if out.is_file() and not out.read_bytes().startswith(MADE_BY.encode()):
+        raise InputError(
+            f"--out: {out} was not made by `pike scenarios`: give another place, or delete it"
+        )
     chosen = registration.read(given)
     config = configuration(chosen)
     planner.plan(shorthand.written_out(config), str(given))
-    head = f"# Made by `pike scenarios {given}`: change that file.\n"
+    head = f"{MADE_BY}{given}`: change that file.\n"
     text = yaml.safe_dump(config, sort_keys=False, width=120, default_flow_style=None)
     with atomic_files.atomic_write(out) as file:
         file.write_text(head + text, encoding="utf-8")

@@ -175,6 +175,15 @@ def test_several_numbers_of_steps_are_boards_of_their_own():
     assert short["documents"] * short["length"] < long["documents"] * long["length"]
 
 
+def test_a_file_that_is_not_of_this_command_is_not_replaced(tmp_path):
+    given = tmp_path / "mine.yaml"
+    text = yaml.safe_dump(REGISTRATION)
+    given.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=r"mine\.yaml was not made by `pike scenarios`"):
+        registered_configuration.write(given, given)
+    assert given.read_text(encoding="utf-8") == text
+
+
 def test_the_same_registration_gives_the_same_bytes(tmp_path):
     given, one, two = (tmp_path / f"{name}.yaml" for name in ("mine", "one", "two"))
     given.write_text(yaml.safe_dump(REGISTRATION), encoding="utf-8")
