@@ -4,6 +4,7 @@ Jobs that train nothing are bounded by rates, generously: a job that asks for to
 little longer, one that asks for too little is killed and tried again.
 """
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from pike_mixing.errors import InputError
 from pipeline.planning import resources
 from pipeline.planning.plan import Plan
 from pipeline.planning.profile import TRAINS
@@ -130,7 +132,8 @@ class Jobs:
     def _pieces(self, tokenizer: str) -> int | None:
         values = self.plan.named("tokenizers", tokenizer)
         made, path = Path(self.plan.results, "tokenizers", f"{tokenizer}.json"), values.get("path")
-        if made.is_file():
+        # One that is missing or damaged is made.
+        with contextlib.suppress(InputError):
             return int(manifests.read(made, "tokenizer")["vocabulary"])
         if path and Path(path).is_file():
             # No other plan needs SentencePiece.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pike_mixing.errors import InputError
+from pipeline import errors
 from pipeline.planning.plan import Plan, Settings
 from pipeline.runtime import atomic_files
 
@@ -66,7 +67,7 @@ def refuse_file(results: str) -> None:
 
 def _stamp(path: Path) -> Settings:
     """What stands in the root's stamp; nothing where there is none."""
-    result: Any = atomic_files.read_json(path) if path.exists() else {}
+    result = _read(path) if path.exists() else {}
     values = result.values() if isinstance(result, dict) else [None]
     if not all(isinstance(value, str | dict | list) for value in values):
         raise InputError(
@@ -74,6 +75,15 @@ def _stamp(path: Path) -> Settings:
             "or move the file away"
         )
     return result
+
+
+def _read(path: Path) -> Any:
+    try:
+        return atomic_files.read_json(path)
+    except InputError:
+        raise InputError(
+            f"{path} is not valid JSON: delete it, and the workflow writes it anew"
+        ) from None
 
 
 class Root(NamedTuple):
@@ -92,7 +102,7 @@ class Root(NamedTuple):
 def of(folder: Path) -> Root | None:
     """What a folder was last started with; None where it is no output root."""
     path = folder / "experiment.json"
-    stamp: Any = atomic_files.read_json(path) if path.is_file() else None
+    stamp = _read(path) if path.is_file() else None
     # Settings of a database have the same name.
     if not isinstance(stamp, dict) or "started_with" not in stamp:
         return None
@@ -131,13 +141,14 @@ def write_settings(plan: Plan, pythons: Mapping[str, str] | None = None) -> None
     `pythons` are interpreters by rule, where they are not this one.
 
     Raises:
-        InputError: the output root belongs to another configuration.
+        InputError: the output root belongs to another configuration, or cannot be written.
     """
     stamp = claim(plan) | ({"pythons": dict(pythons)} if pythons else {})
     wanted = {f"{plan.results}/experiment.json": stamp, **plan.settings_files()}
-    for name, values in wanted.items():
-        if not holds(Path(name), values):
-            atomic_files.write_json(Path(name), values)
+    with errors.explain_disk_errors(Path(plan.results)):
+        for name, values in wanted.items():
+            if not holds(Path(name), values):
+                atomic_files.write_json(Path(name), values)
 
 
 def holds(path: Path, values: Any) -> bool:

@@ -1,5 +1,7 @@
 import dataclasses
+import errno
 import itertools
+import os
 from pathlib import Path
 
 import pytest
@@ -265,13 +267,22 @@ def test_a_whole_clone_may_be_moved_with_its_results(small, tmp_path, monkeypatc
     [
         ("[]", "does not say which experiment the folder holds"),
         ('{"experiment": 3}', "does not say which experiment the folder holds"),
-        ("{", "is not valid JSON"),
+        ("{", "is not valid JSON: delete it"),
     ],
 )
 def test_a_spoiled_stamp_is_told(small, tmp_path, spoiled, told):
     (tmp_path / "experiment.json").write_text(spoiled)
     with pytest.raises(InputError, match=rf"experiment\.json {told}"):
         output_root.claim(rooted(small, tmp_path))
+
+
+def test_results_that_cannot_be_written_are_told_with_a_way_out(small, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(atomic_files, "write_json", full)
+    with pytest.raises(InputError, match=r"shared cannot be written: .*: free some space"):
+        output_root.write_settings(rooted(small, tmp_path / "shared"))
 
 
 @pytest.mark.slow

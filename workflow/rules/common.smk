@@ -103,7 +103,7 @@ onstart:
     retries = workflow.execution_settings.retries
     for rule, tries in TAKES.further_tries().items():
         workflow.get_rule(rule).restart_times = retries + tries
-    output_root.write_settings(PLAN, PYTHONS)
+    explained(output_root.write_settings, PLAN, PYTHONS)
     if workflow.local_exec:
         start = forked_jobs.start(rules, PROFILE, PREFIX.format())
         for names in NAMES:
