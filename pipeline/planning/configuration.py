@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Discriminator
 
-from pike_mixing.limits import Limits, NonNegativeInt, PositiveFloat, Proportions
+from pike_mixing.limits import Limits, NonNegativeInt, Proportions
 from pipeline.data.file_settings import HuggingFaceSettings, LocalSettings
 from pipeline.data.packing_settings import Packing
 from pipeline.data.python_stdlib import Python
@@ -91,7 +91,7 @@ class Swarm:
     """Number of runs."""
     seed: NonNegativeInt
     """Seed of the runs and of the draws."""
-    concentration: PositiveFloat = 1.0
+    concentration: Annotated[float, Limits(at_least=0.01, at_most=1e6)] = 1.0
     """Dirichlet concentration: 1 draws evenly from all mixtures, more stays near equal weights."""
     model: str = ABSENT
     """Name of the model; absent: that of the run that asks."""

@@ -10,11 +10,18 @@ from pike_mixing import RULES
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders import registry as finders
 from pike_mixing.settings import check, domain_problems, unknown
-from pipeline.planning import dependencies, methods, paper_roles, schema, stage_settings
-from pipeline.planning.configuration import Experiment
+from pipeline.planning import (
+    dependencies,
+    methods,
+    paper_roles,
+    run_checks,
+    schema,
+    stage_settings,
+)
+from pipeline.planning.configuration import Compare, Experiment
 from pipeline.runtime import validation
 from pipeline.runtime.source_names import PACKAGE
-from pipeline.settings import GRID, Training
+from pipeline.settings import Training
 from pipeline.tasks import TASKS
 
 Config = Mapping[str, Any]
@@ -105,6 +112,9 @@ def _uses(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
     for kind in ("table", "figure"):
         available = {path.stem.removeprefix(f"{kind}_") for path in QUERIES.glob(f"{kind}*.sql")}
         yield config[f"{kind}s"], available, f"{kind}s"
+    # One method alone is compared with nothing.
+    if "baseline" not in config.get("compare", {}) and len(config["methods"]) > 1:
+        yield [Compare.baseline], config["methods"], "compare.baseline, which is not set"
     yield from _unknown_tasks(config)
     yield from paper_roles.uses(config)
 
@@ -124,14 +134,15 @@ def _values_at(value: Any, path: Sequence[str], where: str = "") -> Iterator[tup
 def _unknown_tasks(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
     """Names of downstream tasks that match no pattern of `TASKS`."""
     used = dict(_values_at(config, ["evaluation", "*", "tasks", "*", "tasks"]))
-    for where, names in {**used, "tasks": config.get("tasks", {})}.items():
+    used["tasks"] = config.get("tasks", {})
+    used["packing.hygiene.decontaminate.files"] = stage_settings.unwanted_tasks(config).values()
+    for where, names in used.items():
         fits_none = (n for n in names if not any(re.fullmatch(task, n) for task in TASKS))
         yield fits_none, TASKS, where
 
 
 def _incompatible(config: Config, recipes: Mapping[str, Training]) -> Iterator[str]:
     """All settings that do not go together, of a configuration whose names are defined."""
-    yield from _too_long_items(config)
     all_runs = dependencies.closure(config, dependencies.requested_runs(config))
     named = (
         dependencies.RunName(scenario, "", method, 0)
@@ -151,22 +162,7 @@ def _incompatible(config: Config, recipes: Mapping[str, Training]) -> Iterator[s
     yield from _headline(config)
     for (scenario, method), recipe in sorted(pairs.items()):
         yield from _method_problems(config, scenario, method, recipes[recipe])
-    yield from _searches_of_several_lengths(config, all_runs)
-    yield from _without_oracle(config)
-    yield from _selections_without_runs(config, all_runs)
-
-
-def _too_long_items(config: Config) -> Iterable[str]:
-    """Multiple-choice items longer than the rows of their scenario's training."""
-    for name, scenario in config["scenarios"].items():
-        choice = config["evaluation"][scenario["evaluation"]].get("choice")
-        length = config["training"][scenario["training"]]["length"]
-        if choice and choice["context"] + choice["candidate"] - 1 > length:
-            yield (
-                f"evaluation.{scenario['evaluation']}.choice.context: {choice['context']} tokens "
-                f"and {choice['candidate']} of a candidate do not fit into the {length} tokens of "
-                f"training.{scenario['training']} in scenario {name}: lower it"
-            )
+    yield from run_checks.problems(config, all_runs)
 
 
 def _target_problems(config: Config) -> Iterable[str]:
@@ -237,57 +233,3 @@ def _method_problems(config: Config, scenario: str, method: str, recipe: Trainin
         if (shares := mixture.get("options", {}).get(key)) is not None:
             at = f"mixtures.{values['mixture']}.options.{key} in scenario {scenario}"
             yield from domain_problems(shares, domains, at, "is missing")
-
-
-def _searches_of_several_lengths(
-    config: Config, all_runs: Iterable[dependencies.RunName]
-) -> Iterable[str]:
-    """Mixtures or settings chosen by losses of runs of several lengths: the longest would win."""
-    every = (found for run in all_runs if (found := dependencies.mixture(config, run)))
-    for found in dict.fromkeys(every):
-        finder = dependencies.search(config, found.mixture).get("finder", GRID)
-        if stage_settings.reads_states(finder):
-            continue
-        proxies = dependencies.proxies_of(config, found)
-        tokens = sorted({dependencies.tokens(config, run) for run in proxies})
-        if len(tokens) > 1:
-            yield (
-                f"{'grids' if finder == GRID else 'mixtures'}.{found.mixture}: scenario "
-                f"{found.scenario}: it is found from runs of {tokens[0]:,} and of {tokens[-1]:,} "
-                "tokens, whose losses do not compare: give its swarm and its methods recipes of "
-                "the same length (`training`)"
-            )
-
-
-def _without_oracle(config: Config) -> Iterable[str]:
-    """Tables of regret to an oracle that no setting names, or no run has."""
-    oracle = config.get("compare", {}).get("oracle")
-    for name in sorted({"ladder", "leaderboard"} & config["tables"].keys()):
-        if oracle is None:
-            yield f"tables.{name}: it shows regret to an oracle: name a method in compare.oracle"
-        elif not any(oracle in entry["methods"] for entry in config["runs"]):
-            yield f"tables.{name}: it shows regret to {oracle}, which has no run: add it to runs"
-
-
-def _predictions_of_several_models(config: Config) -> Iterable[str]:
-    """A hypothesis counts scenarios: of two models each would count twice."""
-    models = sorted({model for entry in config["runs"] for model in entry["models"]})
-    if config.get("predictions") and len(models) > 1:
-        yield f"predictions: a hypothesis is about one model, runs have {', '.join(models)}"
-
-
-def _selections_without_runs(
-    config: Config, all_runs: Sequence[dependencies.RunName]
-) -> Iterable[str]:
-    """Values that tables and figures select and no run has."""
-    requested = set(dependencies.requested_runs(config))
-    for section in ("tables", "figures"):
-        for name, selection in config[section].items():
-            chosen = dependencies.selected(all_runs, requested, selection)
-            for key, values in selection.items():
-                there = {run[dependencies.KEYS.index(key)] for run in chosen}
-                for value in (one for one in values if one not in there):
-                    yield (
-                        f"{section}.{name}.{key}: no run that is selected has {value!r}: take it "
-                        "out, or add such a run to runs"
-                    )

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +31,35 @@ def used(plan: Plan) -> dict[str, set[str]]:
 
 
 def unused(plan: Plan, own: Mapping[str, Any]) -> list[str]:
-    """A line for each section of `own` that defines what is not used.
+    """A line for each section of `own` that defines what is not used, or names what no run has.
 
     `own` is the configuration without what it includes, which others may use.
     """
-    idle = {s: [n for n in own.get(s, {}) if n not in names] for s, names in used(plan).items()}
+    known = used(plan)
+    idle = {s: [n for n in own.get(s, {}) if n not in names] for s, names in known.items()}
     return [
         f"{plan.origin}: {section}: defined, and used by no run: {', '.join(names)}"
         for section, names in idle.items()
         if names
+    ] + [
+        line
+        for section in ("evaluation", "probe")
+        for name in sorted(known[section].intersection(own.get(section, {})))
+        for line in _absent(plan, section, name)
     ]
+
+
+def _absent(plan: Plan, section: str, name: str) -> Iterator[str]:
+    """A line for each list of an evaluation's curves, or of a probe, with values of no run."""
+    scenarios, values = plan.config["scenarios"], plan.config[section][name]
+    where, lists = f"{section}.{name}", values
+    if section == "evaluation":
+        where, lists = f"{where}.curves", values.get("curves", {})
+    runs = [RunName.parse(run).by_key() for run in plan.requested]
+    for key in (key for key in dependencies.KEYS if key in lists):
+        there = {r[key] for r in runs if scenarios[r["scenarios"]].get(section) == name}
+        if absent := [str(value) for value in lists[key] if value not in there]:
+            yield f"{plan.origin}: {where}.{key}: no run of its scenarios has {', '.join(absent)}"
 
 
 def short_searches(plan: Plan) -> list[str]:

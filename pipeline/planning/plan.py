@@ -57,7 +57,7 @@ class Plan:
     probes: dict[str, Settings]
     """By run; those that their scenario does not probe have none."""
     tasks: dict[str, Settings]
-    """Downstream tasks that an evaluation asks, with what is set about where they come from."""
+    """Downstream tasks that an evaluation asks, or no corpus may hold: where they come from."""
     tables: dict[str, Settings]
     figures: dict[str, Settings]
 

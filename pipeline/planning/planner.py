@@ -208,9 +208,13 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
             if (probed := stage_settings.probe(own, run)) is not None
         },
         tasks={
-            one["task"]: stage_settings.ordered(own.get("tasks", {}).get(one["task"], {}))
-            for values in evaluations.values()
-            for one in values.get("tasks", [])
+            name: stage_settings.ordered(own.get("tasks", {}).get(name, {}))
+            for name in dict.fromkeys(
+                [
+                    *(one["task"] for e in evaluations.values() for one in e.get("tasks", [])),
+                    *stage_settings.unwanted_tasks(own).values(),
+                ]
+            )
         },
         tables=stage_settings.outputs(own["tables"]),
         figures=stage_settings.outputs(own["figures"]),

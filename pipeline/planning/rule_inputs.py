@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pipeline.planning import records
 from pipeline.planning.plan import Plan, Settings
-from pipeline.planning.stage_settings import reads_states
+from pipeline.planning.stage_settings import reads_states, unwanted_tasks
 from pipeline.runtime import file_patterns, made_from
 
 Wildcards = Any
@@ -93,15 +93,14 @@ class RuleInputs:
         self.plan.named("corpora", corpus)
         tokenizer, _, source = corpus.partition("/")
         hygiene = self.plan.config["packing"].get("hygiene", {})
-        tasks = f"{self.plan.results}/tasks/"
-        unwanted = files_of(hygiene.get("decontaminate", {}))
-        fetched = [path.removeprefix(tasks) for path in unwanted if path.startswith(tasks)]
+        fetched = unwanted_tasks(self.plan.config)
+        own = [path for path in files_of(hygiene.get("decontaminate")) if path not in fetched]
         made = {
             "documents": self.plan.manifest("download", source),
             "tokenizer": f"{self.plan.results}/tokenizers/{tokenizer}.model",
-            "tasks": [self.plan.manifest("fetch", name.partition("/")[0]) for name in fetched],
+            "tasks": [self.plan.manifest("fetch", task) for task in fetched.values()],
         }
-        return Reads(made, _matching(path for path in unwanted if not path.startswith(tasks)))
+        return Reads(made, _matching(own))
 
     def _fetch(self, task: str) -> Reads:
         return Reads({}, list(self.plan.named("tasks", task).get("files", {}).values()))

@@ -21,8 +21,9 @@ def written_out(config: Config) -> dict[str, Any]:
     - `grids.NAME.of` and `values`: a method `{grid}-{place}` for each place in the lists of values.
 
     Raises:
-        InputError: `like` or `of` names nothing that stands by itself, values of a grid are no
-            lists of one length, or a method has the name of a grid's.
+        InputError: `like` or `of` names nothing that stands by itself, an entry of `runs` has
+            `methods` and `without`, values of a grid are no lists of one length, or a method has
+            the name of a grid's.
     """
     whole = dict(config)
     if isinstance(scenarios := config.get("scenarios"), Mapping):
@@ -32,7 +33,7 @@ def written_out(config: Config) -> dict[str, Any]:
     if not isinstance(methods := config.get("methods"), Mapping):
         return whole
     if isinstance(runs := config.get("runs"), list):
-        whole["runs"] = [_entry(methods, entry) for entry in runs]
+        whole["runs"] = [_entry(methods, entry, f"runs[{n}]") for n, entry in enumerate(runs)]
     if isinstance(grids := config.get("grids"), Mapping):
         made = {name: _members(methods, name, grid) for name, grid in grids.items()}
         whole["methods"] = {**methods, **{m: v for grid in made.values() for m, v in grid.items()}}
@@ -64,8 +65,12 @@ def _model(values: Any, where: str) -> Any:
     return result
 
 
-def _entry(methods: Config, entry: Any) -> Any:
-    if not isinstance(entry, Mapping) or "methods" in entry:
+def _entry(methods: Config, entry: Any, where: str) -> Any:
+    if not isinstance(entry, Mapping):
+        return entry
+    if "methods" in entry:
+        if "without" in entry:
+            raise InputError(f"{where}.without: stands in place of methods: take one out")
         return entry
     without = entry.get("without")
     left_out = without if isinstance(without, list) else []

@@ -2,7 +2,9 @@
 
 import dataclasses
 import itertools
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pike_mixing.finders import registry as finders
@@ -136,6 +138,18 @@ def tokenizer(config: Settings, name: str) -> Settings:
         if how := config["packing"].get("hygiene", {}).get("normalisation"):
             values["normalisation"] = how
     return values
+
+
+def unwanted_tasks(config: Mapping[str, Any]) -> dict[str, str]:
+    """Downstream tasks that no corpus may hold, by the path of their files in the results."""
+    files = (config["packing"].get("hygiene", {}).get("decontaminate") or {}).get("files", [])
+    folder, result = Path(config["results"], "tasks"), {}
+    for path in [files] if isinstance(files, str) else files:
+        # However the path is spelled.
+        within = Path(os.path.relpath(path, folder)).parts
+        if within and within[0] != os.pardir:
+            result[path] = within[0]
+    return result
 
 
 def outputs(named: Mapping[str, Any]) -> dict[str, Settings]:

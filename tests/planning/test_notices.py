@@ -45,6 +45,17 @@ def test_all_that_is_defined_and_not_used_is_told(config):
     assert notices.unused(plan, {"methods": {"mix": {}}}) == []
 
 
+def test_values_that_no_run_has_are_told(config):
+    values = config()
+    values["evaluation"]["standard"]["curves"]["seeds"] = [120, 99]
+    values["probe"]["standard"]["seeds"] = [98, 99]
+    plan = planner.plan(values, "mine.yaml")
+    assert notices.unused(plan, values) == [
+        "mine.yaml: evaluation.standard.curves.seeds: no run of its scenarios has 99",
+        "mine.yaml: probe.standard.seeds: no run of its scenarios has 98, 99",
+    ]
+
+
 @pytest.mark.parametrize(("steps", "told"), [(200, False), (101, False), (100, True), (25, True)])
 def test_a_search_by_far_shorter_runs_is_told(config, steps, told):
     values = config()

@@ -405,6 +405,58 @@ def test_a_table_of_regret_without_an_oracle_is_refused(small):
     )
 
 
+def test_predictions_about_several_models_are_refused(small):
+    asked = {"method": "pike", "against": "mix", "board": "no target", "direction": "lower"}
+    small["predictions"] = {"hypotheses": {"gain": {**asked, "expected": -0.01}}}
+    planned(small)
+    small["runs"][0]["models"] = ["nano", "pico"]
+    assert lines(small) == [
+        "config.yaml: predictions: a hypothesis is about one model, runs have nano, pico"
+    ]
+
+
+def test_the_baseline_that_holds_by_default_has_to_be_a_method(small):
+    small["methods"]["equal"] = small["methods"].pop("mix")
+    small["runs"][0]["methods"] = ["equal", "pike"]
+    told = "compare.baseline, which is not set: 'mix' is unknown"
+    assert any(told in one for one in lines(small))
+    # One alone is compared with nothing.
+    small["methods"] = {"equal": small["methods"]["equal"]}
+    assert not any(told in one for one in lines(small))
+
+
+def test_items_fit_into_the_rows_of_a_methods_own_recipe(small):
+    small["training"]["short"] = small["training"]["text"] | {"length": 8}
+    small["methods"]["pike"]["training"] = "short"
+    assert lines(small) == [
+        "config.yaml: evaluation.standard.choice.context: 40 tokens and 16 of a candidate do not "
+        f"fit into the 8 tokens of training.short in scenario {name}: lower it"
+        for name in ("installed", "symbols")
+    ]
+
+
+@pytest.mark.parametrize("value", [0.001, 1e300])
+def test_a_swarm_is_drawn_within_bounds(small, value):
+    small["swarms"] = {"drawn": {"runs": 2, "seed": 0, "concentration": value}}
+    (line,) = lines(small)
+    assert line.startswith("config.yaml: swarms.drawn.concentration: ")
+
+
+def test_tasks_that_no_corpus_may_hold_are_fetched(small, tmp_path):
+    def told(path):
+        hygiene = {"decontaminate": {"files": [path], "ngram": 13}}
+        small["packing"] = small["packing"] | {"hygiene": hygiene}
+        return planned(small)
+
+    for path in ("results/tasks/piqa/*.jsonl", "./x/../results//tasks/piqa/a.jsonl"):
+        plan = told(path)
+        assert plan.tasks == {"piqa": {}}
+        made, given = rule_inputs.RuleInputs(plan).of("pack", "symbols/easy")
+        assert (made["tasks"], given) == ([plan.manifest("fetch", "piqa")], [])
+    with pytest.raises(InputError, match=r"hygiene\.decontaminate\.files: 'piqua' is unknown"):
+        told(Path("results/tasks/piqua/a.jsonl").absolute().as_posix())
+
+
 def test_what_shows_the_theory_alone_needs_no_run(small):
     small["tables"] = {"audit": {}, "costs": {"methods": ["mix"]}}
     small["figures"] = {"figure3": {}}

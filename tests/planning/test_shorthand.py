@@ -72,6 +72,12 @@ def test_a_part_of_another_shape_is_left_to_the_schema(changes):
     assert written_out(config) == {"methods": METHODS, **changes}
 
 
+def test_methods_and_those_to_leave_out_do_not_stand_together():
+    entry = {"methods": ["mix", "pike"], "without": ["mix"]}
+    with pytest.raises(InputError, match=r"runs\[1\]\.without: stands in place of methods"):
+        written_out({"methods": METHODS, "runs": [{}, entry]})
+
+
 @pytest.mark.parametrize("section", ["scenarios", "methods", "runs", "grids"])
 @pytest.mark.parametrize("value", [None, 3, "x", [3], {"a": 3}])
 def test_what_has_another_shape_is_left_to_the_schema(section, value):
