@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pipeline.planning import resources
+from pipeline.planning import resources, rule_inputs
 from pipeline.planning.plan import Plan
 from pipeline.planning.profile import TRAINS
 from pipeline.runtime import manifests, model_folders
@@ -35,7 +35,9 @@ DISK_BYTES = dict.fromkeys(SECONDS, 2**26) | {"probe": 2**20, "mixture": 2**20, 
 DISK_BYTES |= {"tokenizer": 2**28}
 """Seconds and bytes on disk of rules whose jobs all take about the same."""
 SMALL_SOURCE = 50_000_000
-"""Bytes of a source that says nothing of its size."""
+"""Bytes of a source that says nothing of its size, and has no files here."""
+COMPRESSED, UNPACKED = (".gz", ".zst", ".parquet"), 4
+"""Files that hold more text than their own size, and how many times more."""
 
 MOST_MEMORY = 3
 """Times its memory that a job asks for at most: tries also count the slices of a time limit."""
@@ -82,10 +84,22 @@ class Jobs:
             return ways[rule](name)
         memory = MEMORY.get(rule, GATHERING_MEMORY) * 2**30
         if rule in RATES:
-            source = self.plan.named("sources", name.rpartition("/")[2])
-            size = int(source.get("bytes") or SMALL_SOURCE)
+            size = self._text_bytes(name.rpartition("/")[2])
             return Job(size / RATES[rule], memory, size)
         return Job(SECONDS[rule], memory, DISK_BYTES[rule])
+
+    @functools.cache  # noqa: B019 - one plan lives as long as its process
+    def _text_bytes(self, source: str) -> int:
+        """Bytes of a source's text: those that it names, or what its files hold."""
+        if stated := self.plan.named("sources", source).get("bytes"):
+            return int(stated)
+        paths = map(Path, rule_inputs.RuleInputs(self.plan).of("download", source).given)
+        held = (
+            path.stat().st_size * (UNPACKED if path.suffix in COMPRESSED else 1)
+            for path in paths
+            if path.is_file()
+        )
+        return sum(held) or SMALL_SOURCE
 
     def every(self) -> Iterator[Key]:
         """All jobs of the plan, but for the theory and the databases of some runs alone.

@@ -175,6 +175,19 @@ def test_what_a_plan_does_not_know_is_assumed_and_said(config, tmp_path):
     assert "\ntokenizer installed: its file is not here: 256,000 pieces are assumed" in text
 
 
+def test_the_size_of_a_local_source_is_that_of_its_files(config, tmp_path):
+    (tmp_path / "a.txt").write_bytes(bytes(300))
+    (tmp_path / "b.jsonl.gz").write_bytes(bytes(100))
+    values = config()
+    source = {"kind": "local", "files": [f"{tmp_path}/*"], "licence": "mine"}
+    for further, size in ({}, 700), ({"bytes": 50}, 50), ({"files": ["none"]}, jobs.SMALL_SOURCE):
+        values["sources"]["code"] = source | further
+        plan = planner.plan(values, "mine.yaml")
+        work = jobs.Jobs(plan, accelerators.accelerator("cpu"))
+        assert work.job("download", "code").disk_bytes == size
+        assert work.job("pack", "installed/code").disk_bytes == size
+
+
 def test_the_bill_tells_seeds_and_runs_that_serve_others_apart():
     text = cost.plan(PAPER, devices=["h100"])
     assert re.search(r"^rule +jobs +GPU-hours .*^pretrain +97 ", text, re.M | re.S)
