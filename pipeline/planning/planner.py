@@ -115,27 +115,29 @@ def of_workflow(
 
     Args:
         files: The configuration's files; a later one's values replace an earlier one's.
-        options: What `--config` sets, which replaces both.
+        options: What `--config` sets, which replaces both, and what they include.
 
     Raises:
         InputError: as `read` and `plan`, or `--configfile` has taken a target for a file.
     """
     load = functools.cache(alone)  # Parsing takes up to 60 ms.
     config: Settings = {}
+    whole: Settings = {}
     for number, path in enumerate(files):
         if number and path.suffix not in (".yaml", ".yml"):
             raise InputError(
                 f"--configfile takes all that stands behind it for configurations, {path} too: "
                 "put targets in front of it"
             )
-        included(load(path), path.parent, load=load)
         config = _replaced(config, load(path))
+        whole = _replaced(whole, included(load(path), path.parent, load=load))
     config = _replaced(config, options)
-    whole = shorthand.written_out(included(config, files[0].parent, load=load))
+    whole = _replaced(whole, included(options, files[0].parent, load=load))
     owners = [_owner(path, load) for path in files]
     named = " + ".join(map(str, files)), " + ".join(map(os.path.relpath, owners))
     names, given = tuple(map(str, files)), copy.deepcopy(dict(options))
-    return dataclasses.replace(plan(whole, *named), files=names, options=given), config
+    planned = plan(shorthand.written_out(whole), *named)
+    return dataclasses.replace(planned, files=names, options=given), config
 
 
 def _replaced(config: Mapping[str, Any], by: Mapping[str, Any]) -> Settings:

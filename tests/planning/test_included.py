@@ -34,6 +34,18 @@ def test_the_file_that_sets_the_results_folder_owns_it(tmp_path, config):
     assert Path(plan.owner).resolve() == tmp_path / "whole.yaml"
 
 
+def test_a_later_file_and_options_replace_what_an_earlier_file_includes(tmp_path, config):
+    whole = yaml.safe_dump(config(), sort_keys=False)
+    (tmp_path / "whole.yaml").write_text(whole, encoding="utf-8")
+    paths = [tmp_path / "mine.yaml", tmp_path / "later.yaml"]
+    paths[0].write_text("include: whole.yaml\nmethods: {own: {rule: mix}}\n")
+    paths[1].write_text("training: {text: {beta2: 0.5}}\nresults: later\n")
+    options = {"results": "other", "training": {"text": {"peak_learning_rate": 0.02}}}
+    plan, _ = planner.of_workflow(paths, options)
+    recipe = config()["training"]["text"] | {"beta2": 0.5, "peak_learning_rate": 0.02}
+    assert (plan.results, plan.config["training"]["text"]) == ("other", recipe)
+
+
 def test_a_workflow_parses_each_file_once(tmp_path, config, monkeypatch):
     whole = tmp_path / "whole.yaml"
     whole.write_text(yaml.safe_dump(config(), sort_keys=False), encoding="utf-8")
