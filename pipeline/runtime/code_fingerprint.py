@@ -93,20 +93,27 @@ def of_module(module: str) -> str | None:
 
 @functools.cache
 def commit() -> str | None:
-    """The git commit of the code, `+` behind it when files differ from it; None without git."""
+    """The git commit of the code, `+` behind it when files differ from it.
+
+    None without git, or where a folder above the code is another repository, such as one whose
+    environment it is installed in.
+    """
 
     def git(*words: str) -> subprocess.CompletedProcess[str]:
         command = ["git", "-C", str(source_names.ROOT), *words]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     try:
-        head = git("rev-parse", "HEAD")
+        head = git("rev-parse", "HEAD", "--show-toplevel")
         changed = git("status", "--porcelain", "--", *source_names.FIRST_PARTY)
     except OSError:
         return None
     if head.returncode:
         return None
-    return head.stdout.strip() + ("+" if changed.stdout.strip() else "")
+    result, top = head.stdout.splitlines()
+    if Path(top).resolve() != source_names.ROOT.resolve():
+        return None
+    return result + ("+" if changed.stdout.strip() else "")
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -118,8 +119,20 @@ def test_files_that_are_not_python_have_a_fingerprint_of_their_own(tmp_path):
     assert of("named", {"sql/more.sql": ""}) != before
 
 
-def test_without_git_there_is_no_commit(tmp_path):
-    assert write(tmp_path).commit() is None
+def test_without_git_or_in_another_repository_there_is_no_commit(tmp_path):
+    def git(folder, *words):
+        who = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+        subprocess.run(["git", "-C", folder, *who, *words], check=True)
+
+    inner = tmp_path / "site-packages"
+    assert write(inner).commit() is None
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "theirs")
+    assert write(inner).commit() is None
+    git(inner, "init", "-q")
+    git(inner, "add", "toy")
+    git(inner, "commit", "-q", "-m", "ours")
+    assert re.fullmatch("[0-9a-f]{40}", write(inner).commit())
 
 
 def test_a_method_depends_on_its_own_module_and_on_no_other_methods():
