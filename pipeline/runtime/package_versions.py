@@ -4,6 +4,7 @@ import contextlib
 import functools
 import importlib.metadata
 import json
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
 
@@ -52,13 +53,17 @@ def _installed(python: str | None) -> dict[str, str] | None:
         program = (
             f"from {__name__} import _installed; import json; print(json.dumps(_installed(None)))"
         )
+        # From this folder, as jobs start it: its path may be relative.
+        path = os.pathsep.join([str(source_names.ROOT), os.environ.get("PYTHONPATH", "")])
+        environment = {**os.environ, "PYTHONPATH": path.rstrip(os.pathsep)}
         try:
             said = subprocess.check_output(
-                [python, "-c", program], cwd=source_names.ROOT, stderr=subprocess.DEVNULL
+                [python, "-c", program], env=environment, stderr=subprocess.DEVNULL
             )
-        except (OSError, subprocess.CalledProcessError):
+            # It may greet first.
+            return dict(json.loads(said.splitlines()[-1]))
+        except (OSError, subprocess.CalledProcessError, ValueError, IndexError):
             return None
-        return dict(json.loads(said))
     result = {}
     for package in COMPUTING.values():
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):

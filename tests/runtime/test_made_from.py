@@ -81,13 +81,20 @@ def test_versions_are_of_what_the_stage_computes_with():
     assert "numpy" in package_versions.of("download", ["pipeline.data.synthetic"])
 
 
-def test_versions_of_another_interpreter_are_its_own(tmp_path):
+def test_versions_of_another_interpreter_are_its_own(tmp_path, monkeypatch):
     same = package_versions.of("pretrain", ["pipeline.training.train"])
     script = tmp_path / "python"
-    script.write_text('#!/bin/sh\necho \'{"torch": "0.1", "numpy": "0.2"}\'\n')
+    script.write_text('#!/bin/sh\necho Welcome\necho \'{"torch": "0.1", "numpy": "0.2"}\'\n')
     script.chmod(0o755)
-    other = package_versions.of("pretrain", ["pipeline.training.train"], str(script))
-    assert other == {"torch": "0.1", "numpy": "0.2"}
+    monkeypatch.chdir(tmp_path)
+    for path in (str(script), "./python"):
+        other = package_versions.of("pretrain", ["pipeline.training.train"], path)
+        assert other == {"torch": "0.1", "numpy": "0.2"}
+    own = package_versions.of("pretrain", ["pipeline.training.train"], sys.executable)
+    assert own == same
+    (tmp_path / "mute").write_text("#!/bin/sh\n")
+    (tmp_path / "mute").chmod(0o755)
+    assert package_versions.of("pretrain", ["pipeline.training.train"], "./mute") is None
     assert package_versions.of("pretrain", ["pipeline.training.train"], "/not/here") is None
     assert same != other
 
