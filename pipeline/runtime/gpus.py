@@ -35,13 +35,19 @@ def visible() -> list[str]:
     given = os.environ.get(VISIBLE)
     if given is not None:
         return [name.strip() for name in given.split(",") if name.strip()]
+    return [*_uuids().values()]
+
+
+def _uuids() -> dict[str, str]:
+    """UUIDs of this machine's GPUs by their numbers; none without the driver's program."""
     program = shutil.which("nvidia-smi")
     if program is None:
-        return []
-    query = [program, "--query-gpu=uuid", "--format=csv,noheader"]
+        return {}
+    query = [program, "--query-gpu=index,uuid", "--format=csv,noheader"]
     done = subprocess.run(query, capture_output=True, text=True, check=False)
     # It may print warnings, too.
-    return re.findall(r"^GPU-\S+$", done.stdout, re.MULTILINE) if done.returncode == 0 else []
+    found = re.findall(r"^(\d+), (GPU-\S+)$", done.stdout, re.MULTILINE)
+    return dict(found) if done.returncode == 0 else {}
 
 
 def claim_gpu(folder: Path | None = None) -> str | None:
@@ -71,9 +77,11 @@ def claim_gpu(folder: Path | None = None) -> str | None:
     folder = folder or Path(tempfile.gettempdir(), f"pike-gpus-{os.getuid()}")
     _make(folder)
     told = False
+    # Another process may name the same by its number, or be told of it by the driver.
+    uuids = _uuids()
     while True:
         for name in names:
-            path = folder / f"{name.replace('/', '-')}.lock"
+            path = folder / f"{uuids.get(name, name).replace('/', '-')}.lock"
             if file := file_locks.lock(path):
                 _held.append(file)
                 os.environ[VISIBLE] = name

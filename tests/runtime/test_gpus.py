@@ -75,7 +75,7 @@ def driver(tmp_path, monkeypatch):
     def make(*lines, code=0):
         program = tmp_path / "nvidia-smi"
         shown = "".join(f"echo '{line}'\n" for line in lines)
-        query = "--query-gpu=uuid --format=csv,noheader"
+        query = "--query-gpu=index,uuid --format=csv,noheader"
         program.write_text(f'#!/bin/sh\n[ "$*" = "{query}" ] || exit 9\n{shown}exit {code}\n')
         program.chmod(0o755)
 
@@ -83,17 +83,27 @@ def driver(tmp_path, monkeypatch):
 
 
 def test_the_driver_is_asked_where_the_environment_says_nothing(driver, monkeypatch):
-    driver("a warning", "GPU-1", "GPU-2")
+    driver("a warning", "0, GPU-1", "1, GPU-2")
     monkeypatch.delenv(gpus.VISIBLE, raising=False)
     assert gpus.visible() == ["GPU-1", "GPU-2"]
-    driver("GPU-1", code=9)
+    driver("0, GPU-1", code=9)
     assert gpus.visible() == []
 
 
 def test_the_environment_names_gpus_by_number_or_uuid(driver, monkeypatch):
-    driver("GPU-1", "GPU-2")
+    driver("0, GPU-1", "1, GPU-2")
     monkeypatch.setenv(gpus.VISIBLE, "1, 0,GPU-c")
     assert gpus.visible() == ["1", "0", "GPU-c"]
+
+
+def test_a_gpu_is_one_whether_it_is_named_by_number_or_uuid(driver, start):
+    driver("0, GPU-1", "1, GPU-2")
+    processes = [start(names) for names in ("0,1", "GPU-1,GPU-2")]
+    taken = [process.stdout.readline().split()[0] for process in processes]
+    assert sorted({"0": "GPU-1", "1": "GPU-2"}.get(name, name) for name in taken) == [
+        "GPU-1",
+        "GPU-2",
+    ]
 
 
 def test_more_processes_of_a_run_than_gpus_are_refused(tmp_path, monkeypatch):
