@@ -17,23 +17,10 @@ from typing import Any, NoReturn
 
 from pike_mixing.errors import InputError, install
 from pipeline import cli, errors
-from pipeline.runtime import launch, presentation, run_lock, signal_handler
+from pipeline.runtime import launch, optional_imports, presentation, run_lock, signal_handler
 
 MISTAKE = 2
 """Exit code of what the user can mend; 1 is our fault, `signal_handler.STOPPED` a signal's."""
-
-EXTRAS = {
-    "alembic": "mlflow",
-    "google": "hf",
-    "mlflow": "mlflow",
-    "sklearn": "domains",
-    "sqlalchemy": "mlflow",
-    "tensorboard": "tensorboard",
-    "tokenizers": "hf",
-    "transformers": "hf",
-    "wandb": "wandb",
-}
-"""Packages that one command alone needs, and the extra that installs each."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,13 +40,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if not errors.mendable(error):
             raise
-        _told(command, str(errors.mistake(error, Path("the answer"))))
+        _told(command, str(errors.mistake(error)))
         return MISTAKE
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if package not in EXTRAS:
+        if package not in optional_imports.EXTRAS:
             raise
-        advice = f"in the clone, run `{install(EXTRAS[package])}`"
+        advice = f"in the clone, run `{install(optional_imports.EXTRAS[package])}`"
         _told(command, f"{package} is not installed: {advice}")
         return MISTAKE
     except signal_handler.Interrupted as ended:
@@ -117,7 +104,14 @@ def _shared_out(chosen: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
 
 
 def _shown(answer: bytes | str | None) -> int:
-    """Writes a command's answer; a reader who has seen enough (`| head`) is no fault."""
+    """Writes a command's answer; a reader who has seen enough (`| head`) is no fault.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    if sys.stdout is None:
+        # Whoever closed it wants no answer.
+        return 0
     try:
         if isinstance(answer, bytes):
             sys.stdout.buffer.write(answer)
@@ -127,8 +121,11 @@ def _shown(answer: bytes | str | None) -> int:
     except OSError as error:
         # The interpreter flushes again at its end; nothing must be left to write.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):
+        if isinstance(error, BrokenPipeError):
+            return 0
+        if not errors.mendable(error):
             raise
+        raise errors.mistake(error, Path("the answer")) from error
     return 0
 
 
@@ -136,8 +133,8 @@ def _end(code: int) -> NoReturn:
     """Ends as a fork of `multiprocessing` does: to take all modules apart takes 0.5 s."""
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.flush()
     os._exit(code)
 
 

@@ -45,13 +45,13 @@ def mendable(error: OSError) -> bool:
     return error.errno in _MENDABLE
 
 
-def mistake(error: OSError, path: Path) -> InputError:
-    """What a user is told of a trouble that they can mend, met in writing `path`.
+def mistake(error: OSError, path: Path | None = None) -> InputError:
+    """What a user is told of a trouble that they can mend, met in writing `path` if it is given.
 
     An error that names a file elsewhere is of that file.
     """
     remedy = _MENDABLE[error.errno or 0]
-    named = error.filename if isinstance(error.filename, str) else str(path)
-    if path.absolute().parent in Path(named).absolute().parents:
+    named = error.filename if isinstance(error.filename, str) else str(path or "a file")
+    if path and path.absolute().parent in Path(named).absolute().parents:
         return InputError(f"{path} cannot be written: {error}: {remedy}")
     return InputError(f"{named} cannot be used: {error}: {remedy}")

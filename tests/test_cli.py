@@ -1,5 +1,6 @@
 """The command line in processes of its own, as users meet it."""
 
+import errno
 import inspect
 import json
 import os
@@ -13,7 +14,7 @@ import pytest
 
 from pipeline import __main__, cli
 from pipeline.planning import stages
-from pipeline.runtime import run_lock
+from pipeline.runtime import optional_imports, run_lock
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -189,7 +190,7 @@ def test_the_arguments_of_a_command_are_those_of_its_function(command):
     try:
         function = getattr(import_module(module), name)
     except ModuleNotFoundError as error:
-        extra = __main__.EXTRAS[(error.name or "").partition(".")[0]]
+        extra = optional_imports.EXTRAS[(error.name or "").partition(".")[0]]
         pytest.skip(f"needs the extra {extra!r}")
     _, *others = inspect.signature(function).parameters
     # The command itself waits for the run and starts the stage in so many processes, on so many
@@ -208,6 +209,25 @@ def test_a_switch_of_the_environment_can_be_off(monkeypatch, value, expected):
     monkeypatch.setenv("PIKE_RECOMPUTE", value)
     chosen = cli.chosen(["pretrain", "run.json", "--corpora", "corpora"])
     assert (chosen["shard"], chosen["recompute"]) == (expected, expected)
+
+
+def test_a_file_that_cannot_be_read_is_told_by_its_name(monkeypatch, tmp_path, capsys):
+    place = tmp_path / "runs"
+
+    def read(*_, **__):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pipeline.results.why.why", read)
+    assert __main__.main(["why", "table"]) == 2
+    assert f"pike why: {place} cannot be used: [Errno 13]" in capsys.readouterr().err
+
+
+def test_a_command_without_an_output_to_answer_to_ends_well():
+    command = [sys.executable, "-m", "pipeline", "power", "--difference", "5"]
+    closed = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
+    done = subprocess.run(closed, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.slow

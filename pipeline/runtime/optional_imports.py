@@ -5,7 +5,20 @@ from typing import Any
 
 from pike_mixing.errors import InputError, install
 
-_EXTRAS = {"datasets": "hub", "huggingface_hub": "hub", "tokenizers": "hf"}
+EXTRAS = {
+    "alembic": "mlflow",
+    "datasets": "hub",
+    "google": "hf",
+    "huggingface_hub": "hub",
+    "mlflow": "mlflow",
+    "sklearn": "domains",
+    "sqlalchemy": "mlflow",
+    "tensorboard": "tensorboard",
+    "tokenizers": "hf",
+    "transformers": "hf",
+    "wandb": "wandb",
+}
+"""Packages that not everybody installs, and the extra that installs each."""
 
 
 def import_optional(place: str, where: str, name: object) -> Any:
@@ -23,9 +36,9 @@ def import_optional(place: str, where: str, name: object) -> Any:
     try:
         return getattr(importlib.import_module(module), attribute)
     except ModuleNotFoundError as error:
-        if error.name not in _EXTRAS:
+        if error.name not in EXTRAS:
             raise
         raise InputError(
             f"{where}: {name!r} needs the package {error.name!r}, which is not installed: "
-            f"run `{install(_EXTRAS[error.name])}`"
+            f"run `{install(EXTRAS[error.name])}`"
         ) from error
