@@ -37,6 +37,9 @@ Sha256 = Annotated[str, Limits(pattern="[0-9a-fA-F]{64}", means="a SHA-256 of 64
 Decay = Annotated[float, Limits(at_least=0, below=1)]
 """Of a moment: 0 forgets at once."""
 
+DEVICES = ("auto", "cpu", "cuda", "xla")
+"""Kinds of devices. A TPU is of kind `xla`, and so is whatever else PJRT_DEVICE names."""
+
 GRID = "grid"
 """What stands in a finder's place where other runs find settings, not a mixture."""
 MLP_RATIO = 4

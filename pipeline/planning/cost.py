@@ -29,7 +29,7 @@ def plan(configuration: Path, *, devices: Sequence[str], format: str = "text") -
     kinds = [_kind(device) for device in devices]
     if twice := sorted({device for device in devices if devices.count(device) > 1}):
         raise InputError(f"--devices: named twice: {', '.join(twice)}")
-    planned = planner.plan(planner.read(configuration), str(configuration))
+    planned, own = planner.of_workflow([configuration], {})
     output_root.refuse_file(planned.results)
     works = [jobs.Jobs(planned, kind, number) for kind, number in kinds]
     titles, *shown = planned_power.rows(planned)
@@ -37,7 +37,7 @@ def plan(configuration: Path, *, devices: Sequence[str], format: str = "text") -
     bills = [_numbers(work) for work in works]
     told = [
         *outdated.Comparison(planned).missing(),
-        *notices.unused(planned, planner.alone(configuration)),
+        *notices.unused(planned, own),
         *notices.short_searches(planned),
     ]
     if any(kind.hours_of == "core" for kind, _ in kinds):

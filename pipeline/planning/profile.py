@@ -13,6 +13,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 from pipeline.planning import stages
 from pipeline.runtime import accelerators, signal_handler
+from pipeline.settings import DEVICES
 
 TRAINS = ("pretrain", "evaluate", "probe")
 """Rules whose jobs run on an accelerator."""
@@ -32,7 +33,6 @@ READ_FOR = {
 }
 """Resources of these rules alone."""
 
-DEVICES = ("auto", "cpu", "cuda", "xla")
 LEAST = {"processes": 1, "nodes": 1, "longest": 1, "wait": 0}
 """Whole numbers."""
 POSITIVE = ("runtime", "mem_mb")

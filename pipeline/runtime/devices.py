@@ -17,9 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import chips, gpus
-
-KINDS = ("auto", "cpu", "cuda", "xla")
-"""A TPU is of kind `xla`, and so is whatever else PJRT_DEVICE names."""
+from pipeline.settings import DEVICES
 
 
 def pick(kind: str) -> torch.device:
@@ -28,8 +26,8 @@ def pick(kind: str) -> torch.device:
     Raises:
         InputError: the kind is unknown, or this machine has none of it.
     """
-    if kind not in KINDS:
-        raise InputError(f"device {kind!r} is unknown: choose one of {', '.join(KINDS)}")
+    if kind not in DEVICES:
+        raise InputError(f"device {kind!r} is unknown: choose one of {', '.join(DEVICES)}")
     if kind == "xla":
         return _xla_device()
     if kind in ("auto", "cuda"):

@@ -8,7 +8,6 @@ import yaml
 
 from pike_mixing.errors import InputError
 from pipeline.planning import profile
-from pipeline.runtime import devices
 
 ROOT = Path(__file__).resolve().parents[2]
 PROFILES = sorted((ROOT / "workflow" / "profiles").glob("*/*.yaml"))
@@ -92,7 +91,3 @@ def test_the_rules_are_those_of_the_workflow():
     files = [ROOT / "Snakefile", *(ROOT / "workflow" / "rules").glob("*.smk")]
     found = [name for f in files for name in re.findall(r"^rule (\w+):", f.read_text(), re.M)]
     assert sorted(profile.RULES) == sorted(found)
-
-
-def test_the_devices_are_those_that_jobs_know():
-    assert profile.DEVICES == devices.KINDS
