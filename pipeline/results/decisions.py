@@ -173,7 +173,9 @@ def _shares(
     result = {
         "fixed": fixed,
         "rule": own,
-        "own_shares": fixed or any(abs(drawn[name] - others[name]) >= ALIKE for name in drawn),
+        "own_shares": fixed
+        or method == baseline
+        or any(abs(drawn[name] - others[name]) >= ALIKE for name in drawn),
     }
     if own == {"rule": "mix"}:
         return result | {"shares": dict.fromkeys(drawn, 1 / len(drawn))}
