@@ -24,6 +24,8 @@ from pike_mixing.finders.interface import Proxy, Swarm
 
 EXPONENTS = (0.02, 2.0)
 """Between these alpha is searched for."""
+ALIKE = 0.01
+"""Sizes that differ by a smaller part are one: runs end with a few tokens more or less."""
 FEWEST = 3
 """Points of a curve: it has three coefficients, one of them shared."""
 
@@ -54,11 +56,11 @@ def refuse_sizes(swarm: Swarm, where: str = "--where") -> None:
         where: The option that chooses its rows.
 
     Raises:
-        InputError: the runs are of several parameters or tokens.
+        InputError: the runs are of several parameters or tokens, by more than ALIKE.
     """
     for axis in ("parameters", "tokens"):
-        sizes = {getattr(run, axis) for run in swarm.runs}
-        if len(sizes) > 1:
+        sizes = {size for run in swarm.runs if (size := getattr(run, axis))}
+        if sizes and max(sizes) > min(sizes) * (1 + ALIKE):
             raise InputError(
                 f"rows of {len(sizes)} {axis}: their losses do not compare: choose with "
                 f"{where} {axis}={max(sizes):g}, or extrapolate with `fit --at`"

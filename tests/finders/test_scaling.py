@@ -79,6 +79,10 @@ def test_rows_of_several_sizes_are_no_one_table(swarm, said, write):
     assert told in said(*ask, "--at", "tokens=1600", code=2)
     one = ["--where", "parameters=256", "tokens=400"]
     assert "best: 2 rows" in said(*ask, *one)
+    # Runs that end a few tokens apart are of one size.
+    header = ["weight/a", "weight/b", "loss/l", "tokens"]
+    near = write(header, [[1, 0, 1, 1000], [0, 1, 2, 1009]], "near.csv")
+    assert "best: 2 rows" in said("fit", "best", near, *ask[3:])
     assert "choose with --test-where parameters=256" in said(*ask, *one, "--test", path, code=2)
     design = ["design", path, "--target", "l", "--finder", "best", "--count", "1"]
     assert told in said(*design, code=2)
