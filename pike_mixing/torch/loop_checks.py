@@ -75,8 +75,8 @@ def refuse_dataset(dataset: Any) -> None:
     """
     if not isinstance(dataset, MixedDataset):
         raise InputError(f"dataset: give a MixedDataset, not a {type(dataset).__name__}")
-    weights_K = dataset.settings["weights"]
-    if not np.allclose(weights_K, 1 / len(weights_K)):
+    weights_K = dataset.given_weights
+    if weights_K is not None and not np.allclose(weights_K, 1 / len(weights_K)):
         raise InputError(
             f"dataset: it has the weights {weights_K.tolist()}, but the method sets them: leave "
             "`weights` (`probabilities`) away, or take the method "

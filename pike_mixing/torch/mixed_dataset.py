@@ -103,6 +103,11 @@ class MixedDataset(IterableDataset[Any]):
         return self._place or (parallel.rank(), parallel.world_size())
 
     @property
+    def given_weights(self) -> Floats | None:
+        """Shares that were set; None where a method's counts have taken their place."""
+        return self._weights_K
+
+    @property
     def micro_batch(self) -> int:
         """Rows of a micro-batch.
 

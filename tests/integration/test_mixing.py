@@ -294,6 +294,11 @@ def test_a_state_is_json_and_that_of_the_step():
     assert again.state_dict() == state
 
 
+def reweighted(dataset, weights):
+    dataset.set_weights(weights)
+    return dataset
+
+
 @pytest.mark.parametrize(
     ("do", "said"),
     [
@@ -307,6 +312,10 @@ def test_a_state_is_json_and_that_of_the_step():
         (
             lambda: Mixing("mix", MixedDataset(DOMAINS, 4, weights={"a": 1, "b": 0})),
             r"it has the weights \[1.0, 0.0\], but the method sets them",
+        ),
+        (
+            lambda: Mixing("mix", reweighted(MixedDataset(DOMAINS, 4), {"a": 3, "b": 1})),
+            r"it has the weights \[0.75, 0.25\]",
         ),
         (lambda: mixing_of(PIKE).begin_step([torch.zeros(4)]), r"deals \[2, 2\]"),
         (lambda: mixing_of(PIKE).weigh(torch.zeros(2)), "losses without a step"),
