@@ -90,7 +90,7 @@ ITEMS = lines({"q": ITEM}, {"q": [f"{ITEM} g"]})
     ("suffix", "content"),
     [
         (".jsonl", ITEMS),
-        (".jsonl.gz", gzip.compress(ITEMS)),
+        (".jsonl.gz", gzip.compress(ITEMS, mtime=0)),
         (".parquet", parquet({"n": [1, 2], "q": [[ITEM], [f"{ITEM} g"]]})),
         (".txt", f"{ITEM}\n{ITEM} g\n".encode()),
     ],
@@ -140,7 +140,11 @@ def test_items_that_cannot_be_read_or_found_are_refused(cleaned, tmp_path):
     for name, content, message in (
         ("a.jsonl", b"no json", r"a\.jsonl:1 cannot be read"),
         ("b.parquet", b"no parquet", r"b\.parquet cannot be read"),
-        ("c.jsonl.gz", gzip.compress(b'{"q": "a"}' * 99)[:-9], r"c\.jsonl\.gz cannot be read"),
+        (
+            "c.jsonl.gz",
+            gzip.compress(b'{"q": "a"}' * 99, mtime=0)[:-9],
+            r"c\.jsonl\.gz cannot be read",
+        ),
         ("d.jsonl", b'{"q": "a b c"}', r"no item in .* has a text of 13 words"),
     ):
         (tmp_path / name).write_bytes(content)
