@@ -67,7 +67,7 @@ def test_trainers_of_preferences(tmp_path):
         processing_class=tiny.tokenizer(),
     )
     rows = list(trainer.train_dataset)
-    with pytest.raises(InputError, match=r"DPOTrainer has a loss of other things .*interleave_datasets"):
+    with pytest.raises(InputError, match=r"DPOTrainer has a loss .*interleave_datasets"):
         attach(trainer, "mix", {"a": rows, "b": rows})
 
 
