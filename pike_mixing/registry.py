@@ -21,9 +21,11 @@ def kind(rule: str) -> type[Any]:
     module, _, name = RULES.get(rule, rule).partition(":")
     if not name:
         raise InputError(unknown(rule, RULES, "rule"))
+    if not module or module.startswith("."):
+        raise InputError(f"rule: {rule!r} cannot be imported: name its module in full")
     try:
         result = getattr(importlib.import_module(module), name)
-    except (ModuleNotFoundError, AttributeError, TypeError, ValueError) as error:
+    except (ModuleNotFoundError, AttributeError) as error:
         raise InputError(f"rule: {rule!r} cannot be imported: {error}") from error
     if not (isinstance(result, type) and dataclasses.is_dataclass(result)):
         raise InputError(f"rule: {rule!r} is no dataclass of a method's settings (CONTRIBUTING.md)")

@@ -12,10 +12,10 @@ from pike_mixing.signals import Needs, Signals, State
 
 T = TypeVar("T")
 
-LOSSES = ("loss_K", "loss_after_K", "excess_K", "validation_loss_K")
-"""Those of `Signals`."""
 OF_BATCH = ("loss_K", "loss_after_K", "excess_K")
-"""Those of the rows that `count_K` counts."""
+"""Losses of the rows that `count_K` counts."""
+LOSSES = (*OF_BATCH, "validation_loss_K")
+"""Those of `Signals`."""
 
 
 def checked(

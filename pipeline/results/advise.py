@@ -104,12 +104,10 @@ def snippets(place: Row) -> dict[str, str]:
         f"shares = {shares!r}{note}\n"
         "mixed = interleave_datasets([parts[name] for name in shares],\n"
         "    probabilities=list(shares.values()), stopping_strategy='all_exhausted', seed=0)"
+        if place["own_shares"]
+        else f"# {place['label']} drew the shares of {place['against']}, so no mixture does what "
+        "it does:\n# take the rule (python, yaml)."
     )
-    if not place["own_shares"]:
-        interleave = (
-            f"# {place['label']} drew the shares of {place['against']}, so no mixture does what it "
-            "does:\n# take the rule (python, yaml)."
-        )
     return {
         "yaml": f"methods:\n  {NAME}: {_line(place['rule'])}",
         "python": f"from pike_mixing import make\n\nmethod = make({rule!r}{arguments})",

@@ -22,6 +22,7 @@ from pipeline.statistics.distributions import t_quantile, t_tail
 from pipeline.statistics.sign_flip import holm
 
 FAMILY = ("board", "model", "against")
+"""Columns of whose methods one correction is made."""
 
 
 class MeanOverScenarios(NamedTuple):

@@ -53,9 +53,8 @@ class ClaimCell(NamedTuple):
         """Its p-value; None where it has no test."""
         if self.few:
             return None
-        _, _, margin, of_seeds, of_items, seeds, degrees, known, share = self
-        p = cell_p(margin, of_seeds, of_items, seeds, degrees, known)
-        return max(p, least_p(seeds or 1)) if share else p
+        p = cell_p(*self[2:8])
+        return max(p, least_p(self.seeds or 1)) if self.share else p
 
 
 def fill(connection: duckdb.DuckDBPyConnection) -> None:
@@ -75,17 +74,14 @@ def fill(connection: duckdb.DuckDBPyConnection) -> None:
     tests, p_of, wanted = {}, {}, {}
     for claim, group in itertools.groupby(result, key=lambda row: row[0]):
         cells = [ClaimCell(*row[1:]) for row in group]
-        tested = [(cell.margin, cell.p()) for cell in cells]
         wanted[claim] = deciding_seeds(cells)
         key = tuple((cell.name, cell.margin) for cell in cells)
-        p = claim_p(tested)
+        p = claim_p([(cell.margin, cell.p()) for cell in cells])
         if p is not None:
             tests[claim], p_of[key] = key, p
     corrected = dict(zip(p_of, sign_flip.holm(list(p_of.values())), strict=True))
-    rows = []
-    for claim, seeds in wanted.items():
-        key = tests.get(claim, ())
-        rows.append([claim, p_of.get(key), corrected.get(key), seeds])
+    keys = ((claim, tests.get(claim, ()), seeds) for claim, seeds in wanted.items())
+    rows = ([claim, p_of.get(key), corrected.get(key), seeds] for claim, key, seeds in keys)
     insert(connection, "claim_tests", rows)
 
 

@@ -77,8 +77,8 @@ def claim_gpu(folder: Path | None = None) -> str | None:
     folder = folder or Path(tempfile.gettempdir(), f"pike-gpus-{os.getuid()}")
     _make(folder)
     told = False
-    # Another process may name the same by its number, or be told of it by the driver.
-    uuids = _uuids()
+    # Another process may be told of the same by the driver.
+    uuids = _uuids() if any(name.isdigit() for name in names) else {}
     while True:
         for name in names:
             path = folder / f"{uuids.get(name, name).replace('/', '-')}.lock"
