@@ -27,7 +27,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from pike_mixing.torch import fused_loss
+from pike_mixing.torch import fused_loss, products
 
 PARTS = 16
 """Chunks of a large batch, at most: a sixteenth of the logits is there at a time."""
@@ -70,10 +70,10 @@ def cross_entropy(
         # Nobody reads the gradients, so that XLA does not make them.
         no_weight = torch.zeros_like(target_N, dtype=torch.float32)
         return _of_rows(hidden_NxD, embedding_VxD, target_N, no_weight, dtype, chips)[0]
-    rows, factor_DxV = chunk(len(target_N), len(embedding_VxD)), embedding_VxD.to(dtype).T
+    rows, factor_VxD = chunk(len(target_N), len(embedding_VxD)), embedding_VxD.to(dtype)
     pieces = zip(hidden_NxD.to(dtype).split(rows), target_N.split(rows), strict=True)
     result = [
-        F.cross_entropy((hidden @ factor_DxV).float(), target, reduction="none")
+        F.cross_entropy(products.of_rows(hidden, factor_VxD).float(), target, reduction="none")
         for hidden, target in pieces
     ]
     return torch.cat(result)
@@ -167,21 +167,20 @@ def _of_tokens(
             of_hidden_NxD[:first],
             of_embedding_VxD,
         )
-    left = min(rows, len(target_N) - first)
-    buffer = hidden_NxD.new_empty(left, len(embedding_VxD), dtype=exact)
+    if not first:
+        of_embedding_VxD.zero_()
+    height = max(1, BLOCK_LOGITS // embedding_VxD.shape[1])
     for begin in range(first, len(target_N), rows):
         piece = slice(begin, begin + rows)
         hidden_nxD = hidden_NxD[piece].to(dtype)
-        logits_nxV = _product(hidden_nxD, factor_VxD.T, buffer[: len(hidden_nxD)])
+        logits_nxV = products.of_rows(hidden_nxD, factor_VxD).to(exact)
         nll_N[piece] = _turned(logits_nxV, target_N[piece, None], weight_N[piece, None])
         slope_nxV = logits_nxV.to(dtype)
-        _product(slope_nxV, factor_VxD, of_hidden_NxD[piece])
-        if begin == 0:
-            _product(slope_nxV.T, hidden_nxD, of_embedding_VxD)
-        elif dtype == exact:
-            of_embedding_VxD.addmm_(slope_nxV.T, hidden_nxD)
-        else:
-            of_embedding_VxD += slope_nxV.T @ hidden_nxD
+        of_hidden_NxD[piece] = products.of_rows(slope_nxV, factor_VxD.T)
+        for pieces in range(0, len(factor_VxD), height):
+            block = slice(pieces, pieces + height)
+            of_embedding_VxD[block] += products.of_columns(slope_nxV[:, block], hidden_nxD)
+        del logits_nxV, slope_nxV
     return nll_N, of_hidden_NxD, of_embedding_VxD
 
 
@@ -233,13 +232,12 @@ def _in_place(
     n, V = len(target_n), len(embedding_VxD)
     height = min(V, max(1, BLOCK_LOGITS // n))
     blocks = _blocks(target_n, V, height)
-    room_vxn = embedding_VxD.new_empty(height, n)
     highest_n = embedding_VxD.new_full((n,), -torch.inf)
     sum_n, of_target_n = torch.zeros_like(highest_n), torch.empty_like(highest_n)
     shifts = []
     for pieces, tokens, at in blocks:
         kept_vxn = of_embedding_VxD[pieces, :n]
-        logits_vxn = torch.mm(embedding_VxD[pieces], hidden_nxD.T, out=room_vxn[: len(kept_vxn)])
+        logits_vxn = products.of_rows(embedding_VxD[pieces], hidden_nxD)
         of_target_n[tokens] = logits_vxn[at, tokens]
         before_n, highest_n = highest_n, highest_n.maximum(logits_vxn.amax(dim=0))
         torch.exp(logits_vxn.sub_(highest_n), out=kept_vxn)
@@ -250,10 +248,10 @@ def _in_place(
     for (pieces, tokens, at), shift_n in zip(blocks, shifts, strict=True):
         kept_vxn, factor_vxD = of_embedding_VxD[pieces, :n], embedding_VxD[pieces]
         scale_n = (shift_n - log_sum_n).exp_().mul_(weight_n)
-        slope_vxn = torch.mul(kept_vxn, scale_n, out=room_vxn[: len(kept_vxn)])
+        slope_vxn = kept_vxn * scale_n
         slope_vxn[at, tokens] -= weight_n[tokens]
-        of_hidden_nxD.addmm_(slope_vxn.T, factor_vxD)
-        torch.mm(slope_vxn, hidden_nxD, out=of_embedding_VxD[pieces])
+        of_hidden_nxD += products.of_columns(slope_vxn, factor_vxD)
+        of_embedding_VxD[pieces] = products.of_rows(slope_vxn, hidden_nxD.T)
     return log_sum_n - of_target_n
 
 
@@ -268,11 +266,6 @@ def _blocks(target_n: Tensor, V: int, height: int) -> list[tuple[slice, Tensor, 
         (slice(begin, begin + height), those, target_n[those] - begin)
         for begin, those in zip(begins, tokens, strict=True)
     ]
-
-
-def _product(a: Tensor, b: Tensor, out: Tensor) -> Tensor:
-    """A b in the memory of `out`."""
-    return torch.mm(a, b, out=out) if a.dtype == out.dtype else out.copy_(a @ b)
 
 
 def _turned(logits_nxV: Tensor, target_nx1: Tensor, weight_nx1: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pike_mixing.torch import products
 from pipeline import settings
 from pipeline.runtime import devices
 
@@ -42,8 +43,8 @@ class Attention(nn.Module):
         super().__init__()
         self.heads, self.head_width = shape.heads, shape.head_width
         inner = shape.heads * shape.head_width
-        self.qkv = nn.Linear(shape.width, 3 * inner, bias=False)
-        self.out = nn.Linear(inner, shape.width, bias=False)
+        self.qkv = products.Linear(shape.width, 3 * inner)
+        self.out = products.Linear(inner, shape.width)
         self.query_norm = Norm(shape.head_width)
         self.key_norm = Norm(shape.head_width)
 
@@ -88,8 +89,8 @@ class Block(nn.Module):
         self.attention_norm = Norm(shape.width)
         self.attention = Attention(shape)
         self.mlp_norm = Norm(shape.width)
-        self.up = nn.Linear(shape.width, settings.MLP_RATIO * shape.width, bias=False)
-        self.down = nn.Linear(settings.MLP_RATIO * shape.width, shape.width, bias=False)
+        self.up = products.Linear(shape.width, settings.MLP_RATIO * shape.width)
+        self.down = products.Linear(settings.MLP_RATIO * shape.width, shape.width)
 
     def forward(
         self,

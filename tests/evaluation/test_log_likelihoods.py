@@ -108,6 +108,9 @@ def test_the_log_sum_exp_is_in_float32_whatever_the_model_is(constant):
     assert found[0].tolist() == pytest.approx([-2 * math.log(64)], abs=1e-6)
 
 
+PRODUCTS = ("aten.matmul", "aten.mm", "mkldnn._linear")
+
+
 class Logits(TorchDispatchMode):
     """Rows of every tensor made that has a column per piece."""
 
@@ -117,11 +120,10 @@ class Logits(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
-        if isinstance(out, torch.Tensor) and out.shape[-1:] == (self.vocabulary,):
-            products = (torch.ops.aten.matmul.default, torch.ops.aten.mm.default)
-            if not out._is_view():
-                made = self.products if func in products else self.others
-                made.append(out.numel() // self.vocabulary)
+        logits = isinstance(out, torch.Tensor) and out.shape[-1:] == (self.vocabulary,)
+        if logits and not out._is_view():
+            made = self.products if str(func).startswith(PRODUCTS) else self.others
+            made.append(out.numel() // self.vocabulary)
         return out
 
 
