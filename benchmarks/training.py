@@ -36,6 +36,7 @@ from benchmarks import measure
 from benchmarks.steps import Size
 from pike_mixing import registry
 from pike_mixing.torch.dealt_rows import DealtRows
+from pike_mixing.torch.products import of_rows
 from pike_mixing.torch.step_gradient import StepGradient
 from pipeline import settings
 from pipeline.model import adamw as optim
@@ -181,11 +182,11 @@ def products(size: Size) -> tuple[Step, float]:
     tokens, width, inner = size.rows * size.length, size.model.width, MLP_RATIO * size.model.width
     attention = size.model.heads * size.model.head_width
     shapes = [(width, 3 * attention), (attention, width), (width, inner), (inner, width)]
-    pairs = [(torch.randn(tokens, a), torch.randn(a, b)) for a, b in shapes]
+    pairs = [(torch.randn(tokens, a), torch.randn(b, a)) for a, b in shapes]
 
     def multiply() -> None:
         for left, right in pairs:
-            left @ right
+            of_rows(left, right)
 
     return multiply, sum(2.0 * tokens * a * b for a, b in shapes)
 

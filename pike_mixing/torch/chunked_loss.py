@@ -37,8 +37,8 @@ MOST_LEAST_LOGITS = 22 * 10**6
 """Beyond, chunks have fewer tokens: 88 MB."""
 CACHED_LOGITS = 2**17
 """Logits that stay in a CPU core's cache while they are turned into their gradient: 512 KiB."""
-BLOCK_LOGITS = 2**20
-"""Logits that are made, and later turned, at a time where the gradient is to be: 4 MiB."""
+BLOCK_NUMBERS = 2**20
+"""Of the embedding's gradient, made at a time; of logits that lie where it is to be: 4 MiB."""
 
 
 def chunk(N: int, V: int) -> int:
@@ -167,9 +167,9 @@ def _of_tokens(
             of_hidden_NxD[:first],
             of_embedding_VxD,
         )
-    if not first:
+    else:
         of_embedding_VxD.zero_()
-    height = max(1, BLOCK_LOGITS // embedding_VxD.shape[1])
+    height = max(1, BLOCK_NUMBERS // embedding_VxD.shape[1])
     for begin in range(first, len(target_N), rows):
         piece = slice(begin, begin + rows)
         hidden_nxD = hidden_NxD[piece].to(dtype)
@@ -177,9 +177,10 @@ def _of_tokens(
         nll_N[piece] = _turned(logits_nxV, target_N[piece, None], weight_N[piece, None])
         slope_nxV = logits_nxV.to(dtype)
         of_hidden_NxD[piece] = products.of_rows(slope_nxV, factor_VxD.T)
-        for pieces in range(0, len(factor_VxD), height):
-            block = slice(pieces, pieces + height)
+        for low in range(0, len(factor_VxD), height):
+            block = slice(low, low + height)
             of_embedding_VxD[block] += products.of_columns(slope_nxV[:, block], hidden_nxD)
+        # Before the next chunk has its own.
         del logits_nxV, slope_nxV
     return nll_N, of_hidden_NxD, of_embedding_VxD
 
@@ -230,7 +231,7 @@ def _in_place(
     have; the second makes that gradient of them.
     """
     n, V = len(target_n), len(embedding_VxD)
-    height = min(V, max(1, BLOCK_LOGITS // n))
+    height = min(V, max(1, BLOCK_NUMBERS // n))
     blocks = _blocks(target_n, V, height)
     highest_n = embedding_VxD.new_full((n,), -torch.inf)
     sum_n, of_target_n = torch.zeros_like(highest_n), torch.empty_like(highest_n)

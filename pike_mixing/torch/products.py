@@ -39,7 +39,7 @@ def of_rows(a: Tensor, b_NxK: Tensor) -> Tensor:
     Returns:
         ... x N. It can be differentiated once.
     """
-    if ONEDNN and _takes(a) and _takes(b_NxK) and not torch.compiler.is_compiling():
+    if ONEDNN and _takes(a) and _takes(b_NxK):
         result: Tensor = _OfRows.apply(a, b_NxK)  # type: ignore[no-untyped-call]
         return result
     return F.linear(a, b_NxK)
@@ -59,12 +59,32 @@ def _takes(factor: Tensor) -> bool:
     return exact and not torch.is_autocast_enabled("cpu")
 
 
+def _by_onednn(a: Tensor, b_NxK: Tensor) -> Tensor:
+    factors = _dense(a), _dense(b_NxK)
+    result: Tensor = torch.ops.mkldnn._linear_pointwise(*factors, None, "none", [], "")
+    return result
+
+
+def _dense(factor: Tensor) -> Tensor:
+    """The factor in one piece of memory; oneDNN takes a hundred times as long for one with gaps."""
+    whole = factor.is_contiguous() or factor.mT.is_contiguous()
+    return factor if whole else factor.contiguous()
+
+
+# torch.compile would look into oneDNN's product, and fails where the weights change.
+_opaque = torch.library.custom_op("pike_mixing::of_rows", _by_onednn, mutates_args=())
+
+
+@_opaque.register_fake
+def _(a: Tensor, b_NxK: Tensor) -> Tensor:
+    return a.new_empty(*a.shape[:-1], len(b_NxK))
+
+
 class _OfRows(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor, b_NxK: Tensor) -> Tensor:
         ctx.save_for_backward(a, b_NxK)
-        result: Tensor = torch.ops.mkldnn._linear_pointwise(a, b_NxK, None, "none", [], "")
-        return result
+        return _opaque(a, b_NxK) if torch.compiler.is_compiling() else _by_onednn(a, b_NxK)
 
     @staticmethod
     @once_differentiable

@@ -64,7 +64,7 @@ def test_loss_and_gradients_are_those_of_plain_logits(monkeypatch, rows):
 def test_the_gradients_place_serves_for_the_first_tokens_logits(monkeypatch, N, rows, block):
     """Of 8 tokens and a width of 5, five go that way and three by a chunk."""
     small_chunks(monkeypatch, rows)
-    monkeypatch.setattr(chunked_loss, "BLOCK_LOGITS", block)
+    monkeypatch.setattr(chunked_loss, "BLOCK_NUMBERS", block)
     seen, way = [], chunked_loss._in_place
     monkeypatch.setattr(
         chunked_loss, "_in_place", lambda *of: (seen.append(len(of[0])), way(*of))[1]
@@ -91,7 +91,7 @@ def test_large_logits_neither_overflow_nor_lose_the_loss(N, V, seed, shift, rows
     with pytest.MonkeyPatch.context() as patch:
         # Chunks of one token leave the first three to the gradient's place.
         small_chunks(patch, rows)
-        patch.setattr(chunked_loss, "BLOCK_LOGITS", 20)
+        patch.setattr(chunked_loss, "BLOCK_NUMBERS", 20)
         total, nll = chunked_loss.weighted(hidden, embedding, target, weight, torch.float32)
     expected = plain(hidden.double(), embedding.double(), target, weight.double())[1]
     torch.testing.assert_close(nll.double(), expected.detach(), rtol=1e-4, atol=1e-4)

@@ -14,16 +14,17 @@ with_avx512 = pytest.mark.skipif(not products.ONEDNN, reason="a processor with A
 
 
 class Called(TorchDispatchMode):
-    """Names of the operations that make products."""
+    """Names of the operations that make products, and their factors."""
 
     def __init__(self):
         super().__init__()
-        self.names = set()
+        self.names, self.factors = set(), []
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         name = str(function)
         if name.startswith(("mkldnn.", "aten.mm", "aten.addmm", "aten.linear", "aten.matmul")):
             self.names.add(name)
+            self.factors += args[:2]
         return function(*args, **(kwargs or {}))
 
 
@@ -35,13 +36,14 @@ def drawn(*shape, dtype=torch.float32):
 def apart(found, wanted):
     """The distance of both, in the length of what is wanted; 0 for what has no numbers."""
     assert found.shape == wanted.shape
-    length = wanted.norm()
-    return float((found - wanted).norm() / length) if length else 0.0
+    length = float(wanted.detach().norm())
+    return float((found - wanted).detach().norm()) / length if length else 0.0
 
 
 @given(sizes, sizes, sizes)
 def test_products_and_their_gradients_are_those_of_float64(M, K, N):
-    a, b = drawn(M, K), drawn(N, K)
+    # No sum of theirs cancels out.
+    a, b = (drawn(*shape).detach().abs().requires_grad_() for shape in ((M, K), (N, K)))
     exact = [t.detach().double().requires_grad_() for t in (a, b)]
     slope = torch.arange(M * N).view(M, N) / 100
     products.of_rows(a, b).backward(slope)
@@ -76,6 +78,16 @@ def test_a_linear_map_and_its_gradient_are_products_of_onednn():
     with Called() as called:
         layer(x).sum().backward()
     assert called.names == {"mkldnn._linear_pointwise.default"}
+
+
+@with_avx512
+def test_onednn_gets_no_factor_with_gaps():
+    """A block of the columns of 32 thousand logits took 5.6 s, and takes 3 ms."""
+    wide, rows = drawn(6, 40).detach(), drawn(6, 8).detach()
+    with Called() as called:
+        made = products.of_columns(wide[:, 10:30], rows)
+    assert apart(made, wide[:, 10:30].T @ rows) < 1e-6
+    assert all(one.is_contiguous() or one.T.is_contiguous() for one in called.factors)
 
 
 @pytest.mark.parametrize("why", ["float64", "bfloat16", "autocast", "meta"])
