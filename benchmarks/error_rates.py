@@ -234,8 +234,19 @@ def _of_sum(estimate: Estimate) -> float:
     return t_quantile(mean_difference.LEVEL, degrees) * math.sqrt(seeds + items)
 
 
+def _weighted(estimate: Estimate) -> float:
+    """The mean of both Student's t by variance, of Cochran and Cox (1950)."""
+    seeds, items = (estimate.of_seeds or 0) ** 2, (estimate.of_items or 0) ** 2
+    t_seeds, t_items = (
+        t_quantile(mean_difference.LEVEL, degrees)
+        for degrees in (estimate.seeds - 1, estimate.degrees)
+    )
+    return (t_seeds * seeds + t_items * items) / (math.sqrt(seeds + items) or 1)
+
+
 NARROWER: dict[str, Callable[[Estimate], float]] = {
     "one t, Satterthwaite's degrees of the sum": _of_sum,
+    "mean of both t by variance, Cochran and Cox": _weighted,
     "normal quantile for both": lambda e: normal_quantile(mean_difference.LEVEL) * (e.stderr or 0),
     "seeds alone, Student's t": lambda e: (
         t_quantile(mean_difference.LEVEL, e.seeds - 1) * (e.of_seeds or 0)

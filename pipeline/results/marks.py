@@ -26,9 +26,9 @@ NOTES = {
     "rule of the paper's Tables 2 and 14; no test.",
     "best": "Italics: the best, but not shown to be ahead of the baseline.",
     "faint": f"{RING}, in grey: not above chance: its interval reaches down to it.",
-    "collapsed": f"{SIGNS['collapsed']}: one of its runs collapsed: in its last quarter the rows "
+    "collapsed": f"{SIGNS['collapsed']}: some runs collapsed: in their last quarter the rows "
     "spread over fewer than 1.3 effective domains, or a domain had no row for a quarter of it.",
-    "unmoved": f"{SIGNS['unmoved']}: in one of its runs the method never moved a row, so that it "
+    "unmoved": f"{SIGNS['unmoved']}: in some runs the method never moved a row, so that they "
     "trained as its initial weights alone do (alarm never-moved).",
     "one_seed": f"{SIGNS['one_seed']}: one seed: the interval is over documents or items alone; "
     "another seed may differ by more.",

@@ -114,7 +114,7 @@ def test_doubts_about_the_chosen_method_are_told(empty):
     )
     (place,) = decisions.of(empty)
     (warning,) = (one for one in place["warnings"] if "never moved" in one)
-    assert warning.startswith("PiKE: in one of its runs the method never moved a row")
+    assert warning.startswith("PiKE: in some runs the method never moved a row")
     assert warning.endswith("(2 of 3 runs).")
     assert f"Warning: {warning}" in advise.text(place)
 
@@ -328,5 +328,5 @@ def test_one_axis_that_hopeless_methods_do_not_rule():
 
 def test_signs_say_in_how_many_of_how_many_runs():
     (note,) = marks.counted_notes({"PiKE": {"unmoved": "3 of 5"}, "Mix": {}})
-    assert note.startswith("§: in one of its runs the method never moved a row")
+    assert note.startswith("§: in some runs the method never moved a row")
     assert note.endswith("(alarm never-moved). PiKE: 3 of 5 runs.")
