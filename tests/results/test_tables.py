@@ -105,7 +105,7 @@ def test_what_an_alarm_makes_doubtful_is_signed_and_explained():
     tex = tables.latex(settings, [block])
     assert r"a & 2.00 $\pm$ 0.10\dag{}$^1$ \\" in tex
     assert r"\textbf{1.00\S{}}" in tex
-    assert r"\par\smallskip \S{}: in one" in tex
+    assert r"\par\smallskip \S{}: in some" in tex
     (a, b, c) = csv.DictReader(tables.comma_separated([block]).splitlines())
     names = ("value", "shown", "collapsed", "one_seed", "unmoved")
     assert [a[n] for n in names] == ["2.000000", "2.00 ± 0.10", "1", "1", "0"]
