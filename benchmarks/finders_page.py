@@ -77,7 +77,10 @@ not fetched.
 
 
 def template(text: str) -> str:
-    """The page as the report's template: wide tables scroll, links into docs/ are words."""
+    """The page as the report's template: wide tables scroll, links into docs/ are words.
+
+    A row of a table is a line.
+    """
     text = re.sub(r"\[([^]]*)\]\([^)\s]*\.md[^)\s]*\)", r"\1 (docs)", text)
     html = MarkdownIt("commonmark").enable("table").render(text)
     html = re.sub(
@@ -87,6 +90,7 @@ def template(text: str) -> str:
         flags=re.DOTALL,
     ).replace("</table>", "</table></div>")
     html = re.sub(r"<tr>\n<td>(.*?)</td>", r'<tr>\n<th scope="row">\1</th>', html)
+    html = re.sub(r"(?<=<tr>)\n|(?<=</t[hd]>)\n", "", html)
     return f'{{% extends "layout.html" %}}\n{{% block main %}}\n{html}{{% endblock %}}\n'
 
 
