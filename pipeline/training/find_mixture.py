@@ -176,16 +176,17 @@ def _read(name: str, source: ProxyRun, search: Search, reads: str) -> tuple[Prox
 def _constant(
     name: str, folder: Path, record: Mapping[str, Any], domains: tuple[str, ...]
 ) -> Floats | None:
-    """The weights that a run sampled with at every step; None where they moved.
+    """The weights that a run sampled with at every step; None where they moved, or others trained.
 
     A method may be static without weights in its settings: Mix, or one that trains on a mixture
     which others found.
     """
-    path = folder / "weights.parquet"
-    _refuse_other_file(path, folder, record, f"run `pike pretrain` for {name} again")
-    columns = pq.read_table(path, columns=["domain", "weight"]).to_pydict()
+    weights, coefficients = (folder / f"{table}.parquet" for table in ("weights", "coefficients"))
+    for path in (weights, coefficients):
+        _refuse_other_file(path, folder, record, f"run `pike pretrain` for {name} again")
+    columns = pq.read_table(weights, columns=["domain", "weight"]).to_pydict()
     seen = set(zip(columns["domain"], columns["weight"], strict=True))
-    if len(seen) != len(domains):
+    if len(seen) != len(domains) or pq.read_metadata(coefficients).num_rows:
         return None
     return by_domain.shares(dict(seen), domains, name)
 

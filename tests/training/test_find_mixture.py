@@ -16,12 +16,13 @@ from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, made_from
 from pipeline.settings import Model
+from pipeline.training import metric_log
 from pipeline.training.find_mixture import find
 
 STEPS = 20
 
 
-def trained(folder, *, method=None, domains=DOMAINS, steps=STEPS, weights=None):
+def trained(folder, *, method=None, domains=DOMAINS, steps=STEPS, weights=None, chosen=()):
     """A run folder's records and manifest; `weights` are those of the last step."""
     folder.mkdir(parents=True, exist_ok=True)
     equal = dict.fromkeys(domains, 1 / len(domains))
@@ -31,6 +32,10 @@ def trained(folder, *, method=None, domains=DOMAINS, steps=STEPS, weights=None):
         for domain, weight in by_domain.items()
     ]
     pq.write_table(pa.Table.from_pylist(records), folder / "weights.parquet")
+    pq.write_table(
+        pa.Table.from_pylist(list(chosen), schema=metric_log.TABLES["coefficients"]),
+        folder / "coefficients.parquet",
+    )
     made_from.write_manifest(
         folder / "manifest.json",
         stage="pretrain",
@@ -42,7 +47,7 @@ def trained(folder, *, method=None, domains=DOMAINS, steps=STEPS, weights=None):
             "method": method or {},
         },
         inputs=[],
-        files=[folder / "weights.parquet"],
+        files=[folder / "weights.parquet", folder / "coefficients.parquet"],
         modules=["pipeline.runtime.atomic_files"],
         facts={
             "run": "any/any/any/seed0",
@@ -313,8 +318,10 @@ def test_a_proxy_whose_settings_hold_no_weights_is_taken_by_those_of_its_records
 
 def test_records_that_hold_no_static_mixture_are_refused(tmp_path, best):
     folder = tmp_path / "runs" / "proxy01"
-    trained(folder, weights={"code": 0.5, "prose": 0.2, "talk": 0.3})
     best["proxies"]["proxy01"]["weights_by_domain"] = None
+    trained(folder, chosen=[{"step": 0, "domain": "code", "coefficient": 0.5}])
+    refused(tmp_path, best, "proxy proxy01 has no static mixture")
+    trained(folder, weights={"code": 0.5, "prose": 0.2, "talk": 0.3})
     refused(tmp_path, best, "proxy proxy01 has no static mixture")
     (folder / "weights.parquet").write_bytes(b"PAR1")
     refused(tmp_path, best, "weights.parquet is not the file that its manifest lists")
