@@ -192,7 +192,9 @@ def _run(given: Path, folder: Path) -> Run:
     return Run(
         name=name,
         key=atomic_files.digest([name, values, made.get("files")])[:16],
-        settings=dict(_flat(values)) | {f"made_from.{n}": v for n, v in _flat(origin)},
+        # MLflow takes names for paths, which must not lead upwards.
+        settings=dict(_flat(values))
+        | {f"made_from.{n.replace('../', '')}": v for n, v in _flat(origin)},
         steps=_steps(folder, finished=bool(made)),
     )
 

@@ -1,6 +1,7 @@
 """What `pike track` sends is what the records hold, read back with the trackers' own packages."""
 
 import json
+import os
 import shutil
 import struct
 import sys
@@ -30,6 +31,10 @@ def results(piked, tmp_path_factory):
     rows.add("accuracies", [("piqa", 5, "cloze", "accuracy", 52.0, 1.0, 200)])
     rows.write(run / "evaluations" / "step6", 6)
     atomic_files.write_json(run / "evaluations" / atomic_files.MANIFEST, {})
+    made = atomic_files.read_json(run / atomic_files.MANIFEST)
+    # As where results and corpora lie in one folder.
+    made["inputs"] = {f"../../../../corpora/{n}": sha256 for n, sha256 in made["inputs"].items()}
+    (run / atomic_files.MANIFEST).write_text(json.dumps(made))
     return results
 
 
@@ -66,6 +71,8 @@ def test_every_step_is_sent_once_with_settings_and_origin(results, made_from):
     run = track._run(results, results / RUN)
     assert run.name == RUN
     assert made_from.items() <= run.settings.items()
+    # MLflow takes names for paths.
+    assert [name for name in run.settings if name != os.path.normpath(name)] == []
     assert [step.step for step in run.steps] == [0, 1, 2, 3, 4, 5, 6]
     for name, curve in expected(results).items():
         assert [(s.step, s.numbers[name]) for s in run.steps if name in s.numbers] == curve
