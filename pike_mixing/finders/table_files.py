@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import zlib
 from pathlib import Path
 
 from pike_mixing.errors import InputError
@@ -23,7 +24,7 @@ def _csv(path: Path) -> Columns:
     try:
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
             header, *rows = [row for row in csv.reader(file) if row] or [[]]
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"{path} cannot be read: {why}: check the path") from None
     except (UnicodeDecodeError, csv.Error) as error:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,5 +39,5 @@ def read(path: Path, remedy: str) -> Iterator[Any]:
                     # JSON can escape a lone surrogate, which no text may hold.
                     json.dumps(record, ensure_ascii=False).encode()
                     yield record
-    except (OSError, EOFError, ValueError, RecursionError, pa.ArrowException) as error:
+    except (OSError, EOFError, zlib.error, ValueError, RecursionError, pa.ArrowException) as error:
         raise InputError(f"{place} cannot be read ({error}): {remedy}") from error

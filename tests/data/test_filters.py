@@ -12,6 +12,7 @@ from pipeline.data.splits import text_hash
 
 WORDS = [f"{a}{b}" for a in "abcdefgh" for b in "abcdefgh"]
 """64 documents of two letters."""
+PACKED = gzip.compress(b'{"q": "a"}' * 99, mtime=0)
 
 
 @pytest.fixture
@@ -140,12 +141,9 @@ def test_items_that_cannot_be_read_or_found_are_refused(cleaned, tmp_path):
     for name, content, message in (
         ("a.jsonl", b"no json", r"a\.jsonl:1 cannot be read"),
         ("b.parquet", b"no parquet", r"b\.parquet cannot be read"),
-        (
-            "c.jsonl.gz",
-            gzip.compress(b'{"q": "a"}' * 99, mtime=0)[:-9],
-            r"c\.jsonl\.gz cannot be read",
-        ),
-        ("d.jsonl", b'{"q": "a b c"}', r"no item in .* has a text of 13 words"),
+        ("c.jsonl.gz", PACKED[:-9], r"c\.jsonl\.gz cannot be read"),
+        ("d.jsonl.gz", PACKED[:10] + b"no block", r"d\.jsonl\.gz cannot be read"),
+        ("e.jsonl", b'{"q": "a b c"}', r"no item in .* has a text of 13 words"),
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(InputError, match=message):

@@ -1,6 +1,7 @@
 """A mixture from a table of one's own, as `python -m pike_mixing fit` prints it."""
 
 import dataclasses
+import gzip
 import json
 import os
 import re
@@ -175,7 +176,8 @@ def test_wrong_options_are_refused(said, write, options, message):
 def test_files_that_cannot_be_read_are_refused(tmp_path):
     (tmp_path / "no.parquet").write_bytes(b"text")
     (tmp_path / "latin.csv").write_bytes("weight/é".encode("latin-1"))
-    for name in ("none.csv", "none.parquet", "no.parquet", "latin.csv"):
+    (tmp_path / "damaged.csv.gz").write_bytes(gzip.compress(b"a,b")[:10] + b"no block")
+    for name in ("none.csv", "none.parquet", "no.parquet", "latin.csv", "damaged.csv.gz"):
         with pytest.raises(InputError, match=name):
             table.read(tmp_path / name, ["code"])
 
