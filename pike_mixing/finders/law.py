@@ -27,8 +27,8 @@ each has its weight as curvature: steps are shorter, and converge where the firs
 TOLERANCE = 1e-8
 """A fit has converged when a step lowers its cost by less than this part of it."""
 EXACT = 1e-12
-"""Or when its errors are below this part of huber: of a constant loss above 1 the cost falls to 0,
-where each step lowers it by much of itself."""
+"""Or when its errors are below this part of huber, at most of a nat: of a constant loss above 1 the
+cost falls to 0, where each step lowers it by much of itself."""
 RIDGE = 1e-6
 """Price of |s|^2 beside the squared errors, nats^2; linear beyond the same bound.
 
@@ -125,7 +125,8 @@ class _Search:
             found_BxC[open_I[kept_I]], cost_B[open_I[kept_I]] = next_IxC[kept_I], cost_I[kept_I]
             # Nielsen's rule: a step that keeps its promise lowers the damping to a third.
             change_I = np.maximum(1 / 3, 1 - (2 * ratio_I.clip(max=2) - 1) ** 3)
-            small_I |= cost_B[open_I] < self.loss_BxN.shape[1] * (EXACT * self.huber) ** 2
+            exact = EXACT * min(self.huber, 1)
+            small_I |= cost_B[open_I] < self.loss_BxN.shape[1] * exact**2
             damping_B[open_I] *= np.where(kept_I, change_I, factor_B[open_I])
             factor_B[open_I] = np.where(kept_I, 2, 2 * factor_B[open_I])
             # Where no step, however short, lowers the cost, it is as low as floats tell.
