@@ -30,7 +30,7 @@ def fetch(name: str, folder: Path, base: str | None = None) -> Path:
 
     Raises:
         InputError: there is no such swarm, nobody has recorded the SHA-256 of its files, one cannot
-            be had, or one is another file.
+            be had, one is another file, or the folder cannot be written.
     """
     if name not in TABLES:
         raise InputError(unknown(name, TABLES, "swarm"))
@@ -42,15 +42,18 @@ def fetch(name: str, folder: Path, base: str | None = None) -> Path:
             "pike_mixing/swarms/SHA256SUMS"
         )
     files = {path: _checked(swarm, path, known[path], base) for path in swarm.files()}
-    folder.mkdir(parents=True, exist_ok=True)
     rows = [row for part in swarm.parts for row in _rows(swarm, part, files)]
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     path = folder / f"{name}.csv.gz"
-    _write(folder / f"{name}.LICENSE", files["LICENSE"])
-    _write(path, gzip.compress(text.getvalue().encode(), mtime=0))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / f"{name}.LICENSE", files["LICENSE"])
+        _write(path, gzip.compress(text.getvalue().encode(), mtime=0))
+    except OSError as error:
+        raise InputError(f"{folder} cannot be written: {error}: give another folder") from None
     return path
 
 

@@ -68,6 +68,11 @@ def test_another_file_is_refused_and_nothing_is_written(mirror, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_folder_that_cannot_be_written_is_refused(mirror, tmp_path, said):
+    given = ("two", "--from", mirror.as_uri(), "--to", tmp_path / "SHA256SUMS")
+    assert "give another folder" in said("swarms", *given, code=2)
+
+
 def test_an_answer_that_breaks_off_is_refused(mirror, tmp_path, monkeypatch):
     class Cut(io.BytesIO):
         def read(self, *_):
