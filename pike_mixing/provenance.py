@@ -53,7 +53,10 @@ RULES = {
     "doge": Provenance(
         "DoGE (arXiv 2310.15393)", "target: all domains on the batch; a step that stays the same"
     ),
-    "skill-it": Provenance("Skill-it (arXiv 2307.14430), as trained by aioli"),
+    "skill-it": Provenance(
+        "Skill-it (arXiv 2307.14430), as trained by aioli",
+        "losses at the end of a round; the code has those of its begin",
+    ),
     "aioli": Provenance("Aioli (arXiv 2411.05735)", "seeded order of slots"),
     "dga": Provenance("DGA (arXiv 2410.02498), abstract and reviews", "form and settings inferred"),
     "r-and-b": Provenance(
