@@ -37,13 +37,6 @@ def noisy(step):
     return lawful(step) + 0.1 * generator.random(3)
 
 
-@pytest.mark.slow
-def test_the_laws_of_the_domains_are_found_to_four_digits():
-    # Behind the first thousand steps the laws are straight enough for a cubic over 101 of them.
-    state = run(ADO(first=2000, ignore=1000), 2001)
-    assert_close(state["law_Kx3"], LAW_Kx3, rtol=1e-4, atol=0)
-
-
 def test_a_law_may_end_above_what_a_float64_holds():
     method = ADO(**SMALL, min_log_irreducible=1000)
     assert np.isfinite(method.weights(run(method, 41), 41)).all()

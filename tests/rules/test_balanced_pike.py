@@ -45,6 +45,15 @@ def test_at_equal_losses_tau_is_a_step_size():
         assert_close(exponent_K, factor * vector(1, 2, 3))
 
 
+def test_balanced_pike_moves_by_the_squared_tilt():
+    # Losses 2 and 1/2 at (2, 1); tau = ln(3) / 1.5 makes y = tau (3/4, 1/4). The exponents differ
+    # by zeta1 tau^2 (9/16 * 4 - 1/16 * 1) = zeta1 tau^2 35/16: ln 3 with this zeta1, odds 3 : 1.
+    tau = LN3 / 1.5
+    method = BalancedPiKE(zeta1=LN3 * 16 / 35 / tau**2, zeta2=0, tau=tau, norm="plug-in")
+    weights_K = weights_after(method, measured((4, 1), loss=(2, 0.5)))
+    assert_close(weights_K, vector(0.75, 0.25))
+
+
 def test_proposed_coefficients_count_the_tilt():
     # Equal losses: (y*_k)^2 = (1/2)^2, so that zeta1 is four times PiKE's ln 1.1 / (3 - 1).
     method, statistics = BalancedPiKE(zeta1=1, zeta2=0, tau=1), measured((3, 1), loss=(2, 2))

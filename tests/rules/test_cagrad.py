@@ -7,14 +7,6 @@ from hypothesis import strategies as st
 from pike_mixing.rules.cagrad import CAGrad
 
 
-@given(st.integers(0, 2**31), st.integers(1, 6))
-@effort(deadline=None, max_examples=20)
-def test_a_radius_of_zero_is_the_mean(seed, K):
-    generator = np.random.default_rng(seed)
-    gradient_KxD = generator.standard_normal((K, 4))
-    assert combined(CAGrad(c=0), gradient_KxD).tolist() == [1 / K] * K
-
-
 @given(st.integers(0, 2**31), st.integers(2, 6), st.floats(0.01, 0.95))
 @effort(deadline=None, max_examples=20)
 def test_no_update_in_the_ball_is_better_for_the_worst_domain(seed, K, c):
