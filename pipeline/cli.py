@@ -246,7 +246,8 @@ def commands() -> list[Command]:
             _option("--documents", "what a document of a text file is: file, paragraphs, lines, "
                     "'2000 characters' (default: file)", default="file"),
             _option("--field", "of JSON or Parquet (default: text)", default="text"),
-            _option("--seed", "of the clustering (default: 0)", type=whole(0), default=0),
+            _option("--seed", "of the clustering (default: 0)", type=whole(0, 2**32 - 1),
+                    default=0),
             by="pipeline.data.domains:domains"),
         _command("check", "verify", "name files that are damaged, missing or foreign", many,
             _workers("files hashed at once (default: as many as processors)"),

@@ -101,5 +101,9 @@ def test_what_cannot_be_clustered_is_refused(mixed, tmp_path, capsys):
     with pytest.raises(InputError, match=r"words of 2 kinds only, too few for 5 clusters"):
         domains([tmp_path / "alike.jsonl"], out=out, clusters=5)
     assert not out.exists()
-    assert main(["domains", str(mixed), "--out", str(mixed), "--clusters", "2"]) == 2
+    command = ["domains", str(mixed), "--out", str(mixed), "--clusters", "2"]
+    assert main(command) == 2
     assert "mixed.jsonl" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([*command, "--seed", str(2**32)])
+    assert "4294967296 is above 4,294,967,295" in capsys.readouterr().err
