@@ -194,14 +194,14 @@ def _exposures(
     phases: Sequence[float],
 ) -> Floats:
     """The weights of each phase times its share."""
-    if len(phases) > 1:
-        first = [name.removeprefix("0/") for name in domains if name.startswith("0/")]
-        expected = [f"{phase}/{name}" for phase in range(len(phases)) for name in first]
-        if list(domains) != expected or not 0 < min(phases) <= max(phases) < math.inf:
-            raise InputError(
-                f"{path}: of {len(phases)} phases the columns must be weight/0/<domain> for all "
-                "domains, then weight/1/<domain> in the same order, and so on; shares are positive"
-            )
+    first = [name.removeprefix("0/") for name in domains if name.startswith("0/")]
+    expected = [f"{phase}/{name}" for phase in range(len(phases)) for name in first]
+    other = len(phases) > 1 and list(domains) != expected
+    if other or not 0 < min(phases) <= max(phases) < math.inf:
+        raise InputError(
+            f"{path}: of {len(phases)} phases the columns must be weight/0/<domain> for all "
+            "domains, then weight/1/<domain> in the same order, and so on; shares are positive"
+        )
     parts = np.split(weights_NxK, len(phases), axis=1)
     for part_NxK in parts:
         _refuse_no_mixture(path, part_NxK, rows)

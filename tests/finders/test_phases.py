@@ -109,7 +109,8 @@ def test_phases_that_are_none_are_refused(tmp_path):
     with pytest.raises(InputError, match="of 2 phases the columns must be weight/0/<domain>"):
         table.read(path, phases=(1, 1))
     path.write_text("weight/0/a,weight/0/b,weight/1/a,weight/1/b,loss/a\n1,0,0.5,0.4,2\n")
-    with pytest.raises(InputError, match="shares are positive"):
-        table.read(path, phases=(1, np.inf))
+    for phases in ((1, np.inf), (0,)):
+        with pytest.raises(InputError, match="shares are positive"):
+            table.read(path, phases=phases)
     with pytest.raises(InputError, match=r"row 1: the weights sum to 0\.9, not 1"):
         table.read(path, phases=(1, 1))
