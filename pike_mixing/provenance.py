@@ -55,7 +55,7 @@ RULES = {
     ),
     "skill-it": Provenance(
         "Skill-it (arXiv 2307.14430), as trained by aioli",
-        "losses at the end of a round; the code has those of its begin",
+        "losses at the end of a round; the code has those at its start",
     ),
     "aioli": Provenance("Aioli (arXiv 2411.05735)", "seeded order of slots"),
     "dga": Provenance("DGA (arXiv 2410.02498), abstract and reviews", "form and settings inferred"),
