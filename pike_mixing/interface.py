@@ -17,7 +17,7 @@ from pike_mixing.apportion import apportion, systematic
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.settings import CheckedSettings
-from pike_mixing.signal_checks import checked
+from pike_mixing.signal_checks import answering, checked
 from pike_mixing.signals import Needs as Needs
 from pike_mixing.signals import RunFacts as RunFacts
 from pike_mixing.signals import Signals as Signals
@@ -39,7 +39,7 @@ class Method(CheckedSettings, abc.ABC):
     """
 
     def __init_subclass__(cls) -> None:
-        """Puts the judgement of signals before the class's own hooks.
+        """Puts the judgement of signals and of answers around the class's own hooks.
 
         Raises:
             InputError: a setting has the name of a hook, in whose place it would stand.
@@ -52,6 +52,22 @@ class Method(CheckedSettings, abc.ABC):
         for name in ("loss_weights", "combine", "observe"):
             if name in vars(cls):
                 setattr(cls, name, checked(name, vars(cls)[name]))
+        for name in ("init", "needs"):
+            if name in vars(cls):
+                setattr(cls, name, answering(name, vars(cls)[name]))
+
+    def __post_init__(self) -> None:
+        """Judges the settings.
+
+        Raises:
+            InputError: one is of the wrong type or unreasonable, or the class is not frozen.
+        """
+        if not type(self).__dataclass_params__.frozen:  # type: ignore[attr-defined]
+            raise InputError(
+                f"{type(self).__name__} can change its settings, which no checkpoint holds: write "
+                "@dataclasses.dataclass(frozen=True), and keep in the state what changes"
+            )
+        super().__post_init__()
 
     def for_run(self, facts: RunFacts) -> Self:
         """The method with what its settings left to the run; called once, before `init`.
@@ -136,13 +152,17 @@ def counts(method: Method, state: State, step: int, b: int, rounding: Rounding, 
     if rounding == "systematic":
         return systematic(weights_K, b, step)
     count_K = method.allocate(state, step, b)
-    if problem := _wrong(count_K, K, total=b):
-        raise InputError(f"{type(method).__name__}.allocate, step {step}: {problem}")
-    return count_K
+    problem = _wrong(count_K, K, total=b)
+    if problem or (count_K % 1).any():
+        told = problem or f"{count_K} must be whole numbers"
+        raise InputError(f"{type(method).__name__}.allocate, step {step}: {told}")
+    return count_K.astype(np.int64)
 
 
 def _wrong(share_K: Floats | Ints, K: int, total: float) -> str | None:
     """What is wrong with what each of K domains has of a total."""
+    if not isinstance(share_K, np.ndarray):
+        return f"{share_K} is a {type(share_K).__name__}: give a NumPy array"
     if np.shape(share_K) != (K,):
         return f"the shape is {np.shape(share_K)}, but there are {K} domains"
     if not np.min(share_K) >= 0 or not abs(np.sum(share_K) - total) < 1e-6:

@@ -1,7 +1,10 @@
-"""Signals that contradict each other, or lack what a method needs, before a hook sees them."""
+"""What goes into the hooks of a method, and what comes out of them, before it is used.
+
+Signals may contradict each other, or lack what a method needs; answers may be none.
+"""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,19 +24,70 @@ LOSSES = (*OF_BATCH, "validation_loss_K")
 def checked(
     name: str, hook: Callable[[Any, State, Signals], T]
 ) -> Callable[[Any, State, Signals], T]:
-    """The hook of this name, which refuses such signals with an InputError that tells them all."""
+    """The hook of this name, with an InputError that tells all that is wrong with such signals.
+
+    Of its answer, too.
+    """
 
     @functools.wraps(hook)
     def judged(self: Any, state: State, signals: Signals) -> T:
         K = len(self.weights(state, signals.step))
-        if problems := missing(self.needs(), name, signals) + contradictions(signals, K):
-            where = f"{type(self).__name__}.{name}, step {signals.step}"
-            raise InputError("\n".join(f"{where}: {problem}" for problem in problems))
+        where = f"{type(self).__name__}.{name}, step {signals.step}"
+        _refuse(where, missing(self.needs(), name, signals) + contradictions(signals, K))
         # What is not measured, or beyond a float64, is in the result: nothing to warn of.
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return hook(self, state, signals)
+            answer = hook(self, state, signals)
+        _refuse(where, no_state(answer) if name == "observe" else no_numbers(answer, signals, K))
+        return answer
 
     return judged
+
+
+def answering(name: str, hook: Callable[..., T]) -> Callable[..., T]:
+    """The hook `init` or `needs`, whose answer is judged in the same way."""
+
+    @functools.wraps(hook)
+    def judged(self: Any, *given: Any, **named: Any) -> T:
+        answer = hook(self, *given, **named)
+        problems = no_state(answer) if name == "init" else []
+        if name == "needs" and not isinstance(answer, Needs):
+            problems = [f"it gives a {_kind(answer)}: return pike_mixing.Needs(...)"]
+        _refuse(f"{type(self).__name__}.{name}", problems)
+        return answer
+
+    return judged
+
+
+def _refuse(where: str, problems: list[str]) -> None:
+    if problems:
+        raise InputError("\n".join(f"{where}: {problem}" for problem in problems))
+
+
+def no_state(answer: Any) -> list[str]:
+    """Why a checkpoint cannot hold what a hook gives as the state."""
+    if not isinstance(answer, Mapping):
+        return [f"the state is a {_kind(answer)}: return a dictionary of NumPy arrays"]
+    return [
+        f"{name!r} of the state is a {_kind(value)}: give a NumPy array of numbers"
+        for name, value in answer.items()
+        if getattr(getattr(value, "dtype", None), "kind", "") not in ("b", "i", "u", "f")
+    ]
+
+
+def no_numbers(answer: Any, signals: Signals, K: int) -> list[str]:
+    """Why what `loss_weights` or `combine` gives cannot be a number of each domain with rows."""
+    if answer is None:
+        return []
+    if not isinstance(answer, np.ndarray) or answer.shape != (K,):
+        return [f"it gives {answer}: give a NumPy array of {K} numbers, or None"]
+    used_K = np.ones(K, bool) if signals.count_K is None else signals.count_K > 0
+    if np.isfinite(answer[used_K]).all():
+        return []
+    return [f"it gives {answer.tolist()}: a domain with rows needs a finite number"]
+
+
+def _kind(value: Any) -> str:
+    return f"{type(value).__module__}.{type(value).__name__}".removeprefix("builtins.")
 
 
 def missing(needs: Needs, hook: str, signals: Signals) -> list[str]:
@@ -84,8 +138,7 @@ def contradictions(signals: Signals, K: int) -> list[str]:
     problems = []
     for name, value in given.items():
         if not isinstance(value, np.ndarray):
-            kind = f"{type(value).__module__}.{type(value).__name__}"
-            problems.append(f"{name} is a {kind}: give a NumPy array")
+            problems.append(f"{name} is a {_kind(value)}: give a NumPy array")
         elif value.shape != ((K, K) if name == "gram_KxK" else (K,)):
             problems.append(f"{name} has the shape {value.shape}, but the state is of {K} domains")
         elif name in LOSSES:

@@ -1,6 +1,8 @@
-"""Signals that contradict each other or the method's needs are refused before a hook sees them."""
+"""Signals that contradict each other or the method's needs, and answers that are none."""
 
+import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from arrays import vector
 
 from pike_mixing import ADO, DoReMi, PCGrad, PiKE, Signals, Statistics
 from pike_mixing.errors import InputError
+from pike_mixing.interface import Method, Needs, counts
 from pike_mixing.rules.adatask import AdaTask
 from pike_mixing.rules.famo import FAMO
 from pike_mixing.rules.mgda import MGDA
@@ -119,3 +122,80 @@ def test_statistics_of_rows_by_hand():
     # One row has no variance, none has nothing.
     assert np.isnan(measured.variance_K).tolist() == [False, True, True]
     assert np.isnan(measured.squared_norm_K).tolist() == [False, False, True]
+
+
+@dataclasses.dataclass(frozen=True)
+class Answers(Method):
+    """A method of which one hook gives what it is told to."""
+
+    hook: str
+    # A function: an array would become a list, as in all settings.
+    answer: Any
+
+    def _given(self, hook, other):
+        return self.answer() if hook == self.hook else other
+
+    def needs(self):
+        return self._given("needs", Needs())
+
+    def init(self, domains, seed):
+        return self._given("init", {"weights_K": vector(0.5, 0.5)})
+
+    def allocate(self, state, step, b):
+        return self._given("allocate", np.array([b, 0]))
+
+    def combine(self, state, signals):
+        return self._given("combine", None)
+
+    def observe(self, state, signals):
+        return self._given("observe", state)
+
+
+def stepped(method):
+    """Calls the hooks as a step does."""
+    state = method.init(DOMAINS, 0)
+    counts(method, state, 7, 4, "largest-remainder", 2)
+    for judged in (method.combine, method.observe):
+        judged(state, Signals(7, 4, count_K=np.array([2, 2])))
+
+
+@pytest.mark.parametrize(
+    ("hook", "answer", "message"),
+    [
+        ("needs", None, ".needs: it gives a NoneType: return pike_mixing.Needs"),
+        ("init", None, ".init: the state is a NoneType: return a dictionary of NumPy arrays"),
+        ("init", {"n": [1.0]}, ".init: 'n' of the state is a list: give a NumPy array of numbers"),
+        ("observe", None, ".observe, step 7: the state is a NoneType"),
+        ("observe", {"n": 0.1}, ".observe, step 7: 'n' of the state is a float: give a NumPy arr"),
+        ("observe", {"n": np.array([None])}, ".observe, step 7: 'n' of the state is a numpy.ndarr"),
+        ("combine", vector(1), ".combine, step 7: it gives [1.]: give a NumPy array of 2 numbers"),
+        ("combine", vector(1, math.nan), ".combine, step 7: it gives [1.0, nan]: a domain with"),
+        ("allocate", [4, 0], ".allocate, step 7: [4, 0] is a list: give a NumPy array"),
+        ("allocate", vector(2.5, 1.5), ".allocate, step 7: [2.5 1.5] must be whole numbers"),
+    ],
+)
+def test_what_is_no_answer_is_told_by_the_hook_that_gives_it(hook, answer, message):
+    with pytest.raises(InputError) as caught:
+        stepped(Answers(hook, lambda: answer))
+    assert str(caught.value).startswith(f"Answers{message}")
+
+
+def test_what_is_an_answer_passes():
+    method = Answers("combine", lambda: vector(1, math.nan))
+    state = method.init(DOMAINS, 0)
+    # Of a domain without rows no coefficient is used.
+    assert method.combine(state, Signals(7, 4, count_K=np.array([4, 0])))[0] == 1
+    given = {"weights_K": vector(1, 0), "mean": np.mean([1.0, 2.0])}
+    assert Answers("observe", lambda: given).observe(state, Signals(7, 4)) is given
+    found = counts(Answers("allocate", lambda: vector(3, 1)), state, 0, 4, "largest-remainder", 2)
+    assert (found.dtype, found.tolist()) == (np.int64, [3, 1])
+
+
+def test_a_class_that_can_change_its_settings_is_refused():
+    @dataclasses.dataclass
+    class Thawed(Method):
+        def init(self, domains, seed):
+            return {"weights_K": vector(0.5, 0.5)}
+
+    with pytest.raises(InputError, match="Thawed can change its settings"):
+        Thawed()
