@@ -133,7 +133,7 @@ def unknown(name: str, known: Iterable[str], where: str) -> str:
         where: Where it was written.
     """
     names = sorted(known)
-    hint = _nearest(name, names) or f"known: {', '.join(names)}"
+    hint = _nearest(name, names) or f"known: {', '.join(names) or 'none'}"
     return f"{where}: {name!r} is unknown: {hint}"
 
 

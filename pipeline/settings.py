@@ -71,6 +71,14 @@ class Model:
     weights_sha256: str | None = None
     """Digest of those weights; a plan computes it."""
 
+    def problems(self) -> list[str]:
+        """Weights to go on from that lie nowhere."""
+        if self.continued and self.transformers is None:
+            return [
+                "continued: nothing to go on from: name the folder of the weights, transformers"
+            ]
+        return []
+
     @property
     def weights(self) -> str | None:
         """Folder of the weights that training goes on from."""

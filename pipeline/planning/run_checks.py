@@ -45,9 +45,14 @@ def _searches_of_several_lengths(config: Config, all_runs: Iterable[RunName]) ->
     every = (found for run in all_runs if (found := dependencies.mixture(config, run)))
     for found in dict.fromkeys(every):
         finder = dependencies.search(config, found.mixture).get("finder", GRID)
-        if stage_settings.reads_states(finder):
-            continue
         proxies = dependencies.proxies_of(config, found)
+        if stage_settings.reads_states(finder):
+            if len(proxies) > 1:
+                yield (
+                    f"mixtures.{found.mixture}: the finder {finder} reads one run, here are "
+                    f"{len(proxies)}: name one method and one seed"
+                )
+            continue
         tokens = sorted({dependencies.tokens(config, run) for run in proxies})
         if len(tokens) > 1:
             yield (

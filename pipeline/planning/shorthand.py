@@ -91,8 +91,9 @@ def _members(methods: Config, name: str, grid: Any) -> dict[str, Any]:
     if not isinstance(methods[of], Mapping):
         return {}
     sizes = {len(each) for each in values.values()}
-    if len(sizes) != 1:
-        raise InputError(f"grids.{name}.values: lists of {sorted(sizes)} values: give equally many")
+    if len(sizes) != 1 or 0 in sizes:
+        counted = f"grids.{name}.values: lists of {sorted(sizes)} values"
+        raise InputError(f"{counted}: give each setting one at least, and all equally many")
     made = {
         f"{name}-{place}": {**methods[of], **{s: each[place] for s, each in values.items()}}
         for place in range(sizes.pop())

@@ -44,6 +44,7 @@ def test_a_grid_of_values_makes_its_methods_which_no_run_is_asked_for():
         ({"scenarios": {"a": {"like": "b"}, "b": {"like": "a"}}}, r"scenarios.a.like: 'b'"),
         ({"grids": {"g": {"of": "pke", "values": {"zeta1": [1]}}}}, r"grids.g.of: 'pke'.*pike"),
         ({"grids": {"g": {"of": "pike", "values": {"a": [1], "b": []}}}}, r"lists of \[0, 1\]"),
+        ({"grids": {"g": {"of": "pike", "values": {"a": []}}}}, "give each setting one at least"),
         ({"grids": {"g": {"of": "pike", "values": {"a": 3}}}}, r"g\.values\.a: 3 is not a list: "),
         (
             {"grids": {"pike": {"of": "mix", "values": {"a": [1]}}}, "methods": {"pike-0": {}}},
