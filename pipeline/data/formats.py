@@ -144,10 +144,16 @@ def _json_lines(reading: Reading) -> Iterator[Document]:
             try:
                 record = json.loads(text)
             except (ValueError, RecursionError) as error:
-                raise InputError(f"{place}: malformed JSON ({error}): mend the line") from None
-            columns = record if isinstance(record, dict) else {}
-            _refuse_missing(reading.field, columns, place)
-            yield from reading.documents(columns.get("id"), columns[reading.field], place)
+                raise InputError(
+                    f"{place}: malformed JSON ({error}): give each line one whole object"
+                ) from None
+            if not isinstance(record, dict):
+                raise InputError(
+                    f"{place} holds {text.strip()!r:.40}, no object: give each object a line, as "
+                    f"`jq -c '.[]' {reading.place}` does with those of a list"
+                )
+            _refuse_missing(reading.field, record, place)
+            yield from reading.documents(record.get("id"), record[reading.field], place)
     if not number:
         raise InputError(f"{reading.place} holds nothing: leave it out of `files`")
 

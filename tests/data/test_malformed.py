@@ -77,7 +77,11 @@ MISTAKES = {
     "two columns of one name": ("a.parquet", parquet(TWICE), "several columns {'text'}"),
     "lone surrogate": ("a.jsonl", b'{"text": "\\ud800"}\n', r"a\.jsonl:1: .*surrogates"),
     "half a line of JSON": ("a.jsonl", lines(*GOOD)[:-9], r"a\.jsonl:2: malformed JSON"),
-    "an array of records": ("a.json", json.dumps(GOOD).encode(), "no column 'text'; columns: none"),
+    "an array of records": (
+        "a.json",
+        json.dumps(GOOD).encode(),
+        "no object: give each object a line",
+    ),
     "a number as text": ("a.jsonl", lines({"text": 5}), r"a\.jsonl:1: 'text' is 5, not a text"),
     "wrong column, later": ("a.jsonl", lines(*GOOD, {"content": "a"}), r"a\.jsonl:3: no column"),
     "wrong column, parquet": ("a.parquet", parquet({"content": ["a"]}), "no column 'text'"),
