@@ -263,7 +263,8 @@ class _Training:
         if fresh is not None:
             self.log.write_down()
             self.log.add_statistics(state.step, *fresh)
-        weights_K = self.method.weights(engine.state, state.step)
+        # A rule may write into its state.
+        weights_K = self.method.weights(engine.state, state.step).copy()
         result = engine.backward()
         with timed("optimizer"):
             rate = adamw.learning_rate(state.step, self.work.training)

@@ -223,6 +223,7 @@ class Watching(Mix):
             assert signals.statistics is None or signals.count_K is not None
             seen = state.get("seen", np.empty((0, 2)))
             state = {**state, "seen": np.concatenate([seen, signals.loss_K[None]])}
+            state["weights_K"] += [1e-3, -1e-3]
         if signals.statistics is not None:
             rows_K = signals.statistics.rows_K
             state = {**state, "measured": state.get("measured", np.zeros(2)) + rows_K}
@@ -245,6 +246,9 @@ def test_a_method_sees_what_it_asks_for_and_its_state_is_kept(make_run, corpora)
     losses = [row["loss"] for row in rows(result, "domain_losses")]
     kept = last_state(run)
     assert kept["method.seen"].flatten().tolist() == losses
+    # It is recorded with what the batch was drawn by, though its state is written into.
+    weights = [row["weight"] for row in rows(result, "weights")]
+    assert weights[:4] == [0.5, 0.5, 0.501, 0.499]
     # Statistics at steps 1, 3 and 5, of four rows each.
     assert kept["method.measured"].tolist() == [12, 12]
     assert kept["positions_K"].tolist() == [18, 18]
