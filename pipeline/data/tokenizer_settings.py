@@ -9,6 +9,8 @@ from pipeline.settings import Commit, HubId, Sha256
 
 SPECIAL_PIECES = 3
 """pad = 0, eos = 1, unk = 2, as in T5; there is no bos."""
+MOST_PIECES = 2**31 - 1
+"""SentencePiece counts them in 32 bits."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class TrainOptions:
 
     model: Literal["unigram", "bpe", "char"]
     """SentencePiece's algorithm; char gives exactly one token a character."""
-    vocabulary: Annotated[int, Limits(above=SPECIAL_PIECES)]
+    vocabulary: Annotated[int, Limits(at_least=SPECIAL_PIECES + 1, at_most=MOST_PIECES)]
     """Pieces asked for, the three special ones included; small texts may give fewer."""
     characters: PositiveInt
     """Training text taken from each source at most."""

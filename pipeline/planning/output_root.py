@@ -58,8 +58,12 @@ def refuse_file(results: str) -> None:
     """Stops where something else is in the place of the output root or of a folder above it.
 
     Raises:
-        InputError: what is there.
+        InputError: what is there; or the root is the working directory, which Snakemake cannot use.
     """
+    if Path(results).resolve() == Path.cwd():
+        raise InputError(
+            f"results: {results}: that is the folder itself: name one in it (results:)"
+        )
     for place in (Path(results), *Path(results).parents):
         if os.path.lexists(place) and not place.is_dir():
             raise InputError(f"results: {results}: {place} is no folder: give another (results:)")

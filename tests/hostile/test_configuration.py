@@ -175,6 +175,8 @@ TOGETHER = [
     sets("an unknown baseline", {"compare": {"baseline": "mixx"}}, "mixx", "mix"),
     sets("a task's branch", {"tasks": {"arc_easy": {"revision": "main"}}}, "revision"),
     sets("a file as results folder", {"results": "config.yaml"}, "config.yaml"),
+    sets("the folder itself as results folder", {"results": "."}, "results: .: that is the folder"),
+    sets("more pieces than there can be", {"tokenizers/letters/vocabulary": 10**11}, "vocabulary"),
     sets("more steps than a float counts", {"training/short/steps": 10**400}, "steps"),
 ]  # fmt: skip
 
