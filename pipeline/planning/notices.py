@@ -24,7 +24,9 @@ def used(plan: Plan) -> dict[str, set[str]]:
         result[section] = {scenario[key] for scenario in chosen if key in scenario}
     searches = {name.split("/")[2] for name in plan.mixtures}
     result |= {"mixtures": searches, "grids": searches, "tasks": set(plan.tasks)}
-    result["swarms"] = {dependencies.search(config, name).get("swarm", "") for name in searches}
+    found = [dependencies.search(config, name) for name in searches]
+    result["swarms"] = {search.get("swarm", "") for search in found}
+    result["methods"].update(search.get("of", "") for search in found)
     result["sources"] = {corpus.partition("/")[2] for corpus in plan.corpora}
     result["sources"].update(s for t in result["tokenizers"] for s in plan.tokenizer_sources[t])
     return result
