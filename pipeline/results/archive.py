@@ -171,6 +171,10 @@ def _lineage(archive: Path, named: experiment.Experiment) -> lineage.Lineage:
     runs = tuple(f"checkpoint/{run}/" for run in named.runs)
     kept = {name for name in rows if name in names or name.startswith(runs)}
     kept |= {n for name in kept for n in rows[name]["inputs"] if n.startswith("file/")}
+    for name in [name for name in rows if name.partition("/")[0] in KINDS]:
+        # A database of some runs holds a part of what an output stands on.
+        rows[name]["inputs"] = [n for n in rows[name]["inputs"] if n in kept]
+        kept.add(name)
     return lineage.Lineage({name: _artifact(row) for name, row in rows.items() if name in kept})
 
 

@@ -67,6 +67,9 @@ def test_the_order_of_rows_in_the_records_changes_no_byte(shown, recorded, tmp_p
     index = (out / "report/index.html").read_bytes().replace(bytes(out), bytes(shown))
     assert index == (shown / "report/index.html").read_bytes()
     databases = [duckdb.connect(str(f / "pike.duckdb"), read_only=True) for f in (shown, out)]
+    outputs = "from lineage where artifact ~ '(table|figure)/.*' order by artifact"
+    one, other = (d.execute(outputs).fetchall() for d in databases)
+    assert one == other != []
     differing = []
     for view in views.ordered():
         one, other = (repr(d.execute(f"from {view}").fetchall()) for d in databases)
