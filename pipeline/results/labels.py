@@ -34,20 +34,34 @@ def methods(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     """The label of every method of an experiment, and of the one that others are compared with.
 
     A method that is called like its rule or like one of the paper's has that label; another has its
-    rule's, and the settings in which it differs from the method that is called like the rule.
+    rule's, and the settings in which it differs from the method that is called like the rule: where
+    scenarios have settings of their own, those that it has in all in which it ran.
     """
     sql = "select config, baseline from experiment"
     ((config, baseline),) = connection.execute(sql).fetchall()
-    known: dict[str, Any] = dict(json.loads(config).get("methods", {}))
-    result = connection.execute(
+    sections = json.loads(config)
+    known: dict[str, Any] = dict(sections.get("methods", {}))
+    runs = connection.execute(
         "select method, any_value(settings ->> 'rule' order by run), "
-        "any_value(settings -> 'method' order by run) from runs group by method order by method"
+        "any_value(settings -> 'method' order by run), list(distinct scenario) "
+        "from runs group by method order by method"
     )
-    for name, own_rule, values in result.fetchall():
+    ran: dict[str, list[str]] = {}
+    for name, own_rule, values, ran[name] in runs.fetchall():
         known.setdefault(name, {"rule": own_rule, **json.loads(values or "{}")})
     # There may be no run of the baseline.
     known.setdefault(baseline, {})
-    return {name: _method(name, values, known) for name, values in known.items()}
+    settled = {
+        scenario: {m: v | values.get("methods", {}).get(m, {}) for m, v in known.items()}
+        for scenario, values in sections.get("scenarios", {}).items()
+        if isinstance(values, dict)
+    }
+    result = {}
+    for name, values in known.items():
+        places = (settled.get(scenario, known) for scenario in ran.get(name, [""]))
+        first, *others = {_method(name, place[name], place) for place in places}
+        result[name] = _method(name, {"rule": values.get("rule", name)}, {}) if others else first
+    return result
 
 
 def _method(name: str, values: Mapping[str, Any], known: Mapping[str, Any]) -> str:

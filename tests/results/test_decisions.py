@@ -313,6 +313,16 @@ def test_a_method_is_told_by_what_sets_it_apart():
         assert labels._method(name, values, known) == label
 
 
+def test_a_label_names_settings_that_hold_where_the_method_ran(empty):
+    methods = {"pike": {"rule": "pike", "every": 40}, "pike-seldom": {"rule": "pike", "every": 80}}
+    own = {"pike": {"every": 30}, "pike-seldom": {"every": 60}}
+    config = {"methods": methods, "scenarios": {"text": ["a"], "symbols": {"methods": own}}}
+    empty.execute("update experiment set config = ?", [json.dumps(config)])
+    for scenario, label in (("symbols", "PiKE, every 60"), ("text", "PiKE (seldom)")):
+        insert(empty, "runs", run=scenario, scenario=scenario, method="pike-seldom")
+        assert labels.methods(empty)["pike-seldom"] == label
+
+
 def test_one_axis_that_hopeless_methods_do_not_rule():
     ends = [row("a", 0.0), row("b", 0.05), row("c", -0.05), row("d", 5.0)]
     place = {"scenario": "s", "model": "m", "rows": judged(*ends)}
