@@ -44,16 +44,6 @@ def _loss_limits(part: list[Row]) -> tuple[float, float]:
 
 def differences(rows: list[Row], baseline: str) -> list[Panel]:
     """Validation loss minus the baseline's at the same step: where the curves differ."""
-    level = {
-        (row["scenario"], row["model"], row["domain"], row["step"]): row["nll"]
-        for row in rows
-        if row["method"] == baseline
-    }
-    compared = []
-    for row in rows:
-        place = row["scenario"], row["model"], row["domain"], row["step"]
-        if row["method"] != baseline and place in level:
-            compared.append({**row, "difference": row["nll"] - level[place]})
     return [
         _panel(
             place,
@@ -62,7 +52,7 @@ def differences(rows: list[Row], baseline: str) -> list[Panel]:
             references=[("", 0.0)],
             y_limits=_difference_limits(part),
         )
-        for place, part in _groups(compared, "scenario", "model", "domain")
+        for place, part in _groups(rows, "scenario", "model", "domain")
     ]
 
 

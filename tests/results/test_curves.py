@@ -1,4 +1,5 @@
 import pytest
+from played import insert
 
 from pipeline.results import curves
 
@@ -9,16 +10,19 @@ def row(method, position=0, **more):
     return place | {"method": method, "method_position": position, "seeds": 1} | more
 
 
-def test_differences_are_to_the_baseline_at_the_same_step():
-    rows = [row("mix", nll=2.0), row("pike", 1, nll=1.5)]
-    rows.append({**rows[1], "step": 20})
-    (panel,) = curves.differences(rows, "mix")
-    assert [(s.key, list(s.x), list(s.y)) for s in panel.series] == [("pike", [10], [-0.5])]
+def test_differences_are_over_the_seeds_that_a_method_and_the_baseline_have(empty):
+    insert(empty, "scenarios", scenario="s")
+    insert(empty, "methods", {"method": "mix"}, {"method": "pike"})
+    for method, seed, nll in (("mix", 0, 2.0), ("mix", 1, 3.0), ("pike", 1, 2.5), ("pike", 2, 9.0)):
+        run = f"{method}{seed}"
+        insert(empty, "runs", run=run, scenario="s", model="m", method=method, seed=seed, steps=10)
+        insert(empty, "perplexities", run=run, step=10, domain="a", nll=nll)
+    found = empty.execute("select method, step, difference from figure_differences").fetchall()
+    assert found == [("pike", 10, -0.5)]
 
 
 def test_hopeless_methods_do_not_stretch_the_axis_of_differences():
-    losses = {"mix": 2.0, "pike": 1.9, "round-robin": 2.2, "single": 9.0}
-    rows = [row(method, i, nll=nll) for i, (method, nll) in enumerate(losses.items())]
+    rows = [row(f"m{i}", i, difference=one) for i, one in enumerate((-0.1, 0.2, 7.0), start=1)]
     (panel,) = curves.differences(rows, "mix")
     # The median of 0.1, 0.2 and 7 is 0.2: up to 0.4 and a margin of a tenth, down to -0.1.
     assert panel.y_limits == pytest.approx((-0.14, 0.44))
