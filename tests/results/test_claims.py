@@ -402,6 +402,14 @@ def test_cosines_are_means_over_seeds(ours):
     )  # fmt: skip
 
 
+def test_one_probed_step_tells_nothing_of_a_fall(ours):
+    play(ours, scenario=["glam"], model=["gpt2-large"], method=["mix"])
+    for seed in range(3):
+        run = train(ours, "glam", "mix", seed, rule="mix")
+        insert(ours, "similarities", run=run, step=9, domain_a="a", domain_b="b", cosine=0.5)
+    assert judged(ours, "similarity-falls", "ours, verdict") == (None, "not run")
+
+
 def test_a_method_that_never_gets_there_is_not_faster(ours):
     play(ours, scenario=["mc4-en-hi"], model=["gpt2-large"], method=["mix", "pike"], task=["t"])
     for method in ("mix", "pike"):

@@ -44,7 +44,8 @@ by_run as (
         count(distinct p.pair) || ' pairs' as of_what,
         100 * avg((p.cosine > 0)::integer) as "low-conflict-glam",
         100 * avg((p.cosine < -0.1)::integer) as "low-conflict-multilingual",
-        avg(p.cosine order by p.cosine) filter (p.is_first) - avg(p.cosine order by p.cosine) filter (p.is_last) as "similarity-falls",
+        avg(p.cosine order by p.cosine) filter (p.is_first)
+            - avg(p.cosine order by p.cosine) filter (p.is_last and not p.is_first) as "similarity-falls",
         avg(p.cosine order by p.cosine) filter (p.en_de) - avg(p.cosine order by p.cosine) filter (not p.en_de)
             as "similarity-follows-proximity",
         any_value(c.conflict) as "conflict-is-small"
