@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from played import insert
 
 from pipeline.results import speedups
 from pipeline.results.outcomes import CheckpointKey
@@ -100,3 +101,13 @@ def test_methods_without_common_seeds_or_documents_are_not_compared():
     # A run that was evaluated once has no curve.
     parts, checkpoints = runs({("mix", 0): [9, 5], ("proxy", 0): [4]})
     assert speedups.speedup(parts, checkpoints, "proxy", "mix") is None
+
+
+def test_before_a_method_trains_there_is_no_number(empty):
+    place = {"scenario": "s", "model": "m", "method": "pike"}
+    insert(empty, "scenarios", scenario="s")
+    insert(empty, "methods", method="pike")
+    insert(empty, "runs", run="r", **place)
+    insert(empty, "speedups", **place, quantity="loss", ratio=2.0, high=float("inf"))
+    found = empty.execute("select text from table_speedups").fetchall()
+    assert ("2.00 [not reached, from the start]",) in found

@@ -13,9 +13,7 @@ with fastest as (
         s.metric,
         max_by(
             'step; the quickest PiKE: ' || format('{:.1f}', s.ratio) || ' x as fast'
-                || case when s.high is null then '' else ' [' || coalesce(
-                    format('{:.1f}', s.low), 'not reached'
-                ) || ', ' || format('{:.1f}', s.high) || ']' end,
+                || speeds(s.low, s.high, '{:.1f}'),
             s.ratio
         ) as words
     from speedups as s

@@ -7,10 +7,7 @@ with measured as (
             ', formulation ' || formulation || ', normalisation ' || metric || ', ' || shots
             || '-shot', ''
         ) as measure,
-        case when ratio is null then 'not reached' else format('{:.2f}', ratio) end
-        || case when high is null then ''
-            else ' [' || coalesce(format('{:.2f}', low), 'not reached') || ', '
-            || format('{:.2f}', high) || ']' end as speed
+        speed(ratio, '{:.2f}') || speeds(low, high, '{:.2f}') as told
     from speedups
 )
 
@@ -21,7 +18,7 @@ from measured as m
 join method_rows as r using (scenario, model, method)
 cross join lateral (values
     (0, 'tokens', 'thousands', m.tokens / 1000, 0, if(m.tokens is null, 'not reached', null)),
-    (1, 'speed-up', 'x', m.ratio, 2, m.speed),
+    (1, 'speed-up', 'x', m.ratio, 2, m.told),
     (2, 'seeds', null, m.seeds, 0, null)
 ) as c (column_position, column_label, unit, value, decimals, text)
 order by

@@ -115,6 +115,12 @@ create macro share_error(percent, seeds) as 100 * sqrt(
     (percent / 100 * seeds + 2) * ((1 - percent / 100) * seeds + 2) / (seeds + 4) ^ 3
 );
 
+-- How many times sooner a method is there, and the interval: at its first checkpoint, before it trains, infinitely.
+create macro speed(ratio, pattern) as case when ratio is null then 'not reached'
+    when isinf(ratio) then 'from the start' else format(pattern, ratio) end;
+create macro speeds(low, high, pattern) as case when high is null then ''
+    else ' [' || speed(low, pattern) || ', ' || speed(high, pattern) || ']' end;
+
 -- How many standard deviations of the seeds' differences a true difference must have for its 95% interval
 -- to leave zero with probability 0.8 (statistics/detectable.py), and with the error that all seeds share.
 create macro detectable(seed_sd, seeds, shared) as case when seeds > 1 then sqrt(
