@@ -40,7 +40,7 @@ AXES_WIDTH, AXES_HEIGHT = PANEL_WIDTH - LEFT - RIGHT, PANEL_HEIGHT - TOP - BOTTO
 # Room of a legend's entry: its line with the gaps about it, and one letter of its text.
 LEGEND_MARK, LEGEND_LETTER = 0.55, 0.068
 # Letters of a title that fit beside each other.
-LONGEST_TITLE = 36
+LONGEST_TITLE = 30
 STYLE: dict[Any, Any] = {
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,

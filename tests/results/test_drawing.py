@@ -38,6 +38,17 @@ def test_equal_panels_give_equal_bytes(tmp_path):
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 
+def test_a_long_title_ends_within_the_picture(tmp_path, monkeypatch):
+    kept = []
+    monkeypatch.setattr(drawing, "_save", lambda figure, _: kept.append(figure))
+    for title in (
+        "symbols: three synthetic languages",
+        "symbols-two: the easy and the hard language",
+    ):
+        drawing.draw("figure", [panel(title=title)], 1, tmp_path / "a.svg")
+        assert kept[-1].axes[0].get_tightbbox().x1 <= kept[-1].bbox.x1
+
+
 def test_a_band_may_have_gaps(tmp_path):
     """An error over documents is unknown where a domain has a single one."""
     series = [Series("mix", 0, [0, 10], [3.0, 2.0], [None, None], [None, None])]
