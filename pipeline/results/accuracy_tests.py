@@ -5,6 +5,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import duckdb
@@ -25,6 +26,8 @@ CLAIMED = """
     where quantity in ('accuracy', 'transfer') order by all
 """
 
+PLACE = attrgetter("block", "method", "against", "task")
+"""By what comparisons are sorted."""
 Block = tuple[str, str, int, str, str]
 """Scenario, model, shots, formulation, metric: one section of the table of accuracies."""
 
@@ -59,11 +62,6 @@ class Comparison:
         return [percent(value) for value in numbers]
 
 
-def place(comparison: Comparison) -> tuple[Block, str, str, str]:
-    """By what comparisons are sorted."""
-    return comparison.block, comparison.method, comparison.against, comparison.task
-
-
 def fill(measured: Measured) -> None:
     """Fills accuracy_tests from the tables choices, accuracies, runs and experiment.
 
@@ -73,7 +71,7 @@ def fill(measured: Measured) -> None:
     connection = measured.connection
     known = connection.execute("select baseline, oracle from experiment").fetchone()
     references = dict.fromkeys(name for name in known or () if name is not None)
-    result = sorted(_tasks(measured, references), key=place)
+    result = sorted(_tasks(measured, references), key=PLACE)
     kept = mean_tasks(connection)
     for _, block in itertools.groupby(result, key=lambda c: c.block):
         tested = list(block)
@@ -151,7 +149,7 @@ def mean_tasks(connection: duckdb.DuckDBPyConnection) -> set[tuple[str, str]]:
 def means(block: Sequence[Comparison], kept: Container[tuple[str, str]]) -> Iterator[Comparison]:
     """The mean over tasks of each method that was compared on all of them, with equal seeds.
 
-    The comparisons are under one metric and sorted by `place`; `kept` has the mean's tasks.
+    The comparisons are under one metric and sorted by `PLACE`; `kept` has the mean's tasks.
     """
     block = [c for c in block if (c.block[0], c.task) in kept]
     tasks = {comparison.task for comparison in block}

@@ -50,11 +50,17 @@ class ClaimCell(NamedTuple):
     """Whether it is a share of pairs."""
 
     def p(self) -> float | None:
-        """Its p-value; None where it has no test."""
+        """The level at which its interval touches its bound; None where it has no test."""
         if self.few:
             return None
-        p = cell_p(*self[2:8])
-        return max(p, least_p(self.seeds or 1)) if self.share else p
+        if self.known is not None:
+            return self.known
+        if self.seeds is not None and not self.of_seeds and not self.of_items:
+            return 1.0  # Equal seeds tell nothing of how others differ.
+        seeds, degrees = self.seeds or 1, self.degrees or MANY
+        p = p_value(Estimate(self.margin, self.of_seeds, self.of_items or 0.0, seeds, degrees))
+        assert p is not None
+        return max(p, least_p(seeds)) if self.share else p
 
 
 def fill(connection: duckdb.DuckDBPyConnection) -> None:
@@ -83,24 +89,6 @@ def fill(connection: duckdb.DuckDBPyConnection) -> None:
     keys = ((claim, tests.get(claim, ()), seeds) for claim, seeds in wanted.items())
     rows = ([claim, p_of.get(key), corrected.get(key), seeds] for claim, key, seeds in keys)
     insert(connection, "claim_tests", rows)
-
-
-def cell_p(
-    margin: float,
-    of_seeds: float | None,
-    of_items: float | None,
-    seeds: int | None,
-    degrees: float | None = None,
-    known: float | None = None,
-) -> float:
-    """The level at which the interval of one number touches its bound; arguments of `ClaimCell`."""
-    if known is not None:
-        return known
-    if seeds is not None and not of_seeds and not of_items:
-        return 1.0  # Equal seeds tell nothing of how others differ.
-    p = p_value(Estimate(margin, of_seeds, of_items or 0.0, seeds or 1, degrees or MANY))
-    assert p is not None
-    return p
 
 
 def deciding_seeds(cells: Sequence[ClaimCell]) -> int | None:

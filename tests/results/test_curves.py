@@ -1,5 +1,4 @@
 import pytest
-from played import insert
 
 from pipeline.results import curves
 
@@ -8,17 +7,6 @@ def row(method, position=0, **more):
     """A row of a view: of one scenario, model and domain, unless more says otherwise."""
     place = {"scenario": "s", "model": "m", "domain": "a", "domain_position": 0, "step": 10}
     return place | {"method": method, "method_position": position, "seeds": 1} | more
-
-
-def test_differences_are_over_the_seeds_that_a_method_and_the_baseline_have(empty):
-    insert(empty, "scenarios", scenario="s")
-    insert(empty, "methods", {"method": "mix"}, {"method": "pike"})
-    for method, seed, nll in (("mix", 0, 2.0), ("mix", 1, 3.0), ("pike", 1, 2.5), ("pike", 2, 9.0)):
-        run = f"{method}{seed}"
-        insert(empty, "runs", run=run, scenario="s", model="m", method=method, seed=seed, steps=10)
-        insert(empty, "perplexities", run=run, step=10, domain="a", nll=nll)
-    found = empty.execute("select method, step, difference from figure_differences").fetchall()
-    assert found == [("pike", 10, -0.5)]
 
 
 def test_hopeless_methods_do_not_stretch_the_axis_of_differences():

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import error_rates
-from pipeline.results import accuracy_tests, claim_tests
-from pipeline.results.outcomes import Differences
+from pipeline.results import claim_tests
 from pipeline.statistics import mean_difference, sign_flip
 from pipeline.statistics.detectable import detectable, detection_probability
 from pipeline.statistics.mean_difference import estimate, part
@@ -101,26 +100,6 @@ def test_intervals_are_those_of_resampled_seeds_and_documents():
         assert found.stderr == pytest.approx(np.hypot(of_seeds, of_documents), rel=0.02)
 
 
-def test_intervals_of_accuracies_are_those_of_resampled_seeds_and_items():
-    draw = np.random.default_rng(1)
-    item_I = draw.choice([-1.0, 0.0, 1.0], p=[0.1, 0.6, 0.3], size=300)
-    points_SxI = np.where(draw.random((4, 300)) < 0.1, 1.0, item_I)
-    pairs = Differences(
-        [0, 1, 2, 3], 300, np.ones(300, int), np.arange(300), {"m": 0.5}, {"m": points_SxI},
-        {"m": points_SxI**2},
-    )  # fmt: skip
-    (one,) = accuracy_tests.compared(pairs, ("s", "m", "t", 0, "cf"), "pike", "mix")
-    picked = draw.integers(0, 300, (10_000, 300))
-    of_items = points_SxI.mean(axis=0)[picked].mean(axis=1).std()
-    # What is random in both: a quarter of the variance within an item, of which 299 / 300.
-    of_both = (points_SxI.var(axis=0, ddof=1).sum() / 4) ** 0.5 / 300
-    picked = draw.integers(0, 4, (10_000, 4))
-    of_seeds = points_SxI.mean(axis=1)[picked].mean(axis=1).std() * (4 / 3) ** 0.5
-    half = ((3.182 * of_seeds) ** 2 + 1.968**2 * (of_items**2 - of_both**2)) ** 0.5
-    difference, _, _, high = one.points()
-    assert high - difference == pytest.approx(100 * half, rel=0.03)
-
-
 @pytest.mark.slow
 def test_all_claims_together_err_in_one_of_twenty():
     # Eight claims, of one to three numbers, all at their bounds; three seeds.
@@ -129,7 +108,7 @@ def test_all_claims_together_err_in_one_of_twenty():
     mean_RxC, error_RxC = value_RxCxS.mean(-1), value_RxCxS.std(-1, ddof=1) / 3**0.5
     for mean_C, error_C in zip(mean_RxC, error_RxC, strict=True):
         cells = zip(mean_C.tolist(), error_C.tolist(), strict=True)
-        with_p = iter([(m, claim_tests.cell_p(m, e, 0.0, 3)) for m, e in cells])
+        with_p = iter([(m, claim_tests.ClaimCell("", False, m, e, 0.0, 3).p()) for m, e in cells])
         claims = [claim_tests.claim_p(list(itertools.islice(with_p, n))) for n in sizes]
         wrong += any(p < 0.05 for p in sign_flip.holm(claims))
     assert wrong / TIMES <= 0.05 + TWO_SIGMA

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from played import insert
 
 from pipeline.results import speedups
 from pipeline.results.outcomes import CheckpointKey
@@ -55,17 +54,6 @@ def test_seeds_whose_last_checkpoint_alone_was_evaluated_are_left_out():
     assert (found.seeds, found.ratio) == (1, pytest.approx(2))
 
 
-def test_not_reached_is_a_value():
-    parts, checkpoints = runs({("mix", 0): [9, 5], ("pike", 0): [9, 6]})
-    found = speedups.speedup(parts, checkpoints, "pike", "mix")
-    assert (found.tokens, found.ratio, found.low, found.high) == (None,) * 4
-
-
-def test_the_baseline_itself_takes_its_own_time():
-    parts, checkpoints = runs({("mix", 0): [9, 6, 5], ("same", 0): [9, 6, 5]})
-    assert speedups.speedup(parts, checkpoints, "same", "mix").ratio == 1
-
-
 def test_means_over_seeds_and_an_interval_over_them():
     # Seed 0 of pike is there after 100 tokens, seed 1 never; their mean at 100.
     curves = {("mix", 0): [9, 7, 5], ("mix", 1): [9, 7, 5]}
@@ -101,13 +89,3 @@ def test_methods_without_common_seeds_or_documents_are_not_compared():
     # A run that was evaluated once has no curve.
     parts, checkpoints = runs({("mix", 0): [9, 5], ("proxy", 0): [4]})
     assert speedups.speedup(parts, checkpoints, "proxy", "mix") is None
-
-
-def test_before_a_method_trains_there_is_no_number(empty):
-    place = {"scenario": "s", "model": "m", "method": "pike"}
-    insert(empty, "scenarios", scenario="s")
-    insert(empty, "methods", method="pike")
-    insert(empty, "runs", run="r", **place)
-    insert(empty, "speedups", **place, quantity="loss", ratio=2.0, high=float("inf"))
-    found = empty.execute("select text from table_speedups").fetchall()
-    assert ("2.00 [not reached, from the start]",) in found
