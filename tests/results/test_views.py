@@ -290,10 +290,12 @@ def test_losses_show_their_interval_over_seeds_and_documents(empty):
 def test_every_point_of_a_curve_is_over_the_same_seeds(empty):
     names = [run(empty, "mix", seed) for seed in (0, 1)]
     evaluated(empty, names[0], step=5, a=(3.0, 0.1))
-    for name, nll in zip(names, (1.0, 2.0), strict=True):
+    # A method without a curve is shown on the seed of the curve beside it.
+    names += [run(empty, "pike", seed, position=1) for seed in (0, 1)]
+    for name, nll in zip(names, (1.0, 2.0, 4.0, 5.0), strict=True):
         evaluated(empty, name, a=(nll, 0.1))
-    found = empty.execute("select step, nll, seeds from figure_losses").fetchall()
-    assert found == [(5, 3.0, 1), (10, 1.0, 1)]
+    found = empty.execute("select method, step, nll, seeds from figure_losses").fetchall()
+    assert found == [("mix", 5, 3.0, 1), ("mix", 10, 1.0, 1), ("pike", 10, 4.0, 1)]
 
 
 def test_differences_to_the_baseline_are_over_the_seeds_of_both(empty):
