@@ -197,9 +197,8 @@ def half_width(estimate: Estimate, level: float = LEVEL) -> float | None:
 
     Each part has its own quantile, Student's t with S - 1 degrees for the seeds and with those of
     the documents:  half^2 = (t(S - 1) * of_seeds)^2 + (t(degrees) * of_items)^2. At two seeds t is
-    12.7: two numbers say little about their spread. Narrower ones were measured and err more often
-    (benchmarks/error_rates.py): one t with Satterthwaite's degrees of the sum in up to 10.1% of
-    cases over two seeds and 6.4% over three, the normal quantile in up to 28.7% and 18.2%.
+    12.7: two numbers say little about their spread. Narrower ones err more often
+    (docs/error-rates.md).
     """
     if estimate.of_items is None:
         return None
