@@ -25,7 +25,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from pike_mixing.torch import fused_loss, products
 
@@ -125,9 +124,9 @@ class _Weighted(torch.autograd.Function):
         return (nll_N * weight_N).sum(), nll_N
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, slope: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         assert ctx.made is not None, "the loss was differentiated before"
+        assert not torch.is_grad_enabled(), "this gradient cannot be differentiated"
         of_hidden_NxD, of_embedding_VxD = ctx.made
         ctx.made = None
         # Where the sum is what is differentiated, as ever, a CPU need not pass over both for it.

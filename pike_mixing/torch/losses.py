@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from pike_mixing.errors import InputError
@@ -116,9 +115,14 @@ class _CrossEntropy(torch.autograd.Function):
         return torch.cat(result)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, slope_N: Tensor) -> tuple[Tensor, None]:
         logits_NxV, target_N = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            # Of a gradient that is to be differentiated: in steps that torch follows.
+            loss_N = functional.cross_entropy(
+                logits_NxV.float(), target_N, ignore_index=IGNORED, reduction="none"
+            )
+            return torch.autograd.grad(loss_N, logits_NxV, slope_N, create_graph=True)[0], None
         weight_N = slope_N.where(target_N != IGNORED, 0)
         of_logits_NxV = torch.empty_like(logits_NxV)
         rows = chunked_loss.chunk(*logits_NxV.shape)

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 ONEDNN = torch.backends.mkldnn.is_available() and (
     torch.backends.cpu.get_cpu_capability() == "AVX512"
@@ -37,7 +36,7 @@ def of_rows(a: Tensor, b_NxK: Tensor) -> Tensor:
         b_NxK: The other rows.
 
     Returns:
-        ... x N. It can be differentiated once.
+        ... x N.
     """
     if ONEDNN and _takes(a) and _takes(b_NxK):
         result: Tensor = _OfRows.apply(a, b_NxK)  # type: ignore[no-untyped-call]
@@ -46,7 +45,7 @@ def of_rows(a: Tensor, b_NxK: Tensor) -> Tensor:
 
 
 def of_columns(a_MxI: Tensor, b_MxJ: Tensor) -> Tensor:
-    """The products of A's columns with B's, A^T B (I x J). It can be differentiated once."""
+    """The products of A's columns with B's, A^T B (I x J)."""
     # oneDNN copies its first factor if its rows are no rows of memory: it gets the smaller one.
     if a_MxI.shape[1] <= b_MxJ.shape[1]:
         return of_rows(a_MxI.T, b_MxJ.T)
@@ -56,7 +55,7 @@ def of_columns(a_MxI: Tensor, b_MxJ: Tensor) -> Tensor:
 def _takes(factor: Tensor) -> bool:
     """Whether oneDNN takes it, in float32: it has numbers, on a CPU, and none is to be cast."""
     exact = factor.is_cpu and factor.dtype == torch.float32 and factor.numel() > 0
-    return exact and not torch.is_autocast_enabled("cpu")
+    return exact and factor.ndim > 1 and not torch.is_autocast_enabled("cpu")
 
 
 def _by_onednn(a: Tensor, b_NxK: Tensor) -> Tensor:
@@ -87,7 +86,6 @@ class _OfRows(torch.autograd.Function):
         return _opaque(a, b_NxK) if torch.compiler.is_compiling() else _by_onednn(a, b_NxK)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, Tensor | None]:
         a, b_NxK = ctx.saved_tensors
         of_a = of_rows(slope, b_NxK.T) if ctx.needs_input_grad[0] else None

@@ -1,7 +1,5 @@
 """The chunked loss, against plain logits and cross-entropy."""
 
-import importlib.util
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -115,7 +113,10 @@ def test_products_in_bfloat16_are_added_up_in_float32(monkeypatch):
 
 
 def test_a_loss_is_differentiated_once():
-    total, _ = chunked_loss.weighted(*problem(4, 3, 6), torch.float64)
+    hidden, *others = problem(4, 3, 6)
+    total, _ = chunked_loss.weighted(hidden, *others, torch.float64)
+    with pytest.raises(AssertionError, match="cannot be differentiated"):
+        torch.autograd.grad(total, hidden, create_graph=True)
     total.backward(retain_graph=True)
     with pytest.raises(AssertionError, match="differentiated before"):
         total.backward()
@@ -129,19 +130,6 @@ def test_no_more_than_a_chunk_of_logits_is_there_at_a_time():
     # 16 rows of 1,024 tokens on a large device: a sixteenth.
     assert chunked_loss.chunk(16 * 1024, V) == 1024
     assert chunked_loss.chunk(5, 2**40) == 1
-
-
-def test_torch_need_not_have_such_a_loss_itself(monkeypatch):
-    """Torch has one since 2.13; 2.9 is the oldest that is supported."""
-    monkeypatch.delattr(F, "linear_cross_entropy", raising=False)
-    for name in ("LinearCrossEntropyLoss", "LinearCrossEntropyOptions"):
-        monkeypatch.delattr(torch.nn, name, raising=False)
-    spec = importlib.util.spec_from_file_location("loss_of_an_older_torch", chunked_loss.__file__)
-    older = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(older)
-    hidden, embedding, target, weight = problem(7, 5, 11)
-    total, _ = older.weighted(hidden, embedding, target, weight, torch.float64)
-    torch.testing.assert_close(total, plain(hidden, embedding, target, weight)[0])
 
 
 @pytest.mark.parametrize("slope", [1.0, 3.0])
@@ -195,8 +183,12 @@ def test_logits_that_are_there_keep_their_losses_and_gradients(monkeypatch, dtyp
     found = of_logits(logits[:, None], target[:, None], shifted=False)
     expected = F.cross_entropy(logits.float(), target, reduction="none")
     torch.testing.assert_close(found, expected)
-    ours, theirs = (torch.autograd.grad(nll @ weight, logits)[0] for nll in (found, expected))
+    totals = found @ weight, expected @ weight
+    ours, theirs = (torch.autograd.grad(t, logits, retain_graph=True)[0] for t in totals)
     assert ours.dtype == dtype
+    torch.testing.assert_close(ours, theirs)
+    slopes = (torch.autograd.grad(t, logits, create_graph=True)[0] for t in totals)
+    ours, theirs = (torch.autograd.grad(slope.norm(), logits)[0] for slope in slopes)
     torch.testing.assert_close(ours, theirs)
 
 

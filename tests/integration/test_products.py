@@ -70,6 +70,18 @@ def test_rows_of_any_dimensions_and_strides_are_multiplied():
     assert apart(products.of_rows(same, b), same @ b.T) < 1e-6
     products.of_rows(a, b).sum().backward()
     assert apart(b.grad, a.detach().sum(dim=(0, 1)).expand(7, 16)) < 1e-6
+    (of_row,) = torch.autograd.grad(products.of_rows(a[0, 0], b).sum(), a)
+    assert apart(of_row[0, 0], b.sum(dim=0)) < 1e-6
+
+
+def test_a_gradient_is_differentiated_like_that_of_torch():
+    a, b = drawn(3, 16), drawn(7, 16)
+
+    def penalty(product):
+        (of_a,) = torch.autograd.grad(product(a, b).sum(), a, create_graph=True)
+        return torch.autograd.grad(of_a.norm(), b)[0]
+
+    assert apart(penalty(products.of_rows), penalty(F.linear)) < 1e-6
 
 
 @with_avx512
