@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 
 @contextlib.contextmanager
@@ -33,7 +33,14 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
             with torch.no_grad():
                 for module, name, buffer, before in buffers:
                     setattr(module, name, buffer)
-                    buffer.copy_(before)
+                    if not _expanded(buffer):
+                        buffer.copy_(before)
+
+
+def _expanded(buffer: Tensor) -> bool:
+    """Whether its numbers share memory (`expand`), so that nobody can write to it."""
+    strides = buffer.stride() if buffer.layout == torch.strided else ()
+    return any(size > 1 and not step for size, step in zip(buffer.shape, strides, strict=False))
 
 
 @contextlib.contextmanager
