@@ -227,7 +227,15 @@ class Mixing(MixedSteps):
 
         The same on all processes; it holds nothing of the model. Within a step it is that of the
         step's beginning.
+
+        Raises:
+            InputError: within a step that has moved an optimizer's moments per domain.
         """
+        if self._at.result is not None and self.method.needs().moments_per_domain:
+            raise InputError(
+                f"state_dict: step {self.step} has moved the optimizer's moments and would move "
+                "them again: save after end_step"
+            )
         return states.sealed(
             settings=states.as_json(self._settings),
             step=self.step,

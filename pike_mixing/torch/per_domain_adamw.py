@@ -68,6 +68,10 @@ class PerDomainAdamW(Uncompiled):
         self.domains = domains
         self._taken: list[tuple[int, float]] = []
 
+    def forget(self) -> None:
+        """Before a step: domains taken for one that was skipped, as by a GradScaler, move none."""
+        self._taken.clear()
+
     @torch.no_grad()
     def take(self, domain: int, coefficient: float) -> None:
         """Moves a domain's moments by the gradient that lies in the parameters.

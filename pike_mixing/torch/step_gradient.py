@@ -75,8 +75,7 @@ class StepGradient:
             passes: How they are made.
             micro_batch: Rows of a pass.
             statistics_micro_batch: Rows of a pass that measures gradient statistics.
-            optimizer: For methods with moments per domain: a `PerDomainAdamW`, or what takes the
-                gradient of each domain like it (`take(domain, coefficient)`, `zero_grad()`).
+            optimizer: For methods with moments per domain: a `PerDomainAdamW`.
             max_norm: Longest gradient that is not shortened; with moments per domain, of each.
         """
         self.passes, self.micro_batch = passes, micro_batch
@@ -201,6 +200,7 @@ class StepGradient:
         self, method: Method, state: State, seen: Signals, rows: StepRows, leaves: bool
     ) -> StepResult:
         """Moves the moments of each domain by its clipped gradient."""
+        self.optimizer.forget()
         share_K, c_K = shares(rows), method.combine(state, seen)
         chosen_K = share_K if c_K is None else c_K
         norms: list[Tensor] = []
