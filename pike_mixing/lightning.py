@@ -14,7 +14,7 @@ from lightning.pytorch import Callback, LightningDataModule, LightningModule, Tr
 from torch import Tensor
 
 from pike_mixing.errors import InputError
-from pike_mixing.torch import Mixing
+from pike_mixing.torch import MixedDataset, Mixing
 from pike_mixing.torch.mixed_loader import MixedLoader
 
 
@@ -56,7 +56,8 @@ class MixingCallback(Callback):  # type: ignore[misc]
         # With its DistributedDataParallel, which must not reduce what is measured.
         self.mixing.model = trainer.strategy.model
         given, wanted = trainer.accumulate_grad_batches, self.mixing.dataset.micro_batches
-        if given != wanted:
+        # A module that steps its optimizers itself accumulates itself, too.
+        if given != wanted and pl_module.automatic_optimization:
             raise InputError(
                 f"accumulate_grad_batches: {given}, but a step has {wanted} micro-batches of "
                 f"{self.mixing.dataset.micro_batch} rows: set it to {wanted}"
@@ -68,13 +69,13 @@ class MixingCallback(Callback):  # type: ignore[misc]
                 "checkpoint, and a new Mixing to each training"
             )
         if self.mixing.dataset.steps is not None:
-            _refuse_other_steps(trainer, self.mixing.dataset.steps)
+            _refuse_other_steps(trainer, self.mixing.dataset)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """After the last micro-batch of a step, the method observes it."""
-        if (batch_idx + 1) % trainer.accumulate_grad_batches == 0:
+        if (batch_idx + 1) % self.mixing.dataset.micro_batches == 0:
             self.mixing.end_step()
             pl_module.log_dict(self.mixing.metrics())
 
@@ -95,8 +96,8 @@ class MixingCallback(Callback):  # type: ignore[misc]
         self.mixing.load_state_dict(state_dict)
 
 
-def _refuse_other_steps(trainer: Trainer, steps: int) -> None:
-    batches, in_step = trainer.num_training_batches, trainer.accumulate_grad_batches
+def _refuse_other_steps(trainer: Trainer, dataset: MixedDataset) -> None:
+    batches, in_step, steps = trainer.num_training_batches, dataset.micro_batches, dataset.steps
     if batches % in_step:
         raise InputError(
             f"limit_train_batches: an epoch of {batches} batches ends within a step of {in_step}: "
@@ -106,7 +107,8 @@ def _refuse_other_steps(trainer: Trainer, steps: int) -> None:
     if wanted == -1:
         epochs = math.inf if trainer.max_epochs == -1 else trainer.max_epochs
         name, wanted = "max_epochs", epochs * (batches // in_step)
-    if wanted > steps:
+    # Without automatic optimization, steps of several optimizers count each.
+    if wanted > steps and trainer.lightning_module.automatic_optimization:
         raise InputError(
             f"{name}: the Trainer wants {wanted} steps, but MixedDataset ends after {steps}, those "
             f"of all epochs together: set max_steps={steps}, or give it more steps"

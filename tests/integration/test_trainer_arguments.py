@@ -123,16 +123,6 @@ def test_the_trainers_own_loss_stays_where_the_method_only_looks(tmp_path):
     assert mixing.step == 3
 
 
-def test_evaluation_beside_a_method_that_weighs_losses(tmp_path):
-    trainer = made(tmp_path, max_steps=3, eval_steps=1, eval_strategy="steps")
-    attach(trainer, "famo")
-    trainer.train()
-    losses = [entry["eval_loss"] for entry in trainer.state.log_history if "eval_loss" in entry]
-    assert len(losses) == 3
-    expected = made(tmp_path, model=trainer.model).evaluate(DOMAINS["a"])["eval_loss"]
-    assert losses[-1] == pytest.approx(expected, rel=1e-4)
-
-
 @pytest.mark.parametrize(
     ("changed", "step", "said"),
     [
@@ -164,6 +154,32 @@ def test_steps_that_are_not_those_of_the_mixing(changed, step, said, tmp_path):
     trainer = ways.lightning_trainer(mixing, tmp_path, **changed)
     with pytest.raises(InputError, match=said):
         trainer.fit(module, datamodule=MixingDataModule(mixing))
+
+
+def test_a_module_that_steps_its_optimizers_itself(tmp_path):
+    pytest.importorskip("lightning")
+    from pike_mixing.lightning import MixingDataModule, mixing_loss
+
+    model = torch.nn.Linear(2, 2)
+    mixing = Mixing("mix", MixedDataset(DOMAINS, 8, micro_batch=4, steps=2))
+    optimizers, seen = [torch.optim.SGD([p]) for p in model.parameters()], []
+    module = ways.lightning_module(model, mixing, optimizers)
+    module.automatic_optimization = False
+
+    def training_step(batch, batch_idx):
+        module.manual_backward(mixing_loss(module, mixing, model.bias[:1].expand(4)))
+        if batch_idx % 2:
+            seen.append(model.bias.grad[0].item())
+            for optimizer in module.optimizers():
+                optimizer.step()
+                optimizer.zero_grad()
+
+    module.training_step = training_step
+    trainer = ways.lightning_trainer(mixing, tmp_path, accumulate_grad_batches=1, max_steps=4)
+    trainer.fit(module, datamodule=MixingDataModule(mixing))
+    assert mixing.step == 2
+    # The mean over the rows of both micro-batches.
+    assert seen == [1.0, 1.0]
 
 
 def test_lightning_needs_the_number_of_steps():
