@@ -100,19 +100,19 @@ class Transformer(nn.Module):
 
     def _hidden(self, tokens_BxL: Tensor, sight: AttentionLayout | None) -> Tensor:
         x_BxLxD = self.embedding(tokens_BxL)
-        if sight is None:
-            position_L = torch.arange(tokens_BxL.shape[1], device=tokens_BxL.device)
-            rotation = turns(position_L, self.shape.head_width)
-            for block in self.blocks:
-                if self.recomputes and torch.is_grad_enabled():
-                    x_BxLxD = devices.activation_checkpoint(block, x_BxLxD, rotation)
-                else:
-                    x_BxLxD = block(x_BxLxD, rotation)
-            return self.norm(x_BxLxD)
-        rotation = turns(sight.position_BxL[:, None], self.shape.head_width)
-        shared: Sequence[KeysValues | None] = sight.shared or [None] * len(self.blocks)
+        position = torch.arange(tokens_BxL.shape[1], device=tokens_BxL.device)
+        seen: Tensor | None = None
+        shared: Sequence[KeysValues | None] = [None] * len(self.blocks)
+        if sight is not None:
+            position, seen = sight.position_BxL[:, None], sight.seen_BxLxS[:, None]
+            shared = sight.shared or shared
+        rotation = turns(position, self.shape.head_width)
         for block, keys_values in zip(self.blocks, shared, strict=True):
-            x_BxLxD = block(x_BxLxD, rotation, sight.seen_BxLxS[:, None], keys_values)
+            given = (x_BxLxD, rotation, seen, keys_values)
+            if self.recomputes and torch.is_grad_enabled():
+                x_BxLxD = devices.activation_checkpoint(block, *given)
+            else:
+                x_BxLxD = block(*given)
         return self.norm(x_BxLxD)
 
     def prefill_cache(self, tokens_P: Tensor) -> list[KeysValues]:

@@ -52,14 +52,6 @@ def test_losses_and_gradients_are_those_of_plain_logits(monkeypatch, dtype, erro
         assert (mine - theirs).norm() <= error * theirs.norm()
 
 
-def test_on_a_gpu_sums_are_float32_within_the_product():
-    """On the meta device, whose products take the path of a GPU's."""
-    a, b = (torch.empty(shape, dtype=torch.bfloat16, device="meta") for shape in ((4, 3), (3, 5)))
-    with Passes() as passes:
-        fused_loss.add_product(torch.empty(4, 5, device="meta"), a, b, accumulate=True)
-    assert passes.bytes == 0
-
-
 @pytest.mark.slow
 def test_a_logit_costs_at_most_12_bytes_beside_the_products(monkeypatch):
     """Was 52 to 62; 2 for the first pass, 4 for the second, and what lies outside of them."""

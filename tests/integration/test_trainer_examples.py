@@ -49,7 +49,3 @@ def test_the_page_shows_what_the_example_runs(name):
     for block in blocks:
         kept = [line[1:] for line in block.splitlines() if not line.startswith("-")]
         assert re.sub(r"\s+", " ", "\n".join(kept)).strip() in text
-
-
-def test_the_page_is_short():
-    assert len(PAGE.split()) < 1200
