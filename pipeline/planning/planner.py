@@ -101,7 +101,7 @@ def included(
 def _owner(path: Path, load: Callable[[Path], Settings]) -> Path:
     """The file that sets `results`: this one, or one that it includes."""
     config = load(path)
-    if "results" in config or "include" not in config:
+    if "results" in config or config.get("include") is None:
         return path
     return _owner(path.parent / config["include"], load)
 

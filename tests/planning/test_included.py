@@ -34,6 +34,13 @@ def test_the_file_that_sets_the_results_folder_owns_it(tmp_path, config):
     assert Path(plan.owner).resolve() == tmp_path / "whole.yaml"
 
 
+def test_an_include_of_nothing_is_none(tmp_path):
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("include:\nexperiment: mine\n")
+    with pytest.raises(InputError, match=r"mine\.yaml: results is missing"):
+        planner.of_workflow([mine], {})
+
+
 def test_a_later_file_and_options_replace_what_an_earlier_file_includes(tmp_path, config):
     whole = yaml.safe_dump(config(), sort_keys=False)
     (tmp_path / "whole.yaml").write_text(whole, encoding="utf-8")
