@@ -1,5 +1,6 @@
 """The output root of an experiment: whose it is, and the settings files that stages read there."""
 
+import contextlib
 import functools
 import json
 import os
@@ -82,12 +83,10 @@ def _stamp(path: Path) -> Settings:
 
 
 def _read(path: Path) -> Any:
-    try:
+    """The content of a file of JSON; None of another, which may be somebody's own."""
+    with contextlib.suppress(InputError):
         return atomic_files.read_json(path)
-    except InputError:
-        raise InputError(
-            f"{path} is not valid JSON: delete it, and the workflow writes it anew"
-        ) from None
+    return None
 
 
 class Root(NamedTuple):
