@@ -22,8 +22,10 @@ endif
 
 BIN       := $(VENV)/bin
 READY     := $(VENV)/.ready-$(TORCH)
-# The targets follow, and --configfile would take them for files.
-SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile workflow/profiles/$(PROFILE) --cores $(CORES)
+# The targets follow, and --configfile would take them for files. On a cluster, cores of this machine would
+# limit the threads of its jobs: profiles of one machine say themselves that they take all.
+SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile workflow/profiles/$(PROFILE) \
+  $(if $(filter-out file,$(origin CORES)),--cores $(CORES))
 # A process for each core, each with one thread. Whoever has no test left takes over from another.
 # A process keeps what it has compiled for those after it, even where the environment says not to.
 PYTEST    := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(CORES) --maxprocesses 8 --dist worksteal
@@ -150,5 +152,5 @@ unlock: $(READY) ## Free the working folder after a killed run
 	$(SNAKEMAKE) --unlock
 
 clean: ## Delete the environment, wheels and caches; results stay
-	rm -rf $(VENV) $(TPU_VENV) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(TPU_VENV) .venv-restore build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -204,8 +204,11 @@ def test_the_profile_that_is_named_is_used(given):
     assert found == f"workflow/profiles/{'gpu' if given else 'default'}"
 
 
-@pytest.mark.parametrize("target", ["run", "check"])
-def test_openmps_threads_do_not_say_how_many_cores_there_are(target):
-    words = made(target)
-    found = words[words.index("--cores" if target == "run" else "-n") + 1]
-    assert found == str(len(os.sched_getaffinity(0)))
+def test_openmps_threads_do_not_say_how_many_cores_there_are():
+    words = made("check")
+    assert words[words.index("-n") + 1] == str(len(os.sched_getaffinity(0)))
+
+
+def test_jobs_of_a_cluster_are_not_held_to_the_cores_of_this_machine():
+    assert "--cores" not in made("run", "PROFILE=slurm")
+    assert made("run", "CORES=3")[-2:] == ["--cores", "3"]
