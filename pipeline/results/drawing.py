@@ -101,7 +101,8 @@ def draw(
     across = max(1, min(2 * columns, int(columns * PANEL_WIDTH / entry)))
     legend_lines = math.ceil(len(styles) / across)
     size = columns * PANEL_WIDTH, lines * PANEL_HEIGHT + legend_lines * LEGEND_LINE + 0.1
-    with mpl.rc_context({**STYLE, "svg.hashsalt": name}):
+    # Whatever a matplotlibrc of the user's says.
+    with mpl.rc_context({**mpl.rcParamsDefault, **STYLE, "svg.hashsalt": name}):
         # At 72 dots per inch the canvas has the units of the SVG.
         figure = Figure(figsize=size, dpi=72)
         handles = [

@@ -1,3 +1,4 @@
+import matplotlib as mpl
 import pytest
 
 from pipeline.results import drawing
@@ -32,8 +33,10 @@ def test_styles_differ_beyond_the_number_of_colours():
 
 @pytest.mark.slow
 def test_equal_panels_give_equal_bytes(tmp_path):
-    for out in ("a.svg", "b.svg"):
-        drawing.draw("losses", [panel()], 3, tmp_path / out)
+    for out, colour in (("a.svg", "white"), ("b.svg", "red")):
+        # As in a matplotlibrc of the user's.
+        with mpl.rc_context({"axes.facecolor": colour}):
+            drawing.draw("losses", [panel()], 3, tmp_path / out)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
