@@ -6,29 +6,18 @@ import sys
 from pathlib import Path
 
 import pytest
+from recipes import recipe
 
 from pike_mixing import METHODS, registry
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, StatisticsNeed
 from pike_mixing.settings import meanings
-from pipeline import settings
 from pipeline.planning import dependencies, methods, planner, stages
 from pipeline.runtime import code_fingerprint
-from pipeline.runtime.validation import validate
 
 ROOT = Path(__file__).resolve().parents[2]
-TRAINING = {
-    "rows": 6,
-    "length": 8,
-    "steps": 6,
-    "warmup_steps": 2,
-    "peak_learning_rate": 0.01,
-    "initial_learning_rate": 0.001,
-    "final_learning_rate": 0.001,
-    "checkpoint_every": 3,
-    "resume_every": 3,
-}
-RECIPE = validate(settings.Training, TRAINING, "training")
+RECIPE = recipe(rows=6, steps=6)
+TRAINING = dataclasses.asdict(RECIPE)
 PIKE = {"zeta1": 1, "zeta2": 1}
 
 

@@ -1,14 +1,4 @@
-"""One experiment in two places: whether both made the same.
-
-    python tests/workflow/places.py results elsewhere/results
-
-Compares the weights of all runs and every table of the database, but for what the clock says, and
-prints what differs. It is how a run through Slurm is held against one on the machine alone.
-"""
-
-import json
-import sys
-from pathlib import Path
+"""What one experiment must make in two places: weights, and all rows but what the clock says."""
 
 import duckdb
 
@@ -47,26 +37,3 @@ def weights(results):
         found[manifest["run"]] = atomic_files.sha256(model)
         assert found[manifest["run"]] == manifest["weights_sha256"], model
     return found
-
-
-def compared(first, second):
-    """What two results folders have in common, and where they differ."""
-    runs = [weights(place) for place in (first, second)]
-    tables = [contents(place / "pike.duckdb") for place in (first, second)]
-
-    def differing(a, b):
-        return sorted(name for name in a.keys() | b.keys() if a.get(name) != b.get(name))
-
-    return {
-        "runs": len(runs[0].keys() | runs[1].keys()),
-        "runs_that_differ": differing(*runs),
-        "tables": len(tables[0].keys() | tables[1].keys()),
-        "rows": sum(map(len, tables[0].values())),
-        "tables_that_differ": differing(*tables),
-    }
-
-
-if __name__ == "__main__":
-    found = compared(*map(Path, sys.argv[1:3]))
-    print(json.dumps(found, indent=2))
-    sys.exit(bool(found["runs_that_differ"] or found["tables_that_differ"]))
