@@ -16,7 +16,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pike_mixing.errors import InputError, install
 from pike_mixing.settings import meanings
 from pipeline.planning import methods
-from pipeline.planning.configuration import Experiment, Grid, Runs, Scenario
+from pipeline.planning.configuration import Experiment, Grid, Names, Runs, Scenario, Seeds
 from pipeline.runtime import validation
 from pipeline.settings import Model
 
@@ -34,6 +34,8 @@ FILLED = {
     Grid: ("methods", "settings"),
 }
 """What a file may leave out, though the plan needs it: `include`, or a short form, gives it."""
+SHARED: dict[str, Any] = {"Names": Names, "WholeNumbers": Seeds}
+"""Types of many settings, which stand in the schema once."""
 Node = dict[str, Any]
 
 
@@ -75,11 +77,26 @@ def _in_file(problems: list[str], origin: str) -> list[str]:
 
 def text() -> str:
     """The file's content: the schema that the dataclasses of settings say."""
-    parts = TypeAdapter(Experiment).json_schema(schema_generator=_Described)
+    shared = {n: TypeAdapter(kind).json_schema() for n, kind in SHARED.items()}
+    parts = _by_name(TypeAdapter(Experiment).json_schema(schema_generator=_Described), shared)
+    parts["$defs"] |= shared
     node = {"$schema": "https://json-schema.org/draft/2020-12/schema", **parts}
     own = {"description": INCLUDE, "type": "string"}
     node["properties"] = {"include": own, **parts["properties"]}
     return HEAD + yaml.safe_dump(node, sort_keys=False, width=1000, default_flow_style=None)
+
+
+def _by_name(node: Any, shared: Mapping[str, Node]) -> Any:
+    """A part of a schema with a reference to what is shared in its places."""
+    if isinstance(node, list):
+        return [_by_name(one, shared) for one in node]
+    if not isinstance(node, dict):
+        return node
+    for name, part in shared.items():
+        if part.items() <= node.items():
+            rest = {key: value for key, value in node.items() if key not in part}
+            return {"$ref": f"#/$defs/{name}", **rest}
+    return {key: _by_name(value, shared) for key, value in node.items()}
 
 
 class _Described(GenerateJsonSchema):
@@ -92,7 +109,7 @@ class _Described(GenerateJsonSchema):
             said = {k: v for k, v in part.items() if k != "title" and v is not None}
             node["properties"][name] = {"description": meant.get(name, "")} | said
         required = [name for name in node.get("required", ()) if name not in filled]
-        node = {name: part for name, part in node.items() if name != "required"}
+        node = {key: part for key, part in node.items() if key not in ("required", "title")}
         node |= {"required": required} if required else {}
         return {**node, "additionalProperties": False}
 
