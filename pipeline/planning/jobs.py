@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pipeline.planning import resources, rule_inputs
+from pipeline.planning import planner, resources, rule_inputs
 from pipeline.planning.plan import Plan
 from pipeline.planning.profile import TRAINS
 from pipeline.runtime import manifests, model_folders
@@ -30,10 +30,12 @@ GATHERING_MEMORY = 4
 RATES, LEARNT = {"download": 2e6, "pack": 0.5e6}, 2e4
 """Bytes a second that are fetched, and that one core tokenizes; characters it learns from."""
 SECONDS = {"fetch": 300.0, "mixture": 300.0, "database": 600.0, "table": 60.0}
-SECONDS |= {"database_of_selection": 600.0, "figure": 120.0, "report": 120.0}
-DISK_BYTES = dict.fromkeys(SECONDS, 2**26) | {"probe": 2**20, "mixture": 2**20, "table": 2**20}
-DISK_BYTES |= {"tokenizer": 2**28}
+SECONDS |= {"figure": 120.0, "report": 120.0}
+DISK_BYTES = dict.fromkeys(("mixture", "probe", "table", "figure"), 2**20)
+DISK_BYTES |= {"fetch": 2**26, "report": 2**22}
 """Seconds and bytes on disk of rules whose jobs all take about the same."""
+EMPTY_DATABASE, UNTRAINED_TOKENIZER = 2**23, 2**25
+"""Bytes of a database without runs, and of a tokenizer that is given, at most."""
 SMALL_SOURCE = 50_000_000
 """Bytes of a source that says nothing of its size, and has no files here."""
 COMPRESSED, UNPACKED = (".gz", ".zst", ".parquet"), 4
@@ -79,6 +81,7 @@ class Jobs:
             "evaluate": self._evaluate,
             "probe": self._probe,
             "tokenizer": self._tokenizer,
+            **dict.fromkeys(("database", "database_of_selection"), self._database),
         }
         if rule in ways:
             return ways[rule](name)
@@ -90,9 +93,9 @@ class Jobs:
 
     @functools.cache  # noqa: B019 - one plan lives as long as its process
     def _text_bytes(self, source: str) -> int:
-        """Bytes of a source's text: those that it names, or what its files hold."""
-        if stated := self.plan.named("sources", source).get("bytes"):
-            return int(stated)
+        """Bytes of a source's text: as its settings say, or what its files hold."""
+        if stated := planner.text_bytes(self.plan.named("sources", source)):
+            return stated
         paths = map(Path, rule_inputs.RuleInputs(self.plan).of("download", source).given)
         held = (
             path.stat().st_size * (UNPACKED if path.suffix in COMPRESSED else 1)
@@ -181,8 +184,15 @@ class Jobs:
         memory, seconds = resources.of_probe(values, wanted, vocabulary, self.device)
         return Job(seconds, memory, DISK_BYTES["probe"], 1)
 
+    def _database(self, _: str) -> Job:
+        """One of some runs is bounded by that of all."""
+        evaluated = sum(self.job("evaluate", run).disk_bytes for run in self.plan.evaluations)
+        trained = sum(map(resources.records, self.plan.runs.values()))
+        disk = EMPTY_DATABASE + trained + evaluated
+        return Job(SECONDS["database"], GATHERING_MEMORY * 2**30, disk)
+
     def _tokenizer(self, tokenizer: str) -> Job:
         sources = self.plan.tokenizer_sources[tokenizer]
         characters = self.plan.tokenizers[tokenizer].get("characters", 0) * len(sources)
         memory = MEMORY["tokenizer"] * 2**30 + 200 * characters
-        return Job(characters / LEARNT, memory, DISK_BYTES["tokenizer"])
+        return Job(characters / LEARNT, memory, UNTRAINED_TOKENIZER + 4 * characters)

@@ -23,6 +23,9 @@ from pipeline.planning import (
 )
 from pipeline.planning.plan import Plan, Settings
 
+LETTER_BYTES = 3
+"""Of UTF-8, in most alphabets of synthetic languages."""
+
 
 def alone(path: Path) -> Settings:
     """A configuration file's own content.
@@ -153,11 +156,6 @@ def _replaced(config: Mapping[str, Any], by: Mapping[str, Any]) -> Settings:
 def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Plan:
     """Expands a configuration, after checking all of it.
 
-    Args:
-        config: The merged configuration.
-        origin: Where it was set, for messages: "config.yaml".
-        owner: The file that sets `results`, where that is another.
-
     Raises:
         InputError: every mistake in it, in one message, each with its path and a way out.
     """
@@ -223,13 +221,18 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
     )
 
 
+def text_bytes(source: Settings) -> int | None:
+    """Bytes of a source's text, where its settings say so."""
+    size: int | None = source.get("bytes")
+    # Of installed text `documents` says how files are cut.
+    if size is None and source["kind"] == "synthetic":
+        size = LETTER_BYTES * source["documents"] * source["length"]
+    return size
+
+
 def processes(source: Settings) -> int:
     """How many processes are worth packing a source: one for each 64 MiB of text, 16 at most."""
-    size = source.get("bytes")
+    size = text_bytes(source)
     if size is None and source["kind"] == "local":
         return 4  # Nobody has looked at the files yet.
-    if size is None:
-        # Of installed text `documents` says how files are cut.
-        synthetic = source["kind"] == "synthetic"
-        size = source["documents"] * source["length"] if synthetic else 0
-    return int(min(max(size // 2**26, 1), 16))
+    return min(max((size or 0) // 2**26, 1), 16)

@@ -38,8 +38,8 @@ PROCESS_BYTES = {"cpu": 700 * 2**20, "accelerator": 4 * 2**30}
 """Host memory of a process with torch and its libraries."""
 RECORD_BYTES = 60
 """Disk that one row of a record takes, parts and joined table together."""
-TABLES_BYTES = 2**16
-"""Disk of an evaluated checkpoint's tables beside what grows with its tokens."""
+TABLES_BYTES, WINDOW_BYTES = 2**14, 16
+"""Disk of an evaluated checkpoint's tables without rows, and of the documents of one window."""
 HEADROOM = 1.25
 """Over the formulas: the allocator's gaps, buffers of libraries."""
 
@@ -84,13 +84,7 @@ def _matrices(shape: settings.Model, vocabulary: int) -> int:
 
 
 def training_flops(shape: settings.Model, vocabulary: int, length: int) -> float:
-    """FLOPs of training on one token: forward and backward.
-
-    Args:
-        shape: The model's shape.
-        vocabulary: Pieces of the tokenizer.
-        length: Tokens of a row.
-    """
+    """FLOPs of training on one token: forward and backward."""
     return accelerators.training_flops(_matrices(shape, vocabulary), shape, length)
 
 
@@ -101,12 +95,6 @@ def activations(
 
     The stream stays in float32; with `recomputes` one block's inner values are there
     at a time, and the input of every block.
-
-    Args:
-        shape: The model's shape.
-        length: Tokens of a row.
-        precision: float32 or bfloat16.
-        recomputes: Whether blocks are computed again in the backward pass.
     """
     inner = shape.heads * shape.head_width
     block = FLOAT * 2 * shape.width + NUMBER[precision] * (10 * shape.width + 9 * inner)
@@ -117,13 +105,7 @@ def activations(
 
 
 def logits(shape: settings.Model, vocabulary: int, tokens: int) -> int:
-    """Bytes of the logits that are there at a time, at most.
-
-    Args:
-        shape: The model's shape.
-        vocabulary: Pieces of the tokenizer.
-        tokens: Tokens of a pass.
-    """
+    """Bytes of the logits that are there at a time, at most."""
     every = tokens * shape.padded_vocabulary(vocabulary)
     return FLOAT * min(every, max(CHUNK_LOGITS, every // 16))
 
@@ -201,7 +183,7 @@ def of_run(
         flops=flops * recipe["steps"],
         device_bytes=int(each),
         host_bytes=devices * (PROCESS_BYTES["accelerator"] if device.memory else of_cpu) + saved,
-        disk_bytes=(checkpoints(values) + 2) * saved + _records(values),
+        disk_bytes=(checkpoints(values) + 2) * saved + records(values),
         seconds=step * recipe["steps"],
         devices=devices,
         sharded=sharded,
@@ -216,7 +198,8 @@ def checkpoints(values: Settings) -> int:
     return 1 + math.ceil(steps / every)
 
 
-def _records(values: Settings) -> int:
+def records(values: Settings) -> int:
+    """Bytes of the records of a run's steps."""
     return RECORD_BYTES * values["training"]["steps"] * (1 + 2 * len(values["domains"]))
 
 
@@ -227,42 +210,30 @@ def of_evaluation(
 
     A downstream task counts as `items` prompts of a whole row (3,000 where it says nothing), which
     bounds it from above for prompts with demonstrations.
-
-    Args:
-        values: Content of run.json.
-        evaluation: Content of evaluation.json.
-        vocabulary: Pieces of the tokenizer.
-        device: The kind of device.
     """
     shape, length = settings.Model(**values["model"]), values["training"]["length"]
     domains = evaluation.get("domains") or values["domains"]
-    splits = 1 + bool(evaluation.get("search"))
-    tokens = splits * evaluation["rows"] * len(domains) * length
-    for one in evaluation.get("tasks", []):
-        tokens += (one.get("items") or 3000) * length
+    windows, own = evaluation["rows"] * len(domains), 0
+    asked = sum(one.get("items") or 3000 for one in evaluation.get("tasks", []))
+    tokens = ((1 + bool(evaluation.get("search"))) * windows + asked) * length
     if choice := evaluation.get("choice"):
         candidates = 1 + choice.get("distractors", Choice.distractors)
         text = choice["context"] + candidates * choice["candidate"]
-        tokens += choice["items"] * len(domains) * text
+        own = choice["items"] * len(domains)
+        tokens += own * text
     flops = tokens * training_flops(shape, vocabulary, length) / 3
     batch = evaluation["batch_tokens"]
     inner = FLOAT * batch * 12 * shape.width + logits(shape, vocabulary, batch)
     N, times = parameters(shape, vocabulary), _checkpoints_read(values, evaluation["checkpoints"])
-    disk = times * (TABLES_BYTES + FLOAT * tokens)
-    return _host(N, HEADROOM * inner, device), times * _seconds(flops, values, device), disk
+    kept = FLOAT * windows * length if evaluation.get("token_losses") else 0
+    disk = TABLES_BYTES + WINDOW_BYTES * windows + RECORD_BYTES * (asked + own) + kept
+    return _host(N, HEADROOM * inner, device), times * _seconds(flops, values, device), times * disk
 
 
 def of_probe(
     values: Settings, probe: Settings, vocabulary: int, device: Accelerator
 ) -> tuple[int, float]:
-    """Host bytes and seconds of a run's probe: K gradients at every checkpoint that it reads.
-
-    Args:
-        values: Content of run.json.
-        probe: Content of probe.json.
-        vocabulary: Pieces of the tokenizer.
-        device: The kind of device.
-    """
+    """Host bytes and seconds of a run's probe: K gradients at every checkpoint that it reads."""
     shape, length = settings.Model(**values["model"]), values["training"]["length"]
     K, N = len(values["domains"]), parameters(shape, vocabulary)
     flops = probe["rows"] * K * length * training_flops(shape, vocabulary, length)

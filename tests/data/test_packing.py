@@ -356,8 +356,8 @@ def test_damaged_documents_are_not_packed(many, tmp_path):
         ({"kind": "huggingface", "bytes": 300_000_000}, 4),
         ({"kind": "huggingface", "bytes": 10**12}, 16),
         ({"kind": "local"}, 4),
-        ({"kind": "python", "topic": "code"}, 1),
-        ({"kind": "synthetic", "documents": 100_000, "length": 2000}, 2),
+        ({"kind": "python", "topic": "unicode", "documents": "1000 characters"}, 1),
+        ({"kind": "synthetic", "documents": 100_000, "length": 2000}, 8),
     ],
 )
 def test_a_source_gets_the_processes_that_its_size_is_worth(source, expected):

@@ -50,11 +50,26 @@ def test_memory_grows_for_two_more_tries_and_not_with_every_slice_of_a_time_limi
     assert [job.memory_mb(n) for n in (1, 2, 3, 4, 24)] == [1501, 3002, 4503, 4503, 4503]
 
 
-def test_an_evaluation_takes_disk_by_its_tokens():
+def test_an_evaluation_takes_disk_by_its_windows_and_by_the_losses_that_it_keeps():
     work = planned(ROOT / "workflow/configs/leaderboard.yaml")
-    # Tables, and 4 bytes for each token of 64 rows of 64 tokens of 4 and of 20 domains.
-    sizes = {s: work.job("evaluate", f"{s}/pico/mix/seed0").disk_bytes for s in ("text", "twenty")}
-    assert sizes == {"text": 65_536 + 65_536, "twenty": 65_536 + 327_680}
+    runs = [f"{scenario}/pico/mix/seed0" for scenario in ("text", "twenty")]
+    work.plan.evaluations[runs[1]]["token_losses"] = True
+    # 64 rows of 64 tokens of 4 and of 20 domains.
+    sizes = [work.job("evaluate", run).disk_bytes for run in runs]
+    assert sizes == [16_384 + 16 * 256, 16_384 + 16 * 1280 + 4 * 64 * 1280]
+
+
+def test_what_the_default_leaves_on_the_disk_is_planned_within_a_factor_of_two():
+    work = planned(ROOT / "config.yaml")
+    # Megabytes as they lay there on 27 November 2026, in the order below.
+    found = {
+        ("pack", "symbols/akin-1"): 4.0,
+        ("evaluate", "installed/nano/mix/seed180"): 0.30,
+        ("evaluate", "symbols-two/nano/pike/seed182"): 0.16,
+        ("database", ""): 26.8,
+    }
+    for key, megabytes in found.items():
+        assert megabytes / 2 < work.job(*key).disk_bytes / 1e6 < 2 * megabytes, key
 
 
 def test_the_page_has_the_hours_of_the_paper():

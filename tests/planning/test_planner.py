@@ -508,10 +508,3 @@ def test_a_database_of_some_runs_records_what_it_reads_of_the_configuration(
     before = recorded()
     set_at(small, way(at, "/"), value)
     assert (recorded() != before) == reads
-
-
-def test_packing_takes_a_process_for_each_64_mib_of_text_that_is_known():
-    cut = {"kind": "python", "topic": "unicode", "documents": "1000 characters"}
-    assert planner.processes(cut) == 1
-    assert planner.processes({"kind": "synthetic", "documents": 3 * 2**16, "length": 2**10}) == 3
-    assert planner.processes({**cut, "bytes": 2**28}) == 4
