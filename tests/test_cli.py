@@ -223,11 +223,14 @@ def test_a_file_that_cannot_be_read_is_told_by_its_name(monkeypatch, tmp_path, c
     assert f"pike why: {place} cannot be used: [Errno 13]" in capsys.readouterr().err
 
 
-def test_a_command_without_an_output_to_answer_to_ends_well():
-    command = [sys.executable, "-m", "pipeline", "power", "--difference", "5"]
-    closed = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
-    done = subprocess.run(closed, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+@pytest.mark.parametrize(
+    ("closed", "words", "code"),
+    [(">&-", ["power", "--difference", "5"], 0), ("2>&-", ["verify", "nothing-is-here"], 2)],
+)
+def test_a_command_with_an_output_that_is_closed_ends_as_it_would(closed, words, code):
+    command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "pipeline", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
 
 
 @pytest.mark.slow
