@@ -55,7 +55,7 @@ def read(
         phases: Shares of the run of its phases, where it had several: the columns are
             `weight/0/<domain>`, then `weight/1/<domain>`, and so on; what is read is the exposure
             to each domain in each phase, so that all weights together sum to 1.
-        weight: Columns of weights: a pattern with one *.
+        weight: Columns of weights: a pattern with one `*`.
         loss: Columns of losses, in the same way.
         sizes: Columns of `parameters` and `tokens`, where they have other names.
         skip_unmeasured: Leaves out rows in which one of the losses has no finite number.
