@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from pike_mixing import RULES
-from pipeline.planning import stages
 from pipeline.runtime import code_fingerprint, source_names
 
 ROOT = source_names.ROOT
@@ -163,25 +161,6 @@ def test_a_name_that_a_package_hands_on_is_of_its_module(own_modules, source):
     assert f"pike_mixing.{place}" in closure
     # What the package hands on beside it is not.
     assert not closure & {"pike_mixing.rules.mix", "pike_mixing.torch.interleave"}
-
-
-def test_training_does_not_depend_on_what_comes_after_it():
-    for rule in RULES:
-        modules = [place.partition(":")[0] for place in (stages.STAGES["pretrain"], RULES[rule])]
-        closure = code_fingerprint.closure(*modules)
-        assert not [m for m in closure if m.startswith(("pipeline.evaluation", "pipeline.results"))]
-        assert not closure & {
-            "pipeline.evaluation.gradient_probe",
-            "pipeline.planning.planner",
-            "pipeline.__main__",
-        }
-
-
-@pytest.mark.slow
-def test_every_stage_has_a_fingerprint_of_its_own():
-    codes = {stage: stages.code(stage)[0] for stage in stages.STAGES}
-    assert len(set(codes.values())) == len(codes)
-    assert stages.code("pretrain", "mix") != stages.code("pretrain", "pike")
 
 
 OWN = {

@@ -23,12 +23,6 @@ def test_the_paper_plans_all_its_tables_and_figures(default):
     assert sum(job.startswith("pretrain ") for job in planned) == 97
 
 
-def test_tables_3_to_6_train_nothing(default):
-    planned = default.plan(*(f"results/paper/tables/table{n}.md" for n in (3, 4, 5, 6)), *PAPER)
-    rules = {job.split()[0] for job in planned}
-    assert rules == {"download", "tokenizer", "pack", "database_of_selection", "table"}
-
-
 def test_table_1_plans_its_nine_runs_and_the_grid_alone(default):
     planned = default.plan("results/paper/tables/table1.md", *PAPER)
     trained = {job for job in planned if job.startswith("pretrain ")}

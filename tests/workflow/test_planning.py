@@ -2,8 +2,6 @@
 
 import pytest
 
-from pipeline.planning import records
-
 pytestmark = pytest.mark.workflow
 
 
@@ -28,11 +26,6 @@ def test_planning_the_default_experiment_imports_nothing_heavy_and_writes_nothin
     planned = default.plan(environment=poisoned)
     assert {"report", "pretrain installed/nano/pike/seed180"} <= planned
     assert not default.path("results").exists()
-
-
-def test_every_page_of_the_report_is_an_output_of_the_workflow(default):
-    for page in records.PAGES:
-        assert "report" in default.plan(f"results/report/{page}.html")
 
 
 def test_planning_on_finished_results_imports_nothing_heavy_and_writes_nothing(finished, poisoned):

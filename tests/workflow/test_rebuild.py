@@ -45,11 +45,6 @@ def trained(*methods):
     return stages(methods, "pretrain", "evaluate", "probe") | results(methods)
 
 
-def test_an_unchanged_project_plans_nothing(whole):
-    assert whole.plan() == set()
-    assert whole.plan("--profile", "workflow/profiles/default") == set()
-
-
 def test_a_later_time_of_change_alone_plans_nothing(finished):
     time.sleep(1.1)
     touched = [
@@ -117,16 +112,6 @@ def test_a_large_text_that_is_touched_plans_nothing_and_braces_are_no_wildcards(
     assert fresh.plan(target) == set()
     path.write_text("adikto mal\n" * 200_000, encoding="utf-8")
     assert fresh.plan(target) == {"download notes"}
-
-
-def test_a_text_that_is_not_there_is_told_unless_it_was_read(finished):
-    shutil.rmtree(finished.path("text"))
-    assert finished.plan() == set()
-    finished.configure(lambda config: config["sources"]["notes"].update(files="texts/*.txt"))
-    told = finished.refused("--dry-run")
-    assert "config.yaml: sources.notes: there is no file texts/*.txt" in told
-    assert "put it there, or correct the path" in told
-    assert "MissingInput" not in told
 
 
 def test_what_no_run_uses_is_told_at_the_start(fresh):

@@ -22,23 +22,6 @@ def test_the_copy_uses_its_own_code(whole):
     assert whole.run("where").stdout.strip() == str(whole.path("pipeline/__init__.py"))
 
 
-def test_everything_that_was_asked_for_is_there(whole):
-    tables = ("perplexity", "accuracy", "gradients", "costs")
-    figures = ("losses", "weights", "similarities", "gradients")
-    expected = [
-        "results/pike.duckdb",
-        "results/report/index.html",
-        *(
-            f"results/tables/{name}{suffix}"
-            for name in tables
-            for suffix in (".md", ".csv", ".tex")
-        ),
-        *(f"results/figures/{name}{suffix}" for name in figures for suffix in (".svg", ".png")),
-        *(whole.manifest(method) for method in METHODS),
-    ]
-    assert [name for name in expected if not whole.path(name).stat().st_size] == []
-
-
 def test_the_database_holds_every_run_and_answers(whole):
     done = whole.pike("query", "--format", "json", "select run, steps from runs order by run")
     assert done.returncode == 0, done.stdout
