@@ -113,6 +113,13 @@ def gramian(
     """Inner products G_jk = g_j . g_k (K x K) of the domains' gradients, and their statistics.
 
     As `gradient_statistics`, with memory of K gradients; a domain without rows is NaN in G.
+
+    Args:
+        model: Any module.
+        loss_fn: Loss of each row, from the model and rows.
+        rows_by_domain: Rows of each of the K domains.
+        micro_batch: Rows of one pass.
+        group: Processes that share the rows; None: all.
     """
     target, rows_K = _opened(model, loss_fn, rows_by_domain, micro_batch, group)
     with target.passes.undisturbed(model, training=model.training):
@@ -196,6 +203,11 @@ def measured_gramian(
 
     A domain without rows has no gradient (None), and NaN in its row and column of G. Memory of K
     gradients; one wait for the device.
+
+    Args:
+        target: The model at the current weights.
+        rows_K: Rows of each domain.
+        with_variance: Whether the variance over rows is measured.
     """
     passes, products = target.passes, {}
     parts_K: list[list[Tensor] | None] = [None] * len(rows_K)

@@ -159,7 +159,13 @@ class Passes:
 
 
 def without_gradient(model: nn.Module, loss_fn: RowLosses, batch: Rows) -> Tensor:
-    """Losses of the rows of a batch, in a pass of which nothing remains."""
+    """Losses of the rows of a batch, in a pass of which nothing remains.
+
+    Args:
+        model: Any module.
+        loss_fn: Loss of each row, from the model and rows.
+        batch: Rows.
+    """
     with undisturbed(model), parallel.unsynchronized(model) as plain:
         loss_B = Passes(loss_fn).losses(plain, batch)
         torch.clear_autocast_cache()

@@ -156,6 +156,11 @@ def _replaced(config: Mapping[str, Any], by: Mapping[str, Any]) -> Settings:
 def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Plan:
     """Expands a configuration, after checking all of it.
 
+    Args:
+        config: The merged configuration.
+        origin: Where it was set, for messages: "config.yaml".
+        owner: The file that sets `results`, where that is another.
+
     Raises:
         InputError: every mistake in it, in one message, each with its path and a way out.
     """
