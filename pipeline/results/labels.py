@@ -74,7 +74,7 @@ def _method(name: str, values: Mapping[str, Any], known: Mapping[str, Any]) -> s
         return _of_paper()[name]
     sibling = known.get(own_rule, {})
     if sibling.get("rule") == own_rule:
-        differs = {k: v for k, v in values.items() if v != sibling.get(k)}
+        differs = {k: v for k, v in values.items() if v != sibling.get(k) and k != "grid"}
         if differs and all(isinstance(v, int | float | str) for v in differs.values()):
             return ", ".join([rule(own_rule), *(f"{k} {v}" for k, v in differs.items())])
     rest = name.removeprefix(own_rule)

@@ -309,6 +309,7 @@ def test_a_method_is_told_by_what_sets_it_apart():
         ("doremi-proxy", {"rule": "doremi"}, "DoReMi (proxy)"),
         ("single-code", {"rule": "single", "domain": "code"}, "Code alone"),
         ("mine", {"rule": "fixed"}, "Mine"),
+        ("pike-tuned", {"rule": "pike", "grid": "zetas"}, "PiKE (tuned)"),
     ):
         assert labels._method(name, values, known) == label
 
