@@ -39,7 +39,7 @@ LEFT, RIGHT, TOP, BOTTOM = 0.74, 0.1, 0.32, 0.46
 AXES_WIDTH, AXES_HEIGHT = PANEL_WIDTH - LEFT - RIGHT, PANEL_HEIGHT - TOP - BOTTOM
 # Room of a legend's entry: its line with the gaps about it, and one letter of its text.
 LEGEND_MARK, LEGEND_LETTER = 0.55, 0.068
-# Letters of a title that fit beside each other.
+# Letters of a title that fit over its axes.
 LONGEST_TITLE = 30
 STYLE: dict[Any, Any] = {
     "axes.edgecolor": INK,
@@ -191,10 +191,13 @@ def _references(axes: Axes, panel: Panel, gid: str) -> None:
     """Dashed horizontal lines and their labels."""
     for i, (_, height) in enumerate(panel.references):
         axes.axhline(height, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), gid=f"{gid}--line{i}")
-    lowest = min((v for s in panel.series for v in s.y if v is not None), default=0.0)
+    lines = [y for s in panel.series if (y := [v for v in s.y if v is not None])]
+    lowest = min(map(min, lines), default=0.0)
+    rising = all(y[0] <= y[-1] for y in lines)
     for label, height in _reference_labels(panel):
-        # Losses fall: above them the right is free, and below them the left.
-        below = height <= lowest
+        # Above lines that fall, as losses do, the right is free; below them, or where they begin
+        # to rise, the left.
+        below = rising or height <= lowest
         axes.annotate(
             label,
             (0.01 if below else 0.99, height),
@@ -221,7 +224,10 @@ def _line(axes: Axes, series: Series, gid: str, how: tuple[str, Any]) -> None:
                       color=colour, va="center", fontsize=9, annotation_clip=True)  # fmt: skip
     if series.low is not None and series.high is not None:
         low, high = np.array(series.low, float), np.array(series.high, float)
-        axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0, gid=f"{gid}--range")
+        if len(x) == 1:
+            axes.vlines(x, low, high, color=colour, linewidth=0.9, gid=f"{gid}--range")
+        else:
+            axes.fill_between(x, low, high, color=colour, alpha=0.18, lw=0, gid=f"{gid}--range")
 
 
 def _log_scale(axes: Axes, panel: Panel) -> None:

@@ -1,5 +1,6 @@
 import matplotlib as mpl
 import pytest
+from matplotlib.figure import Figure
 
 from pipeline.results import drawing
 from pipeline.results.panels import Panel, Series, slug
@@ -59,6 +60,13 @@ def test_a_band_may_have_gaps(tmp_path):
     assert 'id="losses--s--m--a--mix"' in (tmp_path / "a.svg").read_text(encoding="utf-8")
 
 
+def test_a_band_of_one_point_is_a_bar():
+    axes = Figure().add_subplot()
+    drawing._line(axes, Series("mix", 0, [9], [3.0], [2.0], [4.0]), "a", ("#000000", "-"))
+    (bar,) = axes.collections
+    assert bar.get_linewidth()[0] > 0
+
+
 def test_lines_of_reference_that_are_near_each_other_share_a_label(tmp_path):
     lines = [("uniform", 2.0), ("unigram", 0.55), ("floor", 0.5)]
     near = panel(references=lines, y_limits=(0.0, 3.0))
@@ -67,6 +75,17 @@ def test_lines_of_reference_that_are_near_each_other_share_a_label(tmp_path):
     assert ">floor, unigram</text>" in svg
     assert ">uniform</text>" in svg
     assert svg.count('id="losses--s--m--a--line') == 3
+
+
+@pytest.mark.parametrize(
+    ("ends", "place"), [((3.0, 1.0), ("right", "bottom")), ((1.0, 3.0), ("left", "top"))]
+)
+def test_labels_of_reference_stand_where_no_line_and_no_title_is(ends, place):
+    axes = Figure().add_subplot()
+    lines = [Series("mix", -1, [0, 10], ends)]
+    drawing._references(axes, panel(series=lines, references=[("mix at its end", 2.9)]), "a")
+    (label,) = axes.texts
+    assert (label.get_ha(), label.get_va()) == place
 
 
 def test_places_map_data_to_the_picture(tmp_path):

@@ -1,5 +1,6 @@
 -- The paper's Figure 7: mean perplexity on held-out text of two languages with Mix, PCGrad and AdaTask,
--- the small model. Lower is better; the untrained model is left out.
+-- the small model, each over its own seeds: the table of perplexity compares them seed by seed. Lower is
+-- better; the untrained model is left out. A band, or bar, is the 95% interval over seeds and documents.
 select * exclude (
     published_scenario, published_model, published_method, shots, formulation, metric
 )

@@ -1,4 +1,4 @@
--- The same losses minus those of the baseline at the same step, in nats, mean over the seeds of both: below
+-- Validation losses minus those of the baseline at the same step, in nats, mean over the seeds of both: below
 -- zero a method is ahead. The axis suits the methods near the baseline; others may leave it.
 with drawn as (select v.* from validation as v join curve_runs using (run))
 
