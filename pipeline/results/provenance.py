@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+from markupsafe import Markup, escape
 
 from pipeline.results.selection import Row, query
 
@@ -163,7 +164,7 @@ def versions(connection: duckdb.DuckDBPyConnection) -> list[str]:
     return sorted({f"{k} {v}" for (text,) in result for k, v in json.loads(text).items()})
 
 
-def deviations() -> list[dict[str, str]]:
+def deviations() -> list[dict[str, Markup]]:
     """Decisions that differ from the paper, from `docs/decisions.md` if it is there.
 
     Their sections have a paragraph `Deviation from the paper: ...`.
@@ -175,5 +176,11 @@ def deviations() -> list[dict[str, str]]:
         if stated is not None:
             what = " ".join(stated[1].split())
             title = section.partition("\n")[0]
-            result.append({"title": title, "what": what[0].upper() + what[1:]})
+            result.append({"title": _html(title), "what": _html(what[0].upper() + what[1:])})
     return result
+
+
+def _html(text: str) -> Markup:
+    """A line of Markdown: links, which lead to files of the documentation, as their text."""
+    plain = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text)
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(plain))))

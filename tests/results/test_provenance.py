@@ -5,13 +5,13 @@ def test_decisions_that_differ_from_the_paper_are_listed(tmp_path, monkeypatch):
     page = tmp_path / "decisions.md"
     page.write_text(
         "# Decisions\n\nDeviation from the paper: not in a section.\n\n"
-        "## 0001 Counts\n\nDeviation from the paper: other\nrounding.\n\nMore.\n\n"
+        "## 0001 Counts\n\nDeviation from the paper: `b < w` by\n[other](a.md) means.\n\nMore.\n\n"
         "## 0002 Silent\n\nMore.\n\n"
         "## 0003 Last\n\nDeviation from the paper: another seed."
     )
     monkeypatch.setattr(provenance, "DECISIONS", page)
     assert provenance.deviations() == [
-        {"title": "0001 Counts", "what": "Other rounding."},
+        {"title": "0001 Counts", "what": "<code>b &lt; w</code> by other means."},
         {"title": "0003 Last", "what": "Another seed."},
     ]
     monkeypatch.setattr(provenance, "DECISIONS", tmp_path / "absent")
