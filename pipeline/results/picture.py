@@ -79,5 +79,5 @@ def _line(row: Row, limit: float) -> Row:
         "x_low": place(row["nll_low"]),
         "x_high": place(row["nll_high"]),
         "cut": cut,
-        "made": provenance.anchor(["/".join((row["scenario"], row["model"], row["method"], ""))]),
+        "made": provenance.anchor("/".join((row["scenario"], row["model"], row["method"]))),
     }

@@ -3,7 +3,7 @@
 import itertools
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -83,14 +83,15 @@ def claims(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     if all(row["verdict"] == "not run" for row in result):
         return []
     return [
-        {"verdict": verdict, "claims": [row for row in result if row["verdict"] == verdict]}
+        {"verdict": verdict, "claims": same}
         for verdict in order
+        if (same := [row for row in result if row["verdict"] == verdict])
     ]
 
 
-def anchor(runs: Sequence[str]) -> str | None:
-    """Where the page says how the runs of one method were made; None without runs."""
-    return "made-" + "-".join(runs[0].split("/")[:-1]) if runs else None
+def anchor(place: str) -> str:
+    """Where the page says how the runs of a scenario/model/method were made."""
+    return f"made-{place.replace('/', '-')}"
 
 
 def made(connection: duckdb.DuckDBPyConnection) -> list[Row]:
@@ -107,11 +108,10 @@ def made(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     )
     groups: dict[str, Row] = {}
     for row in result:
-        key = anchor([row["run"]]) or ""
         name = row["run"].rpartition("/")[0]
         settings = json.loads(row["settings"])
         shown = {k: settings[k] for k in ("rule", "method", "training", "model")}
-        group = groups.setdefault(key, {"anchor": key, "name": name, "runs": []})
+        group = groups.setdefault(name, {"anchor": anchor(name), "name": name, "runs": []})
         group["settings"] = json.dumps(shown, indent=1)
         group["runs"].append(row)
     return list(groups.values())

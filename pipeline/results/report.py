@@ -28,7 +28,7 @@ from pipeline.results import (
     sealed,
 )
 from pipeline.results.provenance import REPORT, counted
-from pipeline.results.selection import Row, connect_ours, query
+from pipeline.results.selection import Row, ours, query
 from pipeline.runtime import atomic_files
 from pipeline.runtime.validation import validate
 
@@ -79,7 +79,7 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
 def _pages(
     named: experiment.Experiment, database: Path, read: list[Path], files: dict[str, str]
 ) -> dict[str, str]:
-    with connect_ours(database) as connection:
+    with ours(database) as connection:
         content = _content(connection, named, read) | {"files": files}
         content["database"] = shlex.quote(str(_whole(database)))
         compared = outdated.of_results(*database.absolute().parents[:2])
@@ -95,6 +95,7 @@ def _pages(
     )
     environment.filters |= {"counted": counted, "titled": report_parts.titled}
     environment.filters |= {"ruled": labels.rule, "shortened": report_parts.shortened}
+    environment.filters |= {"noted": report_parts.noted, "amount": labels.amount}
     content["style"] = Markup((REPORT / "style.css").read_text(encoding="utf-8"))
     content["script"] = Markup((REPORT / "script.js").read_text(encoding="utf-8"))
     return {
@@ -196,14 +197,14 @@ def _scenario(
 
     models = own("select scenario, model, any_value(parameters) as parameters from runs "
                  "group by all order by all")  # fmt: skip
-    tested = []
+    tested, labelled = [], labels.methods(connection)
     for row in models:
         model, size = row["model"], f"{labels.amount(row['parameters'])} parameters"
         blocks = provenance.accuracies(connection, scenario, model)
         marked = {row["method"]: doubts.get((scenario, model, row["method"]), {})
                   for block in blocks for row in block["rows"]}  # fmt: skip
         signs = {method: marks.signs(found) for method, found in marked.items()}
-        notes = marks.counted_notes(marked)
+        notes = marks.counted_notes({labelled[method]: found for method, found in marked.items()})
         one = {"model": model, "size": size, "blocks": blocks, "signs": signs, "notes": notes}
         tested.append(one)
     about = named.section("scenarios").get(scenario, {})

@@ -47,7 +47,6 @@ def table(path: Path) -> dict[str, Any]:
         "name": path.stem,
         "view": view,
         "caption": views.caption(view),
-        "notes": marks.notes([m for m in marks.NOTES if any(row[m] == "1" for row in result)]),
         "blocks": [
             _block([row for row in result if row["section"] == section])
             for section in dict.fromkeys(row["section"] for row in result)
@@ -55,10 +54,20 @@ def table(path: Path) -> dict[str, Any]:
     }
 
 
+def noted(blocks: list[dict[str, Any]]) -> list[str]:
+    """What the marks of these blocks of a table mean."""
+    cells = [cell for block in blocks for line in block["lines"] for cell, _ in line["cells"]]
+    return marks.notes([mark for mark in marks.NOTES if any(cell[mark] for cell in cells)])
+
+
 def _block(rows: list[dict[str, str]]) -> dict[str, Any]:
     headers = list(dict.fromkeys(row["column"] for row in rows))
     cells = {(row["row"], row["column"]): _cell(row) for row in rows}
-    runs = {row["row"]: row["runs"].split() for row in rows}
+    # Cells without a value have no runs; rows over several methods lead to none of them.
+    made = {row["row"]: set[str]() for row in rows}
+    for row in rows:
+        made[row["row"]] |= {run.rpartition("/")[0] for run in row["runs"].split()}
+    places = {label: "".join(names) for label, names in made.items() if len(names) == 1}
     scenario = rows[0]["scenario"]
     words = set(headers) - {row["column"] for row in rows if row["value"]}
     return {
@@ -69,8 +78,8 @@ def _block(rows: list[dict[str, str]]) -> dict[str, Any]:
             {
                 "label": label,
                 "kind": kind,
-                "made": provenance.anchor(runs[label]),
-                "method": runs[label][0].split("/")[-2] if runs[label] else "",
+                "made": provenance.anchor(places[label]) if label in places else "",
+                "method": places.get(label, "").rpartition("/")[2],
                 "cells": [(cells[label, h], h in words) for h in headers],
             }
             for label, kind in dict.fromkeys((row["row"], row["kind"]) for row in rows)

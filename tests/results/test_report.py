@@ -339,14 +339,31 @@ def test_what_was_changed_gets_no_place_in_the_report(shown, tmp_path, name, old
 
 
 def test_a_table_without_rows_says_so():
+def test_a_row_leads_to_the_runs_of_its_one_method():
+    rows = [
+        {"section": "s / m", "scenario": "s", "row": row, "kind": "method", "column": column,
+         "value": "1", "shown": "1", "runs": runs, **dict.fromkeys(marks.NOTES, "0")}
+        for row, column, runs in (
+            ("mix", "one", "s/m/mix/seed0 s/m/mix/seed1"), ("mix", "other", ""),
+            ("mean", "one", "s/m/mix/seed0"), ("mean", "other", "s/m/pike/seed0"),
+        )
+    ]  # fmt: skip
+    rows[0]["collapsed"] = "1"
+    block = report_parts._block(rows)
+    found = [(line["made"], line["method"]) for line in block["lines"]]
+    assert found == [("made-s-m-mix", "mix"), ("", "")]
+    assert report_parts.noted([block]) == [marks.NOTES["collapsed"]]
+
+
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(REPORT), undefined=jinja2.StrictUndefined
     )
     environment.filters |= {"counted": counted, "titled": report_parts.titled}
     page = environment.from_string(
+    environment.filters["noted"] = report_parts.noted
         '{% import "macros.html" as m with context %}{{ m.grid(table) }}'
     )
-    table = {"name": "leaderboard", "blocks": [], "caption": "Empty. Nothing.", "notes": [],
+    table = {"name": "leaderboard", "blocks": [], "caption": "Empty. Nothing.",
              "view": "table_leaderboard"}  # fmt: skip
     shown = page.render(table=table, page="tables", files={"tables": "tables"}, labels={},
                         database="x.duckdb")  # fmt: skip
