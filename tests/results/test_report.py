@@ -230,6 +230,7 @@ def test_runs_without_alarms_say_so(tmp_path):
 def test_no_run_need_be_of_the_baseline(tmp_path):
     settings = build(tmp_path, seeds=(0,), scenarios=("real",), methods=("pike",))
     assert "shown to be ahead of Mix by a paired test" in written(settings, tmp_path, "tables")
+    assert "These runs do not tell" in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
 def test_names_are_escaped(small, tmp_path):
@@ -338,7 +339,6 @@ def test_what_was_changed_gets_no_place_in_the_report(shown, tmp_path, name, old
         write()
 
 
-def test_a_table_without_rows_says_so():
 def test_a_row_leads_to_the_runs_of_its_one_method():
     rows = [
         {"section": "s / m", "scenario": "s", "row": row, "kind": "method", "column": column,
@@ -355,12 +355,13 @@ def test_a_row_leads_to_the_runs_of_its_one_method():
     assert report_parts.noted([block]) == [marks.NOTES["collapsed"]]
 
 
+def test_a_table_without_rows_says_so():
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(REPORT), undefined=jinja2.StrictUndefined
     )
     environment.filters |= {"counted": counted, "titled": report_parts.titled}
-    page = environment.from_string(
     environment.filters["noted"] = report_parts.noted
+    page = environment.from_string(
         '{% import "macros.html" as m with context %}{{ m.grid(table) }}'
     )
     table = {"name": "leaderboard", "blocks": [], "caption": "Empty. Nothing.",
