@@ -7,7 +7,7 @@ import jinja2
 
 from pipeline.results import decisions, marks, picture, provenance
 from pipeline.results.provenance import counted
-from pipeline.results.selection import Row, connect_ours
+from pipeline.results.selection import Row, ours
 
 COLOURS = {
     "light": {"ink": "#22252b", "soft": "#5a606a", "better": "#0a6b4a", "worse": "#a33a12"},
@@ -39,7 +39,7 @@ def write(database: Path, docs: Path) -> None:
     Raises:
         InputError: there is no database, or it is somebody else's.
     """
-    with connect_ours(database) as connection:
+    with ours(database) as connection:
         doubts, places = marks.doubts(connection, "headline"), decisions.of(connection)
         ((runs, seeds),) = connection.execute(
             "select count(*), count(distinct seed) from runs"
@@ -51,7 +51,7 @@ def write(database: Path, docs: Path) -> None:
     template = jinja2.Environment(loader=loader, autoescape=True).get_template("headline.svg")
     for name, colours in COLOURS.items():
         blocks = few["blocks"] or few["single"]
-        drawn = template.render(blocks=blocks, limit=few["limit"], **colours)
+        drawn = template.render(blocks=blocks, limit=few["limit"], counted=counted, **colours)
         (docs / "results" / f"headline-{name}.svg").write_text(drawn + "\n", encoding="utf-8")
     page = FRAME.format(
         against=shown[0]["against"],
