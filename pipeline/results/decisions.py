@@ -243,7 +243,7 @@ def sentences(place: Row) -> Iterator[str]:
             yield f"Also shown to be better than {against}: {also}. Which is best was not tested."
     else:
         yield (
-            f"None of {compared} is shown to have a lower validation loss."
+            f"Of {compared} none is shown to have a lower validation loss."
             if place["tested"]
             else f"A domain has fewer than {LEAST_DOCUMENTS} effective validation documents, too "
             "few for a verdict."

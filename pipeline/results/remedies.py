@@ -60,8 +60,8 @@ def _remedy(row: Row, rows: list[Row], read: int) -> Row:
         }
     if row["verdict"] == "one seed":
         return facts | {
-            "text": "one seed tells nothing of others: train two more; how much validation text it "
-            "takes can be told then"
+            "text": "train two more seeds, since one tells nothing of others; how much validation "
+            "text it takes can be told then"
         }
     level, error, sd = LEVEL / compared, row["nll_document_stderr"], row["nll_seed_sd"]
     seeds = _seeds(row["seeds"] + 1, lambda n: detection_probability(size, sd, n, error, level))

@@ -3,7 +3,8 @@
 -- and counting shared tokens give, and the number of items. The last columns compare the mean with
 -- the baseline's on the same items and seeds: the difference in percentage points, and the
 -- probability of one as large by chance, corrected (Holm) for all methods and tasks of the section.
--- The mean is over mean_tasks, in the paper's tables too: without tasks that are chance by construction.
+-- The mean is over mean_tasks, in the paper's tables too: where some tasks stand for the paper's those
+-- alone, and none that is chance by construction.
 --
 -- One section per formulation, metric and number of demonstrations, the formulation's own metric
 -- first. The metric `overlap` looks at no model, only at tokens that context and candidate share, so
