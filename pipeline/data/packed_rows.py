@@ -3,16 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pike_mixing.errors import InputError
 from pipeline.data.corpus_manifest import SPLITS
 from pipeline.data.shards import Corpus, Tokens
-
-if TYPE_CHECKING:
-    import datasets
 
 
 @dataclass(frozen=True)
@@ -44,19 +40,6 @@ class PackedRows:
     def __iter__(self) -> Iterator[dict[str, Tokens]]:
         return (self[number] for number in range(len(self)))
 
-    def to_datasets(self) -> "datasets.Dataset":
-        """A copy as a `datasets.Dataset`, in the cache of `datasets`, which it is read from."""
-        import datasets
-
-        facts = {
-            "folder": str(self.corpus.folder.absolute()),
-            "split": self.corpus.split,
-            "length": self.length,
-            # A corpus that is packed anew is another data set for the cache.
-            "fingerprint": self.corpus.fingerprint,
-        }
-        return datasets.Dataset.from_generator(_rows, gen_kwargs=facts)
-
 
 def open_rows(folder: str | Path, split: str, length: int) -> PackedRows:
     """The rows of a split of a corpus that `pike pack` wrote, checked against its manifest.
@@ -78,7 +61,3 @@ def open_rows(folder: str | Path, split: str, length: int) -> PackedRows:
             "takes from 2 to all of them"
         )
     return result
-
-
-def _rows(folder: str, split: str, length: int, fingerprint: str) -> Iterator[dict[str, Tokens]]:
-    yield from open_rows(folder, split, length)
