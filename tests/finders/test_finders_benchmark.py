@@ -16,18 +16,6 @@ def test_the_page_is_written_from_the_records(tmp_path, monkeypatch):
         assert (tmp_path / name).read_text() == page.read_text()
 
 
-def test_the_reports_page_scrolls_wide_tables_and_links_to_no_docs():
-    table = finders_page.table(["x"], [["0.9 (0.8 to 1)"]])
-    text = "\n".join(["A [b](methods.md#c).", "## N", "## T", "", table])
-    assert finders_page.template(text) == (
-        '{% extends "layout.html" %}\n{% block main %}\n<p>A b (docs).</p>\n'
-        '<h2>N</h2>\n<h2>T</h2>\n<div class="scroll" role="region" tabindex="0" aria-label="T">'
-        "<table>\n<thead>\n<tr><th>x</th></tr>\n</thead>\n"
-        '<tbody>\n<tr><th scope="row">0.9 (0.8 to 1)</th></tr>\n</tbody>\n</table></div>\n'
-        "{% endblock %}\n"
-    )
-
-
 def test_scores_of_draws_by_hand():
     # Ranks 1, 2, 3 as measured, and 1, 3, 2: correlations 1 and 1/2. The second draw's choice, the
     # first run, is the best one too. Of a run at random the regret is (0 + 1 + 5) / 3 = 2.

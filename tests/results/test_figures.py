@@ -1,5 +1,4 @@
 import pytest
-from made_up import OWN_FIGURES
 
 from pike_mixing.errors import InputError
 from pipeline.results import figures, tables
@@ -63,15 +62,6 @@ def test_a_method_has_one_colour_in_all_figures(shown):
         for name in ("losses", "differences")
     }
     assert colours["losses"]["pike"] == colours["differences"]["pike"]
-
-
-def test_svg_names_every_line(shown):
-    for kind in OWN_FIGURES:
-        svg = (shown / f"figures/{kind}.svg").read_text(encoding="utf-8")
-        for panel in read(shown, kind)["panels"]:
-            assert f'id="{panel["id"]}"' in svg
-            for series in panel["series"]:
-                assert f'id="{series["id"]}"' in svg
 
 
 def test_an_unknown_figure_is_refused(made, tmp_path):
