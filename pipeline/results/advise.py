@@ -98,7 +98,8 @@ def snippets(place: Row) -> dict[str, str]:
     rule, settings = place["rule"]["rule"], {**place["rule"]}
     del settings["rule"]
     arguments = "".join(f", {name}={value!r}" for name, value in settings.items())
-    shares = place["shares"]
+    # `interleave_datasets` refuses a set that it never draws from, or seeks its end for ever.
+    shares = {domain: share for domain, share in place["shares"].items() if share}
     note = "" if place["fixed"] else "  # drawn on average; as fixed shares they were not tried"
     interleave = (
         f"shares = {shares!r}{note}\n"
