@@ -8,7 +8,7 @@ import yaml
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
-from pipeline.planning import planner, schema
+from pipeline.planning import planner
 from pipeline.results import decisions
 from pipeline.results.picture import MOST_LINES
 from pipeline.results.provenance import counted
@@ -131,7 +131,8 @@ def insert(place: Row, path: Path) -> str:
 
     Raises:
         InputError: it has no scenario of these domains, has such a method already, or is not laid
-            out in lines; then what is to be added is in the message.
+            out in lines; then what is to be added is in the message. Or the rule stands on what is
+            not there.
     """
     config = planner.read(path)
     mine = {
@@ -165,7 +166,7 @@ def insert(place: Row, path: Path) -> str:
         at = found.start("indent")
         content = f"{content[:at]}{found['indent']}{line}\n{content[at:]}"
     with atomic_files.atomic_write(path) as partial:
-        partial.write_text(content, encoding="utf-8")
-        if problems := schema.problems(planner.read(partial), str(path)):
-            raise InputError("\n".join(problems))
+        line_end = "\r\n" if b"\r\n" in path.read_bytes() else "\n"
+        partial.write_text(content, encoding="utf-8", newline=line_end)
+        planner.plan(planner.read(partial), str(path))
     return f"{path}: methods.{NAME}, and runs of it in {scenario}; next: make run CONFIG={path}"

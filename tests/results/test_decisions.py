@@ -1,6 +1,7 @@
 """Decisions: what is shown, what stays open, and how it gets into a configuration."""
 
 import json
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -10,7 +11,7 @@ from test_views import paired
 
 from pike_mixing import make
 from pike_mixing.errors import InputError
-from pipeline.planning import planner, schema
+from pipeline.planning import planner
 from pipeline.results import advise, decisions, labels, marks, picture, remedies
 from pipeline.statistics.detectable import detection_probability
 
@@ -211,33 +212,30 @@ def test_what_is_copied_makes_the_method(tmp_path):
     assert taken["probabilities"] == [0.25, 0.75]
 
 
-CONFIG = """\
-include: {outputs}
-# Mine.
-methods:
-  # The baseline.
-  mix: {{rule: mix}}
-scenarios:
-  text: {{domains: [en, de]}}
-runs:
-- {{scenarios: [text], models: [nano], methods: [mix], seeds: [0, 1]}}
-"""
+LANGUAGES = Path(__file__).parents[2] / "workflow" / "configs" / "languages.yaml"
+THREE = {"english": 0.5, "code": 0.25, "names": 0.25}
+OF_THREE = PLACE | {"shares": THREE, "rule": {"rule": "fixed", "weights_by_domain": THREE}}
 
 
-def test_a_configuration_gets_the_method_and_its_runs_and_keeps_its_remarks(tmp_path, monkeypatch):
+def test_a_configuration_gets_the_method_and_its_runs_and_keeps_all_else(tmp_path):
     path = tmp_path / "mine.yaml"
-    path.write_text(CONFIG.replace("include: {outputs}\n", "").format(), encoding="utf-8")
-    monkeypatch.setattr(schema, "problems", lambda *_: [])
-    assert "make run CONFIG=" in advise.insert(PLACE, path)
-    config = planner.read(path)
-    assert config["methods"]["advised"] == PLACE["rule"]
-    assert config["runs"][0] == {
-        "scenarios": ["text"], "models": ["nano"], "methods": ["advised"], "seeds": [0, 1],
-    }  # fmt: skip
-    assert "# The baseline." in path.read_text(encoding="utf-8")
+    lines = LANGUAGES.read_bytes().splitlines()
+    path.write_bytes(b"\r\n".join([*lines, b""]))
+    # What the rule stands on has another name here, or is not there.
     before = path.read_bytes()
+    with pytest.raises(InputError, match=r"advised\.reference: 'equal' is unknown"):
+        advise.insert(OF_THREE | {"rule": {"rule": "doremi", "reference": "equal"}}, path)
+    assert path.read_bytes() == before
+    assert "make run CONFIG=" in advise.insert(OF_THREE, path)
+    config = planner.read(path)
+    assert config["methods"]["advised"] == OF_THREE["rule"]
+    assert config["runs"][0] == {
+        "scenarios": ["languages"], "models": ["nano"], "methods": ["advised"], "seeds": [0, 1, 2],
+    }  # fmt: skip
+    before = path.read_bytes()
+    assert [line for line in before.split(b"\r\n") if b"advised" not in line] == [*lines, b""]
     with pytest.raises(InputError, match="advised is there already"):
-        advise.insert(PLACE, path)
+        advise.insert(OF_THREE, path)
     with pytest.raises(InputError, match="no scenario has the domains x"):
         advise.insert(PLACE | {"shares": {"x": 1.0}}, path)
     assert path.read_bytes() == before
