@@ -41,13 +41,7 @@ def manifest_of(folder: Path) -> dict[str, Any]:
 
 
 def sealed_split(folder: Path, split: str, manifest: dict[str, Any]) -> list[checksums.Sealed]:
-    """A split's shards and the list of its documents.
-
-    Args:
-        folder: The corpus.
-        split: One of `SPLITS`.
-        manifest: The corpus's.
-    """
+    """A split's shards and the list of its documents."""
     remedy, documents = "pack it anew", documents_file(split)
     size = np.dtype(manifest["dtype"]).itemsize
     sealed = [

@@ -35,11 +35,7 @@ SIZES = {1_000: "n<1K"} | {
 
 
 def text(facts: Mapping[str, Any]) -> str:
-    """The card of a corpus.
-
-    Args:
-        facts: The corpus's manifest.
-    """
+    """The card of a corpus."""
     documents = sum(split["documents"] for split in facts["splits"].values())
     head = {
         "pretty_name": facts["source"],
