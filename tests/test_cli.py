@@ -133,7 +133,6 @@ def test_the_version_is_shown(capsys):
         (["pretrain", "r", "--corpora", ""], "argument --corpora: the path is empty"),
         (["pretrain", "r", "--corpora", "c", "--processes", "-1"], "'-1' is not a whole number"),
         (["export", "r", "--out", "o", "--step", "-1"], "'-1' is not a whole number from 0"),
-        (["verify", "c", "--workers", "x"], "'x' is not a whole number from 1"),
         (["watch", "results", "--every", "-1"], "argument --every: -1 must be 0.01 or more"),
         (["watch", "results", "--every", "inf"], "argument --every: 'inf' is not a number"),
         (["power", "--difference", "nan"], "argument --difference: 'nan' is not a number"),

@@ -124,13 +124,6 @@ OWN = {"a.txt": b"one", "b.jsonl": b'{"text": "two"}\n'}
             {"a.txt:1": "one", "a.txt:4": "two"},
             {"blank": 2},
         ),
-        # Pieces: "one\n\n", "tw\xffo\n\n", "three"; the one that is not UTF-8 is left out.
-        (
-            BROKEN,
-            {"documents": "6 characters", "invalid_utf8": "drop"},
-            {"a.txt:1": "one\n\n", "a.txt:3": "three"},
-            {"invalid UTF-8, drop": 1},
-        ),
     ],
 )
 def test_files_become_documents(tmp_path, files, values, documents, skipped):
@@ -157,13 +150,6 @@ def test_files_that_documents_does_not_fit_are_named(tmp_path, monkeypatch, file
     monkeypatch.setattr(cutting, "LIMIT", 1000)
     with pytest.raises(InputError, match=message):
         downloaded(tmp_path, files, **values)
-
-
-def test_a_file_above_the_limit_is_cut_by_the_setting_that_its_message_names(tmp_path, monkeypatch):
-    monkeypatch.setattr(cutting, "LIMIT", 1000)
-    texts, _ = downloaded(tmp_path, {"a.txt": b"long " * 300}, documents="200 characters")
-    assert "".join(texts.values()) == "long " * 300
-    assert max(map(len, texts.values())) <= 200
 
 
 def test_too_few_text_files_need_the_setting_too(tmp_path):

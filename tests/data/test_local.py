@@ -27,12 +27,6 @@ def read(**values):
     return [tuple(document) for document in source.read(skipped, [])], dict(skipped)
 
 
-def test_a_text_file_is_a_document(here):
-    (here / "b.txt").write_text("second\n")
-    (here / "a.txt").write_text("first\nline two")
-    assert read() == ([("a.txt", "first\nline two"), ("b.txt", "second\n")], {})
-
-
 @pytest.mark.parametrize(("suffix", "packed"), [("", bytes), (".gz", gzip.compress), (".zst", zst)])
 def test_a_line_of_json_is_a_document(here, suffix, packed):
     first = lines({"text": "one", "id": "x"}, {"text": "two"})

@@ -2,46 +2,27 @@
 
 import pytest
 from edits import put
-from trials import COMMANDS, OF_RUN, RUN, SOURCE, Trial, cases
+from trials import COMMANDS, RUN, SOURCE, Trial, cases
 
 TRAIN = COMMANDS["pretrain"]
 
 SPLITS = "test={0} train={0} validation={0}".format
 
 WORDS = [
-    ("a module as a rule", "methods os:system", "os"),
-    ("an unknown format", "methods --format html", "html"),
-    ("plan: a kind of device", "plan --devices h1000", "h1000", "h100"),
     ("plan: an empty device", "plan --devices ''", "--devices"),
-    ("fetch: a task that is none", "fetch arc_esay", "arc_esay", "arc_easy"),
     ("fetch: a branch", "fetch arc_easy --revision main", "main"),
     ("fetch: a split that is none", "fetch arc_easy --from nothing=config.yaml", "nothing"),
     ("fetch: no split", "fetch arc_easy --from config.yaml", "SPLIT=FILE"),
     ("fetch: a file that is none", f"fetch arc_easy --from {SPLITS('none.jsonl')}", "none.jsonl"),
     ("fetch: files of two tasks", "fetch arc_easy csqa --from test=x", "--from"),
-    ("verify: nothing there", "verify none", "none"),
     ("verify: a file", "verify config.yaml", "config.yaml"),
-    ("corpus: nothing there", "corpus none", "none"),
     ("corpus: documents", "corpus results/data/easy", "results/data/easy"),
-    ("watch: nothing there", "watch none --once", "none"),
-    ("export: nothing there", "export none --out own", "none"),
     ("export: a step that is none", f"export {RUN} --step 3 --out own", "--step"),
-    ("power: no difference", "power --difference 0", "--difference"),
-    ("pretrain: an unknown signal", f"{TRAIN} --save-on KILL", "--save-on"),
     ("pretrain: a device of no kind", f"{TRAIN[:-3]}gpu", "gpu"),
     ("pretrain: a device that is not here", f"{TRAIN[:-3]}cuda", "cuda"),
     ("pretrain: a mixture for nobody", f"{TRAIN} --mixture config.yaml", "--mixture"),
     ("pretrain: a reference for nobody", f"{TRAIN} --reference {RUN}", "--reference"),
-    ("evaluate: nothing", f"evaluate {RUN}/evaluation.json", "--run"),
-    (
-        "evaluate: no tokenizer",
-        f"evaluate {RUN}/evaluation.json --run {RUN} {OF_RUN}",
-        "--tokenizer",
-    ),
-    ("pack: no workers", COMMANDS["pack"] + " --workers 0", "--workers"),
     ("plan: a device twice", "plan --devices h100 h100", "--devices", "h100"),
-    ("export: a step in hexadecimal", f"export {RUN} --step 0x2 --out own", "--step"),
-    ("pretrain: a wait of nothing", f"{TRAIN} --wait ''", "--wait"),
     (
         "pretrain: corpora of no tokenizer",
         f"pretrain {RUN}/run.json --corpora results/corpora",
@@ -54,7 +35,6 @@ WORDS = [
     ),
     ("why: a slash behind", "why run/words/tiny/mix/seed0/", "run/words/tiny/mix/seed0"),
     ("query: a folder as database", "query 'select 1' --database results", "results"),
-    ("verify: an empty name", "verify ''", "FOLDER", "empty"),
 ]
 TRIALS = [Trial(bad, command, tuple(says)) for bad, command, *says in WORDS]
 

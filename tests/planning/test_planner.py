@@ -156,18 +156,13 @@ def test_a_database_of_some_runs_knows_what_they_stand_on(small):
 @pytest.mark.parametrize(
     ("path", "value", "near"),
     [
-        ("scenarios.installed.domains", ["cod"], "code"),
-        ("scenarios.installed.tokenizer", "instaled", "installed"),
         ("scenarios.installed.methods", {"pikes": {}}, "pike"),
-        ("tokenizers.installed.sources", ["cod"], "code"),
-        ("methods.pike.training", "texts", "text"),
         ("probe.standard.methods", ["mixx"], "mix"),
-        ("runs[0].scenarios", ["instaled"], "installed"),
         ("tables.perplexity.methods", ["mixx"], "mix"),
     ],
 )
 def test_a_name_that_nothing_bears_is_reported_with_the_nearest(small, path, value, near):
-    set_at(small, way(path.replace("[0]", ".0")), value)
+    set_at(small, way(path), value)
     name = value if isinstance(value, str) else next(iter(value))
     assert f"config.yaml: {path}: {name!r} is unknown: did you mean {near!r}?" in lines(small)
 
@@ -303,7 +298,6 @@ def test_only_settings_that_changed_are_written_again(small, tmp_path):
     [
         ("broken.yaml", b"", "is empty: a configuration is a mapping, such as config.yaml"),
         ("broken.yaml", b"- a\n", "holds a list: a configuration is a mapping, such as"),
-        ("broken.yaml", b"a: [1", "is not valid YAML: "),
         ("broken.yaml", b"\xff\xfe\xff", "is not UTF-8 ("),
         (".", None, "cannot be read (Is a directory): check the path"),
         ("missing.yaml", None, "does not exist: check the path"),

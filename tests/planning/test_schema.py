@@ -119,20 +119,6 @@ def test_a_package_without_the_clone_says_so(monkeypatch, tmp_path):
         schema.problems({}, "config.yaml")
 
 
-def test_all_mistakes_are_reported_at_once(config):
-    changed = config()
-    del changed["packing"]
-    changed["model"] = {}
-    changed["training"]["text"]["rows"] = 0
-    changed["methods"]["pike"]["zeta3"] = 1
-    assert schema.problems(changed, "config.yaml") == [
-        "config.yaml: packing is missing: a mapping with validation_share",
-        "config.yaml: training.text.rows: must be at least 1, not 0",
-        "config.yaml: 'model' is unknown: did you mean 'models'?",
-        "config.yaml: methods.pike: 'zeta3' is unknown: did you mean 'zeta2'?",
-    ]
-
-
 def test_null_stands_for_a_setting_that_may_be_absent(config):
     values = config()
     values["packing"] |= {"tokens": None, "hygiene": {"normalisation": None, "decontaminate": None}}
