@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pike_mixing.interface import Signals as Signals
     from pike_mixing.interface import State as State
     from pike_mixing.interface import Statistics as Statistics
+    from pike_mixing.interface import StatisticsNeed as StatisticsNeed
+    from pike_mixing.interface import ValidationNeed as ValidationNeed
     from pike_mixing.movement import Movement as Movement
     from pike_mixing.registry import METHODS as METHODS
     from pike_mixing.registry import make as make
@@ -104,6 +106,8 @@ _PLACES = {place.partition(":")[2]: place for place in RULES.values()} | {
     "Signals": "pike_mixing.interface:Signals",
     "State": "pike_mixing.interface:State",
     "Statistics": "pike_mixing.interface:Statistics",
+    "StatisticsNeed": "pike_mixing.interface:StatisticsNeed",
+    "ValidationNeed": "pike_mixing.interface:ValidationNeed",
     "METHODS": "pike_mixing.registry:METHODS",
     "make": "pike_mixing.registry:make",
     "proposed_coefficients": "pike_mixing.rules.pike:proposed_coefficients",

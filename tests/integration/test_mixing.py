@@ -10,9 +10,8 @@ import torch
 from ranks import on_two_ranks
 from torch import nn
 
-from pike_mixing import ADO, FAMO, AdaTask, DoReMi, Fixed, PiKE
+from pike_mixing import ADO, FAMO, AdaTask, DoReMi, Fixed, Method, Needs, PiKE, ValidationNeed
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Method, Needs, ValidationNeed
 from pike_mixing.torch import (
     MixedDataset,
     Mixing,
