@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.planning import dependencies, stage_settings
+from pipeline.planning.configuration import Compare
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.plan import Plan
 from pipeline.runtime import accelerators, atomic_files
@@ -39,15 +40,31 @@ def unused(plan: Plan, own: Mapping[str, Any]) -> list[str]:
     """
     known = used(plan)
     idle = {s: [n for n in own.get(s, {}) if n not in names] for s, names in known.items()}
+    return (
+        [
+            f"{plan.origin}: {section}: defined, and used by no run: {', '.join(names)}"
+            for section, names in idle.items()
+            if names
+        ]
+        + [
+            line
+            for section in ("evaluation", "probe")
+            for name in sorted(known[section].intersection(own.get(section, {})))
+            for line in _absent(plan, section, name)
+        ]
+        + _without_baseline(plan)
+    )
+
+
+def _without_baseline(plan: Plan) -> list[str]:
+    """A line where methods are compared with one that has no run."""
+    baseline = plan.config.get("compare", {}).get("baseline", Compare.baseline)
+    methods = {RunName.parse(run).method for run in plan.requested}
+    if baseline in methods or len(methods) == 1:
+        return []
     return [
-        f"{plan.origin}: {section}: defined, and used by no run: {', '.join(names)}"
-        for section, names in idle.items()
-        if names
-    ] + [
-        line
-        for section in ("evaluation", "probe")
-        for name in sorted(known[section].intersection(own.get(section, {})))
-        for line in _absent(plan, section, name)
+        f"{plan.origin}: compare.baseline: no run has {baseline}: without it no differences are "
+        "shown and nothing is advised: add it to runs, or name another"
     ]
 
 

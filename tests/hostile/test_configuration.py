@@ -142,8 +142,6 @@ TOGETHER = [
     sets("an odd head width", {"models/tiny/head_width": 7}, "head_width"),
     sets("a domain twice", {"scenarios/words/domains": ["easy", "easy"]}, "domains"),
     sets("a share of nothing", {"packing/validation_share": 0.0}, "validation_share"),
-    sets("an order of seven", {"sources/easy/order": 7}, "order"),
-    sets("an alphabet beyond Unicode", {"sources/easy/alphabet": 0x110000}, "alphabet"),
     sets("a way out of a repository", {"tokenizers/t": {**MODEL, "repository": "../.."}},
          "repository"),
     sets("a checksum cut off", {"tokenizers/t": MODEL | {"sha256": "0" * 63}}, "sha256"),
@@ -151,6 +149,7 @@ TOGETHER = [
     sets("an average of two runs", {"mixtures/chosen": {"finder": "average", "methods": ["mix"],
          "seeds": [0, 1]}}, "mixtures.chosen", "reads one run, here are 2"),
     sets("weights of no folder", {"models/tiny/continued": True}, "tiny.continued", "transformers"),
+    sets("an order of seven", {"sources/easy/order": 7}, "order"),
     sets("a swarm of a million", {"swarms": {"s": {"runs": 10**6, "seed": 0}}}, "runs"),
     sets("an unknown table", {"tables/perplexitee": {}}, "perplexitee", "perplexity"),
     sets("a table of no run", {"tables/perplexity": {"methods": ["pike"]}}, "perplexity", "pike"),
@@ -167,8 +166,6 @@ REVIEWED = [
     text("a rate beyond a float", SOUND.replace("1.0e-2", "1.0e+400"), "peak_learning_rate"),
     sets("a table that leads away", {"tables/..": {}}, "tables", "'..'"),
     sets("a target of no domain", {"mixtures/chosen/options": {"target": {"hard": 1.0}}}, "hard"),
-    sets("a negative weight", {"methods/mix": {"rule": "fixed",
-         "weights_by_domain": {"easy": -1.0, "notes": 2.0}}}, "weights_by_domain"),
 ]  # fmt: skip
 
 TRIALS = WRONG + MISSING + UNKNOWN + TOGETHER + REVIEWED

@@ -52,8 +52,11 @@ def test_values_that_no_run_has_are_told(config):
     values = config()
     values["evaluation"]["standard"]["curves"]["seeds"] = [180, 99]
     values["probe"]["standard"]["seeds"] = [98, 99]
+    values["compare"] = {"baseline": "pike-high"}
     plan = planner.plan(values, "mine.yaml")
-    assert notices.unused(plan, values) == [
+    *told, last = notices.unused(plan, values)
+    assert "compare.baseline: no run has pike-high: " in last
+    assert told == [
         "mine.yaml: evaluation.standard.curves.seeds: no run of its scenarios has 99",
         "mine.yaml: probe.standard.seeds: no run of its scenarios has 98, 99",
     ]
