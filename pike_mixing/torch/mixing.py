@@ -226,15 +226,14 @@ class Mixing(MixedSteps):
         """Everything to go on from, as plain values that JSON can hold.
 
         The same on all processes; it holds nothing of the model. Within a step it is that of the
-        step's beginning.
-
-        Raises:
-            InputError: within a step that has moved an optimizer's moments per domain.
+        step's beginning, but for an optimizer's moments per domain: of these it warns.
         """
+        # Lightning, when it goes on, saves once more within the first step.
         if self._at.result is not None and self.method.needs().moments_per_domain:
-            raise InputError(
-                f"state_dict: step {self.step} has moved the optimizer's moments and would move "
-                "them again: save after end_step"
+            log.warning(
+                "step %d: a training that goes on from this state, within the step, moves the "
+                "optimizer's moments twice: go on from a state between two steps",
+                self.step,
             )
         return states.sealed(
             settings=states.as_json(self._settings),

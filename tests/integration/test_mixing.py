@@ -235,20 +235,21 @@ def test_a_domain_without_rows_needs_no_coefficient():
     assert mixing.model.w.grad.item() == pytest.approx(-0.03)
 
 
-def test_moments_of_a_skipped_update_move_nothing_later():
+def test_moments_of_a_skipped_update_move_nothing_later(caplog):
     model = Mean()
     optimizer = PerDomainAdamW(model.parameters(), 2, lr=0.5)
     rows = dict.fromkeys("ab", [1.0] * 4)
     mixing = Mixing("adatask", MixedDataset(rows, 4), model, losses, optimizer=optimizer)
     for step in itertools.islice(mixing.steps(), 2):
         mixing.backward()
-        with pytest.raises(InputError, match=f"step {step} has moved .* save after end_step"):
-            mixing.state_dict()
+        mixing.state_dict()
         if step == 1:
             optimizer.step()
         mixing.end_step()
     # Equal gradients move by the rate.
     assert model.w.item() == pytest.approx(0.5)
+    mixing.state_dict()
+    assert caplog.text.count("within the step, moves the optimizer's moments twice") == 2
 
 
 def test_several_estimates_have_rows_of_their_own():
@@ -333,7 +334,6 @@ def reweighted(dataset, weights):
         (lambda: mixing_of(PIKE).end_step(), "no step has begun"),
         (lambda: mixing_of(PIKE).backward(), "once for each step of"),
         (lambda: mixing_of(PiKE), r"none with settings: give, for one, PiKE\(\.\.\.\)"),
-        (lambda: mixing_of("pike"), "zeta1"),
         (lambda: mixing_of(AdaTask()), "AdaTask needs an optimizer .*: give `optimizer`"),
         (lambda: mixing_of(DoReMi(reference="r")), "a frozen reference model: give `excess_fn"),
         (lambda: mixing_of("mix").validated({"aa": 2.0}), "'aa' is unknown: did you mean 'a'"),
