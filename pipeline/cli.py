@@ -160,7 +160,7 @@ def commands() -> list[Command]:
             _option("--profile", "show what the time went to", action="store_true"),
             _option("--peak-flops", "FLOP/s that the device can reach, for the recorded "
                     "utilisation (default: PIKE_PEAK_FLOPS of the environment, else a known "
-                    "GPU's)", type=number(1), default=os.environ.get("PIKE_PEAK_FLOPS")),
+                    "GPU's)", type=number(1), default=os.environ.get("PIKE_PEAK_FLOPS") or None),
             _switch("--shard", "each of several processes or chips keeps only its part of "
                     "weights and optimizer states"),
             _switch("--recompute", "compute blocks again in the backward pass, for memory")),

@@ -206,7 +206,10 @@ def test_the_arguments_of_a_command_are_those_of_its_function(command):
 def test_a_switch_of_the_environment_can_be_off(monkeypatch, value, expected):
     monkeypatch.setenv("PIKE_SHARD", value)
     monkeypatch.setenv("PIKE_RECOMPUTE", value)
+    # So it is when a file of variables sets none.
+    monkeypatch.setenv("PIKE_PEAK_FLOPS", "")
     chosen = cli.chosen(["pretrain", "run.json", "--corpora", "corpora"])
+    assert chosen["peak_flops"] is None
     assert (chosen["shard"], chosen["recompute"]) == (expected, expected)
 
 
