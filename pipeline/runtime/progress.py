@@ -41,7 +41,9 @@ class Progress:
         (began, done), (now, _) = since, self._last
         rate = (self._done - done) / max(now - began, 1e-9)
         share = f"/{self._total:,}" if self._total else ""
-        left = f", {(self._total - self._done) / rate:.0f} s left" if self._total and rate else ""
+        # A total of rounded megabytes may be passed.
+        more = max((self._total or 0) - self._done, 0)
+        left = f", {more / rate:.0f} s left" if self._total and rate else ""
         facts = "".join(f", {name} {value}" for name, value in shown.items())
         message = (
             f"{self._label}: {self._done:,.0f}{share} {self._unit}, {rate:,.1f}/s{left}{facts}"

@@ -37,6 +37,13 @@ def test_work_that_was_done_before_counts_for_no_rate(clock, capsys):
     assert capsys.readouterr().err.splitlines()[0] == "train: 60/100 step, 1.0/s, 40 s left"
 
 
+def test_no_time_is_left_behind_a_rounded_total(clock, capsys):
+    with progress.Progress("pack", total=5, unit="MB") as bar:
+        clock.now = 1
+        bar.add(5.4)
+    assert capsys.readouterr().err == "pack: 5/5 MB, 5.4/s, 0 s left\n"
+
+
 @pytest.mark.parametrize("quiet", [False, True])
 def test_what_fails_or_is_quiet_ends_without_a_line(clock, capsys, quiet):
     with pytest.raises(ZeroDivisionError), progress.Progress("a", total=1, unit="b", quiet=quiet):
