@@ -37,9 +37,9 @@ ASSETS = {
     "database": ["results/sql", "paper"],
     "table": ["results/sql"],
     "figure": ["results/sql"],
-    "report": ["results/sql", "results/report"],
+    "report": ["results/sql", "results/report", "../docs/decisions.md"],
 }
-"""Folders of the package whose files decide a stage's result beside its modules."""
+"""Files and folders that decide a stage's result beside its modules, from the package on."""
 
 
 @functools.cache

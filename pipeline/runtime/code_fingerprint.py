@@ -30,9 +30,9 @@ MEMORY = source_names.PACKAGE / "__pycache__" / "code_fingerprints.json"
 
 @functools.cache
 def of(*modules: str, assets: tuple[str, ...] = ()) -> str:
-    """Fingerprint of the modules (dotted names), of all they import, and of folders of files.
+    """Fingerprint of the modules (dotted names), of all they import, and of other files.
 
-    16 hex digits, and as many behind a dash for each folder of the package whose files decide the
+    16 hex digits, and as many behind a dash for each file or folder of files that decides the
     result, too, as queries and page templates do.
     """
     digests = {module: _read(module)[0] for module in sorted(closure(*modules))}
@@ -41,9 +41,10 @@ def of(*modules: str, assets: tuple[str, ...] = ()) -> str:
 
 
 @functools.cache
-def _of_files(folder: str) -> str:
+def _of_files(asset: str) -> str:
     top = source_names.PACKAGE
-    files = (f for f in sorted((top / folder).rglob("*")) if f.is_file() and f.suffix != ".pyc")
+    listed = [top / asset, *sorted((top / asset).rglob("*"))]
+    files = (f for f in listed if f.is_file() and f.suffix != ".pyc")
     return _together({f.relative_to(top).as_posix(): _sha256(f.read_bytes()) for f in files})
 
 

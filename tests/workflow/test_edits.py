@@ -122,6 +122,7 @@ EDITS = {
         results(METHODS),
     ),
     "a page": (text("pipeline/results/report/index.html", "\n", "\n\n"), REPORT),
+    "a decision": (text("docs/decisions.md", "from the paper: ", "from the paper: now "), REPORT),
     "a setting of a method": (setting("methods/balanced/tau", 2), trained("balanced") | OF_CONFIG),
     "steps": (setting("training/short/steps", 18), of_all("pretrain", "evaluate", "probe")),
     "a model": (setting("models/tiny/layers", 2), of_all("pretrain", "evaluate", "probe")),
