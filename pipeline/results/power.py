@@ -28,6 +28,8 @@ Items tell two models apart, not two methods: another seed gives another model."
 def unpaired_items(difference: float, accuracy: float, power: float, level: float) -> int:
     """Items that each of two methods needs, when they answer different ones.
 
+        n = (z(level) + z(power))^2 * 2 a (1 - a) / D^2
+
     At D = 0.01, a = 0.5, power 0.8 and level 0.05: (1.960 + 0.842)^2 * 0.5 / 0.0001 = 39,244.4, so
     39,245.
 
@@ -43,6 +45,8 @@ def unpaired_items(difference: float, accuracy: float, power: float, level: floa
 
 def paired_items(difference: float, discordance: float, power: float, level: float) -> int:
     """Items that two methods need which answer the same ones, under McNemar's test (Connor 1987).
+
+        n = (z(level) sqrt(q) + z(power) sqrt(q - D^2))^2 / D^2
 
     At D = 0.01, q = 0.1, power 0.8 and level 0.05: (0.6198 + 0.2660)^2 / 0.0001 = 7,847.
 
