@@ -131,7 +131,6 @@ def test_the_version_is_shown(capsys):
         (["Plan"], "pike: error: COMMAND: 'Plan' is unknown: did you mean 'plan'?"),
         (["pretrain", "r", "--corpora", "c", "--threads", "0"], "'0' is not a whole number from 1"),
         (["pretrain", "r", "--corpora", ""], "argument --corpora: the path is empty"),
-        (["pretrain", "r", "--corpora", "c", "--processes", "-1"], "'-1' is not a whole number"),
         (["export", "r", "--out", "o", "--step", "-1"], "'-1' is not a whole number from 0"),
         (["watch", "results", "--every", "-1"], "argument --every: -1 must be 0.01 or more"),
         (["watch", "results", "--every", "inf"], "argument --every: 'inf' is not a number"),

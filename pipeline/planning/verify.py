@@ -137,6 +137,10 @@ def _kept(path: Path) -> _Kept:
         return _Kept(path, "checkpoint", content, files)
     stage = manifests.stage_of(path)
     if stage not in manifests.STAGES:
+        content = atomic_files.read_json(path)
+        if isinstance(content, dict) and content.keys() >= manifests.OF_ARCHIVE:
+            files = checksums.sealed(path.parent, content, "take the archive anew")
+            return _Kept(path, "archive", content, files)
         raise InputError(f"{path} is no manifest of a stage: delete it, or put it elsewhere")
     again = _again(path, stage)
     content = manifests.read(path, stage, again)
@@ -153,7 +157,7 @@ def _again(path: Path, stage: str) -> str:
 
 def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[str]:
     """What of a piece of work is not what it was made from, or contradicts itself."""
-    if one.kind == "checkpoint":
+    if one.kind in ("checkpoint", "archive"):
         return
     stage, folder = one.content["stage"], one.path.parent
     again = _again(one.path, stage)

@@ -23,7 +23,7 @@ from pipeline.planning import records
 from pipeline.results import database, experiment, figures, lineage, report, sealed, tables
 from pipeline.results.record_loader import OF_THEORY, RECORDS, Listed, columns, insert
 from pipeline.results.selection import connect_ours, query
-from pipeline.runtime import atomic_files, checksums
+from pipeline.runtime import atomic_files, checksums, manifests
 
 RECORDED = (*itertools.chain(*RECORDS.values()), "lineage")
 """Base tables that an archive holds; all others follow from these and the settings."""
@@ -208,7 +208,7 @@ def _checked(archive: Path) -> dict[str, Any]:
     """What an archive's manifest says, if all its files are as they were recorded."""
     place = archive / atomic_files.MANIFEST
     made: Any = atomic_files.read_json(place) if place.is_file() else None
-    if not isinstance(made, dict) or not {"reads", "report", "files"} <= made.keys():
+    if not isinstance(made, dict) or not made.keys() >= manifests.OF_ARCHIVE:
         raise InputError(f"{archive} is no archive: give what `pike record` or `pike crate` wrote")
     for file in checksums.sealed(archive, made, "take the archive anew from where it came"):
         if problem := checksums.altered(file):

@@ -117,6 +117,8 @@ _FACTS: dict[str, dict[str, Any]] = {
 }
 STAGES = {stage: _mapping({**STANDARD, **facts}) for stage, facts in _FACTS.items()}
 """What the manifest of each stage holds, of what is read of it."""
+OF_ARCHIVE = {"reads", "report", "files"}
+"""What that of `pike record` names."""
 
 CHECKPOINT = _mapping(
     {

@@ -16,7 +16,6 @@ WORDS = [
     ("fetch: a file that is none", f"fetch arc_easy --from {SPLITS('none.jsonl')}", "none.jsonl"),
     ("fetch: files of two tasks", "fetch arc_easy csqa --from test=x", "--from"),
     ("verify: a file", "verify config.yaml", "config.yaml"),
-    ("corpus: documents", "corpus results/data/easy", "results/data/easy"),
     ("export: a step that is none", f"export {RUN} --step 3 --out own", "--step"),
     ("pretrain: a device of no kind", f"{TRAIN[:-3]}gpu", "gpu"),
     ("pretrain: a device that is not here", f"{TRAIN[:-3]}cuda", "cuda"),

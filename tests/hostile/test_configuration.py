@@ -151,7 +151,6 @@ TOGETHER = [
     sets("weights of no folder", {"models/tiny/continued": True}, "tiny.continued", "transformers"),
     sets("an order of seven", {"sources/easy/order": 7}, "order"),
     sets("a swarm of a million", {"swarms": {"s": {"runs": 10**6, "seed": 0}}}, "runs"),
-    sets("an unknown table", {"tables/perplexitee": {}}, "perplexitee", "perplexity"),
     sets("a table of no run", {"tables/perplexity": {"methods": ["pike"]}}, "perplexity", "pike"),
     sets("an unknown baseline", {"compare": {"baseline": "mixx"}}, "mixx", "mix"),
     sets("a task's branch", {"tasks": {"arc_easy": {"revision": "main"}}}, "revision"),

@@ -16,6 +16,7 @@ import pytest
 from made_up import seal
 
 from pike_mixing.errors import InputError
+from pipeline.planning import verify
 from pipeline.results import archive, views
 from pipeline.results.record_loader import OF_THEORY
 
@@ -98,10 +99,13 @@ def test_the_theory_is_restored_as_it_was_recorded():
 def test_damage_is_named_before_anything_is_made(recorded, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(recorded, copy)
+    assert f"{copy}: archive, " in verify.verify([copy])
     path = copy / "records" / "steps.parquet"
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     with pytest.raises(InputError, match=r"steps\.parquet was changed"):
         archive.restore(copy, out=tmp_path / "out")
+    with pytest.raises(InputError, match=r"^1 problems .*\n.*steps\.parquet was changed"):
+        verify.verify([copy])
     assert not (tmp_path / "out").exists()
     with pytest.raises(InputError, match="is no archive"):
         archive.restore(tmp_path, out=tmp_path / "out")
