@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
@@ -179,6 +180,13 @@ def measured(
             does not keep, the next domain's gradient takes the memory of.
         with_variance: Whether the variances are wanted; without them, they are NaN.
     """
+    wrappers = [m for m in target.model.modules() if isinstance(m, DistributedDataParallel)]
+    if any(wrapper.static_graph for wrapper in wrappers):
+        raise InputError(
+            "static_graph: DistributedDataParallel counts the backward passes before its first "
+            "one, and after those that measure it would sum no gradient any more: leave "
+            "static_graph away"
+        )
     result = []
     with parallel.unsynchronized(target.model) as plain, torch.enable_grad():
         for k, of_domain in enumerate(rows_K):

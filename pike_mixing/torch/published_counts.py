@@ -18,12 +18,7 @@ class PublishedCounts:
     """The counts of the last steps, in memory that workers share."""
 
     def __init__(self, K: int, batch_rows: int) -> None:
-        """Begins without any.
-
-        Args:
-            K: Number of domains.
-            batch_rows: Rows to which the counts of a step sum.
-        """
+        """Begins without any; those of a step will sum to `batch_rows`."""
         self._rows = batch_rows
         self._ring = torch.zeros(RING, K, dtype=torch.int64).share_memory_()
         self._last = torch.full((), -1, dtype=torch.int64).share_memory_()

@@ -332,6 +332,9 @@ def measured_on_rank(rank, ways):
         if how == "ddp":
             with pytest.raises(InputError, match=r"processes \[1\] have no rows"):
                 gradient_statistics(model, loss_fn, [domains["a"] if rank == 0 else None])
+            model.static_graph = True
+            with pytest.raises(InputError, match="leave static_graph away"):
+                gradient_statistics(model, loss_fn, domains)
     return found
 
 
