@@ -41,7 +41,13 @@ def manifest_of(folder: Path) -> dict[str, Any]:
 
 
 def sealed_split(folder: Path, split: str, manifest: dict[str, Any]) -> list[checksums.Sealed]:
-    """A split's shards and the list of its documents."""
+    """A split's shards and the list of its documents.
+
+    Args:
+        folder: The corpus.
+        split: One of `SPLITS`.
+        manifest: The corpus's.
+    """
     remedy, documents = "pack it anew", documents_file(split)
     size = np.dtype(manifest["dtype"]).itemsize
     sealed = [

@@ -101,6 +101,11 @@ def _sections(names: Sequence[str], folder: Path) -> str:
 def clustered(texts: Iterator[str], clusters: int, seed: int) -> tuple[Ints, list[list[str]]]:
     """The cluster of each document, the largest first, and the words that tell each cluster.
 
+    Args:
+        texts: N documents.
+        clusters: C.
+        seed: Of the reduction and of k-means.
+
     Raises:
         InputError: fewer documents than clusters need, or no two that share a word.
     """

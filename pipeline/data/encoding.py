@@ -63,6 +63,11 @@ def batches(listed: list[Path]) -> list[DocumentBatch]:
 def encode(batch: DocumentBatch, encoder: Tokenizer, hygiene: Hygiene = UNTOUCHED) -> Encoded:
     """Encodes the documents of a batch, each whole.
 
+    Args:
+        batch: The row group.
+        encoder: The corpus's tokenizer.
+        hygiene: What is left out or changed first.
+
     Raises:
         InputError: a file that is not readable as Parquet.
     """

@@ -45,6 +45,11 @@ def occurring(hash_N: Hashes, corpus: Corpus, width: int) -> npt.NDArray[np.bool
 
     One pass over the stream in pieces, with memory for the hashes asked about and one piece. A
     table of their leading bits sorts out nearly all windows before any search.
+
+    Args:
+        hash_N: Hashes of windows, uint64.
+        corpus: The split that is searched.
+        width: Tokens of a window.
     """
     known, place_N = np.unique(hash_N, return_inverse=True)
     result = np.zeros(len(known), bool)

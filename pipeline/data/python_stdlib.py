@@ -206,7 +206,13 @@ def _stdlib_modules() -> Files:
 
 
 def files_below(root: Path, suffix: str, excluded: frozenset[str]) -> list[tuple[str, Path]]:
-    """Files in the order of their relative names; excluded folders are not entered."""
+    """Files in the order of their relative names; excluded folders are not entered.
+
+    Args:
+        root: The folder.
+        suffix: How the files' names end.
+        excluded: Names of folders.
+    """
     result: list[tuple[str, Path]] = []
     for folder, inner, names in os.walk(root):
         inner[:] = [name for name in inner if name not in excluded]

@@ -49,7 +49,14 @@ class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
     def __init__(
         self, folder: Path, split: str, *, dtype: np.dtype[Any], shard_tokens: int
     ) -> None:
-        """Begins a split."""
+        """Begins a split.
+
+        Args:
+            folder: The corpus in the making.
+            split: One of `corpus_manifest.SPLITS`.
+            dtype: Of the tokens, from `token_dtype`.
+            shard_tokens: Tokens in a file.
+        """
         assert shard_tokens >= 1
         self._folder, self._split, self._dtype = folder, split, dtype
         self._shard_tokens = shard_tokens

@@ -23,7 +23,14 @@ class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
     """Appends documents to a split."""
 
     def __init__(self, folder: Path, split: str, *, vocabulary: int, shard_tokens: int) -> None:
-        """Begins a split in a folder."""
+        """Begins a split in a folder.
+
+        Args:
+            folder: The corpus in the making.
+            split: One of `corpus_manifest.SPLITS`.
+            vocabulary: Pieces of the tokenizer.
+            shard_tokens: Tokens in a shard file.
+        """
         self._folder, self._split = folder, split
         self._shards = ShardWriter(
             folder, split, dtype=token_dtype(vocabulary), shard_tokens=shard_tokens

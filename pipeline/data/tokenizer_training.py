@@ -102,6 +102,11 @@ def _exact(chosen: Train) -> bool:
 def train(chosen: Train, sources: Sequence[Path], where: str) -> tuple[bytes, dict[str, int]]:
     """The model's bytes and how many characters were taken from each source.
 
+    Args:
+        chosen: The settings.
+        sources: Folders of documents.
+        where: Where the settings stand, for messages.
+
     Raises:
         InputError: too little text, or text of which no such model can be made.
     """

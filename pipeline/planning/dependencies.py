@@ -73,6 +73,11 @@ def selected(
     """The runs that a table or figure selects, in their order.
 
     Of those that only serve others it selects the ones whose methods it names.
+
+    Args:
+        every: Runs to choose from.
+        requested: Runs that the configuration asks for.
+        selection: Names to keep by key of `KEYS`.
     """
     named = selection.get("methods", ())
     chosen = (run for run in every if run in requested or run.method in named)
@@ -92,6 +97,11 @@ def method_settings(config: Config, scenario: str, method: str) -> dict[str, Any
     """A method's settings, with what the scenario sets otherwise laid over them.
 
     A rule that has a setting `target` takes the scenario's.
+
+    Args:
+        config: A configuration whose names are known.
+        scenario: Name of the scenario.
+        method: Name of the method, or of a swarm's run.
     """
     chosen = config["scenarios"][scenario]
     if method not in config["methods"]:
@@ -108,6 +118,12 @@ def drawn(values: Config, swarm: str, place: int, domains: Iterable[str]) -> dic
     """The mixture of one run of a swarm: the first is uniform, the others Dirichlet draws.
 
     A domain's draw is a function of its name and of the swarm's seed: their order is no matter.
+
+    Args:
+        values: The swarm's settings.
+        swarm: Its name.
+        place: Number of the run, from 0.
+        domains: Names of the domains.
     """
     concentration = values.get("concentration", Swarm.concentration)
 
@@ -143,7 +159,13 @@ def reference(config: Config, run: RunName) -> RunName | None:
 
 
 def tuned(config: Config, scenario: str, method: str) -> dict[str, list[Any]]:
-    """Settings that a method takes from a grid's best run, with those to choose from, in order."""
+    """Settings that a method takes from a grid's best run, with those to choose from, in order.
+
+    Args:
+        config: A configuration whose names are known.
+        scenario: Name of the scenario.
+        method: Name of the method.
+    """
     named = method_settings(config, scenario, method).get("grid")
     if named is None:
         return {}

@@ -171,7 +171,15 @@ def misfits(
     recipe: settings.Training,
     where: str,
 ) -> list[str]:
-    """Every reason why a rule cannot train: it is constructed, and makes its first state."""
+    """Every reason why a rule cannot train: it is constructed, and makes its first state.
+
+    Args:
+        rule: The rule's name.
+        given: Its settings.
+        domains: The domains to train on.
+        recipe: The training.
+        where: Where the settings were set, for messages.
+    """
     names = tuple(domains)
     facts = _facts(names, recipe.rows * recipe.length * recipe.steps, recipe.steps)
     try:

@@ -54,7 +54,13 @@ class Profile:
     chosen: Mapping[str, Mapping[str, str]]
 
     def of(self, rule: str, name: str, otherwise: str = "") -> str:
-        """What is set for a rule's resource."""
+        """What is set for a rule's resource.
+
+        Args:
+            rule: The rule's name.
+            name: The resource's name.
+            otherwise: The answer where nothing is set.
+        """
         return self.chosen.get(rule, {}).get(name, otherwise)
 
     def longest(self, rule: str) -> int:

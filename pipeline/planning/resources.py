@@ -84,7 +84,13 @@ def _matrices(shape: settings.Model, vocabulary: int) -> int:
 
 
 def training_flops(shape: settings.Model, vocabulary: int, length: int) -> float:
-    """FLOPs of training on one token: forward and backward."""
+    """FLOPs of training on one token: forward and backward.
+
+    Args:
+        shape: The model's shape.
+        vocabulary: Pieces of the tokenizer.
+        length: Tokens of a row.
+    """
     return accelerators.training_flops(_matrices(shape, vocabulary), shape, length)
 
 
@@ -95,6 +101,12 @@ def activations(
 
     The stream stays in float32; with `recomputes` one block's inner values are there
     at a time, and the input of every block.
+
+    Args:
+        shape: The model's shape.
+        length: Tokens of a row.
+        precision: float32 or bfloat16.
+        recomputes: Whether blocks are computed again in the backward pass.
     """
     inner = shape.heads * shape.head_width
     block = FLOAT * 2 * shape.width + NUMBER[precision] * (10 * shape.width + 9 * inner)
@@ -105,7 +117,13 @@ def activations(
 
 
 def logits(shape: settings.Model, vocabulary: int, tokens: int) -> int:
-    """Bytes of the logits that are there at a time, at most."""
+    """Bytes of the logits that are there at a time, at most.
+
+    Args:
+        shape: The model's shape.
+        vocabulary: Pieces of the tokenizer.
+        tokens: Tokens of a pass.
+    """
     every = tokens * shape.padded_vocabulary(vocabulary)
     return FLOAT * min(every, max(CHUNK_LOGITS, every // 16))
 
@@ -210,6 +228,12 @@ def of_evaluation(
 
     A downstream task counts as `items` prompts of a whole row (3,000 where it says nothing), which
     bounds it from above for prompts with demonstrations.
+
+    Args:
+        values: Content of run.json.
+        evaluation: Content of evaluation.json.
+        vocabulary: Pieces of the tokenizer.
+        device: The kind of device.
     """
     shape, length = settings.Model(**values["model"]), values["training"]["length"]
     domains = evaluation.get("domains") or values["domains"]
@@ -233,7 +257,14 @@ def of_evaluation(
 def of_probe(
     values: Settings, probe: Settings, vocabulary: int, device: Accelerator
 ) -> tuple[int, float]:
-    """Host bytes and seconds of a run's probe: K gradients at every checkpoint that it reads."""
+    """Host bytes and seconds of a run's probe: K gradients at every checkpoint that it reads.
+
+    Args:
+        values: Content of run.json.
+        probe: Content of probe.json.
+        vocabulary: Pieces of the tokenizer.
+        device: The kind of device.
+    """
     shape, length = settings.Model(**values["model"]), values["training"]["length"]
     K, N = len(values["domains"]), parameters(shape, vocabulary)
     flops = probe["rows"] * K * length * training_flops(shape, vocabulary, length)

@@ -37,7 +37,14 @@ def run_settings(config: Settings, run: dependencies.RunName) -> Settings:
 def evaluation(
     config: Settings, run: dependencies.RunName, *, requested: bool, searched: bool
 ) -> Settings:
-    """How a run is evaluated; of one that only serves others, the losses after its last step."""
+    """How a run is evaluated; of one that only serves others, the losses after its last step.
+
+    Args:
+        config: A configuration whose names are known.
+        run: The run.
+        requested: Whether the configuration asks for it.
+        searched: Whether a grid or a finder reads its losses.
+    """
     named = dict(config["evaluation"][config["scenarios"][run.scenario]["evaluation"]])
     if not run.is_among(named.pop("curves", {})):
         named["checkpoints"] = "last"
@@ -78,6 +85,11 @@ def mixture_settings(
     """What a finder, or a grid, is given: its options, and the runs that it reads, by name.
 
     Their folders are no part of it: results can be moved.
+
+    Args:
+        config: A configuration whose names are known.
+        mixture: Name of the mixture or the grid's choice.
+        runs: Settings of all runs by name.
     """
     values = dependencies.search(config, mixture.mixture)
     names = [str(run) for run in dependencies.proxies_of(config, mixture)]

@@ -17,7 +17,16 @@ def write(
     files: Iterable[Path],
     known: Mapping[Path, str] | None = None,
 ) -> None:
-    """Writes the manifest of what a stage has made."""
+    """Writes the manifest of what a stage has made.
+
+    Args:
+        out: The file that the manifest is named after.
+        stage: Name of the stage.
+        settings: What it was made under.
+        read: Manifests, or files that have none.
+        files: The files that it made.
+        known: SHA-256 of what was hashed when it was read.
+    """
     made_from.write_manifest(
         made_from.beside(out),
         stage=stage,

@@ -150,6 +150,18 @@ def test_a_state_is_plain_values():
     assert first + list(other) == joined(expected())
 
 
+def test_other_processes_go_on_from_the_state_of_a_step():
+    alone = mixed("iterable")
+    rows = iter(alone)
+    begun = [next(rows) for _ in range(3 * 8)]
+    assert begun == joined(expected()[:3])
+    state = json.loads(json.dumps(alone.state_at(3, np.array([11, 13]))))
+    for rank in range(2):
+        later = MixedDataset(domains("iterable"), 8, shuffle=False, steps=STEPS, place=(rank, 2))
+        later.load_state_dict(state)
+        assert list(later) == joined(of_step[rank::2] for of_step in expected()[3:])
+
+
 def test_a_shuffled_domain_is_a_permutation_of_its_own_each_time_round():
     dataset = MixedDataset({"a": ids("a", 7)}, 7, seed=3, steps=2)
     rows = list(dataset)
@@ -255,6 +267,7 @@ def test_interleaved_by_shares_ends_where_the_first_or_the_last_ends(lengths, pa
         ),
         (lambda: MixedDataset(domains(), 8, place=(0, 3)).micro_batch, "multiple of 6"),
         (lambda: MixedDataset(domains(), 8, micro_batch=3).micro_batch, "multiple of 3"),
+        (lambda: MixedDataset(domains(), 2, place=(0, 4)).micro_batch, "multiple of 4"),
         (lambda: MixedDataset(domains(), 8, ends="first-exhausted"), "take first_exhausted or"),
         (lambda: mixed().publish(3, np.array([4, 4])), "step 3 is not the next one, 8"),
         (lambda: mixed().publish(8, np.array([4, 3])), "sum to 8"),

@@ -22,6 +22,12 @@ PAPER = settings.Training(
 )
 
 
+def test_the_papers_schedule_begins_peaks_and_ends_exactly():
+    assert adamw.learning_rate(0, PAPER) == 7e-6
+    assert adamw.learning_rate(10_000, PAPER) == 7e-4
+    assert adamw.learning_rate(119_999, PAPER) == 7e-6
+
+
 @pytest.mark.parametrize(
     ("steps", "warmup_steps", "rates"),
     [
