@@ -114,6 +114,21 @@ def test_all_claims_together_err_in_one_of_twenty():
     assert wrong / TIMES <= 0.05 + TWO_SIGMA
 
 
+def test_cochran_and_coxs_interval_errs_more_often_than_ours_where_seeds_count_most():
+    # Two seeds whose part is five times that of some 45 documents.
+    random, wrong = np.random.default_rng(0), np.zeros(2)
+    rows = zip(*random.standard_normal((2, 20_000)), random.chisquare(44, 20_000), strict=True)
+    for difference, seeds, documents in rows:
+        one = mean_difference.Estimate(
+            26**0.5 * difference, 5 * abs(seeds), (documents / 44) ** 0.5, 2, 44.0
+        )
+        halves = mean_difference.half_width(one), error_rates.by_variance(one)
+        wrong += [abs(one.difference) > half for half in halves]
+    ours, theirs = wrong / 20_000
+    assert ours < 0.05
+    assert theirs > 0.055
+
+
 @pytest.mark.parametrize(("seeds", "by_hand"), [(2, 11.55), (3, 3.264), (5, 1.682), (10, 0.996)])
 def test_detectable_differences(seeds, by_hand):
     # Ten seeds, one standard deviation: 80.3 % by the noncentral t.
