@@ -106,7 +106,11 @@ class _InOrder:
         """This reader's own: data sets of Hugging Face keep epoch and place in shared memory."""
         if self._own is None:
             stateful = hasattr(self._given, "set_epoch") or hasattr(self._given, "state_dict")
-            self._own = copy.deepcopy(self._given) if stateful else self._given
+            # It holds a dictionary of all file systems of the Hub; copying one that another thread
+            # or process has made would add to it while it is read.
+            systems = getattr(self._given, "_IterableDataset__hffs_cache", None)
+            memo = {id(systems): systems}
+            self._own = copy.deepcopy(self._given, memo) if stateful else self._given
         return self._own
 
     def __getstate__(self) -> dict[str, Any]:

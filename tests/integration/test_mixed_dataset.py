@@ -1,6 +1,7 @@
 """Rows of mixed domains by id: which process and worker reads what, and what follows a stop."""
 
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -122,6 +123,16 @@ def test_a_stateful_loader_goes_on_in_the_middle(kind, workers, stop):
     second = loader()
     second.load_state_dict(state)
     assert begun + [names(batch) for batch in second] == whole
+
+
+def test_a_stream_is_read_beside_a_file_system_of_the_hub_of_another_thread():
+    rows = pytest.importorskip("datasets").Dataset.from_dict({"id": ids("a", 8)})
+    hub = pytest.importorskip("huggingface_hub")
+    opened = threading.Thread(target=hub.HfFileSystem, kwargs={"endpoint": "https://hub.invalid"})
+    opened.start()
+    opened.join()
+    mixed_rows = MixedDataset({"a": rows.to_iterable_dataset()}, 4, steps=2)
+    assert [row["id"] for row in mixed_rows] == ids("a", 8)
 
 
 @pytest.mark.parametrize("mapped", [False, True])
