@@ -62,6 +62,7 @@ class Method(CheckedSettings, abc.ABC):
         Raises:
             InputError: one is of the wrong type or unreasonable, or the class is not frozen.
         """
+        # Nothing public of dataclasses tells it, and mypy does not know this.
         if not type(self).__dataclass_params__.frozen:  # type: ignore[attr-defined]
             raise InputError(
                 f"{type(self).__name__} can change its settings, which no checkpoint holds: write "

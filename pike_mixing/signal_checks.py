@@ -24,10 +24,7 @@ LOSSES = (*OF_BATCH, "validation_loss_K")
 def checked(
     name: str, hook: Callable[[Any, State, Signals], T]
 ) -> Callable[[Any, State, Signals], T]:
-    """The hook of this name, with an InputError that tells all that is wrong with such signals.
-
-    Of its answer, too.
-    """
+    """The hook of this name; an InputError tells all that is wrong with its signals, or answer."""
 
     @functools.wraps(hook)
     def judged(self: Any, state: State, signals: Signals) -> T:

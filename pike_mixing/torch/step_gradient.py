@@ -75,7 +75,8 @@ class StepGradient:
             passes: How they are made.
             micro_batch: Rows of a pass.
             statistics_micro_batch: Rows of a pass that measures gradient statistics.
-            optimizer: For methods with moments per domain: a `PerDomainAdamW`.
+            optimizer: For methods with moments per domain: a `PerDomainAdamW`, or what has its
+                `forget()`, `take(domain, coefficient)` and `zero_grad()`.
             max_norm: Longest gradient that is not shortened; with moments per domain, of each.
         """
         self.passes, self.micro_batch = passes, micro_batch

@@ -184,12 +184,14 @@ class Jobs:
         memory, seconds = resources.of_probe(values, wanted, vocabulary, self.device)
         return Job(seconds, memory, DISK_BYTES["probe"], 1)
 
-    def _database(self, _: str) -> Job:
-        """One of some runs is bounded by that of all."""
+    @functools.cached_property
+    def _database_bytes(self) -> int:
+        """Bytes of the database of all runs, which those of some are smaller than."""
         evaluated = sum(self.job("evaluate", run).disk_bytes for run in self.plan.evaluations)
-        trained = sum(map(resources.records, self.plan.runs.values()))
-        disk = EMPTY_DATABASE + trained + evaluated
-        return Job(SECONDS["database"], GATHERING_MEMORY * 2**30, disk)
+        return EMPTY_DATABASE + sum(map(resources.records, self.plan.runs.values())) + evaluated
+
+    def _database(self, _: str) -> Job:
+        return Job(SECONDS["database"], GATHERING_MEMORY * 2**30, self._database_bytes)
 
     def _tokenizer(self, tokenizer: str) -> Job:
         sources = self.plan.tokenizer_sources[tokenizer]

@@ -67,7 +67,7 @@ def _block(rows: list[dict[str, str]]) -> dict[str, Any]:
     made = {row["row"]: set[str]() for row in rows}
     for row in rows:
         made[row["row"]] |= {run.rpartition("/")[0] for run in row["runs"].split()}
-    places = {label: "".join(names) for label, names in made.items() if len(names) == 1}
+    places = {label: names.pop() for label, names in made.items() if len(names) == 1}
     scenario = rows[0]["scenario"]
     words = set(headers) - {row["column"] for row in rows if row["value"]}
     return {

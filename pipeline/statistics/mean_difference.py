@@ -197,8 +197,8 @@ def half_width(estimate: Estimate, level: float = LEVEL) -> float | None:
 
     Each part has its own quantile, Student's t with S - 1 degrees for the seeds and with those of
     the documents:  half^2 = (t(S - 1) * of_seeds)^2 + (t(degrees) * of_items)^2. At two seeds t is
-    12.7: two numbers say little about their spread. Narrower ones err more often
-    (docs/error-rates.md).
+    12.7: two numbers say little about their spread. Narrower ones err in more than 5% of some
+    cases (docs/error-rates.md).
     """
     if estimate.of_items is None:
         return None
