@@ -31,11 +31,11 @@ from pike_mixing.arrays import Floats
 from pipeline.results import claim_tests, speedups, views
 from pipeline.results.outcomes import CheckpointKey
 from pipeline.runtime import atomic_files, code_fingerprint
-from pipeline.statistics import mean_difference, sign_flip
+from pipeline.statistics import detectable, mean_difference, sign_flip
 from pipeline.statistics.distributions import normal_quantile, t_quantile
 from pipeline.statistics.mean_difference import Estimate, Part
 
-SEEDS = (2, 3, 5, 10)
+SEEDS = (mean_difference.LEAST_SEEDS, 5, 10)
 TOKENS_G = np.array([128] * 8 + [100] * 16 + [60] * 20 + [17] * 16, np.float64)
 """Validation documents of `unicode` in the standard library's text: 45 effective ones."""
 METHODS = 11
@@ -235,17 +235,35 @@ def _of_sum(estimate: Estimate) -> float:
     return t_quantile(mean_difference.LEVEL, degrees) * math.sqrt(seeds + items)
 
 
-def by_variance(estimate: Estimate) -> float:
-    """The mean of both Student's t by variance, of Cochran and Cox (1950).
-
-    At two seeds whose part is five times that of the documents it errs in 6% of cases.
-    """
+def by_variance(estimate: Estimate, level: float = mean_difference.LEVEL) -> float:
+    """The mean of both Student's t by variance, of Cochran and Cox (1950)."""
     seeds, items = (estimate.of_seeds or 0) ** 2, (estimate.of_items or 0) ** 2
     t_seeds, t_items = (
-        t_quantile(mean_difference.LEVEL, degrees)
-        for degrees in (estimate.seeds - 1, estimate.degrees)
+        t_quantile(level, degrees) for degrees in (estimate.seeds - 1, estimate.degrees)
     )
     return (t_seeds * seeds + t_items * items) / (math.sqrt(seeds + items) or 1)
+
+
+def errors(
+    half: Callable[[Estimate, float], float | None], seeds: int, level: float
+) -> list[float]:
+    """How often an interval misses the truth by integration, where the documents' error is known.
+
+    Args:
+        half: Half of the interval.
+        seeds: At least two.
+        level: Of the interval.
+
+    Returns:
+        The probability at 60 ratios of the seeds' error to the documents', from 0.02 to 50.
+    """
+    result = []
+    variance_V, weight_V = detectable.variances(seeds - 1)
+    for ratio in np.geomspace(0.02, 50, 60).tolist():
+        found = (Estimate(0, ratio * v**0.5, 1.0, seeds, 1e9) for v in variance_V.tolist())
+        spread = math.sqrt(2 * (1 + ratio**2))
+        result.append(float(weight_V @ [math.erfc((half(e, level) or 0) / spread) for e in found]))
+    return result
 
 
 NARROWER: dict[str, Callable[[Estimate], float]] = {

@@ -7,6 +7,7 @@ from pipeline.planning import paper_roles
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.plan import Plan
 from pipeline.statistics.detectable import LEVEL, POWER, detectable
+from pipeline.statistics.mean_difference import LEAST_SEEDS
 
 DISCORDANCE = 0.2
 """Share of items on which just one of two methods is right, until it is measured."""
@@ -58,7 +59,7 @@ def rows(plan: Plan) -> list[tuple[str, ...]]:
                 f"{scenario}/{model}",
                 str(methods),
                 str(n),
-                f"{detectable(1.0, n):.2f}" if n > 1 else "unknown",
+                f"{detectable(1.0, n):.2f}" if n >= LEAST_SEEDS else "-",
                 f"{sum(counts):,}",
                 "" if error is None else f"{detectable(0.0, 2, error):.1f}",
             )
@@ -68,7 +69,7 @@ def rows(plan: Plan) -> list[tuple[str, ...]]:
 
 NOTE = (
     f"smallest differences that the planned runs show with probability {POWER:g} at level "
-    f"{LEVEL:g}: over seeds, in\nstandard deviations of the seeds' differences (one seed shows "
-    "nothing about a method), and by items alone, of\nwhich two methods answer "
+    f"{LEVEL:g}: over seeds, in\nstandard deviations of the seeds' differences (a verdict needs "
+    f"{LEAST_SEEDS} seeds), and by items alone, of\nwhich two methods answer "
     f"{DISCORDANCE:.0%} differently; `pike power` has other numbers"
 )

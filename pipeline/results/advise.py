@@ -14,6 +14,7 @@ from pipeline.results.picture import MOST_LINES
 from pipeline.results.provenance import counted
 from pipeline.results.selection import Row, ours
 from pipeline.runtime import atomic_files, presentation
+from pipeline.statistics.mean_difference import LEAST_SEEDS
 
 NAME = "advised"
 """What the method is called in a configuration that it is put into."""
@@ -54,11 +55,11 @@ def advise(
     if into is not None:
         return insert(_only(every, "--into"), into)
     if format in ("text", "json"):
-        shown = [p for p in every if any(row["seeds"] > 1 for row in p["rows"])] or every
+        shown = [p for p in every if any(row["seeds"] >= LEAST_SEEDS for row in p["rows"])] or every
         rest = ", ".join(f"{p['scenario']} / {p['model']}" for p in every if p not in shown)
         parts = [
             *map(text, shown),
-            *([f"One seed each, which decides nothing: {rest}"] if rest else []),
+            *([f"Too few seeds for a verdict: {rest}"] if rest else []),
         ]
         return presentation.shown(format, every, lambda: "\n\n".join(parts))
     return snippets(_only(every, f"--format {format}"))[format]

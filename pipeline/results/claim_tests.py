@@ -15,6 +15,7 @@ from pipeline.results.record_loader import insert
 from pipeline.statistics import sign_flip
 from pipeline.statistics.mean_difference import (
     LEAST_DOCUMENTS,
+    LEAST_SEEDS,
     LEVEL,
     Estimate,
     half_width,
@@ -23,8 +24,6 @@ from pipeline.statistics.mean_difference import (
 
 MANY = 10_000
 """Degrees of freedom where an error over documents is as good as known."""
-LEAST_SEEDS = 3
-"""Seeds that a claim asks for: least_seeds_of_claims of sql/verdict_rules.sql."""
 MOST_SEEDS = 1_000
 """Seeds that may be told as those that would decide."""
 
@@ -72,7 +71,7 @@ def fill(connection: duckdb.DuckDBPyConnection) -> None:
     for side in ("printed_pairs", "measured_pairs"):
         connection.execute(f"insert into pairs by name select * from {side}")
     result = connection.execute(
-        "select claim, cell, coalesce(seeds < least_seeds_of_claims() or effective < ?, false), "
+        "select claim, cell, coalesce(seeds < least_seeds() or effective < ?, false), "
         "margin, seed_stderr, item_stderr, seeds, degrees, p, share from weighed_cells "
         "where side = 'ours' order by claim, margin, cell",
         [LEAST_DOCUMENTS],

@@ -1,9 +1,9 @@
 """What to train with: the decision that an experiment allows, how sure it is, and what is open.
 
-A method counts as better, or worse, than the baseline where the paired test over two seeds or more
-says so after Holm's correction for all methods of that scenario and size. Nothing else is decided,
-and nothing where a domain has too few validation documents: then equal shares (the baseline) stay.
-They stay, too, where what is shown is little.
+A method counts as better, or worse, than the baseline where the paired test over three seeds or
+more says so after Holm's correction for all methods of that scenario and size. Nothing else is
+decided, and nothing where a domain has too few validation documents: then equal shares (the
+baseline) stay. They stay, too, where what is shown is little.
 """
 
 import json
@@ -18,7 +18,7 @@ from pipeline.results import labels, marks, remedies
 from pipeline.results.provenance import counted
 from pipeline.results.selection import Row, query
 from pipeline.statistics.detectable import LEVEL
-from pipeline.statistics.mean_difference import LEAST_DOCUMENTS
+from pipeline.statistics.mean_difference import LEAST_DOCUMENTS, LEAST_SEEDS
 
 FIXED = ("mix", "fixed", "temperature", "unimax", "single")
 """Rules that do nothing but fill every batch in the same shares."""
@@ -108,7 +108,7 @@ def _judge(rows: list[Row], named: Mapping[str, str]) -> None:
             if row["nll_difference"] == row["nll_stderr"] == 0
             else "few documents"
             if few
-            else "one seed"
+            else "few seeds"
             if row["p"] is None
             else "not decided"
             if row["p_holm"] >= LEVEL
@@ -220,7 +220,7 @@ def _evenness(row: Row) -> str:
 def sentences(place: Row) -> Iterator[str]:
     """A decision in sentences: what to use, against what, how sure, and what is not told."""
     against = place["against"]
-    compared = f"{counted(place['tested'], 'method')} with two seeds or more"
+    compared = f"{counted(place['tested'], 'method')} with {counted(LEAST_SEEDS, 'seed')} or more"
     best = next((row for row in place["rows"] if row["verdict"] == "better"), None)
     if not place["decided"]:
         yield (
@@ -248,7 +248,7 @@ def sentences(place: Row) -> Iterator[str]:
             else f"A domain has fewer than {LEAST_DOCUMENTS} effective validation documents, too "
             "few for a verdict."
             if any(row["effective"] < LEAST_DOCUMENTS for row in place["rows"])
-            else "Every method has one seed, which shows no difference between methods."
+            else f"No method has {counted(LEAST_SEEDS, 'seed')}, the least for a verdict."
         )
     yield (
         f"This holds for models of {place['size']} after {place['tokens']}: whether it does for "

@@ -8,6 +8,7 @@ import jinja2
 from pipeline.results import decisions, marks, picture, provenance
 from pipeline.results.provenance import counted
 from pipeline.results.selection import Row, ours
+from pipeline.statistics.mean_difference import LEAST_SEEDS
 
 COLOURS = {
     "light": {"ink": "#22252b", "soft": "#5a606a", "better": "#0a6b4a", "worse": "#a33a12"},
@@ -22,14 +23,14 @@ FRAME = """\
 
 Mean validation loss after the last step minus that of {against}, in nats per token, with the 95%
 interval of this comparison alone, paired by seed and document; below zero is better. *Shown* is
-what a paired test over two seeds or more finds after Holm's correction for its table. {notes}
+what a paired test over {least} seeds or more finds after Holm's correction for its table. {notes}
 
 ![Differences to {against}](results/headline-light.svg)
 
 {tables}
 
 {runs}. `pike advise` says what follows, `pike query "from method_differences"` has these numbers,
-`pike why run/...` what a run was made from; the report (`make run`) has those of one seed too.
+`pike why run/...` what a run was made from; the report (`make run`) has those of fewer seeds too.
 """
 
 
@@ -45,16 +46,19 @@ def write(database: Path, docs: Path) -> None:
             "select count(*), count(distinct seed) from runs"
         ).fetchall()
     whole = picture.picture(places, doubts, most=10_000)
-    shown = whole["blocks"] or whole["single"]
+    shown = whole["blocks"] or whole["untested"]
     few = picture.picture(shown, doubts, most=LINES // len(shown))
     loader = jinja2.FileSystemLoader(provenance.REPORT)
     template = jinja2.Environment(loader=loader, autoescape=True).get_template("headline.svg")
     for name, colours in COLOURS.items():
-        blocks = few["blocks"] or few["single"]
-        drawn = template.render(blocks=blocks, limit=few["limit"], counted=counted, **colours)
+        blocks = few["blocks"] or few["untested"]
+        drawn = template.render(
+            blocks=blocks, limit=few["limit"], counted=counted, least=LEAST_SEEDS, **colours
+        )
         (docs / "results" / f"headline-{name}.svg").write_text(drawn + "\n", encoding="utf-8")
     page = FRAME.format(
         against=shown[0]["against"],
+        least=LEAST_SEEDS,
         notes=" ".join(whole["notes"]),
         tables="\n\n".join(map(_table, shown)),
         runs=f"{counted(runs, 'training run')}, up to {counted(seeds, 'seed')}",

@@ -130,7 +130,7 @@ class Test:
 def fill(measured: Measured) -> None:
     """Fills loss_tests: every method against the baseline and the oracle, and pairs of claims.
 
-    p is null over one seed or few documents (`mean_difference.verdict_p`). It is corrected over all
+    p is null over few seeds or documents (`mean_difference.verdict_p`). It is corrected over all
     methods of a scenario and model against one reference: their means are one family, their domains
     another, means over scenarios a third. Claims correct their pairs themselves.
     """

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 import duckdb
 
 from pipeline.results import selection
+from pipeline.statistics.mean_difference import LEAST_SEEDS
 
 RING = "\N{DEGREE SIGN}"
 """Stands behind what is grey, where there are no colours."""
@@ -19,7 +20,7 @@ SIGNS = {
 
 NOTES = {
     "bold": "Bold: the best of its column, and ahead of the baseline by the paired test over at "
-    "least two seeds, corrected for all methods of the section.",
+    f"least {LEAST_SEEDS} seeds, corrected for all methods of the section.",
     "underlined": "Underlined: the best of its column, but not shown to be ahead of the baseline; "
     "or the baseline itself.",
     "beats": "Underlined: PiKE or Balanced-PiKE, and ahead of Mix, Round-Robin and Random, by the "

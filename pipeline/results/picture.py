@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeline.results import marks, provenance
 from pipeline.results.selection import Row
+from pipeline.statistics.mean_difference import LEAST_SEEDS
 
 MOST_LINES = 10
 """Lines of a block; the others fold."""
@@ -26,13 +27,13 @@ def picture(
         most: Lines of a block that are shown at once.
 
     Returns:
-        `limit`, the axis' end in nats; `blocks`, places whose methods have several seeds; `single`,
-        those of one seed each; `notes` on signs. A block's `lines` are shown, its `more` fold.
+        `limit`, the axis' end in nats; `blocks`, places with seeds enough for a verdict;
+        `untested`, the others; `notes` on signs. A block's `lines` are shown, its `more` fold.
     """
-    limit = _limit([row for place in places for row in place["rows"] if row["seeds"] > 1]
+    limit = _limit([row for place in places for row in place["rows"] if row["seeds"] >= LEAST_SEEDS]
                    or [row for place in places for row in place["rows"]])  # fmt: skip
     by_row: dict[str, Mapping[str, str]] = {}
-    blocks, single = list[Row](), list[Row]()
+    blocks, untested = list[Row](), list[Row]()
     for place in places:
         lines = [_line(row, limit) for row in place["rows"]]
         for line in lines:
@@ -40,14 +41,14 @@ def picture(
             marked = doubts.get((*where, line["method"]), {})
             by_row[f"{line['label']} in {'/'.join(where)}"] = marked
             line["signs"] = marks.signs(marked)
-        several = [line for line in lines if line["seeds"] > 1]
+        several = [line for line in lines if line["seeds"] >= LEAST_SEEDS]
         first = (several or lines)[:most]
         more = [line for line in lines if line not in first]
-        (blocks if several else single).append({**place, "lines": first, "more": more})
+        (blocks if several else untested).append({**place, "lines": first, "more": more})
     return {
         "limit": limit,
         "blocks": blocks,
-        "single": single,
+        "untested": untested,
         "notes": marks.counted_notes(by_row),
     }
 

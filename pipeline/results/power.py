@@ -13,6 +13,7 @@ from pike_mixing.errors import InputError
 from pipeline.runtime import presentation
 from pipeline.statistics.detectable import detection_probability
 from pipeline.statistics.distributions import NORMAL, normal_quantile
+from pipeline.statistics.mean_difference import LEAST_SEEDS
 
 MOST_SEEDS = 10_000
 LEAST = 1e-6
@@ -77,14 +78,15 @@ def paired_seeds(difference: float, seed_sd: float, power: float, level: float) 
         InputError: more than `MOST_SEEDS` would be needed.
     """
     if not seed_sd:
-        return 2
+        return LEAST_SEEDS
 
     def enough(seeds: int) -> bool:
         return detection_probability(difference, seed_sd, seeds, 0.0, level) >= power
 
     if not enough(MOST_SEEDS):
         raise InputError(f"more than {MOST_SEEDS:,} seeds would be needed: ask for more difference")
-    return 2 + bisect.bisect_left(range(2, MOST_SEEDS), True, key=enough)
+    numbers = range(LEAST_SEEDS, MOST_SEEDS)
+    return LEAST_SEEDS + bisect.bisect_left(numbers, True, key=enough)
 
 
 def power(

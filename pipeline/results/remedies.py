@@ -8,7 +8,7 @@ from pipeline.results import labels
 from pipeline.results.provenance import counted
 from pipeline.results.selection import Row
 from pipeline.statistics.detectable import LEVEL, POWER, detection_probability, wanted_text
-from pipeline.statistics.mean_difference import LEAST_DOCUMENTS
+from pipeline.statistics.mean_difference import LEAST_DOCUMENTS, LEAST_SEEDS
 
 MOST_SEEDS = 100
 """More seeds than this nobody trains."""
@@ -58,10 +58,10 @@ def _remedy(row: Row, rows: list[Row], read: int) -> Row:
             "text": f"{factor:.1f} times the validation documents of the domain with the fewest, "
             "for a test at all; what it takes beyond that cannot be told from so few"
         }
-    if row["verdict"] == "one seed":
+    if row["verdict"] == "few seeds":
         return facts | {
-            "text": "train two more seeds, since one tells nothing of others; how much validation "
-            "text it takes can be told then"
+            "text": f"{counted(LEAST_SEEDS - row['seeds'], 'more seed')}, for a test at all; how "
+            "much validation text it takes can be told then"
         }
     level, error, sd = LEVEL / compared, row["nll_document_stderr"], row["nll_seed_sd"]
     seeds = _seeds(row["seeds"] + 1, lambda n: detection_probability(size, sd, n, error, level))
@@ -70,7 +70,7 @@ def _remedy(row: Row, rows: list[Row], read: int) -> Row:
     if factor is not None:
         ways.append(_more_text(factor, read))
     if not ways:
-        alone = _seeds(2, lambda n: detection_probability(size, sd, n, 0.0, level))
+        alone = _seeds(LEAST_SEEDS, lambda n: detection_probability(size, sd, n, 0.0, level))
         if alone is None:
             ways.append(f"more than {MOST_SEEDS} seeds")
         else:

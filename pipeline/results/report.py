@@ -31,6 +31,7 @@ from pipeline.results.provenance import REPORT, counted
 from pipeline.results.selection import Row, ours, query
 from pipeline.runtime import atomic_files
 from pipeline.runtime.validation import validate
+from pipeline.statistics.mean_difference import LEAST_SEEDS
 
 FRONT = ("losses",)
 """Figures that the first page shows."""
@@ -96,6 +97,7 @@ def _pages(
     environment.filters |= {"counted": counted, "titled": report_parts.titled}
     environment.filters |= {"ruled": labels.rule, "shortened": report_parts.shortened}
     environment.filters |= {"noted": report_parts.noted, "amount": labels.amount}
+    environment.globals["least"] = LEAST_SEEDS
     content["style"] = Markup((REPORT / "style.css").read_text(encoding="utf-8"))
     content["script"] = Markup((REPORT / "script.js").read_text(encoding="utf-8"))
     return {

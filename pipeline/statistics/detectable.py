@@ -13,11 +13,20 @@ import math
 
 import numpy as np
 
+from pike_mixing.arrays import Floats
 from pipeline.statistics.distributions import normal_quantile, t_quantile
 
 POWER, LEVEL = 0.8, 0.05
 MOST_TEXT = 1000.0
 """More than so many times the validation text nobody has."""
+
+
+def variances(degrees: int) -> tuple[Floats, Floats]:
+    """V / degrees, V chi-squared, at 1000 evenly spaced values of ln V, and their weights."""
+    # The density of x = ln V is proportional to exp(degrees x / 2 - exp(x) / 2).
+    x = np.linspace(math.log(degrees) - 40 / degrees**0.5, math.log(degrees) + 5, 1000)
+    density = np.exp(degrees / 2 * (x - math.log(degrees)) - (np.exp(x) - degrees) / 2)
+    return np.exp(x) / degrees, density / density.sum()
 
 
 @functools.lru_cache(maxsize=256)
@@ -27,8 +36,7 @@ def detection_probability(
     """Probability that the test finds a true difference, with its sign.
 
     The observed difference is normal with variance SD^2 / S + SE^2; the square of the observed SD
-    is SD^2 V / (S - 1), V chi-squared with S - 1 degrees. The integral over V is a sum over
-    1000 evenly spaced values of ln V, each weighted by its density.
+    is SD^2 V / (S - 1), V chi-squared with S - 1 degrees.
 
     Args:
         difference: The true difference.
@@ -37,12 +45,8 @@ def detection_probability(
         item_stderr: Error from the choice of items, in its unit.
         level: Two-sided level of the test.
     """
-    degrees = seeds - 1
-    # The density of x = ln V is proportional to exp(degrees x / 2 - exp(x) / 2).
-    x = np.linspace(math.log(degrees) - 40 / degrees**0.5, math.log(degrees) + 5, 1000)
-    density = np.exp(degrees / 2 * (x - math.log(degrees)) - (np.exp(x) - degrees) / 2)
-    weight = density / density.sum()
-    of_seeds = (t_quantile(level, degrees) * seed_sd) ** 2 * np.exp(x) / degrees / seeds
+    ratio, weight = variances(seeds - 1)
+    of_seeds = (t_quantile(level, seeds - 1) * seed_sd) ** 2 * ratio / seeds
     half = np.sqrt(of_seeds + (normal_quantile(level) * item_stderr) ** 2)
     spread = math.sqrt(seed_sd**2 / seeds + item_stderr**2)
     # Phi(z) = erfc(-z / sqrt(2)) / 2; NormalDist.cdf takes ten times as long.

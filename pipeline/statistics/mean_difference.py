@@ -16,6 +16,9 @@ from pike_mixing.arrays import Floats
 from pipeline.statistics.distributions import t_quantile, t_tail
 
 LEVEL = 0.05
+LEAST_SEEDS = 3
+"""Seeds below which no verdict rests on a comparison: two say too little about their spread
+(docs/error-rates.md)."""
 LEAST_DOCUMENTS = 20
 """Effective documents below which no verdict rests on a domain or task."""
 
@@ -100,7 +103,7 @@ class Estimate:
     @property
     def enough(self) -> bool:
         """Whether a verdict may rest on it: over seeds and documents enough."""
-        return self.seeds >= 2 and self.effective >= LEAST_DOCUMENTS
+        return self.seeds >= LEAST_SEEDS and self.effective >= LEAST_DOCUMENTS
 
 
 def estimate(parts: Sequence[Part], weights: Sequence[float] | None = None) -> Estimate:
@@ -196,9 +199,13 @@ def half_width(estimate: Estimate, level: float = LEVEL) -> float | None:
     """Half of the interval that holds the true difference with probability 1 - level.
 
     Each part has its own quantile, Student's t with S - 1 degrees for the seeds and with those of
-    the documents:  half^2 = (t(S - 1) * of_seeds)^2 + (t(degrees) * of_items)^2. At two seeds t is
-    12.7: two numbers say little about their spread. Narrower ones err in more than 5% of some
-    cases (docs/error-rates.md).
+    the documents (Banerjee 1960, Sankhya 22, 357):
+
+        half^2 = (t(S - 1) * of_seeds)^2 + (t(degrees) * of_items)^2
+
+    It errs in at most `level`, whatever the level and the variances: P(Z^2 <= y) is concave in y,
+    and y linear in the shares of both variances, so that the interval holds the truth at least as
+    often as where one of them is all. Narrower ones err more often (docs/error-rates.md).
     """
     if estimate.of_items is None:
         return None
@@ -260,5 +267,5 @@ def _straight(tail: float) -> float:
 
 
 def verdict_p(estimate: Estimate) -> float | None:
-    """`p_value` where a verdict may rest on it: not over one seed or few documents."""
+    """`p_value` where a verdict may rest on it: not over few seeds or documents."""
     return p_value(estimate) if estimate.enough else None

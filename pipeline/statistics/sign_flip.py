@@ -68,7 +68,7 @@ def tested(sum_SxG: npt.ArrayLike, result: Estimate) -> float | None:
         result: The estimate of the same differences.
 
     Returns:
-        None where the documents are too few for a verdict over seeds.
+        None where seeds or documents are too few for a verdict over seeds.
     """
     if result.seeds == 1 or result.stderr == 0:
         return sign_flip([math.fsum(row_S) / result.seeds for row_S in np.asarray(sum_SxG).T])

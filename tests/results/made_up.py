@@ -38,7 +38,7 @@ def seal(path, manifest):
     atomic_files.write_json(manifest, content)
 
 
-def build(root, seeds=(0, 1), scenarios=("real", "languages"), methods=tuple(METHODS)):
+def build(root, seeds=(0, 1, 2), scenarios=("real", "languages"), methods=tuple(METHODS)):
     """Writes every manifest and record below `root`/results and returns the settings' path."""
     results = root / "results"
     experiment = {

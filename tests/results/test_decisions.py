@@ -36,12 +36,12 @@ def test_only_a_corrected_test_over_seeds_and_documents_decides():
         row("a", -0.2),
         row("b", 0.2),
         row("c", -0.1, p_holm=0.06),
-        row("d", -0.9, None, None, seeds=1),
+        row("d", -0.9, None, None, seeds=2),
         row("e", -0.4, p=None, effective=19.9),
         row("f", 0.0, 0.0, 1.0, nll_stderr=0.0),
     )
     assert {one["method"]: one["verdict"] for one in rows} == {
-        "a": "better", "b": "worse", "c": "not decided", "d": "one seed", "e": "few documents",
+        "a": "better", "b": "worse", "c": "not decided", "d": "few seeds", "e": "few documents",
         "f": "equal",
     }  # fmt: skip
     few = next(one for one in rows if one["method"] == "e")
@@ -55,7 +55,7 @@ def test_only_a_corrected_test_over_seeds_and_documents_decides():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"seeds": 1, "nll_seed_sd": None}, "train two more"),
+        ({"seeds": 1, "nll_seed_sd": None}, "2 more seeds, for a test at all"),
         # D = SD takes 10 seeds where documents have no error (power's own example).
         ({"nll_seed_sd": 0.1, "nll_document_stderr": 0.0}, "7 more seeds"),
         # Seeds that do not differ, D = SE / 2: 4 (1.960 + 0.842)^2 = 31.4, of 1000 tokens.
@@ -147,14 +147,15 @@ def test_a_gain_that_is_shown_and_is_little_is_told_and_changes_nothing(empty):
     assert place["text"][2] == "Less than 0.005 nats is too little to change for."
 
 
-def test_one_seed_keeps_the_baseline(empty):
-    paired(empty, -0.2, documents_error=0.001)
+@pytest.mark.parametrize("differences", [(-0.2,), (-0.2, -0.2001)])
+def test_one_seed_or_two_keep_the_baseline(empty, differences):
+    paired(empty, *differences, documents_error=0.001)
     _ran(empty, {"a": 0.5, "b": 0.5})
     (place,) = decisions.of(empty)
     assert (place["decided"], place["chosen"], place["tested"]) == (False, "mix", 0)
     assert place["text"][:2] == [
         "Keep equal shares (Mix).",
-        "Every method has one seed, which shows no difference between methods.",
+        "No method has 3 seeds, the least for a verdict.",
     ]
     assert [one["method"] for one in place["open"]] == ["pike"]
 
@@ -252,9 +253,13 @@ def test_a_database_of_another_version_is_to_be_made_anew(tmp_path):
 def test_the_command_answers_for_people_and_machines(made):
     database = made / "pike.duckdb"
     assert "Keep equal shares (Mix)." in advise.advise(database)
-    (place,) = json.loads(advise.advise(database, scenario="real", format="json"))
-    assert place["shares"] == dict.fromkeys(["code", "prose", "headers"], 1 / 3)
+    (place,) = json.loads(advise.advise(database, scenario="languages", format="json"))
+    assert place["shares"] == dict.fromkeys(["easy", "hard", "noise"], 1 / 3)
     assert place["rule"] == {"rule": "mix"}
+    (place,) = json.loads(advise.advise(database, scenario="real", format="json"))
+    assert place["text"][0] == "Use PiKE."
+    assert place["rule"]["rule"] == "pike"
+    assert sum(place["shares"].values()) == pytest.approx(1)
     with pytest.raises(InputError, match="give --scenario and --model"):
         advise.advise(database, format="yaml")
     with pytest.raises(InputError, match="'reel' is unknown"):

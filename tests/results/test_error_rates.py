@@ -114,19 +114,33 @@ def test_all_claims_together_err_in_one_of_twenty():
     assert wrong / TIMES <= 0.05 + TWO_SIGMA
 
 
-def test_cochran_and_coxs_interval_errs_more_often_than_ours_where_seeds_count_most():
-    # Two seeds whose part is five times that of some 45 documents.
-    random, wrong = np.random.default_rng(0), np.zeros(2)
-    rows = zip(*random.standard_normal((2, 20_000)), random.chisquare(44, 20_000), strict=True)
-    for difference, seeds, documents in rows:
-        one = mean_difference.Estimate(
-            26**0.5 * difference, 5 * abs(seeds), (documents / 44) ** 0.5, 2, 44.0
-        )
-        halves = mean_difference.half_width(one), error_rates.by_variance(one)
-        wrong += [abs(one.difference) > half for half in halves]
-    ours, theirs = wrong / 20_000
-    assert ours < 0.05
-    assert theirs > 0.055
+@pytest.mark.parametrize(("seeds", "level"), [(2, 0.05), (3, 0.05 / 11), (3, 0.001), (5, 0.05)])
+def test_the_interval_errs_in_its_level_at_most_whichever_error_counts(seeds, level):
+    ours = error_rates.errors(mean_difference.half_width, seeds, level)
+    assert max(ours) <= level * (1 + 1e-4)
+    # Where the seeds' error is nearly all, it errs in just that.
+    assert ours[-1] == pytest.approx(level, rel=0.02)
+
+
+def test_cochran_and_coxs_interval_errs_more_often_where_seeds_are_few():
+    two, three = (
+        max(error_rates.errors(error_rates.by_variance, seeds, level)) / level
+        for seeds, level in ((2, 0.05), (3, 0.05 / 11))
+    )
+    assert two == pytest.approx(1.216, abs=0.005)
+    assert three == pytest.approx(1.45, abs=0.01)
+
+
+def test_integration_agrees_with_draws():
+    random, wrong = np.random.default_rng(0), 0
+    for difference, *seeds in random.standard_normal((20_000, 3)):
+        # Three seeds whose error is twice that of the documents.
+        of_seeds = 2 * ((seeds[0] ** 2 + seeds[1] ** 2) / 2) ** 0.5
+        one = mean_difference.Estimate(5**0.5 * difference, of_seeds, 1.0, 3, 1e9)
+        wrong += abs(one.difference) > error_rates.by_variance(one)
+    ratios = np.geomspace(0.02, 50, 60)
+    exact = np.interp(2, ratios, error_rates.errors(error_rates.by_variance, 3, 0.05))
+    assert wrong / 20_000 == pytest.approx(exact, abs=3 * (0.05 * 0.95 / 20_000) ** 0.5)
 
 
 @pytest.mark.parametrize(("seeds", "by_hand"), [(2, 11.55), (3, 3.264), (5, 1.682), (10, 0.996)])
@@ -151,7 +165,8 @@ def test_the_views_know_the_quantiles_of_any_degrees(created):
 
 
 def test_the_views_know_the_same_detectable_differences(created):
-    for seeds in (2, 3, 10, 14):
+    assert created.execute("select detectable(1, 2, 1)").fetchone() == (None,)
+    for seeds in (3, 10, 14):
         for seed_sd, shared in ((1.0, 0.0), (0.0, 1.0), (1.0, 0.5)):
             sql = "select detectable(?, ?, ?)"
             (value,) = created.execute(sql, [seed_sd, seeds, shared]).fetchone()

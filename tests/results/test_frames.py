@@ -16,7 +16,7 @@ def test_a_view_is_a_frame_in_its_own_order(made):
     losses = frame("figure_losses", made / "pike.duckdb")
     assert losses["scenario"].unique().tolist() == ["real", "languages"]
     assert losses.query("domain == 'easy'")["floor"].iloc[0] == pytest.approx(math.log(2))
-    assert len(frame("runs", str(made / "pike.duckdb"))) == 16
+    assert len(frame("runs", str(made / "pike.duckdb"))) == 24
 
 
 def test_a_table_is_a_grid_as_readers_see_it(made):

@@ -25,7 +25,7 @@ def test_the_page_has_the_databases_numbers(made, docs):
         found = query(connection, "select * from method_differences where against = 'mix'")
     assert len(found) == 6
     for row in found:
-        ends = f"({row['nll_low']:+.3f} to {row['nll_high']:+.3f}, 2 seeds)"
+        ends = f"({row['nll_low']:+.3f} to {row['nll_high']:+.3f}, 3 seeds)"
         number = re.escape(f"{row['nll_difference']:+.3f}") + "[^ ]* " + re.escape(ends)
         assert any(re.search(number, line) for line in lines), row
     assert {line.split(" | ")[0] for line in lines[2:5]} == {
@@ -34,7 +34,7 @@ def test_the_page_has_the_databases_numbers(made, docs):
         "| Round-Robin",
     }
     assert marks.NOTES["collapsed"] in text
-    assert "16 training runs, up to 2 seeds" in text
+    assert "24 training runs, up to 3 seeds" in text
 
 
 def test_the_figure_shows_every_number_in_light_and_dark(docs):

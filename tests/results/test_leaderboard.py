@@ -34,7 +34,7 @@ def ran(connection, scenario, method, seed, a, b, seconds=1.0):
 
 @pytest.fixture
 def filled(judged):
-    for seed in (0, 1):
+    for seed in range(3):
         for scenario in "su":
             ran(judged, scenario, "oracle", seed, 1.0, 1.0)
             ran(judged, scenario, "mix", seed, 1.2, 1.2)
@@ -53,12 +53,13 @@ def test_regret_is_the_mean_over_scenarios_of_the_weighted_loss_above_the_oracle
         ("mix", "oracle"), ("mine", "oracle"), ("mine", "mix"), ("oracle", "mix"),
     }  # fmt: skip
     found = rows["mine", "oracle"]
-    # s: 0.1 and 0.15 over the seeds; u: (0 + 3 * 0.4) / 4 = 0.3 in both.
-    assert found["difference"] == pytest.approx((0.2 + 0.225) / 2)
-    assert found["seed_sd"] == pytest.approx(0.025 / math.sqrt(2))
-    assert found["high"] - found["difference"] == pytest.approx(T[1] * 0.025 / 2, rel=1e-3)
+    # s: 0.1, 0.15 and 0.2 over the seeds; u: (0 + 3 * 0.4) / 4 = 0.3 in all.
+    assert found["difference"] == pytest.approx(0.225)
+    assert found["seed_sd"] == pytest.approx(0.025)
+    half = T[2] * 0.025 / math.sqrt(3)
+    assert found["high"] - found["difference"] == pytest.approx(half, rel=1e-3)
     assert (found["worst_scenario"], found["worst"]) == ("u", pytest.approx(0.3))
-    assert (found["scenarios"], found["seeds"], found["collapses"]) == (2, 2, 0)
+    assert (found["scenarios"], found["seeds"], found["collapses"]) == (2, 3, 0)
     assert rows["mix", "oracle"]["difference"] == pytest.approx(0.2)
 
 
@@ -159,15 +160,15 @@ def test_no_time_is_told_of_runs_on_several_kinds_of_device(filled):
     filled.execute("update runs set wall_seconds = 9, tokens_per_second = 99, resumes = 0")
     insert(filled, "timings", run="u/m/mine/seed0", phase="forward", seconds=1.0, share=0.5)
     before = {row["column_label"]: row["value"] for row in records(filled, told)}
-    assert (before["forward"], before["seeds"]) == (50, 2)
+    assert (before["forward"], before["seeds"]) == (50, 3)
     assert None not in before.values()
     filled.execute("update runs set device = 'cuda: H200' where run = 'u/m/mine/seed0'")
     after = {row["column_label"]: row["value"] for row in records(filled, told)}
-    assert after == {"wall time": None, "speed": None, "resumes": 0, "seeds": 2}
+    assert after == {"wall time": None, "speed": None, "resumes": 0, "seeds": 3}
 
 
 def test_one_slow_step_of_one_seed_costs_nothing(filled):
-    name = ran(filled, "u", "mine", 2, 1.0, 1.0, seconds=2.0)
+    name = "u/m/mine/seed2"
     before = records(filled, "select * from steps_of_baseline where method = 'mine'")
     filled.execute("update steps set seconds = 99 where run = ?", [name])
     assert records(filled, "select * from steps_of_baseline where method = 'mine'") == before

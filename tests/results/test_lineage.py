@@ -64,7 +64,7 @@ def test_tables_stand_on_what_their_views_read(made):
     assert kinds("table/perplexity") == {"evaluation"}
     assert kinds("table/costs") == {"run"}
     assert kinds("figure/similarities") == {"probe"}
-    assert len(found["table/perplexity"]) == 16
+    assert len(found["table/perplexity"]) == 24
 
 
 def test_a_selection_narrows_what_a_table_stands_on(small):

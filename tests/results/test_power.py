@@ -8,7 +8,7 @@ from pipeline.results import power
 
 
 def test_seeds_at_the_limits():
-    assert power.paired_seeds(1.0, 0.0, 0.8, 0.05) == 2
+    assert power.paired_seeds(1.0, 0.0, 0.8, 0.05) == 3
     with pytest.raises(InputError, match="more than 10,000 seeds"):
         power.paired_seeds(0.001, 1.0, 0.8, 0.05)
 

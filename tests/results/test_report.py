@@ -112,7 +112,7 @@ def test_data_cannot_end_its_own_element(pages, texts):
 
 
 def test_a_newcomer_finds_verdicts_tables_plots_and_provenance(texts):
-    assert "16 training runs, 4 methods" in texts["index"]
+    assert "24 training runs, 4 methods" in texts["index"]
     for page, words in (
         ("index", "Keep equal shares (Mix)."),
         ("tables", "is shown to have a lower validation loss."),
@@ -149,7 +149,7 @@ def test_the_first_page_is_small_and_its_picture_has_every_method_and_scenario(t
     assert "Warning: The validation text of " in re.sub(r"(?s)<details>.*?</details>", "", picture)
     # Difference, interval and how it was made, as the made-up losses give them.
     assert re.search(
-        r'title="[a-z ]+, 2 seeds: [-+]\d\.\d{3} to \+\d\.\d{3}".*?'
+        r'title="[a-z ]+, 3 seeds: [-+]\d\.\d{3} to \+\d\.\d{3}".*?'
         r'<a href="provenance.html#made-real-tiny-round-robin">\+0\.\d{3}</a>',
         picture,
     )
@@ -183,7 +183,7 @@ def test_alarms_are_listed_by_run_with_what_they_mean(texts):
     section = texts["provenance"].split('<section id="alarms">')[1].split("</section>")[0]
     runs = re.findall(r"<summary><code>(.*?)</code>: 2 alarms</summary>", section)
     assert sorted(runs) == [
-        f"{scenario}/tiny/pike/seed{seed}" for scenario in ("languages", "real") for seed in (0, 1)
+        f"{scenario}/tiny/pike/seed{seed}" for scenario in ("languages", "real") for seed in range(3)
     ]
     assert "<code>corpus/languages/noise</code>: 1 alarm</summary>" in section
     assert "<li>validation: little text, &lt;19&gt; documents</li>" in section
@@ -226,7 +226,7 @@ def test_names_are_escaped(small, tmp_path):
     atomic_files.write_json(small, experiment)
     text = written(small, tmp_path)
     assert "a &lt;b&gt; &amp; c" in text
-    assert "One seed each, which decides nothing" in text
+    assert "Fewer than 3 seeds, too few for a verdict" in text
     assert Page(text).open == []
 
 

@@ -116,11 +116,13 @@ def test_one_document_has_no_error():
     assert alone([[3], [4]], [5]).stderr is None
 
 
-def test_no_verdict_rests_on_one_seed_or_few_documents():
-    many, few = np.arange(20.0), np.arange(19.0)
-    for values, p in (([many], None), ([many, many + 1], 0), ([few, few + 1], None)):
-        found = mean_difference.verdict_p(alone(values, np.ones(len(values[0]))))
-        assert (found is None) == (p is None)
+@pytest.mark.parametrize(
+    ("seeds", "documents", "told"), [(2, 20, False), (3, 20, True), (3, 19, False)]
+)
+def test_no_verdict_rests_on_few_seeds_or_documents(seeds, documents, told):
+    values = np.arange(seeds)[:, None] + np.arange(float(documents))
+    found = mean_difference.verdict_p(alone(values, np.ones(documents)))
+    assert (found is not None) == told
 
 
 counts = st.lists(st.integers(1, 4), min_size=2, max_size=12)

@@ -98,7 +98,7 @@ create table accuracy_tests (
 -- is a text, in all domains and scenarios. stderr^2 = seed_sd^2 / seeds + document_stderr^2; low and high: 95%
 -- interval, each part with its own Student's t (statistics/mean_difference.py). degrees: those of the documents.
 -- effective: documents of one length that would tell as much, of the domain with the fewest. p: two-sided, null over
--- one seed or few documents. p_holm: corrected over all methods of the scenario and model against one reference, for
+-- few seeds or documents. p_holm: corrected over all methods of the scenario and model against one reference, for
 -- means and for domains by themselves; null for pairs of claims alone and for methods that serve others.
 create table loss_tests (
     scenario text, model text, method text, against text, domain text, seeds bigint,
@@ -138,7 +138,7 @@ create table boards (
 -- ends (`target`: nats, or percent), and stays there. quantity is loss (mean over domains) or accuracy
 -- (mean over mean_tasks); ratio is the baseline's tokens over the method's, low and high its 95%
 -- interval: by those of the curve less the target; p: that of this difference where the baseline ends,
--- null over one seed or few documents. Null: not reached, or not kept.
+-- null over few seeds or documents. Null: not reached, or not kept.
 create table speedups (
     scenario text, model text, quantity text, shots integer, formulation text, metric text,
     method text, against text, target double, tokens double, baseline_tokens double,

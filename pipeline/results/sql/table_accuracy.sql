@@ -10,7 +10,7 @@
 -- first. The metric `overlap` looks at no model, only at tokens that context and candidate share, so
 -- it is one more row below each section; `answer_only` (the candidates without their context) has
 -- a section without bold: it should stay near chance. Errors are derived in method_accuracies.
--- significant: p_holm of accuracy_tests is below 0.05, over two seeds or more, and the method ahead.
+-- significant: p_holm of accuracy_tests is below 0.05, over three seeds or more, and the method ahead.
 -- above_chance: the cell's interval lies above it.
 with named as (
     select a.*, m.position as method_position, k.task is not null as in_mean

@@ -2,7 +2,7 @@
 -- of the mean loss, and the mean loss minus the baseline's, paired by seed and document. Behind
 -- ± half of the 95% interval over documents and seeds. Below: what the simplest models would reach.
 --
--- significant: by the paired test against the baseline over two seeds or more and twenty effective documents (loss_tests),
+-- significant: by the paired test against the baseline over three seeds or more and twenty effective documents (loss_tests),
 -- corrected (Holm): the means over all methods of the section, the domains over all methods and domains.
 -- Errors are derived in method_domains, method_averages and loss_tests.
 with labelled as (

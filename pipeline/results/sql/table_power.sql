@@ -2,7 +2,7 @@
 -- 5% finds with a probability of 80%, if seeds go on to differ as they do. Behind it the difference that was
 -- found, ± half of its 95% interval. Losses in nats per token, accuracies in points of the mean over tasks, under the headline score.
 --
--- One seed says nothing of how seeds differ: no number.
+-- No number where seeds are too few for a verdict.
 with headline as (
     select distinct shots, formulation, metric from headline_accuracies
 ),

@@ -1,7 +1,7 @@
 -- What several views compute, and, in one place, what counts as shown.
 
 -- Two-sided 95% quantile of Student's t with whole degrees of freedom; null above 30. With two seeds there is
--- one degree and the interval is 12.7 standard errors wide: two numbers say little about their spread.
+-- one degree and the interval is 12.7 standard errors wide.
 create macro t95_whole(degrees) as
     [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
      2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
@@ -81,8 +81,8 @@ create macro line_position(method, baseline, position) as case
 end;
 
 -- What counts as shown: a gain over the baseline by the paired test, corrected for all of its family, over at
--- least so many seeds. There is no p where documents are too few (LEAST_DOCUMENTS of statistics/mean_difference.py).
-create macro least_seeds() as 2;
+-- least so many seeds (LEAST_SEEDS of statistics/mean_difference.py). There is no p where documents are too few.
+create macro least_seeds() as 3;
 create macro level() as 0.05;
 create macro shown(seeds, p_holm, gain) as p_holm < level() and seeds >= least_seeds() and gain > 0;
 
@@ -90,21 +90,18 @@ create macro shown(seeds, p_holm, gain) as p_holm < level() and seeds >= least_s
 create macro test_in_words(seeds, p_holm, gain, stderr) as case
     when seeds is null then null
     when gain = 0 and stderr = 0 then 'equal'
-    when p_holm is null then if(seeds < least_seeds(), 'one seed', 'too few documents to tell')
+    when p_holm is null then if(seeds < least_seeds(), 'too few seeds to tell', 'too few documents to tell')
     when p_holm >= level() then 'no difference shown'
     else case when gain > 0 then 'better' else 'worse' end
         || case when seeds < least_seeds() then ' with this seed; another may differ' else '' end
 end;
-
--- A claim of the paper asks for more: the spread of two seeds is hardly known.
-create macro least_seeds_of_claims() as 3;
 
 -- A claim of the paper, by all numbers of ours that decide it. inside: whether all lie within its bounds.
 -- fewest: seeds of that with the fewest; null where none has any. One number over seeds enough contradicts a
 -- claim; all that support it need as many.
 create macro claim_verdict(inside, p_holm, fewest) as case
     when coalesce(p_holm, 1) < level() and not inside then 'contradicted'
-    when fewest < least_seeds_of_claims() then 'too few seeds'
+    when fewest < least_seeds() then 'too few seeds'
     when coalesce(p_holm, 1) >= level() then 'not significant'
     else 'supported'
 end;
@@ -123,8 +120,8 @@ create macro speeds(low, high, pattern) as case when high is null then ''
 
 -- How many standard deviations of the seeds' differences a true difference must have for its 95% interval
 -- to leave zero with probability 0.8 (statistics/detectable.py), and with the error that all seeds share.
-create macro detectable(seed_sd, seeds, shared) as case when seeds > 1 then sqrt(
-    (coalesce([11.55, 3.264, 2.128, 1.682, 1.435, 1.272, 1.156, 1.067, 0.996][seeds - 1],
+create macro detectable(seed_sd, seeds, shared) as case when seeds >= least_seeds() then sqrt(
+    (coalesce([3.264, 2.128, 1.682, 1.435, 1.272, 1.156, 1.067, 0.996][seeds - 2],
         2.802 / sqrt(seeds - 2)) * seed_sd) ^ 2
     + (2.802 * shared) ^ 2
 ) end;

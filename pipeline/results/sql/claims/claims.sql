@@ -37,7 +37,7 @@ with judged as (
         bool_or(low < lower - 1e-9 or high > upper + 1e-9) as undecided
     from (
         -- A number outside the bounds comes first, over seeds enough before others.
-        select *, margin > 0 or coalesce(seeds < least_seeds_of_claims(), false) as weak from weighed_cells
+        select *, margin > 0 or coalesce(seeds < least_seeds(), false) as weak from weighed_cells
     )
     group by claim, side
 ),
@@ -89,9 +89,9 @@ select
     coalesce(o.verdict, 'not run') as verdict,
     -- At least so many; all that is known from a single one is the minimum.
     case when o.verdict in ('too few seeds', 'not significant')
-        and (o.deciding is not null or o.fewest < least_seeds_of_claims())
+        and (o.deciding is not null or o.fewest < least_seeds())
         then greatest(
-            o.deciding, if(o.cells_within = o.cells, o.fewest, o.seeds) + 1, least_seeds_of_claims()
+            o.deciding, if(o.cells_within = o.cells, o.fewest, o.seeds) + 1, least_seeds()
         ) end as seeds_wanted,
     case when o.comparable and k.published is not null
         then cast(k.published as double) between o.low and o.high end as value_agrees,

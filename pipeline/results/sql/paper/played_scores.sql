@@ -1,6 +1,6 @@
 -- run_scores by method: means over seeds with their standard errors, as in method_domains and method_accuracies.
 --
--- significant: ahead of the baseline by the paired test of decision 0019, over two seeds or more; the test of a
+-- significant: ahead of the baseline by the paired test of decision 0019, over three seeds or more; the test of a
 -- mean holds where it is over the same tasks.
 with tested_tasks as (
     select scenario, count(*) as tasks from mean_tasks group by scenario
