@@ -5,7 +5,6 @@ python -m benchmarks.error_rates_page
 
 import itertools
 import math
-from collections import Counter
 from typing import Any
 
 from benchmarks import records
@@ -27,18 +26,16 @@ verdicts at a level of 5%, mean over seven cases. `python -m benchmarks.error_ra
 
 """
 READ = """
-Intervals hold the truth in {least} to {largest} of draws. {many} of {all} cells lie above 97%
-({by_seeds} seeds; by more than the draws' error: {surely}). Tables (Holm) and shares err less
-than their level.
+Intervals hold the truth in {least} to {largest} of draws; of {all} cells {many} lie above 97%,
+{surely} by more than the draws' error. Tables (Holm) and shares err less than their level.
 
 Narrower intervals of mean losses are not used:
 
 """
 WHOLE = """
-By integration over all ratios of the seeds' error to the documents', which is known here: how often
-intervals hold the truth, and the highest error in levels. {corrected:.2%} is what Holm's correction
-asks of the first of 11 methods: there Cochran and Cox's interval is too narrow. Two seeds bear no
-verdict.
+By integration over all ratios of the seeds' error to the documents', known here: how often
+intervals hold the truth, and the highest error in levels. Holm's correction asks {corrected:.2%} of
+the first of 11 methods: Cochran and Cox's is too narrow there. No verdict rests on two seeds.
 
 """
 WHOLES = {"ours": mean_difference.half_width, "Cochran and Cox": by_variance}
@@ -54,12 +51,6 @@ def half(cells: list[dict[str, Any]]) -> float:
 def mean(cells: list[dict[str, Any]]) -> float:
     """The rate of wrong verdicts over cells."""
     return float(sum(c["wrong"] for c in cells) / sum(c["draws"] for c in cells))
-
-
-def by_number(cells: list[dict[str, Any]]) -> str:
-    """How many cells there are at each number of seeds: 16 at 2, 4 at 3."""
-    counts = Counter(c["seeds"] for c in cells)
-    return ", ".join(f"{counts[seeds]} at {seeds}" for seeds in SEEDS if counts[seeds])
 
 
 def page(record: dict[str, Any]) -> str:
@@ -91,7 +82,7 @@ def page(record: dict[str, Any]) -> str:
     head = ["verdict", *(f"{seeds} seeds" for seeds in SEEDS), "highest cell"]
     text += f"{records.table(head, rows)}\n" + READ.format(
         least=f"{min(held):.1%}", largest=f"{max(held):.1%}", many=len(wide), all=len(held),
-        by_seeds=by_number(wide), surely=by_number(surely) or "none",
+        surely=len(surely) or "none",
     )  # fmt: skip
     head = ["interval", *head[1:], f"width beside ours, {SEEDS[0]} seeds"]
     text += f"{records.table(head, narrower)}\n" + WHOLE.format(corrected=CORRECTED)
