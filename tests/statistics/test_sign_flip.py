@@ -33,12 +33,15 @@ def test_holm_by_hand():
 
 
 def test_one_seed_and_nothing_that_varies_are_flipped():
-    for sum_SxG, p in (([[1, 1, 1, 1]] * 2, 2 / 16), ([[0, 0]], 1), ([[2, 1]], 0.5)):
+    for sum_SxG, p in (([[1, 1, 1, 1]] * 3, 2 / 16), ([[0, 0]], 1), ([[2, 1]], 0.5)):
         count_G = np.full(len(sum_SxG[0]), 2)
         found = mean_difference.estimate(
             [mean_difference.part(sum_SxG, count_G, range(len(count_G)))]
         )
         assert sign_flip.tested(sum_SxG, found) == pytest.approx(p)
+    # Two seeds bear no verdict, whatever varies.
+    two = [mean_difference.part([[1, 1, 1, 1]] * 2, [2] * 4, range(4))]
+    assert sign_flip.tested([[1, 1, 1, 1]] * 2, mean_difference.estimate(two)) is None
 
 
 def test_flipped_documents_are_not_anti_conservative_under_the_null():
