@@ -164,6 +164,11 @@ def test_the_views_know_the_quantiles_of_any_degrees(created):
     )  # fmt: skip
 
 
+def test_the_views_ask_for_the_same_seeds_and_level(created):
+    same = (mean_difference.LEAST_SEEDS, mean_difference.LEVEL)
+    assert created.execute("select least_seeds(), level()").fetchone() == pytest.approx(same)
+
+
 def test_the_views_know_the_same_detectable_differences(created):
     assert created.execute("select detectable(1, 2, 1)").fetchone() == (None,)
     for seeds in (3, 10, 14):
