@@ -106,7 +106,7 @@ restore: $(RESTORE)/.$(if $(wildcard $(READY)),ready-$(TORCH),restore) ## Build 
 	$(PYTHON) -m venv .venv-restore
 	grep -v '^torch==' constraints-cpu.txt > .venv-restore/constraints.txt
 	.venv-restore/bin/python -m pip install --disable-pip-version-check --quiet --constraint .venv-restore/constraints.txt \
-	  duckdb jinja2 matplotlib numpy pandas pyarrow pydantic pyyaml tqdm typing_extensions
+	  duckdb jinja2 matplotlib numpy pandas pyarrow pydantic pyyaml scipy tqdm typing_extensions
 	.venv-restore/bin/python -m pip install --disable-pip-version-check --quiet --constraint .venv-restore/constraints.txt \
 	  --no-deps --editable .
 	touch $@

@@ -12,7 +12,7 @@ from typing import Any
 from pike_mixing.errors import InputError
 from pipeline.runtime import presentation
 from pipeline.statistics.detectable import detection_probability
-from pipeline.statistics.distributions import NORMAL, normal_quantile
+from pipeline.statistics.distributions import normal_quantile
 from pipeline.statistics.mean_difference import LEAST_SEEDS
 
 MOST_SEEDS = 10_000
@@ -40,7 +40,7 @@ def unpaired_items(difference: float, accuracy: float, power: float, level: floa
         power: Probability that the test finds it.
         level: Two-sided level of the test.
     """
-    quantiles = normal_quantile(level) + NORMAL.inv_cdf(power)
+    quantiles = normal_quantile(level) + normal_quantile(2 - 2 * power)
     return math.ceil(quantiles**2 * 2 * accuracy * (1 - accuracy) / difference**2)
 
 
@@ -58,7 +58,7 @@ def paired_items(difference: float, discordance: float, power: float, level: flo
         level: Two-sided level of the test.
     """
     null = normal_quantile(level) * math.sqrt(discordance)
-    other = NORMAL.inv_cdf(power) * math.sqrt(discordance - difference**2)
+    other = normal_quantile(2 - 2 * power) * math.sqrt(discordance - difference**2)
     return math.ceil((null + other) ** 2 / difference**2)
 
 

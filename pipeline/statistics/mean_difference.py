@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import optimize
 
 from pike_mixing.arrays import Floats
-from pipeline.statistics.distributions import t_quantile, t_tail
+from pipeline.statistics.distributions import t_quantile
 
 LEVEL = 0.05
 LEAST_SEEDS = 3
@@ -216,54 +217,24 @@ def half_width(estimate: Estimate, level: float = LEVEL) -> float | None:
 
 
 def p_value(estimate: Estimate) -> float | None:
-    """The level at which the interval of `half_width` touches zero."""
-    size = abs(estimate.difference)
+    """The level at which the interval of `half_width` touches zero.
+
+    Below 1e-100 it is 0, above 0.999998 it is 1.
+    """
     if estimate.of_items is None:
         return None
-    if size == 0:
+    size, least, most = abs(estimate.difference), 1e-100, 1 - 1e-6
+
+    def half(level: float) -> float:
+        return half_width(estimate, level) or 0.0
+
+    if size <= half(1 - 2e-6):
         return 1.0
-    if not estimate.of_seeds:
-        return t_tail(size / estimate.of_items, estimate.degrees) if estimate.of_items else 0.0
-    if estimate.of_items == 0:
-        return t_tail(size / estimate.of_seeds, estimate.seeds - 1)
-    # The quantiles x of the seeds and y of the documents lie on the quarter of an ellipse
-    # (x of_seeds)^2 + (y of_items)^2 = size^2; at one angle of it both have the same tail.
-    low, high = 0.0, math.pi / 2
-    at_low, at_high = _tails_apart(estimate, low), _tails_apart(estimate, high)
-    if not at_low < 0 < at_high:
-        return 1.0  # The difference is so small that tails round to one.
-    # Regula falsi; an end that stays counts half as much at every turn (Illinois).
-    before = 0.0
-    for _ in range(200):
-        angle = high - at_high * (high - low) / (at_high - at_low)
-        apart = _tails_apart(estimate, angle)
-        if abs(apart) < 1e-11:
-            break
-        again = 0.5 if apart * before > 0 else 1.0
-        if apart > 0:
-            high, at_high, at_low = angle, apart, at_low * again
-        else:
-            low, at_low, at_high = angle, apart, at_high * again
-        before = apart
-    return t_tail(size * math.cos(angle) / estimate.of_seeds, estimate.seeds - 1)
-
-
-def _tails_apart(estimate: Estimate, angle: float) -> float:
-    """Zero at the angle at which the seeds' and the documents' tails are equal.
-
-    It rises with the angle. Roots of logarithms are nearly straight: the tail of a normal falls
-    with the square.
-    """
-    assert estimate.of_seeds is not None
-    assert estimate.of_items is not None
-    size = abs(estimate.difference)
-    seeds = t_tail(size * math.cos(angle) / estimate.of_seeds, estimate.seeds - 1)
-    items = t_tail(size * math.sin(angle) / estimate.of_items, estimate.degrees)
-    return _straight(items) - _straight(seeds)
-
-
-def _straight(tail: float) -> float:
-    return math.sqrt(-math.log(min(max(tail, 1e-300), 1.0)))
+    if half(least) <= size:
+        return 0.0
+    # Logarithms of both are nearly a straight line.
+    ends = math.log(least), math.log(most)
+    return math.exp(optimize.brentq(lambda x: math.log(half(math.exp(x)) / size), *ends))
 
 
 def verdict_p(estimate: Estimate) -> float | None:
