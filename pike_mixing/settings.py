@@ -214,12 +214,7 @@ def fits(value: object, hint: Any) -> bool:
 
 
 def type_message(value: object, hint: Any) -> str:
-    """Why a value is not of a type that it does not fit, and how to write it where that is known.
-
-    Args:
-        value: The value.
-        hint: int, float, str, bool, a Literal, or a container; limits and None aside.
-    """
+    """Why a value does not fit a type, and how to write it where that is known."""
     hint, way_out = without_limits(hint), ""
     if hint in (int, float) and type(value) is int:
         return f"must lie between -{WIDEST} and {WIDEST}"

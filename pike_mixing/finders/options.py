@@ -87,10 +87,8 @@ def targeted(
 ) -> tuple[Swarm, dict[str, float]]:
     """The table that the options name, with the losses of a target, and their weights in it.
 
-    Args:
-        arguments: The options.
-        weighed: Losses, named as their columns or shorter, of weight 1 where none is given; a * is
-            all losses of the table.
+    Losses are named as their columns or shorter, of weight 1 where none is given; a * is all losses
+    of the table.
     """
     weights = parse_pairs(weighed, "--target", 1.0)
     swarm = swarm_of(arguments, None if "*" in weights else list(weights))

@@ -17,9 +17,7 @@ from pike_mixing.settings import unknown
 def kept(old: Mapping[str, float], changed: Collection[str] = ()) -> dict[str, float]:
     """Weights within the virtual domain: those of the unchanged domains, divided by their sum.
 
-    Args:
-        old: The old mixture by domain.
-        changed: Its domains that are removed, revised or split, or whose ratio is not to be kept.
+    Changed are domains that are removed, revised or split, or whose ratio is not to be kept.
 
     Raises:
         InputError: `changed` names no domain of the old mixture, or no weight is left.

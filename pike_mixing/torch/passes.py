@@ -145,12 +145,7 @@ class Passes:
         return wait
 
     def undisturbed(self, model: nn.Module, *, training: bool) -> AbstractContextManager[object]:
-        """Around passes beside the training, of which nothing remains.
-
-        Args:
-            model: The model that passes.
-            training: Whether they are made in training mode, with its dropout.
-        """
+        """Around passes, in training mode or not, beside the training: nothing of them remains."""
         stack = contextlib.ExitStack()
         stack.enter_context(in_mode(model, training))
         stack.enter_context(undisturbed(model))
@@ -239,12 +234,7 @@ class Target:
             yield
 
     def add(self, parts: Sequence[Tensor], coefficient: float) -> None:
-        """Adds c g to the parameters' gradient; where there is none yet, g's own memory becomes it.
-
-        Args:
-            parts: The gradient g, one tensor per parameter.
-            coefficient: c.
-        """
+        """Adds c g to the parameters' gradient; where there is none, g's own memory becomes it."""
         c = self.passes.number(coefficient)
         for parameter, part in zip(self.parameters, parts, strict=True):
             if parameter.grad is None:
