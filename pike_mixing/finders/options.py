@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import FINDERS, column_names, registry, table
 from pike_mixing.finders.interface import Swarm, SwarmFinder
 from pike_mixing.settings import unknown
@@ -77,8 +77,7 @@ def numbers(
         or not isinstance(value, (int, float))
         or not math.isfinite(value)
     ]
-    if problems:
-        raise InputError("\n".join(problems))
+    refuse(problems)
     return values
 
 
@@ -142,8 +141,7 @@ def swarm_of(
     path, metrics, chosen = (getattr(arguments, name) for name in named)
     where = _texts(chosen, f"--{named[2]}".replace("_", "-"))
     sizes = _texts(arguments.size_columns, "--size-columns")
-    if problems := [unknown(name, SIZES, "--size-columns") for name in sizes if name not in SIZES]:
-        raise InputError("\n".join(problems))
+    refuse([unknown(name, SIZES, "--size-columns") for name in sizes if name not in SIZES])
     return table.read(
         catalogue.located(path),
         losses,

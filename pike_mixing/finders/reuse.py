@@ -10,7 +10,7 @@ reuse counts some unchanged domains among the changed ones.
 import math
 from collections.abc import Collection, Mapping
 
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse
 from pike_mixing.settings import unknown
 
 
@@ -30,8 +30,7 @@ def kept(old: Mapping[str, float], changed: Collection[str] = ()) -> dict[str, f
             "old: the unchanged domains have no ratios to keep: weights must not be negative, and "
             "at least one must be positive"
         )
-    if problems:
-        raise InputError("\n".join(problems))
+    refuse(problems)
     return {domain: weight / total for domain, weight in rest.items()}
 
 

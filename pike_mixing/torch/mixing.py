@@ -39,7 +39,7 @@ from torch import Tensor, nn
 from torch.utils.data import default_collate
 
 from pike_mixing.alarms import Alarm, Watch
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse
 from pike_mixing.interface import Method, Rounding, RunFacts
 from pike_mixing.settings import unknown
 from pike_mixing.torch import loop_checks, parallel, states
@@ -199,10 +199,7 @@ class Mixing(MixedSteps):
             InputError: a name is no domain.
         """
         domains = self.dataset.domains
-        if problems := [
-            unknown(name, domains, "validated") for name in losses if name not in domains
-        ]:
-            raise InputError("\n".join(problems))
+        refuse([unknown(name, domains, "validated") for name in losses if name not in domains])
         given = {n: math.inf if math.isnan(loss) else loss for n, loss in losses.items()}
         loss_K = np.array([given.get(domain, math.nan) for domain in domains])
         self._watched, alarms = self._watch.after_validation(self._watched, self.step, loss_K)
