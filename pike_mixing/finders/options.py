@@ -20,13 +20,9 @@ SIZES = ("parameters", "tokens")
 def parse_pairs(texts: Sequence[str], option: str, default: float | None = None) -> dict[str, Any]:
     """Parses NAME=VALUE texts. A value is JSON or a number; any other is kept as text.
 
-    Args:
-        texts: The option's arguments.
-        option: The option, for messages.
-        default: The value of a name alone; without it, a name alone is refused.
-
     Raises:
-        InputError: a text is not NAME=VALUE, or a name is there twice.
+        InputError: a text is not NAME=VALUE, or a name alone without a default; or one is there
+            twice.
     """
     alone = [text for text in texts if "=" not in text and default is not None]
     pairs = _texts([f"{text}=" if text in alone else text for text in texts], option)

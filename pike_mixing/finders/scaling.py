@@ -90,13 +90,7 @@ def _along(swarm: Swarm, axis: str, at: float) -> list[Proxy]:
 
 
 def curve_ends(x_NxP: Sequence[Floats], loss_NxP: Sequence[Floats], at: float) -> Floats:
-    """The loss [N] that each curve reaches at a size.
-
-    Args:
-        x_NxP: Sizes of each curve's points; curves may have different numbers of them.
-        loss_NxP: Its losses, nats.
-        at: The size.
-    """
+    """The loss [N], nats, that each curve reaches at a size; curves may differ in their points."""
     from scipy import optimize
 
     curves = list(zip(x_NxP, loss_NxP, strict=True))

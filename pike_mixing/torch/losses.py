@@ -82,7 +82,6 @@ def token_losses(outputs: Any, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _of_logits(logits_BxLxV: Tensor, labels_BxL: Tensor, *, shifted: bool) -> tuple[Tensor, Tensor]:
-    """The loss of each token, and whether it is a target."""
     target_BxL = labels_BxL.to(logits_BxLxV.device)
     if shifted:
         # The logits themselves would have to be copied.
