@@ -116,7 +116,7 @@ def test_training_reaches_a_target_that_no_domain_has(aim, normalise, rate):
     assert_close(method.weights(state, 0), np.array([1 - aim, aim, 0]), atol=0.03)
 
 
-@effort(max_examples=50, deadline=None)
+@effort(max_examples=50)
 @given(
     st.lists(st.lists(st.floats(-9, 9), min_size=3, max_size=3), min_size=3, max_size=3),
     st.floats(0.01, 10),

@@ -69,7 +69,7 @@ def test_gradients_of_zero_make_equal_weights():
     assert_close(balanced(np.zeros((2, 2)), np.array([0.5, 0.5]), 3), np.array([0.5, 0.5]))
 
 
-@effort(max_examples=25, deadline=None)
+@effort(max_examples=25)
 @given(st.integers(0, 10**6), st.integers(-300, 300))
 def test_no_scale_of_the_gradients_matters_and_odds_are_bounded(seed, power):
     gradient_KxP = np.random.default_rng(seed).normal(size=(4, 9))

@@ -256,7 +256,7 @@ def windows_of(K):
     )
 
 
-few = effort(max_examples=25, deadline=None)
+few = effort(max_examples=25)
 
 
 @pytest.mark.slow
