@@ -211,10 +211,6 @@ class Target:
             for unit in units:
                 unit.set_requires_gradient_sync(True, recurse=False)
 
-    def sum_gradients(self, gradients: Sequence[Tensor]) -> None:
-        """Puts the sums over the processes in place; shards have been added up by their passes."""
-        parallel.sum_([g for g in gradients if not parallel.in_shards(g)], self.group)
-
     @contextlib.contextmanager
     def summing(self, *, last: bool) -> Iterator[None]:
         """The same; after the last, the parameters' gradients are the sums over the processes."""
