@@ -97,10 +97,8 @@ def attach(
     args.ignore_data_skip = True
     # The Trainer makes a callback anew when it restores it: its class knows the mixing.
     kind = type(MixingCallback.__name__, (MixingCallback,), {"mixing": mixing, "trainer": trainer})
-    trainer.add_callback(kind())
     # First in the row, so that all who report get the weights too.
-    callbacks = trainer.callback_handler.callbacks
-    callbacks.insert(0, callbacks.pop())
+    trainer.callback_handler.callbacks.insert(0, kind())
     needs = mixing.method.needs()
     if needs.losses or needs.passes():
         trainer.training_step = _training_step(trainer, mixing, loss_fn, row_losses is None)
