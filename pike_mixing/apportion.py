@@ -13,10 +13,6 @@ def apportion(weights_K: Floats, b: int) -> Ints:
 
     Every domain gets the whole part of its quota; the rows left go one each to the largest
     remainders, ties to the lower index. Six equal domains and b = 256: 43 43 43 43 42 42.
-
-    Args:
-        weights_K: Non-negative float64 weights that sum to 1.
-        b: Batch size.
     """
     quota_K = weights_K / weights_K.sum() * b
     count_K = np.floor(quota_K)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse
 from pike_mixing.limits import Proportions
 from pike_mixing.settings import domain_problems, plain, value_problems
 
@@ -30,8 +30,7 @@ def shares(values: Mapping[str, float] | None, domains: tuple[str, ...], setting
     """
     if values is None:
         return uniform(len(domains))
-    if problems := value_problems(plain(values), Proportions, setting):
-        raise InputError("\n".join(problems))
+    refuse(value_problems(plain(values), Proportions, setting))
     placed_K = placed(values, domains, setting, "weight")
     return placed_K / placed_K.sum()
 
@@ -75,6 +74,5 @@ def placed(
     Raises:
         InputError: a value names no domain of the run, or a domain has none.
     """
-    if problems := domain_problems(values, domains, setting, f"has no {what}"):
-        raise InputError("\n".join(problems))
+    refuse(domain_problems(values, domains, setting, f"has no {what}"))
     return np.array([values[d] for d in domains], dtype=np.float64)

@@ -1,5 +1,7 @@
 """The one exception that stands for a mistake of the user's, and the remedy of a common one."""
 
+from collections.abc import Sequence
+
 
 class InputError(ValueError):
     """Something the user can mend: a wrong setting, a broken file, a full disk.
@@ -7,6 +9,12 @@ class InputError(ValueError):
     The message says what is wrong, where it was set and what to do. The command line prints it
     without a traceback and exits with code 2; every other exception is a fault of ours, code 1.
     """
+
+
+def refuse(problems: Sequence[str]) -> None:
+    """Raises one InputError of all problems, a line each, if there are any."""
+    if problems:
+        raise InputError("\n".join(problems))
 
 
 def install(*extras: str) -> str:

@@ -172,7 +172,6 @@ class Movement:
         )
 
     def _advice(self, state: State, change: float, hidden: float) -> str:
-        """What to do."""
         own = [n for n in STEP_SIZES if hasattr(self.method, n)]
         if int(state["due_1"][0]) < 0:
             begin = ", ".join(n for n in SCHEDULE if hasattr(self.method, n))
@@ -210,7 +209,6 @@ def moves(method: Method) -> bool:
 
 
 def _moved(state: State) -> float:
-    """Rows that moved so far."""
     by_counts, by_weights, by_coefficients = state["moved_rows_3"].tolist()
     return float(min(by_counts, by_weights) + by_coefficients)
 

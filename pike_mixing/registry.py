@@ -71,11 +71,9 @@ METHODS = _Methods()
 
 
 def make(rule: str, /, **settings: Any) -> Method:
-    """The method of a rule: `make("pike", zeta1=0.05, zeta2=0.005)`.
+    """The method of a rule in `METHODS`, or of one's own `package.module:Class`.
 
-    Args:
-        rule: A name in `METHODS`, or one's own `package.module:Class`.
-        settings: Those of its class.
+    `make("pike", zeta1=0.05, zeta2=0.005)`.
 
     Raises:
         InputError: unknown rule, or settings that do not fit it, with the nearest names.

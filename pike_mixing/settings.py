@@ -17,7 +17,7 @@ import typing
 from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, Literal, NotRequired, TypeVar, Union, cast, get_args, get_origin
 
-from pike_mixing.errors import InputError
+from pike_mixing.errors import refuse
 from pike_mixing.limits import WIDEST, Limits
 
 T = TypeVar("T")
@@ -35,8 +35,7 @@ def parse(kind: type[T], values: Mapping[str, Any], where: str) -> T:
         InputError: unknown, missing, ill-typed or unreasonable values: all of them in one message.
     """
     values = plain(values)
-    if problems := check(kind, values, where):
-        raise InputError("\n".join(problems))
+    refuse(check(kind, values, where))
     return kind(**values)
 
 
@@ -107,8 +106,7 @@ class CheckedSettings:
         """
         kind = type(self)
         vars(self).update(plain(vars(self)))
-        if result := check(kind, vars(self), kind.__name__):
-            raise InputError("\n".join(result))
+        refuse(check(kind, vars(self), kind.__name__))
 
 
 def missing(kind: Any, name: str, where: str) -> str:
@@ -214,12 +212,7 @@ def fits(value: object, hint: Any) -> bool:
 
 
 def type_message(value: object, hint: Any) -> str:
-    """Why a value is not of a type that it does not fit, and how to write it where that is known.
-
-    Args:
-        value: The value.
-        hint: int, float, str, bool, a Literal, or a container; limits and None aside.
-    """
+    """Why a value does not fit a type, and how to write it where that is known."""
     hint, way_out = without_limits(hint), ""
     if hint in (int, float) and type(value) is int:
         return f"must lie between -{WIDEST} and {WIDEST}"

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pike_mixing.arrays import Ints
-from pike_mixing.errors import InputError
+from pike_mixing.errors import refuse
 from pike_mixing.signals import Needs, Signals, State
 
 T = TypeVar("T")
@@ -56,8 +56,7 @@ def answering(name: str, hook: Callable[..., T]) -> Callable[..., T]:
 
 
 def _refuse(where: str, problems: list[str]) -> None:
-    if problems:
-        raise InputError("\n".join(f"{where}: {problem}" for problem in problems))
+    refuse([f"{where}: {problem}" for problem in problems])
 
 
 def no_state(answer: Any) -> list[str]:

@@ -51,14 +51,9 @@ class Statistics:
 
     @classmethod
     def of_rows(cls, gradients: Iterable[Floats], losses: Iterable[Floats]) -> Self:
-        """The statistics of single rows' gradients.
+        """The statistics of rows' gradients [R, P] and losses [R], nats per token, by domain.
 
-        Args:
-            gradients: For each of K domains [R, P]: the gradient of each of its rows.
-            losses: For each domain [R]: the rows' losses, nats per token.
-
-        Returns:
-            NaN where a domain has no rows; without two rows, no variance.
+        NaN where a domain has no rows; without two rows, no variance.
         """
         measured = []
         for gradient_RxP, loss_R in zip(gradients, losses, strict=True):

@@ -12,10 +12,7 @@ OF_OTHER_LOSSES = (
 
 
 def refuse_unfit(trainer: Any) -> None:
-    """Refuses what would read other rows, or another number of them.
-
-    Args:
-        trainer: A Trainer of transformers.
+    """Refuses a Trainer of transformers that would read other rows, or another number of them.
 
     Raises:
         InputError: what does not fit, and what to do.

@@ -10,6 +10,7 @@ with `trainer.train(resume_from_checkpoint=...)`: the state lies in `trainer_sta
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -84,7 +85,9 @@ def attach(
         method,
         dataset,
         loss_fn=loss_fn,
-        collate_fn=_Collator(trainer._get_collator_with_removed_columns(trainer.data_collator)),
+        collate_fn=functools.partial(
+            _collated, trainer._get_collator_with_removed_columns(trainer.data_collator)
+        ),
         latency=math.ceil(drawn_ahead(loading) / args.gradient_accumulation_steps),
         **options,
     )
@@ -94,34 +97,27 @@ def attach(
     args.ignore_data_skip = True
     # The Trainer makes a callback anew when it restores it: its class knows the mixing.
     kind = type(MixingCallback.__name__, (MixingCallback,), {"mixing": mixing, "trainer": trainer})
-    trainer.add_callback(kind())
     # First in the row, so that all who report get the weights too.
-    callbacks = trainer.callback_handler.callbacks
-    callbacks.insert(0, callbacks.pop())
+    trainer.callback_handler.callbacks.insert(0, kind())
     needs = mixing.method.needs()
     if needs.losses or needs.passes():
         trainer.training_step = _training_step(trainer, mixing, loss_fn, row_losses is None)
     return mixing
 
 
-@dataclasses.dataclass(frozen=True)
-class _Collator:
-    """The Trainer's, which may not take the rows."""
-
-    collate: Callable[[list[Any]], Any]
-
-    def __call__(self, given: list[Any]) -> Any:
-        try:
-            batch = self.collate(given)
-            if not batch:
-                raise ValueError("none is an argument of the model's forward")
-        except (KeyError, TypeError, ValueError) as error:
-            columns = ", ".join(given[0]) if isinstance(given[0], Mapping) else type(given[0])
-            raise InputError(
-                f"data_collator does not take rows of {columns}: {type(error).__name__}: {error}. "
-                "Give attach rows that are ready for it: tokenized, and packed if you pack"
-            ) from error
-        return {name: part for name, part in batch.items() if name not in PLACES}
+def _collated(collate: Callable[[list[Any]], Any], given: list[Any]) -> Any:
+    """The batch of a Trainer's collator, which may not take the rows."""
+    try:
+        batch = collate(given)
+        if not batch:
+            raise ValueError("none is an argument of the model's forward")
+    except (KeyError, TypeError, ValueError) as error:
+        columns = ", ".join(given[0]) if isinstance(given[0], Mapping) else type(given[0])
+        raise InputError(
+            f"data_collator does not take rows of {columns}: {type(error).__name__}: {error}. "
+            "Give attach rows that are ready for it: tokenized, and packed if you pack"
+        ) from error
+    return {name: part for name, part in batch.items() if name not in PLACES}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pike_mixing.finders.interface import Proxy
+from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.law import Laws
 
 DOMAINS = ("code", "prose", "talk")
@@ -26,6 +26,10 @@ def proxies(count=24, *, noise=0.0, seed=0, laws=LAWS):
     return [
         Proxy(f"proxy{n:02}", weights_K=weights_NxK[n], loss_K=loss_NxK[n]) for n in range(count)
     ]
+
+
+def swarm(count=24, **world):
+    return Swarm(DOMAINS, proxies(count, **world))
 
 
 def grid(step=0.002):

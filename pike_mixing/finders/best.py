@@ -10,6 +10,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
+from pike_mixing.finders import validation
 from pike_mixing.finders.interface import FinderResult, Reads, Swarm
 from pike_mixing.limits import Proportions
 from pike_mixing.numerics.effective import effective_domains
@@ -38,27 +39,27 @@ class Best(CheckedSettings):
         """
         runs = sorted(swarm.runs, key=lambda run: run.name)
         weights_NxK, loss_NxM = dataclasses.replace(swarm, runs=runs).arrays()
-        mixtures, first_M, place_N = np.unique(
-            weights_NxK, axis=0, return_index=True, return_inverse=True
-        )
-        place_N = place_N.ravel()  # NumPy 2.0 alone gives a column.
-        loss_M = np.bincount(place_N, loss_NxM @ swarm.target(self.target)) / np.bincount(place_N)
-        name_M = [runs[n].name for n in first_M]
-        order = sorted(range(len(mixtures)), key=lambda mixture: (loss_M[mixture], name_M[mixture]))
-        first, second = order[0], order[1] if len(order) > 1 else None
+        # Mixtures are in the order of the first names of their runs.
+        mixture_N = validation.mixtures(weights_NxK)
+        _, first_M = np.unique(mixture_N, return_index=True)
+        target_N = loss_NxM @ swarm.target(self.target)
+        loss_M = np.bincount(mixture_N, target_N) / np.bincount(mixture_N)
+        order = loss_M.argsort(kind="stable")
+        names = [runs[n].name for n in first_M[order]]
+        best_K = weights_NxK[first_M[order[0]]]
         return FinderResult(
-            mixtures[first],
+            best_K,
             {
-                "run": name_M[first],
-                "loss": float(loss_M[first]),
-                "runner_up": None if second is None else name_M[second],
-                "runner_up_loss": None if second is None else float(loss_M[second]),
+                "run": names[0],
+                "loss": float(loss_M.min()),
+                "runner_up": names[1] if len(names) > 1 else None,
+                "runner_up_loss": float(loss_M[order[1]]) if len(names) > 1 else None,
                 "spread": float(np.ptp(loss_M)),
                 "runs": len(runs),
-                "mixtures": len(mixtures),
-                "effective_domains": effective_domains(mixtures[first]),
+                "mixtures": len(names),
+                "effective_domains": effective_domains(best_K),
             },
-            BestRun(mixtures[first]),
+            BestRun(best_K),
         )
 
     def fit(self, swarm: Swarm, like: FinderResult | None = None) -> "BestRun":

@@ -171,9 +171,4 @@ class SwarmFinder(Finder, Protocol):
         """
 
     def restore(self, swarm: Swarm, record: dict[str, Any]) -> Predictor:
-        """The predictor of a record.
-
-        Args:
-            swarm: Domains and losses, as at its fit; runs are not read.
-            record: What `record` of the predictor gave.
-        """
+        """The predictor of its `record`; domains and losses are those of its fit, without runs."""

@@ -135,12 +135,11 @@ class MixingLaw(CheckedSettings):
     def _arrays(self, swarm: Swarm) -> tuple[Floats, Floats]:
         K = len(swarm.domains)
         # A part of the cross-validation is left out, and K + 1 coefficients still need K + 1 runs.
-        weights_NxK, loss_NxK = swarm.arrays(
+        return swarm.arrays(
             validation.fewest(K + 1, self.folds),
             f"each of {K} laws has {K + 1} coefficients and {self.folds} parts take turns "
             "in being held out",
         )
-        return weights_NxK, loss_NxK
 
     def _caps(self, swarm: Swarm) -> Floats:
         if self.epochs is None or self.tokens_by_domain is None or self.budget_tokens is None:

@@ -97,10 +97,6 @@ def losses(log_probability_ExK: Floats, weights_SxK: Floats) -> Floats:
     mixture of data experts, Belenki et al., ACL 2025, arXiv 2502.15950): features beside the
     mixtures themselves for a regression on the losses of proxies of mixtures.
 
-    Args:
-        log_probability_ExK: As for `find`.
-        weights_SxK: Mixtures, each not negative and of sum 1.
-
     Raises:
         InputError: numbers that are no log-probabilities, or an example that no proxy can produce.
     """

@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import FINDERS, column_names, registry, table
 from pike_mixing.finders.interface import Swarm, SwarmFinder
 from pike_mixing.settings import unknown
@@ -20,13 +20,9 @@ SIZES = ("parameters", "tokens")
 def parse_pairs(texts: Sequence[str], option: str, default: float | None = None) -> dict[str, Any]:
     """Parses NAME=VALUE texts. A value is JSON or a number; any other is kept as text.
 
-    Args:
-        texts: The option's arguments.
-        option: The option, for messages.
-        default: The value of a name alone; without it, a name alone is refused.
-
     Raises:
-        InputError: a text is not NAME=VALUE, or a name is there twice.
+        InputError: a text is not NAME=VALUE, or a name alone without a default; or one is there
+            twice.
     """
     alone = [text for text in texts if "=" not in text and default is not None]
     pairs = _texts([f"{text}=" if text in alone else text for text in texts], option)
@@ -77,8 +73,7 @@ def numbers(
         or not isinstance(value, (int, float))
         or not math.isfinite(value)
     ]
-    if problems:
-        raise InputError("\n".join(problems))
+    refuse(problems)
     return values
 
 
@@ -87,10 +82,8 @@ def targeted(
 ) -> tuple[Swarm, dict[str, float]]:
     """The table that the options name, with the losses of a target, and their weights in it.
 
-    Args:
-        arguments: The options.
-        weighed: Losses, named as their columns or shorter, of weight 1 where none is given; a * is
-            all losses of the table.
+    Losses are named as their columns or shorter, of weight 1 where none is given; a * is all losses
+    of the table.
     """
     weights = parse_pairs(weighed, "--target", 1.0)
     swarm = swarm_of(arguments, None if "*" in weights else list(weights))
@@ -144,8 +137,7 @@ def swarm_of(
     path, metrics, chosen = (getattr(arguments, name) for name in named)
     where = _texts(chosen, f"--{named[2]}".replace("_", "-"))
     sizes = _texts(arguments.size_columns, "--size-columns")
-    if problems := [unknown(name, SIZES, "--size-columns") for name in sizes if name not in SIZES]:
-        raise InputError("\n".join(problems))
+    refuse([unknown(name, SIZES, "--size-columns") for name in sizes if name not in SIZES])
     return table.read(
         catalogue.located(path),
         losses,

@@ -10,16 +10,14 @@ reuse counts some unchanged domains among the changed ones.
 import math
 from collections.abc import Collection, Mapping
 
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse
 from pike_mixing.settings import unknown
 
 
 def kept(old: Mapping[str, float], changed: Collection[str] = ()) -> dict[str, float]:
     """Weights within the virtual domain: those of the unchanged domains, divided by their sum.
 
-    Args:
-        old: The old mixture by domain.
-        changed: Its domains that are removed, revised or split, or whose ratio is not to be kept.
+    Changed are domains that are removed, revised or split, or whose ratio is not to be kept.
 
     Raises:
         InputError: `changed` names no domain of the old mixture, or no weight is left.
@@ -32,8 +30,7 @@ def kept(old: Mapping[str, float], changed: Collection[str] = ()) -> dict[str, f
             "old: the unchanged domains have no ratios to keep: weights must not be negative, and "
             "at least one must be positive"
         )
-    if problems:
-        raise InputError("\n".join(problems))
+    refuse(problems)
     return {domain: weight / total for domain, weight in rest.items()}
 
 

@@ -33,11 +33,7 @@ FEWEST = 3
 def extrapolated(swarm: Swarm, at: Mapping[str, float]) -> Swarm:
     """One run for each mixture (and other size), with the losses of the laws at the sizes of `at`.
 
-    Mixtures with fewer than three sizes are left out.
-
-    Args:
-        swarm: Runs of the same mixtures at several sizes.
-        at: tokens, parameters, or both: positive.
+    Sizes are tokens, parameters, or both. Mixtures with fewer than three sizes are left out.
 
     Raises:
         InputError: a run's size is unknown, or no mixture has three sizes.
@@ -51,12 +47,9 @@ def extrapolated(swarm: Swarm, at: Mapping[str, float]) -> Swarm:
 def refuse_sizes(swarm: Swarm, where: str = "--where") -> None:
     """Refuses runs of several sizes: the largest model's loss is lowest, whatever its mixture.
 
-    Args:
-        swarm: Runs whose losses are compared.
-        where: The option that chooses its rows.
-
     Raises:
-        InputError: the runs are of several parameters or tokens, by more than ALIKE.
+        InputError: they differ in parameters or tokens by more than ALIKE; `where` is the option
+            that chooses rows.
     """
     for axis in ("parameters", "tokens"):
         sizes = {size for run in swarm.runs if (size := getattr(run, axis))}
@@ -97,13 +90,7 @@ def _along(swarm: Swarm, axis: str, at: float) -> list[Proxy]:
 
 
 def curve_ends(x_NxP: Sequence[Floats], loss_NxP: Sequence[Floats], at: float) -> Floats:
-    """The loss [N] that each curve reaches at a size.
-
-    Args:
-        x_NxP: Sizes of each curve's points; curves may have different numbers of them.
-        loss_NxP: Its losses, nats.
-        at: The size.
-    """
+    """The loss [N], nats, that each curve reaches at a size; curves may differ in their points."""
     from scipy import optimize
 
     curves = list(zip(x_NxP, loss_NxP, strict=True))

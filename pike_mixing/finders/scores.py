@@ -66,7 +66,6 @@ def interval(value: float, drawn_S: Floats) -> dict[str, float]:
 
 
 def _measures(predicted_SxN: Floats, actual_SxN: Floats) -> dict[str, Floats]:
-    """Each measure [S] of the tables."""
     return {
         "spearman": correlations(ranks(predicted_SxN), ranks(actual_SxN)),
         "regret": regrets(predicted_SxN, actual_SxN),

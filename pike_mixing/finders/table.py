@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import column_names
 from pike_mixing.finders.interface import Proxy, Swarm
-from pike_mixing.finders.table_files import Columns, read_columns, refuse
+from pike_mixing.finders.table_files import Columns, read_columns, refuse_first
 from pike_mixing.settings import unknown
 from pike_mixing.swarms.catalogue import KEYS, LABELS
 
@@ -70,8 +70,7 @@ def read(
     weights, known = _located(path, columns, weight, loss)
     domains = tuple(weights)
     names = tuple(known if losses is None else column_names.named(losses, loss))
-    if missing := [name for name in names if name not in known]:
-        raise InputError("\n".join(unknown(name, known, f"{path}: target") for name in missing))
+    refuse([unknown(name, known, f"{path}: target") for name in names if name not in known])
     if skip_unmeasured:
         rows = [n for n in rows if all(_finite(columns[known[name]][n]) for name in names)]
     weights_NxK = _numbers(path, columns, rows, list(weights.values()))
@@ -117,8 +116,7 @@ def _sizes(
 
     A column of one of these names that holds one text, or nothing, tells no size.
     """
-    if missing := [name for name in named.values() if name not in columns]:
-        raise InputError("\n".join(unknown(name, columns, f"{path}: sizes") for name in missing))
+    refuse([unknown(n, columns, f"{path}: sizes") for n in named.values() if n not in columns])
     places = dict(named)
     for name in ("parameters", "tokens"):
         if name in named or name not in columns:
@@ -139,8 +137,7 @@ def _sizes(
 
 def _chosen(path: Path, columns: Columns, where: Mapping[str, str]) -> list[int]:
     """The rows that have these values: as numbers, as texts, or within a range A..B."""
-    if missing := [name for name in where if name not in columns]:
-        raise InputError("\n".join(unknown(name, columns, f"{path}: where") for name in missing))
+    refuse([unknown(name, columns, f"{path}: where") for name in where if name not in columns])
     rows = range(len(next(iter(columns.values()))))
     result = [n for n in rows if all(_same(columns[name][n], v) for name, v in where.items())]
     if not result:
@@ -173,7 +170,7 @@ def _joined(ratios: Path, metrics: Path, weight: str, loss: str) -> Columns:
         for name in first[key]
         if name not in place
     ]
-    refuse(problems)
+    refuse_first(problems)
     order = [place[name] for name in first[key]]
     result = {key: first[key]}
     result |= {
@@ -223,7 +220,7 @@ def _refuse_no_mixture(path: Path, weights_NxK: Floats, rows: list[int]) -> None
         "domain's share"
         for n in np.flatnonzero(np.abs(total_N - 1) > TOLERANCE)
     ]
-    refuse(problems)
+    refuse_first(problems)
 
 
 def _numbers(path: Path, columns: Columns, rows: list[int], names: list[str]) -> Floats:
@@ -240,7 +237,7 @@ def _numbers(path: Path, columns: Columns, rows: list[int], names: list[str]) ->
                     f"{path}: row {row + 1}: {name} is {shown}, no finite number: leave the row "
                     "out (rows without a loss: --skip-unmeasured)"
                 )
-    refuse(problems)
+    refuse_first(problems)
     return values_NxM
 
 

@@ -5,7 +5,7 @@ import gzip
 import zlib
 from pathlib import Path
 
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse
 
 Columns = dict[str, list[object]]
 
@@ -36,7 +36,7 @@ def _csv(path: Path) -> Columns:
         for n, row in enumerate(rows, 1)
         if len(row) != len(header)
     ]
-    refuse(ragged)
+    refuse_first(ragged)
     if not rows:
         raise InputError(f"{path} has no rows: give a header and a row for each run")
     return {name: [row[m] for row in rows] for m, name in enumerate(header)}
@@ -68,8 +68,7 @@ def _refuse_twice(path: Path, names: list[str]) -> None:
         raise InputError(f"{path}: the column {twice[0]!r} is there twice: rename one")
 
 
-def refuse(problems: list[str]) -> None:
+def refuse_first(problems: list[str]) -> None:
     """Raises the first problems of a table: of a thousand rows all may be wrong alike."""
-    if problems:
-        more = [f"{len(problems) - 5} more"] if len(problems) > 5 else []
-        raise InputError("\n".join(problems[:5] + more))
+    more = [f"{len(problems) - 5} more"] if len(problems) > 5 else []
+    refuse(problems[:5] + more)

@@ -48,10 +48,8 @@ class Stages:
 def stages(swarm: Swarm, count: int) -> Stages:
     """Cuts runs into stages of as many steps each, as near as their rows allow.
 
-    Args:
-        swarm: Rows of runs, each named by its run: `tokens` says where the run stood, `weights_K`
-            what it was trained on since the row before, `loss_K` its losses there.
-        count: Stages S.
+    Each row is named by its run: `tokens` says where that stood, `weights_K` what it was trained on
+    since the row before, `loss_K` its losses there.
 
     Raises:
         InputError: a row does not say where it stands; or runs stand at different places, or at too

@@ -71,9 +71,7 @@ def loss_decreases(state_P: Means, worth_P: Floats) -> tuple[Floats, Floats]:
 def protected(score_P: Floats, state_P: Means) -> Floats:
     """The scores, without those below 0 of domains that have not fallen by more than the mean part.
 
-    Args:
-        score_P: Distances from the mean domain.
-        state_P: With their first and late losses; 1 - late / first is the part that has fallen.
+    The part of a loss that has fallen is 1 - late / first.
     """
     fallen_P = 1 - state_P["late_loss_K"] / state_P["first_loss_K"]
     return np.where((score_P < 0) & ~(fallen_P > fallen_P.mean()), 0.0, score_P)

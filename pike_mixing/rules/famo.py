@@ -7,7 +7,7 @@ import numpy as np
 
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
-from pike_mixing.errors import InputError
+from pike_mixing.errors import refuse
 from pike_mixing.interface import Needs, Signals, State
 from pike_mixing.limits import NonNegativeFloat, PositiveFloat
 from pike_mixing.numerics.softmax import softmax
@@ -94,12 +94,12 @@ class FAMO(Mix):
             InputError: a loss lies below its bound; its logarithm would be NaN for ever.
         """
         bound_K = state["bound_K"]
-        if problems := [
+        problems = [
             f"lower_bounds: {bound_K[k]:g} of the run's domain {k + 1} is above its loss "
             f"{loss_K[k]:g} at step {signals.step}: lower it (losses must not be negative)"
             for k in np.flatnonzero(loss_K < bound_K)
-        ]:
-            raise InputError("\n".join(problems))
+        ]
+        refuse(problems)
         return loss_K - bound_K + EPSILON
 
 

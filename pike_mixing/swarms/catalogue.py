@@ -54,8 +54,9 @@ def _regmix(name: str, size: str, parameters: str, tokens: str) -> Part:
     return Part(*files, labels)
 
 
-def _olmix(name: str) -> Part:
-    return Part(f"{name}_ratios.csv", f"{name}_metrics.csv", {"parameters": "3e7"})
+def _olmix(name: str, revision: str, about: str) -> PublicSwarm:
+    part = Part(f"{name}_ratios.csv", f"{name}_metrics.csv", {"parameters": "3e7"})
+    return PublicSwarm(about, "allenai/olmix", revision, "Apache-2.0", (part,))
 
 
 TABLES = {
@@ -75,27 +76,21 @@ TABLES = {
         metric_prefix="metric/the_pile_",
         metric_suffix="_val_loss",
     ),
-    "olmix-dclm": PublicSwarm(
-        about="Olmix (arXiv 2602.12237): 24 topics of DCLM, 127 runs of 30M parameters, bits per "
-        "byte of downstream tasks",
-        repository="allenai/olmix",
-        revision="dd2900f8f1b67a248acded26fbd898190d796be9",
-        licence="Apache-2.0",
-        parts=(_olmix("dclm"),),
+    "olmix-dclm": _olmix(
+        "dclm",
+        "dd2900f8f1b67a248acded26fbd898190d796be9",
+        "Olmix (arXiv 2602.12237): 24 topics of DCLM, 127 runs of 30M parameters, bits per byte of "
+        "downstream tasks",
     ),
-    "olmix-full": PublicSwarm(
-        about="Olmix: 512 runs that mix all its sources anew, 30M parameters",
-        repository="allenai/olmix",
-        revision="d6f852def112182441c43a5861528e29653ac675",
-        licence="Apache-2.0",
-        parts=(_olmix("full_recomputation"),),
+    "olmix-full": _olmix(
+        "full_recomputation",
+        "d6f852def112182441c43a5861528e29653ac675",
+        "Olmix: 512 runs that mix all its sources anew, 30M parameters",
     ),
-    "olmix-reuse": PublicSwarm(
-        about="Olmix: 64 runs in which old ratios are one virtual domain, 30M parameters",
-        repository="allenai/olmix",
-        revision="d6f852def112182441c43a5861528e29653ac675",
-        licence="Apache-2.0",
-        parts=(_olmix("full_reuse_update_5_seed_0"),),
+    "olmix-reuse": _olmix(
+        "full_reuse_update_5_seed_0",
+        "d6f852def112182441c43a5861528e29653ac675",
+        "Olmix: 64 runs in which old ratios are one virtual domain, 30M parameters",
     ),
 }
 """Public swarms by name."""

@@ -6,6 +6,7 @@ are dealt, so that a variance is over the same ones as in one process.
 Shapes: K domains, R rows.
 """
 
+import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 
@@ -20,46 +21,44 @@ from pike_mixing.torch.passes import DomainRows, Passes, Piece
 from pike_mixing.torch.rows import Rows
 
 
+@dataclasses.dataclass(eq=False)
 class DealtRows:
     """Rows in the domains' order; `Passes.pieces` deals them."""
 
-    def __init__(self, passes: Passes, batch: Rows, count_K: Ints, size: int) -> None:
-        """Keeps a batch.
-
-        Args:
-            passes: How passes are made.
-            batch: The rows of all domains; at least one.
-            count_K: Rows of each.
-            size: Rows of a pass.
-        """
-        self.count_K = count_K
-        self._passes, self._batch, self._size = passes, batch, size
-        self._device = rows_.device(batch)
+    passes: Passes
+    """How passes are made."""
+    batch: Rows
+    """The rows of all domains; at least one."""
+    count_K: Ints
+    """Rows of each."""
+    size: int
+    """Rows of a pass."""
 
     def pieces(self, share_K: Floats | None = None) -> Iterator[Piece]:
         """The passes over all rows, see `StepRows`."""
-        weight_R = torch.ones(int(self.count_K.sum()), device=self._device)
+        device = rows_.device(self.batch)
+        weight_R = torch.ones(int(self.count_K.sum()), device=device)
         if share_K is not None:
             weights = np.repeat(share_K, self.count_K) / np.repeat(self.count_K, self.count_K)
-            weight_R = torch.from_numpy(weights).float().to(self._device, non_blocking=True)
-        return self._passes.pieces(self._batch, weight_R, self._size)
+            weight_R = torch.from_numpy(weights).float().to(device, non_blocking=True)
+        return self.passes.pieces(self.batch, weight_R, self.size)
 
     def domains(self, size: int, *, with_variance: bool) -> list[DomainRows]:
         """The rows by domain, see `StepRows`."""
         result, at = [], 0
         for R in self.count_K.tolist():
             n = math.ceil(R / size)
-            whole = with_variance and (n > 1 or self._passes.fixed)
-            own, weight_R = slice(at, at + R), torch.ones(R, device=self._device)
-            batch = rows_.select(self._batch, own)
-            result.append(DomainRows(self._passes.pieces(batch, weight_R, size, whole=whole), R, n))
+            whole = with_variance and (n > 1 or self.passes.fixed)
+            batch = rows_.select(self.batch, slice(at, at + R))
+            weight_R = torch.ones(R, device=rows_.device(batch))
+            result.append(DomainRows(self.passes.pieces(batch, weight_R, size, whole=whole), R, n))
             at += R
         return result
 
     def joined(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
         """A number of each row, in their order."""
         own = [(numbers[: piece.size], piece.counts) for piece, numbers in parts]
-        return parallel.join_rows(own, int(self.count_K.sum()), self._passes.group)
+        return parallel.join_rows(own, int(self.count_K.sum()), self.passes.group)
 
     def means(self, joined: Tensor) -> Floats:
         """Mean of each domain's rows; NaN for a domain without rows."""

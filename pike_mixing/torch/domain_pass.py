@@ -61,7 +61,8 @@ def domain_gradient(
                 weighted_squares += squares() * number(R**2 / piece.size / target.divisor**2)
             passes.settle()
         parts = [_part(p) for p in target.parameters]
-    target.sum_gradients(parts)
+    # Shards have been added up by their passes.
+    parallel.sum_([part for part in parts if not parallel.in_shards(part)], target.group)
     parallel.sum_([loss, weighted_squares], target.group)
     with passes.timed("statistics"):
         squared_norm, variance = inner(parts, parts), torch.full_like(loss, math.nan)
@@ -155,12 +156,10 @@ def _listening(target: Target, listens: bool) -> Iterator[Callable[[], Tensor]]:
         written = 0
         return squared_norm
 
-    handles = [p.register_hook(functools.partial(listen, i)) for i, p in enumerate(watched)]
-    try:
+    with contextlib.ExitStack() as hooks:
+        for number, p in enumerate(watched):
+            hooks.enter_context(p.register_hook(functools.partial(listen, number)))
         yield take
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def inner(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:

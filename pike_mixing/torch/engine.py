@@ -121,12 +121,7 @@ class Engine:
         return result
 
     def losses(self, purpose: str, rows: int) -> Floats:
-        """Mean loss of each domain over so many rows, the same at every call, nats per token.
-
-        Args:
-            purpose: That of `RowSource.rows_of`, which begins with its first rows.
-            rows: Rows of each domain.
-        """
+        """Mean loss of each domain over its first rows for a purpose, nats per token."""
         first_K = np.zeros_like(self.positions_K)
         read = self._source.rows_of(purpose, first_K, np.full_like(first_K, rows))
         return self.gradient.means(self.gradient.passes.losses, read)

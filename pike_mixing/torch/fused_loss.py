@@ -53,13 +53,7 @@ def losses_and_gradients(
 
 
 def losses_to_gradient(logits_nxV: Tensor, target_n: Tensor, weight_n: Tensor) -> Tensor:
-    """Puts the gradient of the weighted losses in the logits' place and returns the losses (n).
-
-    Args:
-        logits_nxV: The logits of a chunk.
-        target_n: Each next token.
-        weight_n: Weight of each loss.
-    """
+    """Puts the gradient of the weighted losses in the logits' place and returns the losses (n)."""
     wide_nxV = logits_nxV.to(weight_n.dtype)
     log_sum_n = wide_nxV.logsumexp(dim=1)
     nll_n = log_sum_n - wide_nxV.gather(1, target_n[:, None])[:, 0]
@@ -79,15 +73,8 @@ def compiled_losses_to_gradient() -> Callable[[Tensor, Tensor, Tensor], Tensor]:
 
 
 def add_product(sum_IxJ: Tensor, a: Tensor, b: Tensor, *, accumulate: bool) -> None:
-    """Adds A B to a sum in the sum's own precision.
-
-    Args:
-        sum_IxJ: The sum, float32 at least.
-        a: A, I x K.
-        b: B, K x J, of A's precision.
-        accumulate: Whether A B is added to what is there; else it overwrites it.
-    """
-    beta = 1 if accumulate else 0
+    """Adds A B (I x K, K x J) to what is there, or overwrites it, in the sum's own precision."""
+    beta = int(accumulate)
     if a.dtype == sum_IxJ.dtype or sum_IxJ.is_cpu:
         # CUDA alone has matrix products whose results are more precise than their factors.
         torch.addmm(sum_IxJ, a.to(sum_IxJ.dtype), b.to(sum_IxJ.dtype), beta=beta, out=sum_IxJ)

@@ -41,11 +41,7 @@ class Measured(NamedTuple):
     """Whether the variances are wanted; without them, they are NaN."""
 
     def statistics(self, host: Tensor) -> Statistics:
-        """The statistics; NaN for a domain without rows.
-
-        Args:
-            host: All numbers, one after another, in the CPU's memory.
-        """
+        """The statistics of all numbers on the host, in a row; NaN for a domain without rows."""
         table_Kx3 = np.full((len(self.count_K), 3), np.nan)
         table_Kx3[self.count_K > 0] = host.view(-1, 3).numpy()
         squared_norm_K, variance_K, loss_K = np.ascontiguousarray(table_Kx3.T)

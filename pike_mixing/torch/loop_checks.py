@@ -103,11 +103,7 @@ def refuse_numbers(
 
 
 def refuse_shared_rows(place: tuple[int, int], group: Group) -> None:
-    """Refuses a data set and a group that disagree on who has rows of its own.
-
-    Args:
-        place: Rank and number of the processes that the data set deals rows to.
-        group: The data-parallel processes.
+    """Refuses a data set's place and a group that disagree on who has rows of its own.
 
     Raises:
         InputError: the numbers differ, as where ranks of tensor parallelism see the same rows.

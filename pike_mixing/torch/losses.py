@@ -59,10 +59,6 @@ def of_logits(logits_BxLxV: Tensor, labels_BxL: Tensor, *, shifted: bool = True)
 def token_losses(outputs: Any, labels: Tensor) -> tuple[Tensor, Tensor]:
     """The loss of each token, and whether it is a target, as of `of_outputs`.
 
-    Args:
-        outputs: The model's.
-        labels: Targets; IGNORED where there is none.
-
     Raises:
         InputError: there are no logits that fit, or a loss of the model's own beside them.
     """
@@ -86,7 +82,6 @@ def token_losses(outputs: Any, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _of_logits(logits_BxLxV: Tensor, labels_BxL: Tensor, *, shifted: bool) -> tuple[Tensor, Tensor]:
-    """The loss of each token, and whether it is a target."""
     target_BxL = labels_BxL.to(logits_BxLxV.device)
     if shifted:
         # The logits themselves would have to be copied.

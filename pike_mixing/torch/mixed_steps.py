@@ -32,15 +32,7 @@ class MixedSteps(Engine):
         rounding: Rounding,
         latency: int,
     ) -> None:
-        """Begins before step 0.
-
-        Args:
-            method: A rule with settings, informed of the run's facts.
-            source: The rows.
-            gradient: The passes over the model.
-            rounding: From weights to counts.
-            latency: Steps by which new weights act later.
-        """
+        """See `Mixing`."""
         super().__init__(method, source, gradient, rounding)
         self.dataset: MixedDataset = source.dataset
         self.latency, self.group = latency, source.group

@@ -39,7 +39,7 @@ from torch import Tensor, nn
 from torch.utils.data import default_collate
 
 from pike_mixing.alarms import Alarm, Watch
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse
 from pike_mixing.interface import Method, Rounding, RunFacts
 from pike_mixing.settings import unknown
 from pike_mixing.torch import loop_checks, parallel, states
@@ -153,8 +153,7 @@ class Mixing(MixedSteps):
     def data_loader(self, **options: Any) -> MixedLoader:
         """The loader of the data set's micro-batches, from the present step on.
 
-        Args:
-            options: Those of a DataLoader: num_workers, prefetch_factor, pin_memory, ....
+        It takes the options of a DataLoader: num_workers, prefetch_factor, pin_memory, ....
 
         Raises:
             InputError: its workers draw more steps ahead than `latency`.
@@ -162,25 +161,18 @@ class Mixing(MixedSteps):
         return MixedLoader(self, {"collate_fn": self._collate_fn} | options)
 
     def steps(self, **options: Any) -> Iterator[int]:
-        """The steps of a loop whose passes `backward` makes, from the present one on.
-
-        Args:
-            options: Those of `data_loader`.
-        """
+        """The steps of a loop whose passes `backward` makes; options are those of `data_loader`."""
         self._makes_passes = True
         for number, _ in enumerate(self.data_loader(**options)):
             if number % self.dataset.micro_batches == 0:
                 yield self.step
 
     def weigh(self, loss_B: Tensor) -> Tensor:
-        """The part of the next micro-batch in the training loss; the parts of a step add up to it.
+        """The part of the next micro-batch's rows in the training loss, to which the parts add up.
 
         Several processes average their gradients (DistributedDataParallel, `fully_shard`), so that
         the part is multiplied by their number, or by what `set_gradient_divide_factor` says. A
         trainer that divides by the steps of accumulation must not.
-
-        Args:
-            loss_B: Loss of each row of the micro-batch, with its graph.
         """
         at, domain_B = self._at, self._at.take(loss_B)
         c_K = None if at.result is None else at.result.coefficient_K
@@ -198,23 +190,16 @@ class Mixing(MixedSteps):
         return self.weigh(self.loss_fn(model, micro_batch))
 
     def validated(self, losses: Mapping[str, float]) -> list[Alarm]:
-        """Warns, in the log `pike_mixing`, of domains whose held-out loss has risen.
+        """Warns in the log `pike_mixing` of domains whose held-out loss has risen: alarms `worse`.
 
-        Args:
-            losses: By domain, nats per token; some domains may be missing. One that is no number
-                (NaN) is infinite: the model diverged.
-
-        Returns:
-            What was warned of: alarms of the kind `worse`.
+        Losses are in nats per token; some domains may be missing. NaN counts as infinite: the model
+        diverged.
 
         Raises:
             InputError: a name is no domain.
         """
         domains = self.dataset.domains
-        if problems := [
-            unknown(name, domains, "validated") for name in losses if name not in domains
-        ]:
-            raise InputError("\n".join(problems))
+        refuse([unknown(name, domains, "validated") for name in losses if name not in domains])
         given = {n: math.inf if math.isnan(loss) else loss for n, loss in losses.items()}
         loss_K = np.array([given.get(domain, math.nan) for domain in domains])
         self._watched, alarms = self._watch.after_validation(self._watched, self.step, loss_K)

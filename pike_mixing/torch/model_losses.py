@@ -32,11 +32,8 @@ def causal_losses(model: nn.Module, batch: Rows) -> Tensor:
     """Loss of each row of a causal language model, or another that `of_outputs` knows: a RowLosses.
 
     At a model's first batch they are compared with the losses that the model itself makes of single
-    rows, if it takes `labels`.
-
-    Args:
-        model: Takes the batch without its labels, and returns `logits`.
-        batch: `input_ids` and `labels`, B x L, with what else the model takes.
+    rows, if it takes `labels`. The model takes the batch (`input_ids`, ..., B x L) without its
+    labels, and returns `logits`.
 
     Raises:
         InputError: the model's own loss is another.
@@ -51,10 +48,8 @@ def causal_losses(model: nn.Module, batch: Rows) -> Tensor:
 def causal_excess(reference: nn.Module) -> RowLosses:
     """The excess of each row over a frozen reference, for DoReMi: `Mixing(excess_fn=...)`.
 
-    The mean over the row's targets of max(l - l_reference, 0), clipped before the mean.
-
-    Args:
-        reference: Takes what `causal_losses` gives a model; on the same device.
+    The mean over the row's targets of max(l - l_reference, 0), clipped before the mean. The
+    reference takes what `causal_losses` gives a model, on the same device.
     """
 
     def excess(model: nn.Module, batch: Rows) -> Tensor:
@@ -67,12 +62,7 @@ def causal_excess(reference: nn.Module) -> RowLosses:
 
 
 def inputs(model: nn.Module, batch: Rows) -> dict[str, Any]:
-    """What a model gets in place of a batch with `labels`: the tokens that a decoder reads.
-
-    Args:
-        model: The model, wrapped or not.
-        batch: Rows with `labels`.
-    """
+    """What a model gets in place of a batch with `labels`: the tokens that a decoder reads."""
     result = {name: part for name, part in batch.items() if name != "labels"}
     name = "prepare_decoder_input_ids_from_labels"
     shift = getattr(model, name, None) or getattr(getattr(model, "module", None), name, None)

@@ -106,16 +106,12 @@ def summing(parameters: Sequence[Tensor], group: Group = None) -> Iterator[None]
         while len(begun) < len(buckets) and not missing[len(begun)]:
             begin()
 
-    handles = [
-        p.register_post_accumulate_grad_hook(functools.partial(arrived, number))
-        for number, bucket in enumerate(buckets)
-        for p in bucket
-    ]
-    try:
+    with contextlib.ExitStack() as hooks:
+        for number, own in enumerate(buckets):
+            listen = functools.partial(arrived, number)
+            for p in own:
+                hooks.enter_context(p.register_post_accumulate_grad_hook(listen))
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
     while len(begun) < len(buckets):
         begin()
     for bucket in begun:

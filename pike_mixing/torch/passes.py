@@ -8,6 +8,7 @@ Shapes: K domains, R rows over all processes, B rows of one pass.
 """
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple
@@ -52,8 +53,19 @@ class DomainRows(NamedTuple):
     """Micro-batches over all processes."""
 
 
+@dataclasses.dataclass(eq=False)
 class Passes:
     """Passes over any torch model."""
+
+    loss_fn: RowLosses
+    """The loss of each row (B), or the mean loss of all, with a graph."""
+    excess_fn: RowLosses | None = None
+    """The excess of each row over a reference model, for methods with one: the mean over the row's
+    tokens of max(l - l_reference, 0)."""
+    group: Group = None
+    """The data-parallel processes; all of them when absent."""
+    timed: Timed = contextlib.nullcontext
+    """A clock of the phases forward, backward, statistics, validation, data, gradient."""
 
     fixed = False
     """Whether all passes have the same shape, for a device that compiles each."""
@@ -62,25 +74,6 @@ class Passes:
     accumulates_whole = False
     """Whether gradients of a model in shards stay whole on each process until the last of several
     passes, which then makes the only sum over the processes (FSDP2)."""
-
-    def __init__(
-        self,
-        loss_fn: RowLosses,
-        excess_fn: RowLosses | None = None,
-        group: Group = None,
-        timed: Timed = contextlib.nullcontext,
-    ) -> None:
-        """Keeps what makes the losses.
-
-        Args:
-            loss_fn: The loss of each row (B), or the mean loss of all, with a graph.
-            excess_fn: The excess of each row over a reference model, for methods with one: the mean
-                over the row's tokens of max(l - l_reference, 0).
-            group: The data-parallel processes; all of them when absent.
-            timed: A clock of the phases forward, backward, statistics, validation, data, gradient.
-        """
-        self.loss_fn, self.excess_fn = loss_fn, excess_fn
-        self.group, self.timed = group, timed
 
     def weighted(self, model: nn.Module, batch: Rows, weight_B: Tensor) -> tuple[Tensor, Tensor]:
         """The sum of the rows' losses by weight, with its graph, and the losses (B) without."""
@@ -145,12 +138,7 @@ class Passes:
         return wait
 
     def undisturbed(self, model: nn.Module, *, training: bool) -> AbstractContextManager[object]:
-        """Around passes beside the training, of which nothing remains.
-
-        Args:
-            model: The model that passes.
-            training: Whether they are made in training mode, with its dropout.
-        """
+        """Around passes, in training mode or not, beside the training: nothing of them remains."""
         stack = contextlib.ExitStack()
         stack.enter_context(in_mode(model, training))
         stack.enter_context(undisturbed(model))
@@ -223,10 +211,6 @@ class Target:
             for unit in units:
                 unit.set_requires_gradient_sync(True, recurse=False)
 
-    def sum_gradients(self, gradients: Sequence[Tensor]) -> None:
-        """Puts the sums over the processes in place; shards have been added up by their passes."""
-        parallel.sum_([g for g in gradients if not parallel.in_shards(g)], self.group)
-
     @contextlib.contextmanager
     def summing(self, *, last: bool) -> Iterator[None]:
         """The same; after the last, the parameters' gradients are the sums over the processes."""
@@ -239,12 +223,7 @@ class Target:
             yield
 
     def add(self, parts: Sequence[Tensor], coefficient: float) -> None:
-        """Adds c g to the parameters' gradient; where there is none yet, g's own memory becomes it.
-
-        Args:
-            parts: The gradient g, one tensor per parameter.
-            coefficient: c.
-        """
+        """Adds c g to the parameters' gradient; where there is none, g's own memory becomes it."""
         c = self.passes.number(coefficient)
         for parameter, part in zip(self.parameters, parts, strict=True):
             if parameter.grad is None:

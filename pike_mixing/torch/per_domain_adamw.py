@@ -74,11 +74,9 @@ class PerDomainAdamW(Uncompiled):
 
     @torch.no_grad()
     def take(self, domain: int, coefficient: float) -> None:
-        """Moves a domain's moments by the gradient that lies in the parameters.
+        """Moves a domain's moments by the gradient that lies in the parameters; once a step.
 
-        Args:
-            domain: Index of the domain; at most once a step.
-            coefficient: c_k of the domain in the next step.
+        The coefficient is c_k of the domain in the next step.
         """
         for group in self.param_groups:
             beta1, beta2 = group["betas"]
@@ -99,11 +97,7 @@ class PerDomainAdamW(Uncompiled):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Decays the parameters and moves them along the moments of the domains just taken.
 
-        Args:
-            closure: What makes the trainer's own pass, whose gradient has no part in it.
-
-        Returns:
-            What the closure returns.
+        The closure makes the trainer's own pass, whose gradient has no part in it.
         """
         with torch.enable_grad():
             result = None if closure is None else closure()

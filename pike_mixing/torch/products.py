@@ -29,15 +29,7 @@ class Linear(nn.Linear):
 
 
 def of_rows(a: Tensor, b_NxK: Tensor) -> Tensor:
-    """The products of A's rows with B's, A B^T.
-
-    Args:
-        a: ... x K.
-        b_NxK: The other rows.
-
-    Returns:
-        ... x N.
-    """
+    """The products of A's rows (... x K) with B's, A B^T (... x N)."""
     if ONEDNN and _takes(a) and _takes(b_NxK):
         result: Tensor = _OfRows.apply(a, b_NxK)  # type: ignore[no-untyped-call]
         return result

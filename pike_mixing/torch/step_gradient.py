@@ -55,33 +55,24 @@ def shares(rows: StepRows) -> Floats:
     return share_K
 
 
+@dataclasses.dataclass(eq=False)
 class StepGradient:
     """The passes of a step over one model."""
 
-    def __init__(
-        self,
-        model: nn.Module | None,
-        passes: Passes,
-        *,
-        micro_batch: int,
-        statistics_micro_batch: int,
-        optimizer: Any = None,
-        max_norm: float = math.inf,
-    ) -> None:
-        """Keeps what the passes need.
-
-        Args:
-            model: The model, wrapped or not; it may be set later.
-            passes: How they are made.
-            micro_batch: Rows of a pass.
-            statistics_micro_batch: Rows of a pass that measures gradient statistics.
-            optimizer: For methods with moments per domain: a `PerDomainAdamW`, or what has its
-                `forget()`, `take(domain, coefficient)` and `zero_grad()`.
-            max_norm: Longest gradient that is not shortened; with moments per domain, of each.
-        """
-        self.passes, self.micro_batch = passes, micro_batch
-        self.statistics_micro_batch, self.optimizer = statistics_micro_batch, optimizer
-        self.max_norm, self.model = max_norm, model
+    model: nn.Module | None
+    """The model, wrapped or not; it may be set later."""
+    passes: Passes
+    """How they are made."""
+    _: dataclasses.KW_ONLY
+    micro_batch: int
+    """Rows of a pass."""
+    statistics_micro_batch: int
+    """Rows of a pass that measures gradient statistics."""
+    optimizer: Any = None
+    """For methods with moments per domain: a `PerDomainAdamW`, or what has its `forget()`,
+    `take(domain, coefficient)` and `zero_grad()`."""
+    max_norm: float = math.inf
+    """Longest gradient that is not shortened; with moments per domain, of each."""
 
     @functools.cached_property
     def target(self) -> Target:

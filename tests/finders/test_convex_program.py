@@ -95,7 +95,7 @@ def test_a_program_that_is_not_solved_is_refused(monkeypatch):
         solve(posed())
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000), st.integers(2, 12), st.sampled_from([0.0, 1e-3, 0.05, 1.0, 100.0]))
 # One search ends early in these.
 @example(9959, 4, 0.05)

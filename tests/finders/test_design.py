@@ -27,7 +27,7 @@ def test_what_is_above_a_cap_goes_to_the_others_in_proportion():
     assert capped(np.array([1.0, 0, 0]), np.array([0.4, 1, 1])).tolist() == [0.4, 0.3, 0.3]
 
 
-@effort(max_examples=30, deadline=None)
+@effort(max_examples=30)
 @given(st.lists(st.floats(0.05, 1), min_size=3, max_size=6), st.integers(0, 99))
 def test_caps_hold_and_weights_sum_to_one(caps, seed):
     cap_K = np.array(caps) / min(1, sum(caps))

@@ -3,21 +3,7 @@ import sys
 
 import pytest
 
-from pike_mixing.errors import InputError
 from pike_mixing.finders import registry
-
-
-def test_unknown_names_are_refused_with_the_nearest():
-    with pytest.raises(InputError, match="finder: 'mixing_law' is unknown: did you mean 'mixing-l"):
-        registry.kind("mixing_law")
-    with pytest.raises(InputError, match=r"options: 'smaples' is unknown: did you mean 'samples'"):
-        registry.build("regmix", {"smaples": 3}, "options")
-
-
-@pytest.mark.parametrize("finder", ["mixing-law", "regmix", "mde"])
-def test_no_seed_is_negative(finder):
-    with pytest.raises(InputError, match="seed: must not be negative"):
-        registry.build(finder, {"seed": -1}, "--set")
 
 
 def test_the_fingerprint_is_of_the_finder_too():

@@ -2,7 +2,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from known_law import DOMAINS, LAWS, mixtures, optimum, proxies
+from known_law import DOMAINS, LAWS, mixtures, optimum, proxies, swarm
 from numpy.testing import assert_allclose
 
 from pike_mixing.errors import InputError
@@ -13,7 +13,7 @@ from pike_mixing.finders.validation import outside
 
 @pytest.mark.slow
 def test_without_noise_the_true_optimum_is_found():
-    found = MixingLaw(kl=0).find(Swarm(DOMAINS, proxies()))
+    found = MixingLaw(kl=0).find(swarm())
     assert_allclose(found.weights_K, optimum()[0], atol=0.004)
     diagnostics = found.diagnostics
     assert diagnostics["held_out_rmse"] < 1e-4
@@ -29,7 +29,7 @@ def test_without_noise_the_true_optimum_is_found():
 
 @pytest.mark.slow
 def test_with_noise_the_mixture_is_nearly_as_good():
-    found = MixingLaw(kl=0).find(Swarm(DOMAINS, proxies(noise=0.02)))
+    found = MixingLaw(kl=0).find(swarm(noise=0.02))
     truth = float(LAWS.losses(found.weights_K[None]).mean())
     uniform = float(LAWS.losses(np.full((1, 3), 1 / 3)).mean())
     assert truth - optimum()[1] < 0.1 * (uniform - optimum()[1])
@@ -41,9 +41,7 @@ def test_with_noise_the_mixture_is_nearly_as_good():
 
 @pytest.mark.slow
 def test_the_target_moves_the_mixture():
-    found = MixingLaw(kl=0.05, target={"code": 3, "prose": 1, "talk": 1}).find(
-        Swarm(DOMAINS, proxies())
-    )
+    found = MixingLaw(kl=0.05, target={"code": 3, "prose": 1, "talk": 1}).find(swarm())
     expected = optimum(target_K=np.array([0.6, 0.2, 0.2]), kl=0.05)[0]
     assert_allclose(found.weights_K, expected, atol=0.004)
 
@@ -51,7 +49,7 @@ def test_the_target_moves_the_mixture():
 @pytest.mark.slow
 def test_a_large_price_gives_the_prior():
     prior = {"code": 5, "prose": 3, "talk": 2}
-    found = MixingLaw(kl=1e6, prior=prior).find(Swarm(DOMAINS, proxies()))
+    found = MixingLaw(kl=1e6, prior=prior).find(swarm())
     assert_allclose(found.weights_K, [0.5, 0.3, 0.2], atol=1e-6)
     assert found.diagnostics["kl_to_prior"] < 1e-9
 
@@ -61,10 +59,10 @@ def test_no_domain_is_read_more_often_than_allowed():
     finder = MixingLaw(
         epochs=4, tokens_by_domain={"code": 250, "prose": 5e4, "talk": 5e4}, budget_tokens=1e4
     )
-    found = finder.find(Swarm(DOMAINS, proxies()))
+    found = finder.find(swarm())
     assert_allclose(found.weights_K[0], 4 * 250 / 1e4)
     assert found.diagnostics["capped"] == ["code"]
-    assert MixingLaw().find(Swarm(DOMAINS, proxies())).diagnostics["capped"] == []
+    assert MixingLaw().find(swarm()).diagnostics["capped"] == []
 
 
 @pytest.mark.slow
@@ -74,7 +72,7 @@ def test_domains_in_another_order_get_the_same_weights():
             run, weights_K=run.weights_K[[2, 0, 1]], loss_K=run.loss_K[[2, 0, 1]]
         )
 
-    straight = MixingLaw().find(Swarm(DOMAINS, proxies(noise=0.02))).weights_K
+    straight = MixingLaw().find(swarm(noise=0.02)).weights_K
     other = MixingLaw().find(
         Swarm(("talk", "code", "prose"), [turned(r) for r in proxies(noise=0.02)])
     )
@@ -98,18 +96,18 @@ def test_diagnostics_say_when_the_law_is_extrapolated():
     target = {"code": 1, "prose": 0, "talk": 0}
     found = MixingLaw(kl=0, target=target).find(Swarm(DOMAINS, runs))
     assert found.diagnostics["outside_proxies"] is True
-    assert MixingLaw(kl=1e6).find(Swarm(DOMAINS, proxies())).diagnostics["outside_proxies"] is False
+    assert MixingLaw(kl=1e6).find(swarm()).diagnostics["outside_proxies"] is False
 
 
 @pytest.mark.slow
 def test_too_few_proxies_are_counted():
     # 4 coefficients of 3 domains, one proxy held out at a time.
     with pytest.raises(InputError, match=r"4 proxy run\(s\) are too few, at least 5 are needed"):
-        MixingLaw().find(Swarm(DOMAINS, proxies(4)))
-    MixingLaw().find(Swarm(DOMAINS, proxies(5)))
+        MixingLaw().find(swarm(4))
+    MixingLaw().find(swarm(5))
     # Two parts: half of them must suffice.
     with pytest.raises(InputError, match="at least 8 are needed"):
-        MixingLaw(folds=2).find(Swarm(DOMAINS, proxies(7)))
+        MixingLaw(folds=2).find(swarm(7))
 
 
 def test_mixtures_along_a_line_are_refused():

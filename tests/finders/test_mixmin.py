@@ -47,7 +47,7 @@ def test_the_minimum_is_that_of_the_authors_code():
     assert uniform.loss == pytest.approx(recorded["loss_uniform"])
 
 
-@effort(max_examples=20, deadline=None)
+@effort(max_examples=20)
 @given(st.integers(0, 10**6))
 def test_no_mixture_is_better_than_the_gap_allows(seed):
     random = np.random.default_rng(seed)

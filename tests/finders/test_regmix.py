@@ -2,7 +2,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from known_law import DOMAINS, LAWS, optimum, proxies
+from known_law import DOMAINS, LAWS, optimum, proxies, swarm
 from numpy.testing import assert_allclose, assert_array_equal
 
 from pike_mixing.errors import InputError
@@ -27,16 +27,14 @@ def test_the_mixture_takes_most_of_what_can_be_gained(count, share):
     0.007 and 0.024 for 50.
     """
     _, lowest = optimum(target_K=TARGET_K)
-    found = RegMix(target=TARGET, samples=20_000).find(Swarm(DOMAINS, proxies(count)))
+    found = RegMix(target=TARGET, samples=20_000).find(swarm(count))
     assert true_loss(found.weights_K) - lowest < share * (true_loss(UNIFORM) - lowest)
 
 
 @pytest.mark.slow
 def test_the_same_proxies_and_seed_give_the_same_bits():
     first, again, other = (
-        RegMix(rounds=150, samples=2000, kept=8, seed=seed).find(
-            Swarm(DOMAINS, proxies(noise=0.02))
-        )
+        RegMix(rounds=150, samples=2000, kept=8, seed=seed).find(swarm(noise=0.02))
         for seed in (0, 0, 1)
     )
     assert_array_equal(first.weights_K, again.weights_K)
@@ -46,12 +44,12 @@ def test_the_same_proxies_and_seed_give_the_same_bits():
 
 def test_lightgbms_own_least_leaf_is_refused_for_few_proxies():
     with pytest.raises(InputError, match="split of the rest needs 40 runs"):
-        RegMix(min_data_in_leaf=20).find(Swarm(DOMAINS, proxies(24)))
+        RegMix(min_data_in_leaf=20).find(swarm(24))
 
 
 def test_ties_are_all_averaged():
     # One tree of few leaves gives the draws a handful of scores.
-    found = RegMix(samples=2000, kept=1, rounds=1).find(Swarm(DOMAINS, proxies(24)))
+    found = RegMix(samples=2000, kept=1, rounds=1).find(swarm(24))
     assert found.diagnostics["averaged"] > 20
 
 
@@ -79,5 +77,5 @@ def test_the_draw_follows_the_prior():
 @pytest.mark.slow
 def test_too_few_proxies_are_counted():
     with pytest.raises(InputError, match=r"9 proxy run\(s\) are too few, at least 10 are needed"):
-        RegMix().find(Swarm(DOMAINS, proxies(9)))
-    RegMix(samples=200).find(Swarm(DOMAINS, proxies(10)))
+        RegMix().find(swarm(9))
+    RegMix(samples=200).find(swarm(10))

@@ -51,7 +51,7 @@ def test_the_unit_of_a_task_does_not_matter():
 
 
 @pytest.mark.slow
-@effort(max_examples=20, deadline=None)
+@effort(max_examples=20)
 @given(st.integers(0, 10**6))
 def test_no_allowed_mixture_is_better(seed):
     random = np.random.default_rng(seed)

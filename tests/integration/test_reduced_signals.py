@@ -13,9 +13,8 @@ from pike_mixing.tracking import metrics
 NAN = float("nan")
 
 
-def statistics(norm, variance, loss, rows):
-    unbiased = [n - v / r if r else NAN for n, v, r in zip(norm, variance, rows, strict=True)]
-    return Statistics(*map(np.array, (norm, unbiased, variance, loss, rows)))
+def statistics(*columns):
+    return Statistics.of_moments(*map(np.array, columns))
 
 
 OWN = [

@@ -49,8 +49,11 @@ def mixture(method=PIKE, domains=DOMAINS, rows=4, **options):
 
 def stopped(steps=3, **options):
     """A mixing after some steps."""
-    mixing = mixture(**options)
-    for batch in mixing.data_loader():
+    return until(steps, mixture(**options))
+
+
+def until(steps, mixing, **options):
+    for batch in mixing.data_loader(**options):
         mixing.loss(mixing.model, batch)
         if mixing.complete:
             mixing.end_step()
@@ -125,7 +128,7 @@ def damage(draw, state):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STATES)
-@effort(max_examples=300, deadline=None)
+@effort(max_examples=300)
 @given(st.data())
 def test_whatever_is_damaged_is_refused_by_its_name(name, data):
     made, state = STATES[name]
@@ -282,12 +285,8 @@ def test_a_state_between_two_epochs():
 
 
 def test_the_state_before_the_first_step_takes_the_counts_back():
-    mixing = mixture(Switches(), shuffle=False)
-    before = mixing.state_dict()
-    for batch in mixing.data_loader():
-        mixing.loss(mixing.model, batch)
-        if mixing.complete:
-            mixing.end_step()
+    before = mixture(Switches(), shuffle=False).state_dict()
+    mixing = stopped(8, method=Switches(), shuffle=False)
     assert mixing.dataset.counts(3).tolist() == [0, 4]
     mixing.load_state_dict(before)
     assert mixing.dataset.published == -1
@@ -299,10 +298,6 @@ def test_what_may_change_leaves_the_rows():
     whole = stopped(steps=8, latency=4)
     later = mixture(latency=4, micro_batch=4, steps=9)
     later.load_state_dict(state)
-    for batch in later.data_loader(num_workers=1, prefetch_factor=4):
-        later.loss(later.model, batch)
-        later.end_step()
-        if later.step == 8:
-            break
+    until(8, later, num_workers=1, prefetch_factor=4)
     assert later.positions_K.tolist() == whole.positions_K.tolist()
     assert later.weights == pytest.approx(whole.weights)

@@ -8,7 +8,7 @@ from pike_mixing.rules.cagrad import CAGrad
 
 
 @given(st.integers(0, 2**31), st.integers(2, 6), st.floats(0.01, 0.95))
-@effort(deadline=None, max_examples=20)
+@effort(max_examples=20)
 def test_no_update_in_the_ball_is_better_for_the_worst_domain(seed, K, c):
     generator = np.random.default_rng(seed)
     gradient_KxD = generator.standard_normal((K, 3)) + 0.3

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pike_mixing.interface import Signals, Statistics
 from pike_mixing.rules.conceptual_pike import ConceptualPiKE, minimiser
 
-few = effort(max_examples=40, deadline=None)
+few = effort(max_examples=40)
 items = st.lists(
     st.tuples(st.floats(-10, 10), st.one_of(st.just(0.0), st.floats(1e-3, 10))),
     min_size=1,

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from arrays import assert_close, observed
+from arrays import assert_close, observed, vector
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -50,8 +50,8 @@ def test_the_noise_of_a_gradient_with_itself_does_not_count():
 def test_alignments_are_those_of_independent_rows_on_average():
     # Four rows of each domain, with a noise of 1 in each of 5 directions; true g . g_T by hand.
     true_KxP = np.array([[1, 0, 0, 0, 0], [0.5, 1, 0, 0, 0], [0, 0, 2, 0, 0]])
-    target_K = np.array([0.5, 0.5, 0])
-    expected_K = np.array([0.75, 0.875, 0])
+    target_K = vector(0.5, 0.5, 0)
+    expected_K = vector(0.75, 0.875, 0)
     draw, found = np.random.default_rng(0), []
     for _ in range(4000):
         rows = [g + draw.normal(size=(4, 5)) for g in true_KxP]
@@ -116,7 +116,7 @@ def test_training_reaches_a_target_that_no_domain_has(aim, normalise, rate):
     assert_close(method.weights(state, 0), np.array([1 - aim, aim, 0]), atol=0.03)
 
 
-@effort(max_examples=50, deadline=None)
+@effort(max_examples=50)
 @given(
     st.lists(st.lists(st.floats(-9, 9), min_size=3, max_size=3), min_size=3, max_size=3),
     st.floats(0.01, 10),

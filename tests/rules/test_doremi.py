@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pike_mixing.rules.doremi import DoReMi
 
 LN3 = math.log(3)
-few = effort(max_examples=30, deadline=None)
+few = effort(max_examples=30)
 
 
 def seen(excess_K, count_K=None, step=0):

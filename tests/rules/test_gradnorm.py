@@ -13,7 +13,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.rules.gradnorm import GradNorm
 
 DOMAINS = ("en", "hi", "de")
-few = effort(max_examples=30, deadline=None)
+few = effort(max_examples=30)
 triple = st.lists(st.floats(0.1, 10), min_size=3, max_size=3)
 
 

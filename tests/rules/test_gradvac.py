@@ -49,7 +49,7 @@ def cosine_similarity(first_D, second_D):
 
 
 @given(st.integers(0, 2**31), st.floats(-0.9, 0.9))
-@effort(deadline=None, max_examples=25)
+@effort(max_examples=25)
 def test_a_turned_gradient_has_the_target_as_its_cosine(seed, target):
     generator = np.random.default_rng(seed)
     gradient_KxD = generator.standard_normal((2, 3))
@@ -89,7 +89,7 @@ def by_the_algorithm(gradient_KxD, target_KxK, orders, beta):
 
 
 @given(st.integers(0, 2**31), st.integers(1, 5))
-@effort(deadline=None, max_examples=12)
+@effort(max_examples=12)
 def test_the_gramian_is_enough(seed, K):
     generator = np.random.default_rng(seed)
     method = GradVaccine(beta=0.3, scale="reference", highest_target=0.999)

@@ -31,7 +31,7 @@ SURGEONS = {
     "upgrad": UPGrad(),
 }
 every_surgeon = pytest.mark.parametrize("surgeon", SURGEONS.values(), ids=SURGEONS)
-few = effort(max_examples=12, deadline=None)
+few = effort(max_examples=12)
 
 
 @st.composite

@@ -48,7 +48,7 @@ BY_PLACE = ("round-robin", "random")
 EXPLORING = ("ado", "aioli", "odm", "odm code")
 """Rules with floors, shares or excursions that depend on the number of domains."""
 
-few = effort(max_examples=4, deadline=None)
+few = effort(max_examples=4)
 seeds = st.integers(0, 2**31)
 
 
@@ -241,7 +241,7 @@ def test_signals_that_cover_no_domain_change_nothing(rule):
 
 
 @each(ALL)
-@effort(max_examples=3, deadline=None)
+@effort(max_examples=3)
 @given(seeds, st.integers(1, STEPS - 1))
 def test_a_run_that_stops_and_goes_on_ends_with_the_same_bits(rule, seed, stop):
     whole, answers = run(build(rule), sparse(seed))
@@ -266,7 +266,7 @@ sick = st.lists(st.tuples(st.sampled_from(NUMBERS), st.integers(0, 4), sick_numb
 
 @pytest.mark.slow
 @each(ADAPTIVE)
-@effort(max_examples=12, deadline=None)
+@effort(max_examples=12)
 @given(sick)
 # A reward of each that is beyond a float64.
 @example([("loss_K", k, 1e300) for k in range(5)])

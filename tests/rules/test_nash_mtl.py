@@ -10,7 +10,7 @@ from pike_mixing.rules.nash_mtl import NashMTL
 
 
 @given(st.integers(0, 2**31), st.integers(1, 6), st.floats(-3, 3))
-@effort(deadline=None, max_examples=25)
+@effort(max_examples=25)
 def test_every_weight_is_the_inverse_of_its_gain(seed, K, magnitude):
     generator = np.random.default_rng(seed)
     gradient_KxD = generator.standard_normal((K, 20)) * 10**magnitude

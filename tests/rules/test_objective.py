@@ -7,7 +7,7 @@ from torch import nn
 
 from pike_mixing import Fixed, Schedule, Temperature, UniMax
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Needs, Signals
+from pike_mixing.interface import Needs, RunFacts, Signals
 from pike_mixing.torch import MixedDataset, Mixing
 
 RULES = {
@@ -31,6 +31,15 @@ def test_rows_follow_the_weights_and_losses_the_objective(rule):
     plain = RULES[rule]()
     assert plain.init(("a", "b"), 0).keys() == state.keys() - {"objective_K"}
     assert plain.loss_weights(plain.init(("a", "b"), 0), signals) is None
+
+
+@pytest.mark.parametrize("kind", [Temperature, UniMax, Schedule])
+def test_the_run_fills_in_what_nobody_wrote_down(kind):
+    known = {"tokens_by_domain": {"a": 9, "b": 1}, "budget_tokens": 10, "steps": 5}
+    known = {name: value for name, value in known.items() if hasattr(kind, name)}
+    facts = RunFacts({"a": 9, "b": 1}, 10, steps=5)
+    assert kind().for_run(facts) == kind(**known)
+    assert kind(**known).for_run(RunFacts({"a": 2}, 3, steps=4)) == kind(**known)
 
 
 def test_an_objective_without_the_batchs_domains_leaves_nothing():

@@ -12,7 +12,7 @@ from pike_mixing.rules.odm import OnlineDataMixing, exploration, exponential
 DOMAINS = ("a", "b", "c", "d")
 ABSENT = {"": (), ", fourth domain absent": (3,)}
 
-few = effort(max_examples=30, deadline=None)
+few = effort(max_examples=30)
 
 
 @pytest.fixture(scope="module")

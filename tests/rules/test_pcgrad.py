@@ -22,7 +22,7 @@ def by_the_algorithm(gradient_KxD, orders):
 
 
 @given(st.integers(0, 2**31), st.integers(1, 6), st.integers(0, 100))
-@effort(deadline=None, max_examples=25)
+@effort(max_examples=25)
 def test_the_gramian_is_enough(seed, K, step):
     generator = np.random.default_rng(seed)
     gradient_KxD = generator.standard_normal((K, 5))

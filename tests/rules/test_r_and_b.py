@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from arrays import assert_close, observed
+from arrays import assert_close, observed, vector
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -28,9 +28,9 @@ def test_a_round_by_hand():
     # exp(strength (2.5 - 1.5) / sqrt(8.5)).
     method = RAndB(strength=math.log(3) * 8.5**0.5, every=2)
     gram_2x2 = np.array([[4, 1], [1, 2]])
-    assert_close(after(method, batch(0, gram_2x2)), np.array([0.5, 0.5]))
+    assert_close(after(method, batch(0, gram_2x2)), vector(0.5, 0.5))
     found_K = after(method, batch(0, gram_2x2 + 1), batch(1, gram_2x2 - 1))
-    assert_close(found_K, np.array([0.75, 0.25]))
+    assert_close(found_K, vector(0.75, 0.25))
 
 
 def test_products_count_by_rows_and_a_round_forgets_the_last():
@@ -38,7 +38,7 @@ def test_products_count_by_rows_and_a_round_forgets_the_last():
     method = RAndB(every=2)
     first, second = np.array([[10.0, 2], [2, 10]]), np.array([[20.0, 4], [4, 20]])
     mean_2x2 = np.array([[19, 3], [3, 11]])
-    expected_K = balanced(mean_2x2, np.array([0.5, 0.5]), 3)
+    expected_K = balanced(mean_2x2, vector(0.5, 0.5), 3)
     round_2 = [batch(2, first, (1, 3)), batch(3, second, (3, 1))]
     assert_close(after(method, *round_2), expected_K)
     assert_close(
@@ -55,21 +55,21 @@ def test_the_target_decides_what_agreement_is_with():
 
 def test_a_domain_absent_for_a_round_keeps_its_weight():
     gram = [[9, math.nan], [math.nan, math.nan]]
-    assert_close(after(RAndB(every=1), batch(0, gram, (4, 0))), np.array([0.5, 0.5]))
+    assert_close(after(RAndB(every=1), batch(0, gram, (4, 0))), vector(0.5, 0.5))
 
 
 def test_a_round_without_any_gradient_keeps_the_weights():
     method = RAndB(every=1)
-    moved = method.init(DOMAINS, 0) | {"weights_K": np.array([0.9, 0.1])}
+    moved = method.init(DOMAINS, 0) | {"weights_K": vector(0.9, 0.1)}
     state = method.observe(moved, batch(0, np.zeros((2, 2))))
     assert state["weights_K"].tolist() == [0.9, 0.1]
 
 
 def test_gradients_of_zero_make_equal_weights():
-    assert_close(balanced(np.zeros((2, 2)), np.array([0.5, 0.5]), 3), np.array([0.5, 0.5]))
+    assert_close(balanced(np.zeros((2, 2)), vector(0.5, 0.5), 3), vector(0.5, 0.5))
 
 
-@effort(max_examples=25, deadline=None)
+@effort(max_examples=25)
 @given(st.integers(0, 10**6), st.integers(-300, 300))
 def test_no_scale_of_the_gradients_matters_and_odds_are_bounded(seed, power):
     gradient_KxP = np.random.default_rng(seed).normal(size=(4, 9))
@@ -82,7 +82,7 @@ def test_no_scale_of_the_gradients_matters_and_odds_are_bounded(seed, power):
 @pytest.mark.parametrize("steps", [1, 5])
 def test_rows_follow_the_weights_over_the_steps(steps):
     method = RAndB()
-    state = method.init(DOMAINS, 0) | {"weights_K": np.array([0.9, 0.1])}
+    state = method.init(DOMAINS, 0) | {"weights_K": vector(0.9, 0.1)}
     served_K = sum(method.allocate(state, step, 5 * steps) for step in range(10))
     assert served_K.sum() == 50 * steps
     assert abs(served_K[1] - 5 * steps) <= 1

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from arrays import assert_close
+from arrays import assert_close, vector
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -68,17 +68,17 @@ def test_a_run_by_hand():
     # w = 0.8 (0.75, 0.25) + 0.2 (0.5, 0.5).
     method = ScaleFreePiKE(**HALF_WAY)
     states = after(method, falling((4, 0), (0.5, 0), fell=[1]), rows=1)
-    assert_close(method.weights(states[398], 0), np.array([0.5, 0.5]))
-    assert_close(method.weights(states[399], 0), np.array([0.7, 0.3]), atol=1e-4)
+    assert_close(method.weights(states[398], 0), vector(0.5, 0.5))
+    assert_close(method.weights(states[399], 0), vector(0.7, 0.3), atol=1e-4)
 
 
 def test_what_has_not_begun_to_fall_keeps_its_rows():
     steps = falling((4, 0), (0.5, 0))
-    assert_close(weights(ScaleFreePiKE(**HALF_WAY), steps, rows=1), np.array([0.5, 0.5]))
+    assert_close(weights(ScaleFreePiKE(**HALF_WAY), steps, rows=1), vector(0.5, 0.5))
     # Parts 0.5, 0.25 and 0 of the first loss have fallen: the mean is 0.25.
-    at = {"first_loss_K": np.array([8.0, 4, 1]), "late_loss_K": np.array([4.0, 3, 1])}
-    assert_close(protected(np.array([-1.0, -1, -1]), at), np.array([-1.0, 0, 0]))
-    assert_close(protected(np.array([1.0, 2, 3]), at), np.array([1.0, 2, 3]))
+    at = {"first_loss_K": vector(8.0, 4, 1), "late_loss_K": vector(4.0, 3, 1)}
+    assert_close(protected(vector(-1.0, -1, -1), at), vector(-1.0, 0, 0))
+    assert_close(protected(vector(1.0, 2, 3), at), vector(1.0, 2, 3))
 
 
 def test_a_fall_whose_square_is_beyond_a_float64_is_a_fall():
@@ -96,14 +96,14 @@ def test_a_target_weighs_gradients_and_falls():
     level = {"code": 1, "prose": 1}
     method = ScaleFreePiKE(target={"code": 2, "prose": 0}, prior=level, **HALF_WAY)
     steps = falling((4, 4), (0.5, 0.5), fell=[1])
-    assert_close(weights(method, steps, rows=1), np.array([0.7, 0.3]), atol=1e-4)
+    assert_close(weights(method, steps, rows=1), vector(0.7, 0.3), atol=1e-4)
     equal = ScaleFreePiKE(target={"code": 5, "prose": 5}, **HALF_WAY)
-    assert_close(weights(equal, steps, rows=1), np.array([0.5, 0.5]))
+    assert_close(weights(equal, steps, rows=1), vector(0.5, 0.5))
 
 
 def test_it_starts_at_the_target():
     method = ScaleFreePiKE(target={"code": 3, "prose": 1})
-    assert_close(method.weights(method.init(DOMAINS[:2], 0), 0), np.array([0.75, 0.25]))
+    assert_close(method.weights(method.init(DOMAINS[:2], 0), 0), vector(0.75, 0.25))
     # What does not count gets no row, whatever is measured.
     method = ScaleFreePiKE(target={"code": 2, "prose": 0}, **HALF_WAY)
     assert_close(weights(method, falling((1, 9), (0.1, 2)), rows=1), np.array([1, 0]))
@@ -142,9 +142,9 @@ def test_falls_by_hand():
     # A slope of 8 (3 - 2) = 8, and 2 per row at the 4th: sqrt 2 root mean squares.
     at = {
         "rows_K": np.array([4, 4]),
-        "early_loss_K": np.array([3.0, 1.0]),
-        "late_loss_K": np.array([2.0, 1.0]),
-        "row_variance_K": np.array([1.0, 0.0]),
+        "early_loss_K": vector(3.0, 1.0),
+        "late_loss_K": vector(2.0, 1.0),
+        "row_variance_K": vector(1.0, 0.0),
     }
     fall_2, variance_2 = loss_decreases(at, np.ones(2))
     assert_close(fall_2, np.array([2**0.5, 0]))
@@ -154,7 +154,7 @@ def test_falls_by_hand():
 def test_the_slope_is_that_of_a_line_in_log_rows():
     state = after(ScaleFreePiKE(), falling(None, (0.5, 0.25)), rows=1)[-1]
     slope_2 = 8 * (state["early_loss_K"] - state["late_loss_K"])
-    assert_close(slope_2, np.array([0.5, 0.25]), rtol=1e-3)
+    assert_close(slope_2, vector(0.5, 0.25), rtol=1e-3)
 
 
 def test_the_slope_of_noise_has_the_variance_that_is_stated():
@@ -170,7 +170,7 @@ def test_the_slope_of_noise_has_the_variance_that_is_stated():
 def test_sizes_and_batch_are_those_of_the_run():
     run = RunFacts({"code": 100, "prose": 1}, 80, steps=10)
     method = ScaleFreePiKE().for_run(run)
-    assert_close(method.init(("code", "prose"), 0)["epochs_of_batch_K"], np.array([0.08, 8]))
+    assert_close(method.init(("code", "prose"), 0)["epochs_of_batch_K"], vector(0.08, 8))
     assert_close(ScaleFreePiKE().init(("code",), 0)["epochs_of_batch_K"], np.zeros(1))
     with pytest.raises(InputError, match="batch_tokens: the size of a batch is not known"):
         ScaleFreePiKE(tokens_by_domain={"code": 1}).init(("code",), 0)
@@ -180,7 +180,7 @@ def test_shrinkage_by_hand():
     # A: 5, then 3. Mean (2 * 3 + 5) / 3 = 11/3; variance of one (5 - 3)^2 / 2 = 2, of the mean
     # 2 (4/9 + 1/9) = 10/9. B: 1, 1. The means spread by (8/3)^2 / 2 = 32/9, noise explains 5/9 of
     # it: 27/32 of +-4/3 remain.
-    at = {"mean_K": np.array([2.75, 0.75]), "scatter_K": np.array([1.0, 0.0])}
+    at = {"mean_K": vector(2.75, 0.75), "scatter_K": vector(1.0, 0.0)}
     mean_2, variance_2 = gradient_scores(at | {"estimates_K": np.array([2, 2])})
     assert_close(mean_2, np.array([11 / 3, 1]))
     assert_close(variance_2, np.array([10 / 9, 0]))
@@ -188,33 +188,31 @@ def test_shrinkage_by_hand():
 
 
 def test_noise_as_large_as_the_spread_leaves_nothing():
-    assert_close(shrunk(np.array([2.0, 1.0]), np.array([0.5, 0.5])), np.zeros(2))
+    assert_close(shrunk(vector(2.0, 1.0), vector(0.5, 0.5)), np.zeros(2))
 
 
 @pytest.mark.parametrize("fall", [(0, 1), (1, 1), (0, 0), (-1, 0)])
 def test_a_long_gradient_alone_moves_nothing(fall):
-    loss_K, windows = np.array([9.0, 9.0]), []
+    loss_K, windows = vector(9.0, 9.0), []
     for _ in range(6):
         windows.append(((4, 0), loss_K))
         loss_K = loss_K - fall
-    assert_close(weights(ScaleFreePiKE(), windows), np.array([0.5, 0.5]))
+    assert_close(weights(ScaleFreePiKE(), windows), vector(0.5, 0.5))
 
 
 def test_agreement_is_the_smaller_of_the_same_sign():
-    found_4 = smaller_of_same_sign(
-        np.array([1.0, -2.0, 1.0, 0.0]), np.array([3.0, -1.0, -1.0, 1.0])
-    )
-    assert_close(found_4, np.array([1.0, -1.0, 0.0, 0.0]))
+    found_4 = smaller_of_same_sign(vector(1.0, -2.0, 1.0, 0.0), vector(3.0, -1.0, -1.0, 1.0))
+    assert_close(found_4, vector(1.0, -1.0, 0.0, 0.0))
 
 
 def test_rows_move_from_those_behind_to_those_ahead_alone():
     # The first gives half of 0.4; the last two, at leads of 1 : 3 and equal priors, share it so.
-    prior_4 = np.array([0.4, 0.2, 0.2, 0.2])
+    prior_4 = vector(0.4, 0.2, 0.2, 0.2)
     tau_4 = np.exp(log_target(np.log(prior_4), np.array([-math.log(2), 0, 1, 3])))
-    assert_close(tau_4, np.array([0.2, 0.2, 0.25, 0.35]))
+    assert_close(tau_4, vector(0.2, 0.2, 0.25, 0.35))
     # None is ahead: those of lead 0 get it.
     tau_4 = np.exp(log_target(np.log(prior_4), np.array([-math.log(2), 0, 0, -math.log(4)])))
-    assert_close(tau_4, np.array([0.2, 0.375, 0.375, 0.05]))
+    assert_close(tau_4, vector(0.2, 0.375, 0.375, 0.05))
     # Zeros but for last bits.
     for lead in (0, -1e-17):
         assert_close(log_target(np.log(prior_4), np.full(4, lead)), np.log(prior_4))
@@ -256,7 +254,7 @@ def windows_of(K):
     )
 
 
-few = effort(max_examples=25, deadline=None)
+few = effort(max_examples=25)
 
 
 @pytest.mark.slow
@@ -319,4 +317,4 @@ def test_equal_domains_bring_the_prior_back(windows):
     prior = {"code": 5, "prose": 3, "tables": 2}
     level = [((1, 1, 1), (2.0, 2.0, 2.0))] * 40
     found_K = weights(ScaleFreePiKE(prior=prior), windows + level)
-    assert_close(found_K, np.array([0.5, 0.3, 0.2]), atol=1e-3)
+    assert_close(found_K, vector(0.5, 0.3, 0.2), atol=1e-3)

@@ -98,7 +98,7 @@ def test_a_cap_that_does_not_bind_changes_no_bit():
     assert weights(free, *range(10)) == weights(capped, *range(10))
 
 
-@effort(max_examples=25, deadline=None)
+@effort(max_examples=25)
 @given(st.integers(0, 10**6), st.integers(2, 5), st.sampled_from(["constant", "linear", "cosine"]))
 def test_no_cap_is_passed_and_odds_of_uncapped_domains_stay(seed, K, between):
     random, names = np.random.default_rng(seed), tuple("abcde"[:K])

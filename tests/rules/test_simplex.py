@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pike_mixing.numerics.simplex import RIDGE, lowest
 
-some = effort(max_examples=25, deadline=None)
+some = effort(max_examples=25)
 
 
 def gradients(seed, P, D, spread=0.0):

@@ -30,7 +30,7 @@ GLAM = dict(
 )
 """DoReMi's weights as printed in the paper, which sum to 1.04."""
 corpora = st.lists(st.integers(1, 10**15), min_size=1, max_size=8)
-few = effort(max_examples=30, deadline=None)
+few = effort(max_examples=30)
 
 
 @pytest.mark.parametrize(
@@ -67,18 +67,16 @@ def test_rows_by_hand(method, domains, step, b, expected):
             lambda: Fixed({"en": 1, "hindi": 1}).init(("en", "hind"), 0),
             ["'hindi' is unknown: did you mean 'hind'?", "domain 'hind' has no weight"],
         ),
-        (Fixed, ["give either these or a mixture"]),
         (lambda: Fixed({"en": 1}, mixture="doremi"), ["give either these or a mixture"]),
         (
             lambda: Fixed(mixture="doremi").for_run(RunFacts({}, 100)),
             ["'doremi' were not given to the run"],
         ),
-        (lambda: by_domain.sizes(None, ("en",)), ["the sizes of the corpora are not known: give"]),
         (
             lambda: by_domain.sizes({"en": 1, "hindi": 1}, ("en", "hind")),
             ["'hindi' is unknown: did you mean 'hind'?", "domain 'hind' has no size"],
         ),
-        (lambda: Temperature().init(DOMAINS, 0), ["sizes of the corpora are not known"]),
+        (lambda: Temperature().init(DOMAINS, 0), ["the sizes of the corpora are not known: give"]),
     ],
 )
 def test_what_a_rule_cannot_mix_is_refused(made, messages):
@@ -138,13 +136,6 @@ def weights(temperature, *tokens):
 )
 def test_weights_are_a_root_of_the_sizes(temperature, tokens, expected):
     assert_close(weights(temperature, *tokens), vector(*expected) / sum(expected))
-
-
-def test_the_run_fills_in_the_sizes_that_nobody_wrote_down():
-    found = {"en": 3.0, "hi": 1.0}
-    assert Temperature().for_run(RunFacts(found, 100)).tokens_by_domain == found
-    written = Temperature(tokens_by_domain={"en": 1, "hi": 1})
-    assert written.for_run(RunFacts(found, 100)) == written
 
 
 @few
