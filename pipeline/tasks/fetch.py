@@ -152,13 +152,9 @@ def _unusable(task: Task, split: str, records: Sequence[Record]) -> dict[str, st
 
 def _curated(task: Task, records: Sequence[Record]) -> list[Record]:
     """The records of the curated demonstrations, in the list's order."""
-    rows = _rows(task, CURATED_SPLIT, records)
-    stored = [
-        (row, record) for row, record in zip(rows, records, strict=True) if isinstance(row, Row)
-    ]
-    of_key = {row.key: record for row, record in reversed(stored)}
-    chosen = demonstrations.curated(task, [row for row, _ in stored])
-    return [of_key[row.key] for row in chosen]
+    rows = zip(_rows(task, CURATED_SPLIT, records), records, strict=True)
+    keyed = ((row.key, record) for row, record in rows if isinstance(row, Row))
+    return demonstrations.curated(task, keyed)
 
 
 def _write(
