@@ -7,13 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import filelock
 import hypothesis
 import numpy as np
 import pytest
 from fetched import asked, benchmarks, standin, tokenizers
+from repository import ROOT
 
 from pipeline import settings
 from pipeline.data import packing, sources, tokenizer
@@ -25,8 +25,6 @@ from pipeline.runtime import atomic_files, code_fingerprint, made_from, source_n
 from pipeline.runtime.validation import validate
 
 __all__ = ["asked", "benchmarks", "standin", "tokenizers"]
-
-ROOT = Path(__file__).resolve().parents[1]
 
 # A machine that does something else beside must not fail a test for its slowness.
 hypothesis.settings.register_profile("house", deadline=None)

@@ -2,10 +2,10 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 import yaml
+from repository import ROOT
 
 from pike_mixing.errors import InputError
 from pipeline import settings
@@ -13,7 +13,6 @@ from pipeline.planning import cost, jobs, planner, profile, rule_resources
 from pipeline.runtime import accelerators
 from pipeline.runtime.validation import validate
 
-ROOT = Path(__file__).resolve().parents[2]
 PAPER = ROOT / "workflow/configs/paper.yaml"
 CONFIGS = [ROOT / "config.yaml", *sorted(ROOT.glob("workflow/configs/*.yaml"))]
 

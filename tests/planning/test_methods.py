@@ -1,12 +1,11 @@
 """What a plan knows of mixing methods, and what it refuses before anything is trained."""
 
 import dataclasses
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from recipes import recipe
+from repository import run as run_command
 
 from pike_mixing import METHODS, registry
 from pike_mixing.errors import InputError
@@ -15,7 +14,6 @@ from pike_mixing.settings import meanings
 from pipeline.planning import dependencies, methods, planner, stages
 from pipeline.runtime import code_fingerprint
 
-ROOT = Path(__file__).resolve().parents[2]
 RECIPE = recipe(rows=6, steps=6)
 TRAINING = dataclasses.asdict(RECIPE)
 PIKE = {"zeta1": 1, "zeta2": 1}
@@ -313,7 +311,5 @@ def test_a_plan_needs_neither_torch_nor_the_finders_packages():
         "planner.plan(planner.read(path), str(path)).settings_files()\n"
         "print(*{name.partition('.')[0] for name in sys.modules})"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
-    )
+    done = run_command(sys.executable, "-c", code, check=True)
     assert not {"torch", "lightgbm", "scipy", "pyarrow", "duckdb"} & set(done.stdout.split())

@@ -1,15 +1,14 @@
 """What profiles set, and what is refused before anything starts."""
 
 import re
-from pathlib import Path
 
 import pytest
 import yaml
+from repository import ROOT
 
 from pike_mixing.errors import InputError
 from pipeline.planning import profile
 
-ROOT = Path(__file__).resolve().parents[2]
 PROFILES = sorted((ROOT / "workflow" / "profiles").glob("*/*.yaml"))
 
 

@@ -2,20 +2,19 @@
 
 import dataclasses
 import importlib
-from pathlib import Path
 from typing import get_args
 
 import jsonschema
 import pytest
 import yaml
 from edits import set_at, way
+from repository import ROOT
 
 from pike_mixing.errors import InputError
 from pipeline.data import SOURCES
 from pipeline.planning import configuration, jobs, planner, rule_inputs, schema
 from pipeline.runtime import accelerators
 
-ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = [ROOT / "config.yaml", *sorted((ROOT / "workflow").glob("*.yaml"))]
 CONFIGS += sorted((ROOT / "workflow" / "configs").glob("*.yaml"))
 PLANNED = get_args(get_args(configuration.Source)[0])

@@ -19,10 +19,10 @@ import pytest
 import yaml
 from forks import Forks
 from onenode import started
+from repository import ROOT
 
 from pipeline.runtime import atomic_files, fork_server
 
-ROOT = Path(__file__).resolve().parents[2]
 CONFIG = Path(__file__).with_name("config.yaml")
 TREE = ("Snakefile", "workflow", "pike_mixing", "pipeline", "docs")
 RUNS = "results/runs/words/tiny"

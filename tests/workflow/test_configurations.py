@@ -1,10 +1,10 @@
 """One configuration replaces another; two live side by side; mistakes come before any job."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 import yaml
+from repository import ROOT
 
 from pipeline.runtime import atomic_files, code_fingerprint
 
@@ -21,7 +21,7 @@ def other(config):
     config.update(runs=[entry], tables={"perplexity": {}}, figures={})
 
 
-CONFIGS = Path(__file__).parents[2] / "workflow" / "configs"
+CONFIGS = ROOT / "workflow" / "configs"
 ELSEWHERE = {
     "paper.yaml": "test_paper.py",
     "leaderboard.yaml": "test_documented_commands.py",
