@@ -29,6 +29,13 @@ RUNS = "results/runs/words/tiny"
 LONG = {"steps": 300, "checkpoint_every": 100, "resume_every": 10}
 
 
+def pytest_collection_modifyitems(items):
+    """Marks each test of this folder: they run Snakemake."""
+    for item in items:
+        if item.path.parent == CONFIG.parent:
+            item.add_marker(pytest.mark.workflow)
+
+
 class Project:
     """A copy of the tree with an experiment of its own, used as users do: from its folder."""
 

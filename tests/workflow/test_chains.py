@@ -8,8 +8,6 @@ from edits import values
 
 from pipeline.runtime import atomic_files
 
-pytestmark = pytest.mark.workflow
-
 RUNS = "results/runs/words/tiny"
 MIXTURES = "results/mixtures/words/tiny"
 PAIR = {"rule": "pike", "zeta1": 0.1, "zeta2": 0.01, "every": 4, "first": 0, "rows": 4}

@@ -8,8 +8,6 @@ from repository import ROOT
 
 from pipeline.runtime import atomic_files, code_fingerprint
 
-pytestmark = pytest.mark.workflow
-
 
 def other(config):
     """An experiment that shares the default's sources and nothing else."""

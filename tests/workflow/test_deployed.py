@@ -4,12 +4,9 @@ import os
 import shutil
 import sys
 
-import pytest
 import yaml
 from conftest import CONFIG
 from repository import ROOT, git, run
-
-pytestmark = pytest.mark.workflow
 
 # By snakedeploy 0.17.1: deploy-workflow https://github.com/somebody/pike mine --branch main
 DEPLOYED = """\

@@ -6,8 +6,6 @@ import shutil
 import pytest
 from fetched import OTHER, STANDINS
 
-pytestmark = pytest.mark.workflow
-
 
 def _with_tasks(config):
     config["evaluation"]["few"]["tasks"] = [

@@ -7,8 +7,6 @@ import pytest
 from edits import GONE, cut, put, remove, text, values
 from test_rebuild import FIGURES, SELECTIONS, TABLES, append, results, run, stages, trained
 
-pytestmark = pytest.mark.workflow
-
 RULE = """
 import dataclasses
 import importlib

@@ -2,12 +2,8 @@
 
 import json
 
-import pytest
-
 from pipeline import settings
 from pipeline.planning import resources
-
-pytestmark = pytest.mark.workflow
 
 PAPER = ("--configfile", "workflow/configs/paper.yaml")
 METHODS = (

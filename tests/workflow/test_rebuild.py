@@ -4,10 +4,6 @@ import os
 import shutil
 import time
 
-import pytest
-
-pytestmark = pytest.mark.workflow
-
 METHODS = ("mix", "mostly-easy", "pike", "balanced")
 TABLES = {"table perplexity", "table accuracy", "table gradients", "table costs"}
 FIGURES = {"figure losses", "figure weights", "figure similarities", "figure gradients"}

@@ -1,11 +1,8 @@
 """Commands replace what they made; Snakemake has deleted declared outputs, but for databases."""
 
 import duckdb
-import pytest
 
 from pipeline.runtime import checksums
-
-pytestmark = pytest.mark.workflow
 
 MIX = "results/runs/words/tiny/mix/seed0"
 

@@ -9,8 +9,6 @@ from onenode import command, edit_profile, started
 
 from pipeline.runtime import atomic_files
 
-pytestmark = pytest.mark.workflow
-
 WITH_ACCOUNTS = "slurm-status-command: sacct"
 
 
