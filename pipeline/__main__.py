@@ -63,7 +63,6 @@ def _ended(command: str, message: str, code: int) -> int:
 
 
 def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes | str | None:
-    """Calls what the subcommand stands for."""
     with contextlib.ExitStack() as during:
         if command == "pretrain":
             # Before torch is imported, which takes seconds.

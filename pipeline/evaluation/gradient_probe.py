@@ -103,9 +103,6 @@ def similarities(gram_KxK: Floats, squared_norm_unbiased_K: Floats) -> dict[str,
     noise of the rows beside the signal, so that few rows make any two gradients look more
     orthogonal than they are; the corrected cosine divides by unbiased norms, and may leave
     [-1, 1] by chance. An unbiased norm is NaN where one micro-batch holds all rows.
-
-    Worked example: (1, 0) and (3, 4) have the inner product 3 and squared norms 1 and 25, so the
-    cosine 3 / 5 and the ratio 3 / 26.
     """
     own_K = gram_KxK.diagonal()
     # Of two negative ones, too, nothing is known.

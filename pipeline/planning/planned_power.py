@@ -29,10 +29,7 @@ def items(plan: Plan, run: str) -> list[int]:
 
 
 def by_items(counts: list[int]) -> float | None:
-    """The error of a mean over tasks from the choice of items, in points; None without items.
-
-    60 items of each of three tasks: 100 sqrt(3 * 0.2 / 60) / 3 = 3.33 points.
-    """
+    """The error of a mean over tasks from the choice of items, in points; None without items."""
     if not counts:
         return None
     return 100 * sum(DISCORDANCE / count for count in counts) ** 0.5 / len(counts)

@@ -51,7 +51,6 @@ def fetch(names: Sequence[str], *, out: Path, revision: str | None, taken: Seque
 
 
 def _files(task: Task, taken: Sequence[str]) -> dict[str, Path]:
-    """The user's own files by split."""
     result = dict(text.partition("=")[::2] for text in taken)
     for split, path in result.items():
         if split not in task.files:

@@ -21,9 +21,8 @@ def cleaned(text: str) -> str:
     """The text without the marks of WikiHow's layout, as OLMES removes them.
 
     " [title]" ends a sentence, whether or not a full stop stands before it; "[header]", "[step]"
-    and all else in brackets goes. Worked example: "[header] How to dry shoes [title] Stuff them.
-    [step] Use paper." gives "How to dry shoes. Stuff them. Use paper." OLMES leaves blanks where a
-    mark stood at either end; here they go, since a prompt must be cut at one space.
+    and all else in brackets goes. OLMES leaves blanks where a mark stood at either end; here they
+    go, since a prompt must be cut at one space.
     """
     text = re.sub(r"\.? \[title\]", ". ", text.strip())
     return re.sub(r"\[.*?\]", "", text).replace("  ", " ").strip()
