@@ -24,6 +24,7 @@ from pike_mixing.torch.dealt_rows import DealtRows
 from pike_mixing.torch.passes import Target
 from pipeline import settings as parsing
 from pipeline.data.shards import Corpus
+from pipeline.evaluation.output_tables import INT, REAL, TEXT
 from pipeline.model import checkpoint
 from pipeline.model.passes import PipelinePasses
 from pipeline.model.transformer import Transformer
@@ -34,12 +35,8 @@ from pipeline.tasks.evaluation_settings import Probe
 
 SCHEMA = pa.schema(
     [
-        ("step", pa.int64()),
-        ("domain_a", pa.string()),
-        ("domain_b", pa.string()),
-        ("cosine", pa.float64()),
-        ("ratio", pa.float64()),
-        ("cosine_corrected", pa.float64()),
+        *(("step", INT), ("domain_a", TEXT), ("domain_b", TEXT)),
+        *(("cosine", REAL), ("ratio", REAL), ("cosine_corrected", REAL)),
     ]
 )
 
@@ -69,13 +66,9 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
         for step in steps:
             folder = run / "checkpoints" / f"step{step}"
             model = checkpoint.load_model(folder).refuse_other_tokenizer(pieces, corpora, folder)
-            result = _measured(
-                model.to(place),
-                rows_by_domain,
-                probe.microbatch,
-                work.domains,
-                f"{record['run']}, step {step}",
-            )
+            where = f"{record['run']}, step {step}"
+            model = model.to(place)
+            result = _measured(model, rows_by_domain, probe.microbatch, work.domains, where)
             _write(out / f"step{step}.parquet", step, work.domains, result)
             bar.add(1, step=step)
         folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
