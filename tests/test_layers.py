@@ -75,10 +75,18 @@ def test_the_workflow_imports_the_plan_alone():
     assert found == WORKFLOW_MAY_IMPORT
 
 
-@pytest.mark.parametrize("module", ["pipeline.planning.planner", "pipeline.__main__"])
-def test_what_starts_often_loads_little(module):
-    code = f"import {module}, sys; print(*sys.modules)"
-    done = run(sys.executable, "-c", code, check=True)
+PLANNED = """
+from pathlib import Path
+from pipeline.planning import planner
+path = Path("workflow/configs/leaderboard.yaml")
+planner.plan(planner.read(path), str(path)).settings_files()
+"""
+
+
+@pytest.mark.parametrize("code", [PLANNED, "import pipeline.__main__"], ids=["a plan", "`pike`"])
+def test_what_starts_often_loads_little(code):
+    done = run(sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules)", check=True)
     loaded = {name.split(".")[0] for name in done.stdout.split()}
     assert "pipeline" in loaded
-    assert not loaded & {"torch", "pyarrow", "pandas", "duckdb", "sentencepiece", "datasets"}
+    large = {"torch", "pyarrow", "pandas", "duckdb", "sentencepiece", "datasets"}
+    assert not loaded & {*large, "lightgbm", "scipy"}

@@ -5,7 +5,6 @@ import sys
 
 import pytest
 from recipes import recipe
-from repository import run as run_command
 
 from pike_mixing import METHODS, registry
 from pike_mixing.errors import InputError
@@ -299,17 +298,3 @@ def test_a_file_that_holds_no_rule_is_named_with_its_line(own, tmp_path, content
     (problem,) = methods.problems({"rule": own}, "here")
     assert problem.startswith("here.rule: ")
     assert expected in problem
-
-
-@pytest.mark.slow
-def test_a_plan_needs_neither_torch_nor_the_finders_packages():
-    code = (
-        "import sys\n"
-        "from pathlib import Path\n"
-        "from pipeline.planning import planner\n"
-        "path = Path('workflow/configs/leaderboard.yaml')\n"
-        "planner.plan(planner.read(path), str(path)).settings_files()\n"
-        "print(*{name.partition('.')[0] for name in sys.modules})"
-    )
-    done = run_command(sys.executable, "-c", code, check=True)
-    assert not {"torch", "lightgbm", "scipy", "pyarrow", "duckdb"} & set(done.stdout.split())

@@ -67,20 +67,21 @@ def test_another_configuration_replaces_the_default(fresh):
     assert {job for job in planned if job.startswith(("table", "figure"))} == {"table perplexity"}
 
 
+CHANGED = ("--configfile", "other.yaml", "--config", "results=elsewhere")
+
+
 def test_values_of_the_command_line_change_another_configuration(fresh):
     fresh.configure(other, "other.yaml")
-    chosen = ("--configfile", "other.yaml", "--config", "results=elsewhere")
     target = "elsewhere/runs/alone/small/turns/seed3/manifest.json"
-    assert pretrained(fresh.plan(target, *chosen)) == {"alone/small/turns/seed3"}
-    assert pretrained(fresh.plan(*chosen)) == {"alone/small/turns/seed3"}
+    assert pretrained(fresh.plan(target, *CHANGED)) == {"alone/small/turns/seed3"}
+    assert pretrained(fresh.plan(*CHANGED)) == {"alone/small/turns/seed3"}
 
 
 def test_a_job_of_a_cluster_gets_the_same_plan(fresh):
     # Executors start each job as a Snakemake of its own, with an absolute path to what was asked.
     fresh.configure(other, "other.yaml")
     target = "elsewhere/data/easy/manifest.json"
-    chosen = ("--configfile", "other.yaml", "--config", "results=elsewhere")
-    fresh.make(target, *chosen)
+    fresh.make(target, *CHANGED)
     fresh.path(target).unlink()
     done = fresh.run(
         "snakemake",
@@ -90,7 +91,7 @@ def test_a_job_of_a_cluster_gets_the_same_plan(fresh):
     )
     assert done.returncode == 0, done.stdout
     assert fresh.path(target).is_file()
-    assert fresh.plan(target, *chosen) == set()
+    assert fresh.plan(target, *CHANGED) == set()
 
 
 def test_a_second_configuration_is_refused_in_the_folder_of_the_first(finished):
