@@ -2,7 +2,6 @@
 
 import compileall
 import contextlib
-import hashlib
 import os
 import random
 import re
@@ -156,10 +155,7 @@ class Project:
         """Every file below a folder with its time of change and SHA-256."""
         paths = (path for path in self.path(folder).rglob("*") if path.is_file())
         return {
-            str(path.relative_to(self.root)): (
-                path.stat().st_mtime_ns,
-                hashlib.sha256(path.read_bytes()).hexdigest(),
-            )
+            str(path.relative_to(self.root)): (path.stat().st_mtime_ns, atomic_files.sha256(path))
             for path in paths
         }
 
