@@ -1,6 +1,5 @@
 """How large a difference the planned seeds and items can show, before any of it runs."""
 
-import functools
 from collections import Counter
 
 from pipeline.planning import paper_roles
@@ -13,7 +12,6 @@ DISCORDANCE = 0.2
 """Share of items on which just one of two methods is right, until it is measured."""
 
 
-@functools.cache
 def _known_items() -> dict[str, int]:
     """Items of the downstream tasks of which the paper, or its data set, says how many."""
     return {row["task"]: int(row["items"]) for row in paper_roles.rows("items")}
