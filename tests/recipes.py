@@ -1,6 +1,13 @@
-"""A recipe of a few rows at a constant rate."""
+"""Settings as tests have them: a recipe of a few rows at a constant rate, and as a file."""
 
 from pipeline import settings
+from pipeline.runtime import atomic_files
+
+
+def written(path, values):
+    """The path of a settings file, with these values in it."""
+    atomic_files.write_json(path, values)
+    return path
 
 
 def recipe(**changes):

@@ -2,6 +2,7 @@ import math
 
 import pyarrow.parquet as pq
 import pytest
+from recipes import written
 
 from pike_mixing.errors import InputError
 from pipeline.evaluation.evaluate import evaluate
@@ -20,8 +21,7 @@ def asked(tmp_path, corpora):
     """Evaluates a run with settings laid over `ASKED`."""
 
     def ask(run, **changes):
-        path = tmp_path / "evaluation.json"
-        atomic_files.write_json(path, {**ASKED, **changes})
+        path = written(tmp_path / "evaluation.json", {**ASKED, **changes})
         evaluate(path, run, corpora, corpora.parent / "symbols.model", device="cpu")
         return run / "evaluations"
 
