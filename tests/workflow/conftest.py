@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import edits
 import faults
 import places
 import pytest
@@ -133,6 +134,10 @@ class Project:
         values = yaml.safe_load(self.path("config.yaml").read_text(encoding="utf-8"))
         change(values)
         self.path(name).write_text(yaml.safe_dump(values, sort_keys=False), encoding="utf-8")
+
+    def set(self, changes, name="config.yaml"):
+        """Changes values of a configuration by their place, as `edits.values`."""
+        edits.values(name, changes)(self.root)
 
     def edit(self, name, old, new):
         """Replaces a text that occurs once in a file of the tree."""

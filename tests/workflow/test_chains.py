@@ -4,7 +4,6 @@ import math
 
 import duckdb
 import pytest
-from edits import values
 
 from pipeline.runtime import atomic_files
 
@@ -133,7 +132,7 @@ def test_an_unchanged_chain_plans_nothing(chained):
 )
 def test_a_change_plans_its_chain_alone(chained, tmp_path, at, value, chain):
     project = chained.copy(tmp_path / "project")
-    values("config.yaml", {at: value})(project.root)
+    project.set({at: value})
     planned = {job for job in project.plan() if job.split()[0] in ("pretrain", "mixture")}
     proxy, mixture, final = (f"words/tiny/{name}" for name in chain)
     assert planned == {f"pretrain {proxy}", f"mixture {mixture}", f"pretrain {final}"}

@@ -45,9 +45,9 @@ def test_one_text_file_a_domain_is_enough_where_documents_says_how_to_cut_it(fre
     paragraphs = "\n\n".join(f"This is paragraph {n}, of {n * n}.\n" for n in range(100))
     fresh.path("big.txt").write_text(paragraphs, encoding="utf-8")
     corpus = "results/corpora/letters/notes/manifest.json"
-    fresh.configure(lambda config: config["sources"]["notes"].update(files="big.txt"))
+    fresh.set({"sources/notes/files": "big.txt"})
     assert "write `documents: paragraphs`" in fresh.refused("--cores", 1, corpus)
-    fresh.configure(lambda config: config["sources"]["notes"].update(documents="paragraphs"))
+    fresh.set({"sources/notes/documents": "paragraphs"})
     fresh.make("--cores", 1, corpus)
     splits = atomic_files.read_json(fresh.path(corpus))["splits"]
     assert sum(split["documents"] for split in splits.values()) == 100
@@ -95,11 +95,8 @@ def test_a_job_of_a_cluster_gets_the_same_plan(fresh):
 
 
 def test_a_second_configuration_is_refused_in_the_folder_of_the_first(finished):
-    def foreign(config):
-        other(config)
-        config.update(results="results")
-
-    finished.configure(foreign, "other.yaml")
+    finished.configure(other, "other.yaml")
+    finished.set({"results": "results"}, "other.yaml")
     before = finished.contents()
     for mode in (["--dry-run"], []):
         told = finished.refused(*mode, "--configfile", "other.yaml")
@@ -165,11 +162,7 @@ class Own(Mix):
 def test_a_class_of_ones_own_is_asked_when_the_workflow_starts(fresh):
     fresh.path("own.py").write_text(OWN, encoding="utf-8")
     beside = {"PYTHONPATH": str(fresh.path("."))}
-
-    def spoil(config):
-        config["methods"]["mix"] = {"rule": "own:Own", "power": -1}
-
-    fresh.configure(spoil)
+    fresh.set({"methods/mix": {"rule": "own:Own", "power": -1}})
     assert pretrained(fresh.plan(environment=beside)) == DEFAULT_RUNS
     assert not fresh.path("imported").exists()
     told = fresh.refused("--cores", 1, environment=beside)
