@@ -122,11 +122,8 @@ def test_a_try_has_more_time_than_the_one_before_up_to_the_limit(plan):
 
 
 def test_a_limit_allows_as_many_tries_as_the_longest_run_takes(plan):
-    assert RuleResources(plan, Profile({})).further_tries() == {
-        "pretrain": 0,
-        "download": 0,
-        "pack": 0,
-    }
+    free = RuleResources(plan, Profile({})).further_tries()
+    assert free == {"pretrain": 0, "download": 0, "pack": 0}
     limited = RuleResources(plan, Profile({"pretrain": {"longest": "1"}}))
     seconds = max(limited._jobs["pretrain"].job("pretrain", run).seconds for run in plan.runs)
     assert limited.further_tries()["pretrain"] == math.ceil(2 * seconds / 60)
