@@ -4,6 +4,8 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+CONFIGS = [ROOT / "config.yaml", *sorted(ROOT.glob("workflow/configs/*.yaml"))]
+"""Every configuration that is shipped whole."""
 
 
 def run(*command, cwd=ROOT, **options):
