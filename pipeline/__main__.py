@@ -38,35 +38,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _shown(_answer(command, chosen, words))
     except InputError as error:
-        _told(command, str(error))
-        return MISTAKE
+        return _ended(command, str(error), MISTAKE)
     except OSError as error:
         if not errors.mendable(error):
             raise
-        _told(command, str(errors.mistake(error)))
-        return MISTAKE
+        return _ended(command, str(errors.mistake(error)), MISTAKE)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in optional_imports.EXTRAS:
             raise
         advice = f"in the clone, run `{install(optional_imports.EXTRAS[package])}`"
-        _told(command, f"{package} is not installed: {advice}")
-        return MISTAKE
-    except signal_handler.Interrupted as ended:
-        _told(command, str(ended))
-        return signal_handler.STOPPED
+        return _ended(command, f"{package} is not installed: {advice}", MISTAKE)
+    except signal_handler.Interrupted as error:
+        return _ended(command, str(error), signal_handler.STOPPED)
     except KeyboardInterrupt:
-        _told(command, "interrupted")
-        return 130
+        return _ended(command, "interrupted", 130)
 
 
-def _told(command: str, message: str) -> None:
+def _ended(command: str, message: str, code: int) -> int:
+    """Says why a command ended; returns its exit code."""
     name = presentation.painted(f"pike {command}:", "red", sys.stderr)
     print(f"{name} {message}", file=sys.stderr)
+    return code
 
 
 def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes | str | None:
-    """Calls what the subcommand stands for."""
     with contextlib.ExitStack() as during:
         if command == "pretrain":
             # Before torch is imported, which takes seconds.

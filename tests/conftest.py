@@ -7,13 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import filelock
 import hypothesis
 import numpy as np
 import pytest
 from fetched import asked, benchmarks, standin, tokenizers
+from recipes import written
+from repository import ROOT
 
 from pipeline import settings
 from pipeline.data import packing, sources, tokenizer
@@ -25,8 +26,6 @@ from pipeline.runtime import atomic_files, code_fingerprint, made_from, source_n
 from pipeline.runtime.validation import validate
 
 __all__ = ["asked", "benchmarks", "standin", "tokenizers"]
-
-ROOT = Path(__file__).resolve().parents[1]
 
 # A machine that does something else beside must not fail a test for its slowness.
 hypothesis.settings.register_profile("house", deadline=None)
@@ -108,25 +107,20 @@ def made_once(tmp_path_factory):
     return make
 
 
-def _settings(path, values):
-    atomic_files.write_json(path, values)
-    return path
-
-
 @pytest.fixture(scope="session")
 def corpora(tmp_path_factory):
     """Folder with a packed corpus of each of two small languages, `easy` and `hard`."""
     root = tmp_path_factory.mktemp("data")
     for name, values in DOMAINS.items():
-        sources.download(_settings(root / f"{name}.json", values), root / name)
+        sources.download(written(root / f"{name}.json", values), root / name)
     model = root / "symbols.model"
     wanted = {"model": "char", "vocabulary": 64, "characters": 4000, "validation_share": 0.2}
     tokenizer.build(
-        _settings(root / "symbols-settings.json", {"kind": "train", **wanted}),
+        written(root / "symbols-settings.json", {"kind": "train", **wanted}),
         [root / name for name in DOMAINS],
         model,
     )
-    chosen = _settings(root / "packing.json", {"validation_share": 0.2})
+    chosen = written(root / "packing.json", {"validation_share": 0.2})
     for name in DOMAINS:
         packing.pack(chosen, root / name, model, root / "corpora" / name)
     return root / "corpora"
@@ -146,7 +140,7 @@ def write_run():
         values = copy.deepcopy(RUN)
         values["training"].update(training or {})
         values["model"].update(model or {})
-        return _settings(folder / "run.json", {**values, **changes})
+        return written(folder / "run.json", {**values, **changes})
 
     return write
 

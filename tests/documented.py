@@ -2,9 +2,9 @@
 
 import re
 import shlex
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from repository import ROOT
+
 PAGES = [
     *sorted(ROOT.glob("*.md")),
     *sorted((ROOT / "docs").glob("*.md")),

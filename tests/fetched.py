@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from recipes import written
 
 from pipeline.data import sources
 from pipeline.data.tokenizer import Tokenizer, build
-from pipeline.runtime import atomic_files
 from pipeline.tasks import registry
 from pipeline.tasks.benchmark import TaskSpec
 from pipeline.tasks.fetch import fetch
@@ -58,16 +58,14 @@ def tokenizers(tmp_path_factory):
     lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
     (root / "texts.jsonl").write_text(lines, encoding="utf-8")
     wanted = {"kind": "local", "files": [str(root / "texts.jsonl")], "licence": "our own"}
-    atomic_files.write_json(root / "source.json", wanted)
-    sources.download(root / "source.json", root / "source")
+    sources.download(written(root / "source.json", wanted), root / "source")
     made = {}
     for model in ("unigram", "bpe"):
         for newlines in (False, True):
             name = f"{model}, {'with' if newlines else 'without'} line breaks"
             values = {"kind": "train", "model": model, "vocabulary": 700, "characters": 10**6}
             values |= {"validation_share": 0.0, "newlines": newlines}
-            atomic_files.write_json(root / "tokenizer.json", values)
             path = root / f"{model}{newlines:d}.model"
-            build(root / "tokenizer.json", [root / "source"], path)
+            build(written(root / "tokenizer.json", values), [root / "source"], path)
             made[name] = Tokenizer(path)
     return made

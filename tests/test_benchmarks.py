@@ -2,13 +2,13 @@
 
 import importlib
 import json
-import subprocess
 import sys
 from functools import partial
 
 import pytest
+from repository import run
 
-from benchmarks import corpora, error_rates, records, scoring
+from benchmarks import corpora, error_rates, scoring
 
 SMALL = {
     "error_rates": "--rounds 2 --draws 1",
@@ -75,7 +75,7 @@ def test_the_benchmark_of_packing_ends(tmp_path):
         "import sys; from benchmarks import corpora, packing; "
         f"corpora.TOKENIZER |= {TOKENIZER}; sys.argv = {words}; packing.main()"
     )
-    subprocess.run([sys.executable, "-c", code], cwd=records.ROOT, check=True, capture_output=True)
+    run(sys.executable, "-c", code, check=True)
     assert {"ours", "encode"} <= set(json.loads(out.read_text(encoding="utf-8"))["median"])
 
 

@@ -3,13 +3,13 @@
 import dataclasses
 import os
 import re
-import subprocess
 import sys
 
 import documented
 import numpy as np
 import pytest
 import yaml
+from repository import run
 
 from pike_mixing import Needs, Signals
 from pike_mixing.signals import Statistics
@@ -63,12 +63,8 @@ def test_the_command_line_knows_every_option(name, command):
 @pytest.mark.parametrize(("name", "command"), documented.tried("make"))
 def test_make_knows_every_target(name, command):
     # Not the Makefile itself: that make would really make anew, with the environment, despite `-n`.
-    done = subprocess.run(
-        [*command.replace("make ", "make -n ", 1).split(), "READY=README.md", "TPU_VENV=build"],
-        cwd=documented.ROOT,
-        capture_output=True,
-        text=True,
-    )
+    words = command.replace("make ", "make -n ", 1).split()
+    done = run(*words, "READY=README.md", "TPU_VENV=build")
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
 
@@ -78,12 +74,12 @@ def test_make_knows_every_target(name, command):
 def test_a_pages_python_runs(name, tmp_path):
     code = "\n".join([BEFORE.get(name, ""), *documented.blocks(name, "python")])
     (tmp_path / "page.py").write_text(code, encoding="utf-8")
-    _run([sys.executable, "page.py"], tmp_path)
+    _printed(tmp_path, sys.executable, "page.py")
 
 
-def _run(command, folder):
+def _printed(folder, *command):
     environment = {**os.environ, "PYTHONPATH": str(documented.ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    done = run(*command, cwd=folder, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -122,7 +118,8 @@ def test_a_pages_table_of_runs_gives_a_mixture(name, tmp_path):
     _swarm(tmp_path)
     said = ""
     for command in (c for n, c in documented.tried("library") if n == name):
-        said += _run(["bash", "-c", command.replace("python ", f"{sys.executable} ", 1)], tmp_path)
+        command = command.replace("python ", f"{sys.executable} ", 1)
+        said += _printed(tmp_path, "bash", "-c", command)
     assert re.search(r"(code|pile_cc) +0\.\d+ +0\.\d+", said), said
 
 

@@ -3,12 +3,11 @@
 import math
 import re
 import runpy
-from pathlib import Path
 
 import pytest
 import torch
+from repository import ROOT
 
-ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 
 

@@ -1,24 +1,17 @@
 """`make gpu-check`: what of it needs no GPU."""
 
 import json
-import subprocess
 import sys
 
 import pytest
 import torch
+from repository import run
 
 from benchmarks import gpu_check, page
 
 
 def check(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "benchmarks.gpu_check", *arguments],
-        cwd=page.ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=900,
-    )
+    return run(sys.executable, "-m", "benchmarks.gpu_check", *arguments, timeout=900)
 
 
 @pytest.mark.slow

@@ -2,13 +2,11 @@
 
 import ast
 import re
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from repository import ROOT, run
 
-ROOT = Path(__file__).resolve().parents[1]
 SOURCES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
     for package in ("pike_mixing", "pipeline")
@@ -77,15 +75,18 @@ def test_the_workflow_imports_the_plan_alone():
     assert found == WORKFLOW_MAY_IMPORT
 
 
-@pytest.mark.parametrize("module", ["pipeline.planning.planner", "pipeline.__main__"])
-def test_what_starts_often_loads_little(module):
-    done = subprocess.run(
-        [sys.executable, "-c", f"import {module}, sys; print(*sys.modules)"],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=ROOT,
-    )
+PLANNED = """
+from pathlib import Path
+from pipeline.planning import planner
+path = Path("workflow/configs/leaderboard.yaml")
+planner.plan(planner.read(path), str(path)).settings_files()
+"""
+
+
+@pytest.mark.parametrize("code", [PLANNED, "import pipeline.__main__"], ids=["a plan", "`pike`"])
+def test_what_starts_often_loads_little(code):
+    done = run(sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules)", check=True)
     loaded = {name.split(".")[0] for name in done.stdout.split()}
     assert "pipeline" in loaded
-    assert not loaded & {"torch", "pyarrow", "pandas", "duckdb", "sentencepiece", "datasets"}
+    large = {"torch", "pyarrow", "pandas", "duckdb", "sentencepiece", "datasets"}
+    assert not loaded & {*large, "lightgbm", "scipy"}

@@ -1,14 +1,10 @@
 """`make release` in a clone of this tree, up to what would be uploaded."""
 
 import re
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from repository import git
-
-ROOT = Path(__file__).resolve().parents[1]
+from repository import ROOT, git, run
 
 
 @pytest.fixture
@@ -32,8 +28,7 @@ def clone(tmp_path, monkeypatch):
 
 
 def release(folder, version):
-    command = ["workflow/release.sh", sys.executable, version]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return run("workflow/release.sh", sys.executable, version, cwd=folder)
 
 
 @pytest.mark.workflow

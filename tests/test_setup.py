@@ -7,11 +7,11 @@ import shutil
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
+from repository import ROOT, run
 
-SCRIPT = Path(__file__).resolve().parents[1] / "workflow" / "setup.sh"
+SCRIPT = ROOT / "workflow" / "setup.sh"
 
 PYTHON = """#!/bin/sh
 case "$*" in
@@ -84,14 +84,13 @@ def test_files_are_taken_by_their_hashes_where_asked(start, tmp_path):
 
 
 def test_the_hashed_files_are_of_the_tested_versions():
-    root = SCRIPT.parents[1]
     pinned, hashed = (
         {
             re.sub("[-_.]+", "-", name).lower(): version
             for name, version in re.findall(r"^([\w.-]+)==([^ ;\\\n]+)", text, re.MULTILINE)
         }
         for text in (
-            (root / name).read_text(encoding="utf-8")
+            (ROOT / name).read_text(encoding="utf-8")
             for name in ("constraints-cpu.txt", "requirements-hashed.txt")
         )
     )
@@ -163,15 +162,10 @@ def test_a_machine_with_a_gpu_is_not_given_the_cpu_builds(start, tmp_path):
 
 def started(*words):
     """The commands that make would start."""
-    return subprocess.run(
-        # The tests are themselves started by make, which says so to the make below it.
-        ["make", "--dry-run", "--no-print-directory", *words],
-        cwd=SCRIPT.parents[1],
-        env={**os.environ, "OMP_NUM_THREADS": "101", "OMP_THREAD_LIMIT": "100"},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
+    threads = {"OMP_NUM_THREADS": "101", "OMP_THREAD_LIMIT": "100"}
+    # The tests are themselves started by make, which says so to the make below it.
+    command = ("make", "--dry-run", "--no-print-directory", *words)
+    return run(*command, env={**os.environ, **threads}, check=True).stdout.splitlines()
 
 
 def made(*words):

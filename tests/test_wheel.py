@@ -3,17 +3,16 @@
 import importlib.metadata
 import os
 import re
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from repository import ROOT, run
 
 import pike_mixing
 
-ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "pike_mixing"
 
 
@@ -40,18 +39,13 @@ def alone(wheel, tmp_path_factory):
         if (installed / name).exists():
             (site / name).symlink_to(installed / name)
 
-    def run(*arguments, code=0):
-        done = subprocess.run(
-            [sys.executable, "-S", *arguments],
-            cwd=site,
-            env={"PYTHONPATH": str(site), "PATH": os.environ["PATH"]},
-            capture_output=True,
-            text=True,
-        )
+    def printed(*arguments, code=0):
+        environment = {"PYTHONPATH": str(site), "PATH": os.environ["PATH"]}
+        done = run(sys.executable, "-S", *arguments, cwd=site, env=environment)
         assert done.returncode == code, done.stderr
         return done.stderr if code else done.stdout
 
-    return run
+    return printed
 
 
 @pytest.mark.slow

@@ -94,7 +94,6 @@ def evaluate(
 def _evaluate(
     model: Transformer, domains: Sequence[Domain], questions: Sequence[QuestionSet], how: Evaluation
 ) -> TableRows:
-    """One model's rows of every table."""
     rows, batch_tokens = TableRows(), how.batch_tokens
     for domain in domains:
         name, windows = domain.name, domain.windows
@@ -129,7 +128,6 @@ def _finite(
 
 
 def _facts(domains: Sequence[Domain], benchmarks: Sequence[Downstream]) -> dict[str, Any]:
-    """What the manifest says of all that was asked."""
     return {
         "windows": {d.name: d.windows.facts() for d in domains},
         "searched": {d.name: d.search.facts() for d in domains if d.search is not None},

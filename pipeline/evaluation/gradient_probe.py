@@ -24,6 +24,7 @@ from pike_mixing.torch.dealt_rows import DealtRows
 from pike_mixing.torch.passes import Target
 from pipeline import settings as parsing
 from pipeline.data.shards import Corpus
+from pipeline.evaluation.output_tables import INT, REAL, TEXT
 from pipeline.model import checkpoint
 from pipeline.model.passes import PipelinePasses
 from pipeline.model.transformer import Transformer
@@ -34,12 +35,8 @@ from pipeline.tasks.evaluation_settings import Probe
 
 SCHEMA = pa.schema(
     [
-        ("step", pa.int64()),
-        ("domain_a", pa.string()),
-        ("domain_b", pa.string()),
-        ("cosine", pa.float64()),
-        ("ratio", pa.float64()),
-        ("cosine_corrected", pa.float64()),
+        *(("step", INT), ("domain_a", TEXT), ("domain_b", TEXT)),
+        *(("cosine", REAL), ("ratio", REAL), ("cosine_corrected", REAL)),
     ]
 )
 
@@ -69,13 +66,9 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
         for step in steps:
             folder = run / "checkpoints" / f"step{step}"
             model = checkpoint.load_model(folder).refuse_other_tokenizer(pieces, corpora, folder)
-            result = _measured(
-                model.to(place),
-                rows_by_domain,
-                probe.microbatch,
-                work.domains,
-                f"{record['run']}, step {step}",
-            )
+            where = f"{record['run']}, step {step}"
+            model = model.to(place)
+            result = _measured(model, rows_by_domain, probe.microbatch, work.domains, where)
             _write(out / f"step{step}.parquet", step, work.domains, result)
             bar.add(1, step=step)
         folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
@@ -103,9 +96,6 @@ def similarities(gram_KxK: Floats, squared_norm_unbiased_K: Floats) -> dict[str,
     noise of the rows beside the signal, so that few rows make any two gradients look more
     orthogonal than they are; the corrected cosine divides by unbiased norms, and may leave
     [-1, 1] by chance. An unbiased norm is NaN where one micro-batch holds all rows.
-
-    Worked example: (1, 0) and (3, 4) have the inner product 3 and squared norms 1 and 25, so the
-    cosine 3 / 5 and the ratio 3 / 26.
     """
     own_K = gram_KxK.diagonal()
     # Of two negative ones, too, nothing is known.

@@ -96,7 +96,6 @@ def encoded(benchmark: Benchmark, tokenizer: Tokenizer, length: int) -> list[Ite
 def _cut(
     prompts: Sequence[Prompt], solved: Sequence[str], tokenizer: Tokenizer, names: Sequence[str]
 ) -> list[tuple[Tokens, tuple[Tokens, ...]]]:
-    """Tokens of each prompt's context and of each of its candidates."""
     contexts = [formats.joined(solved, prompt.context) for prompt in prompts]
     wholes = [
         context + candidate

@@ -203,7 +203,6 @@ def proxies_of(config: Config, mixture: MixtureName) -> list[RunName]:
 
 
 def _seeds(values: Config, other: int) -> Sequence[int]:
-    """Seeds of the runs that a mixture or a grid is found from."""
     return values.get("seeds", (other,))
 
 

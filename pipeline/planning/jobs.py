@@ -91,7 +91,6 @@ class Jobs:
             return Job(size / RATES[rule], memory, size)
         return Job(SECONDS[rule], memory, DISK_BYTES[rule])
 
-    @functools.cache  # noqa: B019 - one plan lives as long as its process
     def _text_bytes(self, source: str) -> int:
         """Bytes of a source's text: as its settings say, or what its files hold."""
         if stated := planner.text_bytes(self.plan.named("sources", source)):
@@ -117,7 +116,6 @@ class Jobs:
             if not (rule in TRAINS and self.refused(name))
         )
 
-    @functools.cache  # noqa: B019 - one plan lives as long as its process
     def refused(self, run: str) -> str | None:
         """Why a run is not trained on such devices; None where it is."""
         taken, values = self.training(run), self.plan.named("runs", run)

@@ -188,7 +188,6 @@ def _text(rule: str) -> str:
 
 
 def _object(rule: str) -> dict[str, Any]:
-    """One rule for machines."""
     words = dict(zip(("measures", "work", "memory"), _columns(rule), strict=True))
     names = ("name", "default", "meaning")
     settings = [dict(zip(names, one, strict=True)) for one in settings_of(registry.kind(rule))]

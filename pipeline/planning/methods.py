@@ -197,11 +197,7 @@ def misfits(
 def refuse_at_start(
     runs: Iterable[Mapping[str, Any]], mixtures: Iterable[Mapping[str, Any]]
 ) -> None:
-    """Asks, before the first training, what a plan does not.
-
-    Args:
-        runs: Contents of `run.json`.
-        mixtures: Settings of the mixtures that are to be found.
+    """Asks, before the first training, what a plan does not, of each run.json and mixture.
 
     Raises:
         InputError: methods of the user's own that cannot train their runs, or packages of finders

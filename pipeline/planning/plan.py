@@ -146,10 +146,8 @@ class Plan:
     def experiment(self, names: Sequence[str], *, trained: bool = True) -> Settings:
         """What a database of these runs is built from.
 
-        Args:
-            names: The runs.
-            trained: Whether it holds their records; else settings, corpora and the mixtures that
-                they are to train with.
+        Without their records (`trained`) it holds settings, corpora and the mixtures that they are
+        to train with.
         """
         chosen = {run: self.runs[run] for run in names}
         corpora = sorted(self.corpora_of(chosen))

@@ -1,6 +1,5 @@
 """How large a difference the planned seeds and items can show, before any of it runs."""
 
-import functools
 from collections import Counter
 
 from pipeline.planning import paper_roles
@@ -13,7 +12,6 @@ DISCORDANCE = 0.2
 """Share of items on which just one of two methods is right, until it is measured."""
 
 
-@functools.cache
 def _known_items() -> dict[str, int]:
     """Items of the downstream tasks of which the paper, or its data set, says how many."""
     return {row["task"]: int(row["items"]) for row in paper_roles.rows("items")}
@@ -29,10 +27,7 @@ def items(plan: Plan, run: str) -> list[int]:
 
 
 def by_items(counts: list[int]) -> float | None:
-    """The error of a mean over tasks from the choice of items, in points; None without items.
-
-    60 items of each of three tasks: 100 sqrt(3 * 0.2 / 60) / 3 = 3.33 points.
-    """
+    """The error of a mean over tasks from the choice of items, in points; None without items."""
     if not counts:
         return None
     return 100 * sum(DISCORDANCE / count for count in counts) ** 0.5 / len(counts)

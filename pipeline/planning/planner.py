@@ -114,11 +114,8 @@ def of_workflow(
 ) -> tuple[Plan, Mapping[str, Any]]:
     """The plan of a workflow, and its configuration without what it includes.
 
-    Snakemake's own reading of the files, as YAML 1.1, is not used.
-
-    Args:
-        files: The configuration's files; a later one's values replace an earlier one's.
-        options: What `--config` sets, which replaces both, and what they include.
+    A later file's values replace an earlier one's, and `options`, which `--config` sets, replace
+    both. Snakemake's own reading of the files, as YAML 1.1, is not used.
 
     Raises:
         InputError: as `read` and `plan`, or `--configfile` has taken a target for a file.

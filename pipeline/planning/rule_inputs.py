@@ -183,7 +183,6 @@ class RuleInputs:
 
 
 def _record(database: str) -> str:
-    """The manifest of a database."""
     return str(made_from.beside(Path(database)))
 
 

@@ -11,12 +11,7 @@ Config = Mapping[str, Any]
 
 
 def problems(config: Config, all_runs: Sequence[RunName]) -> Iterator[str]:
-    """All that does not fit the runs.
-
-    Args:
-        config: A configuration whose names are known.
-        all_runs: The runs that are asked for, and those that they stand on.
-    """
+    """All that does not fit the runs: those that are asked for, and those that they stand on."""
     yield from _too_long_items(config)
     yield from _searches_of_several_lengths(config, all_runs)
     yield from _without_oracle(config)

@@ -18,11 +18,5 @@ and what they share:
 `evaluation_settings` says what is asked of a run's checkpoints, tasks among it.
 """
 
-TASKS = {
-    "arc_easy": "pipeline.tasks.arc_easy",
-    "csqa": "pipeline.tasks.csqa",
-    "hellaswag": "pipeline.tasks.hellaswag",
-    "hellaswag_[a-z]{2}": "pipeline.tasks.hellaswag",
-    "piqa": "pipeline.tasks.piqa",
-}
-"""Names of tasks as patterns, and the module of each."""
+TASKS = ("arc_easy", "csqa", "hellaswag", "hellaswag_[a-z]{2}", "piqa")
+"""Names of tasks as patterns."""

@@ -129,7 +129,7 @@ def load(folder: Path, spec: TaskSpec) -> Benchmark:
     if task.curated:
         solved = records(place, DEMONSTRATIONS, manifest)
         listed = _rows(task, DEMONSTRATIONS, solved, range(len(solved)))
-        candidates = demonstrations.curated(task, listed)
+        candidates = demonstrations.curated(task, ((row.key, row) for row in listed))
     else:
         behind = list(_rows(task, split, result, range(count, len(result)), spec.leave_out))
         candidates = demonstrations.hashed(task, rows, behind, spec.demonstrations_seed)

@@ -3,22 +3,17 @@
 import functools
 
 from pipeline.tasks import lettered
-from pipeline.tasks.task import DataFile, Style, Task
+from pipeline.tasks.task import Style, Task, data_files
 
 TASK = Task(
     name="csqa",
     repository="tau/commonsense_qa",
     revision="94630fe30dad47192a8546eb75f094926d47e155",
-    files={
-        "validation": DataFile(
-            "data/validation-00000-of-00001.parquet",
-            "bdbd9bf9cc4d2349b24901038b2ab2f58e10e4e507ad2fd425dca55cd3cb6660",
-        ),
-        "train": DataFile(
-            "data/train-00000-of-00001.parquet",
-            "b0449767ed986bfc2ca52b1244a46ef12f732756727f3cb0a4ab69ac8b3d282b",
-        ),
-    },
+    files=data_files(
+        "data/{}-00000-of-00001.parquet",
+        validation="bdbd9bf9cc4d2349b24901038b2ab2f58e10e4e507ad2fd425dca55cd3cb6660",
+        train="b0449767ed986bfc2ca52b1244a46ef12f732756727f3cb0a4ab69ac8b3d282b",
+    ),
     licence="MIT",
     style=Style(label="Question: ", answer=True),
     split="validation",

@@ -8,22 +8,24 @@ generator takes part, so that no library's version can change them.
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from pike_mixing.errors import InputError
 from pipeline.tasks.task import CURATED_SPLIT, Row, Task
 
 SALT = "pike-demos-v1"
+T = TypeVar("T")
 
 
-def curated(task: Task, rows: Iterable[Row]) -> list[Row]:
-    """The rows of the curated list in its order; where several rows share a key, the first.
+def curated(task: Task, keyed: Iterable[tuple[str, T]]) -> list[T]:
+    """What has the keys of the curated list, in its order; of several with one key the first.
 
     Raises:
         InputError: some are not there.
     """
-    result: dict[str, Row] = {}
-    for row in rows:
-        result.setdefault(row.key, row)
+    result: dict[str, T] = {}
+    for key, value in keyed:
+        result.setdefault(key, value)
     missing = [key for key in task.curated if key not in result]
     if missing:
         raise InputError(

@@ -51,7 +51,6 @@ def fetch(names: Sequence[str], *, out: Path, revision: str | None, taken: Seque
 
 
 def _files(task: Task, taken: Sequence[str]) -> dict[str, Path]:
-    """The user's own files by split."""
     result = dict(text.partition("=")[::2] for text in taken)
     for split, path in result.items():
         if split not in task.files:
@@ -152,13 +151,9 @@ def _unusable(task: Task, split: str, records: Sequence[Record]) -> dict[str, st
 
 def _curated(task: Task, records: Sequence[Record]) -> list[Record]:
     """The records of the curated demonstrations, in the list's order."""
-    rows = _rows(task, CURATED_SPLIT, records)
-    stored = [
-        (row, record) for row, record in zip(rows, records, strict=True) if isinstance(row, Row)
-    ]
-    of_key = {row.key: record for row, record in reversed(stored)}
-    chosen = demonstrations.curated(task, [row for row, _ in stored])
-    return [of_key[row.key] for row in chosen]
+    rows = zip(_rows(task, CURATED_SPLIT, records), records, strict=True)
+    keyed = ((row.key, record) for row, record in rows if isinstance(row, Row))
+    return demonstrations.curated(task, keyed)
 
 
 def _write(

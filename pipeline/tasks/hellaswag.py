@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from pike_mixing.errors import InputError
 from pipeline.tasks.fields import Fields
-from pipeline.tasks.task import DataFile, Record, Row, Style, Task
+from pipeline.tasks.task import DataFile, Record, Row, Style, Task, data_files
 
 STYLE = Style(label="", answer=False, instruction="Choose the best continuation:")
 
@@ -21,9 +21,8 @@ def cleaned(text: str) -> str:
     """The text without the marks of WikiHow's layout, as OLMES removes them.
 
     " [title]" ends a sentence, whether or not a full stop stands before it; "[header]", "[step]"
-    and all else in brackets goes. Worked example: "[header] How to dry shoes [title] Stuff them.
-    [step] Use paper." gives "How to dry shoes. Stuff them. Use paper." OLMES leaves blanks where a
-    mark stood at either end; here they go, since a prompt must be cut at one space.
+    and all else in brackets goes. OLMES leaves blanks where a mark stood at either end; here they
+    go, since a prompt must be cut at one space.
     """
     text = re.sub(r"\.? \[title\]", ". ", text.strip())
     return re.sub(r"\[.*?\]", "", text).replace("  ", " ").strip()
@@ -58,16 +57,11 @@ TASK = Task(
     name="hellaswag",
     repository="Rowan/hellaswag",
     revision="218ec52e09a7e7462a5400043bb9a69a41d06b76",
-    files={
-        "validation": DataFile(
-            "data/validation-00000-of-00001.parquet",
-            "899813071e1e95efafec90f856e1987d2150fa4d020fc005df6962c259f660cd",
-        ),
-        "train": DataFile(
-            "data/train-00000-of-00001.parquet",
-            "cacb12587faa63d7f723a72d61d12bfa94b140446f5a6a0a2e1c6906ab88bf02",
-        ),
-    },
+    files=data_files(
+        "data/{}-00000-of-00001.parquet",
+        validation="899813071e1e95efafec90f856e1987d2150fa4d020fc005df6962c259f660cd",
+        train="cacb12587faa63d7f723a72d61d12bfa94b140446f5a6a0a2e1c6906ab88bf02",
+    ),
     licence="MIT (its authors' repository; the data set's card on the Hub names none)",
     style=STYLE,
     split="validation",

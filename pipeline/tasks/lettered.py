@@ -10,8 +10,7 @@ from pipeline.tasks.task import Record, Row
 def row(record: Record, place: str, cluster: str = "id") -> Row:
     """A question of ARC or CommonsenseQA, its right option found through the record's own labels.
 
-    ARC labels options A to E in some questions and 1 to 5 in others, so that the key is a
-    label, not an index: with labels 1 to 4 the key "2" has index 1.
+    ARC labels options A to E in some questions and 1 to 5 in others: a key is no index.
 
     Args:
         record: A row of the data set.

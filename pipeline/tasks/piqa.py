@@ -3,7 +3,7 @@
 import hashlib
 
 from pipeline.tasks.fields import Fields
-from pipeline.tasks.task import DataFile, Record, Row, Style, Task
+from pipeline.tasks.task import Record, Row, Style, Task, data_files
 
 
 def row(record: Record, place: str) -> Row:
@@ -29,16 +29,11 @@ TASK = Task(
     # ybisk/piqa is a loading script, which `datasets` no longer runs.
     repository="baber/piqa",
     revision="142f6d7367fd9877f0fb3b5734ea6a545f54cdd1",
-    files={
-        "validation": DataFile(
-            "piqa_validation.parquet",
-            "2b17ee1215b1ceb2ddabf4c90a05c5a8b833bef9d207960f57d111c43a2080f3",
-        ),
-        "train": DataFile(
-            "piqa_train.parquet",
-            "3114602b31fa724309a6c493cc86368c4eab7ab6e79e285056fd5ce3b60ddf02",
-        ),
-    },
+    files=data_files(
+        "piqa_{}.parquet",
+        validation="2b17ee1215b1ceb2ddabf4c90a05c5a8b833bef9d207960f57d111c43a2080f3",
+        train="3114602b31fa724309a6c493cc86368c4eab7ab6e79e285056fd5ce3b60ddf02",
+    ),
     licence="AFL-3.0 (its authors' repository; the data set's card on the Hub says unknown)",
     style=Style(label="Goal: ", answer=True),
     split="validation",

@@ -7,16 +7,9 @@ from pike_mixing.settings import unknown
 from pipeline.tasks import arc_easy, csqa, hellaswag, piqa
 from pipeline.tasks.task import Task
 
-TASKS = {
-    task.name: task
-    for task in (
-        arc_easy.TASK,
-        csqa.TASK,
-        hellaswag.TASK,
-        piqa.TASK,
-        *map(hellaswag.translated, ("en", "hi", "de")),
-    )
-}
+_ENGLISH = (arc_easy.TASK, csqa.TASK, hellaswag.TASK, piqa.TASK)
+_TRANSLATED = [hellaswag.translated(language) for language in ("en", "hi", "de")]
+TASKS = {task.name: task for task in (*_ENGLISH, *_TRANSLATED)}
 """The paper's tasks; `find` knows HellaSwag in further languages too."""
 
 

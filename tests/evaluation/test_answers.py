@@ -42,8 +42,9 @@ def graded(asked, sums, alone, metrics=DOWNSTREAM):
     return answers.grade(QuestionSet("t", 0, "cf", metrics, asked), *told)
 
 
-def accuracies(asked, sums, alone):
-    return {name: value for name, (value, _) in graded(asked, sums, alone).accuracy.items()}
+def accuracies(asked, sums, alone, metrics=DOWNSTREAM):
+    found = graded(asked, sums, alone, metrics).accuracy
+    return {name: value for name, (value, _) in found.items()}
 
 
 # By hand.
@@ -89,13 +90,8 @@ def test_overlap_counts_tokens_shared_with_the_context():
     # Of (5, 5) both, of (6, 7) one occurs in (5, 6).
     one = item(0, "ab", [(5, 5), (6, 7)], context=(5, 6))
     assert QuestionSet("t", 0, "pmi", CONTINUATION, [one]).overlap.tolist() == [2.0, 1.0]
-    found = graded([one], [[-1, -9]], [[-1, -1]], CONTINUATION)
-    assert {n: v for n, (v, _) in found.accuracy.items()} == {
-        "pmi": 100,
-        "raw": 100,
-        "answer_only": 50,
-        "overlap": 100,
-    }
+    found = accuracies([one], [[-1, -9]], [[-1, -1]], CONTINUATION)
+    assert found == {"pmi": 100, "raw": 100, "answer_only": 50, "overlap": 100}
 
 
 # Items made from corpora, and models of known behaviour.

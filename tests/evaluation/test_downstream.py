@@ -2,6 +2,7 @@
 
 import pyarrow.parquet as pq
 import pytest
+from recipes import written
 
 from pike_mixing.errors import InputError
 from pipeline.data import packing, sources
@@ -25,14 +26,10 @@ def prose(tokenizer, tmp_path_factory):
     """Folder with a corpus of the tokenizer's own text."""
     root = tmp_path_factory.mktemp("prose")
     texts = str(tokenizer.path.parent / "texts.jsonl")
-    atomic_files.write_json(
-        root / "source.json", {"kind": "local", "files": [texts], "licence": "our own"}
-    )
-    sources.download(root / "source.json", root / "documents")
-    atomic_files.write_json(root / "packing.json", {"validation_share": 0.5})
-    packing.pack(
-        root / "packing.json", root / "documents", tokenizer.path, root / "corpora" / "prose"
-    )
+    wanted = {"kind": "local", "files": [texts], "licence": "our own"}
+    sources.download(written(root / "source.json", wanted), root / "documents")
+    chosen = written(root / "packing.json", {"validation_share": 0.5})
+    packing.pack(chosen, root / "documents", tokenizer.path, root / "corpora" / "prose")
     return root / "corpora"
 
 
@@ -50,9 +47,8 @@ def ask(tmp_path, prose, tokenizer, finished):
     """Evaluates the run on some tasks; returns the folder of its evaluations."""
 
     def evaluated(tasks, folder):
-        path = tmp_path / "evaluation.json"
         asked = {"rows": 2, "batch_tokens": 4096, "checkpoints": "last", "tasks": tasks}
-        atomic_files.write_json(path, asked)
+        path = written(tmp_path / "evaluation.json", asked)
         evaluate(path, finished, prose, tokenizer.path, tasks=folder, device="cpu")
         return finished / "evaluations"
 

@@ -2,6 +2,7 @@ import math
 
 import pyarrow.parquet as pq
 import pytest
+from recipes import written
 
 from pike_mixing.errors import InputError
 from pipeline.evaluation.evaluate import evaluate
@@ -20,8 +21,7 @@ def asked(tmp_path, corpora):
     """Evaluates a run with settings laid over `ASKED`."""
 
     def ask(run, **changes):
-        path = tmp_path / "evaluation.json"
-        atomic_files.write_json(path, {**ASKED, **changes})
+        path = written(tmp_path / "evaluation.json", {**ASKED, **changes})
         evaluate(path, run, corpora, corpora.parent / "symbols.model", device="cpu")
         return run / "evaluations"
 
@@ -157,11 +157,8 @@ def test_a_diverged_model_stops_it_naming_run_step_and_domain(finished, asked):
     [
         ({"vocabulary": 72}, {}, "embedding of 72 pieces"),
         ({}, {"choise": None}, "'choise' is unknown: did you mean 'choice'"),
-        (None, {}, "does not exist"),
     ],
-    ids=["another vocabulary", "an unknown setting", "an unfinished run"],
 )
-def test_what_cannot_be_evaluated_is_refused(finished, make_run, asked, run, changes, told):
-    folder = make_run().parent if run is None else finished(**run)
+def test_what_cannot_be_evaluated_is_refused(finished, asked, run, changes, told):
     with pytest.raises(InputError, match=told):
-        asked(folder, **changes)
+        asked(finished(**run), **changes)

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from recipes import written
 
 from pike_mixing.errors import InputError
 from pipeline.data.shards import Corpus
@@ -20,8 +21,7 @@ def probed(tmp_path, corpora):
     """Probes a run with settings laid over `ASKED`; returns the rows of the last checkpoint."""
 
     def ask(run, **changes):
-        path = tmp_path / "probe.json"
-        atomic_files.write_json(path, {**ASKED, **changes})
+        path = written(tmp_path / "probe.json", {**ASKED, **changes})
         probe(path, run, corpora, device="cpu")
         return pq.read_table(run / "probes" / "step3.parquet").to_pylist()
 

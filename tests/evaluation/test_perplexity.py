@@ -12,6 +12,16 @@ from pipeline.model.transformer import initialised
 DOCUMENTS = [[5, 6], [7, 8, 9], [10, 11, 12]]
 
 
+@pytest.fixture
+def windows(packed):
+    """Of documents, with L = 5 unless something else is asked for."""
+
+    def make(documents=DOCUMENTS, length=5, at_most=10, **packing):
+        return perplexity.windows(packed(documents, **packing)[0], length, at_most)
+
+    return make
+
+
 def by_length(windows, values):
     """`values` in the order of the windows' documents, which is that of their hashes."""
     return [values[size] for size in windows.tokens_G]
@@ -31,25 +41,21 @@ def test_tokens_and_bytes_go_to_their_documents(packed):
     assert place == [0, 0, 1, 1, 1, 1, 2, 2, 2, 2]
 
 
-def test_fewer_windows_are_spread_over_the_split(packed):
-    held_out, _ = packed([list(range(2, 42))])
-    windows = perplexity.windows(held_out, 4, 5)
+def test_fewer_windows_are_spread_over_the_split(windows):
+    made = windows([list(range(2, 42))], 4, 5)
     # 41 tokens are 10 windows: every second one.
-    assert windows.tokens_RxL1[:, 0].tolist() == [2, 10, 18, 26, 34]
+    assert made.tokens_RxL1[:, 0].tolist() == [2, 10, 18, 26, 34]
 
 
-def test_documents_of_equal_text_count_as_one(packed):
-    held_out, _ = packed([[5, 6, 7], [8, 9], [5, 6, 7]], sizes=[3, 2, 3])
-    windows = perplexity.windows(held_out, 10, 10)
-    assert sorted(windows.tokens_G.tolist()) == [3, 7]
+def test_documents_of_equal_text_count_as_one(windows):
+    made = windows([[5, 6, 7], [8, 9], [5, 6, 7]], 10, sizes=[3, 2, 3])
+    assert sorted(made.tokens_G.tolist()) == [3, 7]
     # 3 of the first copy's 4 tokens and all of the second: 2.25 + 3 bytes, rounded.
-    assert sorted(windows.bytes_G.tolist()) == [2, 5]
+    assert sorted(made.bytes_G.tolist()) == [2, 5]
 
 
-def test_a_model_that_knows_nothing_has_the_vocabulary_as_perplexity(packed, constant):
-    held_out, _ = packed(DOCUMENTS, sizes=[30, 40, 40])
-    windows = perplexity.windows(held_out, 5, 10)
-    found = perplexity.measure(constant, windows, batch_tokens=100)
+def test_a_model_that_knows_nothing_has_the_vocabulary_as_perplexity(windows, constant):
+    found = perplexity.measure(constant, windows(sizes=[30, 40, 40]), batch_tokens=100)
     assert found.nll == pytest.approx(math.log(64), rel=1e-6)
     assert found.perplexity == pytest.approx(64, rel=1e-5)
     assert found.stderr == pytest.approx(0, abs=1e-9)
@@ -58,52 +64,45 @@ def test_a_model_that_knows_nothing_has_the_vocabulary_as_perplexity(packed, con
     assert found.bits_per_byte == pytest.approx(0.6, rel=1e-6)
 
 
-def test_the_error_of_three_documents_by_hand(packed):
-    held_out, _ = packed([[5], [6, 7], [8]])
+def test_the_error_of_three_documents_by_hand(windows):
     # Scored are the first's EOS, the second's three tokens, the third's two: 6 in all.
-    windows = perplexity.windows(held_out, 3, 10)
+    made = windows([[5], [6, 7], [8]], 3)
     # Sums 3, 6 and 3, so the mean is 2 and the residuals are 1, 0 and -1.
-    nll_N = np.array(by_length(windows, {1: 3.0, 3: 2.0, 2: 1.5}))[windows.place_N]
-    found = perplexity.summary(nll_N, windows)
+    nll_N = np.array(by_length(made, {1: 3.0, 3: 2.0, 2: 1.5}))[made.place_N]
+    found = perplexity.summary(nll_N, made)
     assert found.nll == pytest.approx(2.0)
     assert found.stderr == pytest.approx(math.sqrt(3 / 2 * 2) / 6)
-    assert found.nll_G.tolist() == by_length(windows, {1: 3.0, 3: 6.0, 2: 3.0})
+    assert found.nll_G.tolist() == by_length(made, {1: 3.0, 3: 6.0, 2: 3.0})
 
 
-def test_one_document_has_no_error(packed, constant):
-    held_out, _ = packed([list(range(2, 30))])
-    windows = perplexity.windows(held_out, 4, 5)
-    assert perplexity.measure(constant, windows, batch_tokens=8).stderr is None
+def test_one_document_has_no_error(windows, constant):
+    made = windows([list(range(2, 30))], 4)
+    assert perplexity.measure(constant, made, batch_tokens=8).stderr is None
 
 
-def test_text_without_bytes_has_no_bits_per_byte(packed, constant):
-    held_out, _ = packed(DOCUMENTS, sizes=[0, 0, 0])
-    windows = perplexity.windows(held_out, 5, 10)
-    found = perplexity.measure(constant, windows, batch_tokens=8)
+def test_text_without_bytes_has_no_bits_per_byte(windows, constant):
+    found = perplexity.measure(constant, windows(sizes=[0, 0, 0]), batch_tokens=8)
     assert found.bits_per_byte is None
 
 
-def test_the_batch_size_changes_nothing(packed):
+def test_the_batch_size_changes_nothing(windows):
     numbers = np.random.default_rng(0).integers(2, 64, (20, 17))
-    held_out, _ = packed(numbers.tolist())
-    windows = perplexity.windows(held_out, 8, 40)
+    made = windows(numbers.tolist(), 8, 40)
     model = initialised(settings.Model(2, 16, 2, 8), 64, seed=0)
     one, some, every = (
-        perplexity.measure(model, windows, batch_tokens=budget) for budget in (1, 24, 10_000)
+        perplexity.measure(model, made, batch_tokens=budget) for budget in (1, 24, 10_000)
     )
     np.testing.assert_allclose(one.nll_G, every.nll_G, rtol=1e-6)
     assert one.nll == pytest.approx(every.nll, rel=1e-7)
     assert some.nll == pytest.approx(every.nll, rel=1e-7)
 
 
-def test_a_loss_that_is_no_number_is_kept_visible(packed):
-    held_out, _ = packed(DOCUMENTS)
-    windows = perplexity.windows(held_out, 5, 10)
-    assert math.isnan(perplexity.summary(np.full(10, np.nan, np.float32), windows).nll)
-    assert perplexity.summary(np.full(10, 1000.0, np.float32), windows).perplexity == math.inf
+def test_a_loss_that_is_no_number_is_kept_visible(windows):
+    made = windows()
+    assert math.isnan(perplexity.summary(np.full(10, np.nan, np.float32), made).nll)
+    assert perplexity.summary(np.full(10, 1000.0, np.float32), made).perplexity == math.inf
 
 
-def test_a_split_shorter_than_a_window_is_refused(packed):
-    held_out, _ = packed([[5, 6]])
+def test_a_split_shorter_than_a_window_is_refused(windows):
     with pytest.raises(InputError, match="3 validation tokens, fewer than one window of 8"):
-        perplexity.windows(held_out, 8, 10)
+        windows([[5, 6]], 8)

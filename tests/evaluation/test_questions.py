@@ -64,13 +64,6 @@ def test_without_the_task_only_perplexity_is_asked(work, corpora, tokenizer):
     assert {d.items for d in prepared(perplexity_only, work, corpora, tokenizer)} == {None}
 
 
-def test_an_item_longer_than_the_rows_in_training_is_refused(work, corpora, tokenizer):
-    # 6 + 4 tokens are 9 inputs and the last target; the rows have 8.
-    longer = dataclasses.replace(ASKED, choice=Choice(items=20, context=6, candidate=4))
-    with pytest.raises(InputError, match="do not fit into the 8 tokens"):
-        prepared(longer, work, corpora, tokenizer)
-
-
 def test_a_tokenizer_that_did_not_pack_the_corpus_is_refused(work, corpora, tokenizer, tmp_path):
     other = tmp_path / "other.model"
     # A field that SentencePiece does not know: the same pieces, another file.

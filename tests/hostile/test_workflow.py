@@ -2,15 +2,14 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from edits import link, put, remove
+from repository import ROOT, run
 from trials import MISTAKE, Trial
 
-ROOT = Path(__file__).resolve().parents[2]
 DRY = ("-n", "--snakefile", str(ROOT / "Snakefile"), "--configfile", "config.yaml")
 STAMP = "results/experiment.json"
 CONFIG = Path(__file__).with_name("config.yaml").read_text(encoding="utf-8")
@@ -34,15 +33,8 @@ def test_a_dry_run_is_refused(refuses, unmade, trial):
 
 def dry_run(targets, project):
     """How Snakemake answers, whose own exit code is 1."""
-    done = subprocess.run(
-        [sys.executable, "-m", "snakemake", *targets.split(), *DRY],
-        cwd=project,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    words = [sys.executable, "-m", "snakemake", *targets.split(), *DRY]
+    done = run(*words, cwd=project, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=120)
     shutil.rmtree(project / ".snakemake", ignore_errors=True)
     printed = done.stdout + done.stderr
     assert "Traceback" not in printed, printed

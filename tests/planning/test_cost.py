@@ -2,10 +2,11 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 import yaml
+from recipes import of_run
+from repository import CONFIGS, ROOT
 
 from pike_mixing.errors import InputError
 from pipeline import settings
@@ -13,9 +14,7 @@ from pipeline.planning import cost, jobs, planner, profile, rule_resources
 from pipeline.runtime import accelerators
 from pipeline.runtime.validation import validate
 
-ROOT = Path(__file__).resolve().parents[2]
 PAPER = ROOT / "workflow/configs/paper.yaml"
-CONFIGS = [ROOT / "config.yaml", *sorted(ROOT.glob("workflow/configs/*.yaml"))]
 
 
 def planned(path, device="cpu"):
@@ -150,12 +149,6 @@ def test_a_model_of_transformers_is_not_counted_where_it_is_not_trained(tmp_path
         assert all(why.endswith(told) for why in refused.values())
 
 
-class OfRun(dict):
-    """Wildcards of a rule, as Snakemake gives them."""
-
-    run = property(lambda self: self["run"])
-
-
 def test_the_tpu_profile_books_the_time_that_the_bill_of_table_1_has():
     chosen = yaml.safe_load((ROOT / "workflow/profiles/tpu/config.yaml").read_text())
     resources = chosen["set-resources"]
@@ -166,12 +159,12 @@ def test_the_tpu_profile_books_the_time_that_the_bill_of_table_1_has():
     runs = plan.selected("table", "table1")
     assert len(runs) == 9
     for rule in ("pretrain", "evaluate"):
-        minutes = (takes.of(rule)["runtime"](OfRun(run=run), attempt=1) for run in runs)
+        minutes = (takes.of(rule)["runtime"](of_run(run), attempt=1) for run in runs)
         # Twice the expected time, and ten minutes.
         booked = sum((each - 10) / 2 / 60 for each in minutes)
         billed = sum(work.job(rule, run).seconds for run in runs) / 3600
         assert booked == pytest.approx(billed, rel=0.01)
-    arguments = takes.process_arguments(OfRun(run=runs[0]), None)
+    arguments = takes.process_arguments(of_run(runs[0]), None)
     assert arguments == ["--processes", "4", "--recompute"]
 
 

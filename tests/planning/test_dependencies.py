@@ -1,13 +1,13 @@
 """Which runs stand on which: references, swarms, mixtures."""
 
 import copy
-from pathlib import Path
 
 import pytest
 from edits import set_at, way
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
+from repository import ROOT
 
 from pike_mixing.errors import InputError
 from pipeline.planning import dependencies, outdated, planner
@@ -269,7 +269,7 @@ def test_a_scenarios_target_reaches_finders_grids_and_rules_that_have_one(chaine
 
 
 def test_each_round_of_climb_stands_on_all_runs_before_it():
-    path = Path(__file__).resolve().parents[2] / "workflow" / "configs" / "climb.yaml"
+    path = ROOT / "workflow" / "configs" / "climb.yaml"
     plan = planner.plan(planner.read(path), path.name)
 
     def proxies(mixture):

@@ -1,14 +1,14 @@
 import dataclasses
-from pathlib import Path
 
 import pytest
+from repository import ROOT
 
 from pike_mixing import METHODS
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, StatisticsNeed, ValidationNeed
 from pipeline.planning import method_catalogue
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "methods.md"
+PAGE = ROOT / "docs" / "methods.md"
 
 
 def test_the_page_is_what_the_command_prints():

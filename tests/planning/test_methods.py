@@ -1,9 +1,7 @@
 """What a plan knows of mixing methods, and what it refuses before anything is trained."""
 
 import dataclasses
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from recipes import recipe
@@ -15,7 +13,6 @@ from pike_mixing.settings import meanings
 from pipeline.planning import dependencies, methods, planner, stages
 from pipeline.runtime import code_fingerprint
 
-ROOT = Path(__file__).resolve().parents[2]
 RECIPE = recipe(rows=6, steps=6)
 TRAINING = dataclasses.asdict(RECIPE)
 PIKE = {"zeta1": 1, "zeta2": 1}
@@ -301,19 +298,3 @@ def test_a_file_that_holds_no_rule_is_named_with_its_line(own, tmp_path, content
     (problem,) = methods.problems({"rule": own}, "here")
     assert problem.startswith("here.rule: ")
     assert expected in problem
-
-
-@pytest.mark.slow
-def test_a_plan_needs_neither_torch_nor_the_finders_packages():
-    code = (
-        "import sys\n"
-        "from pathlib import Path\n"
-        "from pipeline.planning import planner\n"
-        "path = Path('workflow/configs/leaderboard.yaml')\n"
-        "planner.plan(planner.read(path), str(path)).settings_files()\n"
-        "print(*{name.partition('.')[0] for name in sys.modules})"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
-    )
-    assert not {"torch", "lightgbm", "scipy", "pyarrow", "duckdb"} & set(done.stdout.split())

@@ -1,12 +1,9 @@
 """The default experiment: the paper's in miniature, whole and in parts."""
 
-from pathlib import Path
-
 import pytest
+from repository import ROOT
 
 from pipeline.planning import planner
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")

@@ -87,12 +87,6 @@ def test_a_search_by_far_shorter_runs_is_told(config, steps, told):
         values["scenarios"]["installed"]["domains"], 1
     )
     assert notices.short_searches(planner.plan(values, "mine.yaml")) == []
-    del values["scenarios"]["installed"]["target"]
-    # Losses after as many steps as Mix's do not stand beside those of the swarm.
-    values["mixtures"]["best"] |= {"methods": ["mix"]}
-    told = rf"mixtures\.best: .* runs of {1280 * steps:,} and of 256,000 tokens, .*do not compare"
-    with pytest.raises(InputError, match=told):
-        planner.plan(values, "mine.yaml")
 
 
 def test_a_grid_of_runs_of_several_lengths_is_refused(config):

@@ -7,14 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 from edits import set_at, way
+from repository import CONFIGS
 
 from pike_mixing.errors import InputError
 from pipeline.planning import output_root, planner, records, rule_inputs
 from pipeline.planning.plan import OF_SETTINGS
 from pipeline.runtime import atomic_files
-
-ROOT = Path(__file__).resolve().parents[2]
-CONFIGS = [ROOT / "config.yaml", *sorted((ROOT / "workflow" / "configs").glob("*.yaml"))]
 
 
 @pytest.fixture

@@ -1,15 +1,14 @@
 """What profiles set, and what is refused before anything starts."""
 
 import re
-from pathlib import Path
 
 import pytest
 import yaml
+from repository import ROOT
 
 from pike_mixing.errors import InputError
 from pipeline.planning import profile
 
-ROOT = Path(__file__).resolve().parents[2]
 PROFILES = sorted((ROOT / "workflow" / "profiles").glob("*/*.yaml"))
 
 
@@ -45,11 +44,7 @@ WRONG = {
     ("evaluate", "processes", 2): "set-resources of evaluate: processes: nothing reads it there: "
     "set it in set-resources of pretrain",
     ("pack", "accelerator", "h100"): "set it in set-resources of pretrain, evaluate or probe",
-    (
-        "theory",
-        "longest",
-        60,
-    ): "set-resources of theory: longest: nothing reads it there: set it in",
+    ("theory", "longest", 60): "set-resources of theory: longest: nothing reads it there: set",
     ("quick", "python", "python3"): "set-resources of quick: python: nothing reads it there",
     ("pretrain", "procesess", 2): "procesess: nothing reads it: did you mean processes?",
 }

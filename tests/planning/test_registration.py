@@ -1,7 +1,6 @@
 """A registration becomes a configuration that runs as it is."""
 
 import copy
-from pathlib import Path
 
 import pytest
 import yaml
@@ -9,6 +8,7 @@ from edits import GONE, set_at, way
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
+from repository import ROOT
 
 from pike_mixing.errors import InputError
 from pipeline.planning import (
@@ -62,7 +62,7 @@ def planned(**changes):
     return config, planner.plan(shorthand.written_out(config), "mine.yaml")
 
 
-SHIPPED = sorted((Path(__file__).parents[2] / "workflow" / "registered").glob("*.yaml"))
+SHIPPED = sorted((ROOT / "workflow" / "registered").glob("*.yaml"))
 
 
 @pytest.mark.slow

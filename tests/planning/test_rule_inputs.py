@@ -2,9 +2,9 @@
 
 import math
 import subprocess
-from types import SimpleNamespace
 
 import pytest
+from recipes import of_run
 
 from pike_mixing.errors import InputError
 from pipeline.planning import planner, records, rule_inputs
@@ -30,14 +30,10 @@ def reads(plan):
     return RuleInputs(plan)
 
 
-def of(**names):
-    return SimpleNamespace(**names, items=names.items)
-
-
 def test_a_run_reads_the_corpora_of_its_domains(reads):
     corpora = [f"results/corpora/symbols/{d}/{MANIFEST}" for d in ("easy", "hard", "noise")]
     assert reads.of("pretrain", PIKE) == ({"corpora": corpora}, [])
-    assert reads.corpora_folder(of(run=PIKE)) == "results/corpora/symbols"
+    assert reads.corpora_folder(of_run(PIKE)) == "results/corpora/symbols"
     evaluation = reads.of("evaluate", PIKE)
     assert evaluation.made["tokenizer"] == "results/tokenizers/symbols.model"
     assert evaluation.made["corpora"] == []
@@ -57,8 +53,8 @@ def test_a_run_that_stands_on_others_names_what_they_left(reads):
     folder = "results/runs/installed/pico/mix/seed100"
     corpora = ["--corpora", "results/corpora/symbols"]
     expected = [*corpora, "--reference", folder, "--mixture", "m.json"]
-    assert reads.run_arguments(of(run=PIKE), given) == expected
-    assert reads.run_arguments(of(run=PIKE), {}) == corpora
+    assert reads.run_arguments(of_run(PIKE), given) == expected
+    assert reads.run_arguments(of_run(PIKE), {}) == corpora
 
 
 def test_a_mixture_reads_its_proxies_and_evaluations_where_it_reads_losses(config):
@@ -112,21 +108,18 @@ def test_a_try_has_more_time_than_the_one_before_up_to_the_limit(plan):
         RuleResources(plan, Profile(chosen))
         for chosen in ({}, {"pretrain": {"longest": "12", "accelerator": "h100"}})
     )
-    first, second = (free.of("pretrain")["runtime"](of(run=PIKE), n) for n in (1, 2))
+    first, second = (free.of("pretrain")["runtime"](of_run(PIKE), n) for n in (1, 2))
     assert second == 2 * first
     assert first > 10
-    assert limited.of("pretrain")["runtime"](of(run=PIKE), 2) == 12
-    assert limited.of("pretrain")["gpu"](of(run=PIKE)) == 1
+    assert limited.of("pretrain")["runtime"](of_run(PIKE), 2) == 12
+    assert limited.of("pretrain")["gpu"](of_run(PIKE)) == 1
     assert free.of("pretrain")["gpu"] == 0
     assert "gpu" not in free.of("pack")
 
 
 def test_a_limit_allows_as_many_tries_as_the_longest_run_takes(plan):
-    assert RuleResources(plan, Profile({})).further_tries() == {
-        "pretrain": 0,
-        "download": 0,
-        "pack": 0,
-    }
+    free = RuleResources(plan, Profile({})).further_tries()
+    assert free == {"pretrain": 0, "download": 0, "pack": 0}
     limited = RuleResources(plan, Profile({"pretrain": {"longest": "1"}}))
     seconds = max(limited._jobs["pretrain"].job("pretrain", run).seconds for run in plan.runs)
     assert limited.further_tries()["pretrain"] == math.ceil(2 * seconds / 60)
@@ -134,17 +127,17 @@ def test_a_limit_allows_as_many_tries_as_the_longest_run_takes(plan):
 
 def test_a_training_is_shared_out_as_the_profile_says(plan):
     two = RuleResources(plan, Profile({"pretrain": {"processes": "2"}}))
-    assert two.processes(of(run=PIKE)) == 2
-    assert two.process_arguments(of(run=PIKE), None) == ["--processes", "2"]
+    assert two.processes(of_run(PIKE)) == 2
+    assert two.process_arguments(of_run(PIKE), None) == ["--processes", "2"]
 
 
 def test_nodes_share_the_processes_of_a_training(plan):
     asked = {"processes": "4", "nodes": "2", "accelerator": "h100"}
     shared = RuleResources(plan, Profile({"pretrain": asked}))
-    assert shared.process_arguments(of(run=PIKE), None) == ["--processes", "4", "--nodes", "2"]
+    assert shared.process_arguments(of_run(PIKE), None) == ["--processes", "4", "--nodes", "2"]
     taken = shared.of("pretrain")
     assert [taken[name] for name in ("mpi", "nodes", "tasks", "gpu")] == ["srun", 2, 2, 0]
-    assert (taken["cpus_per_task"](of(run=PIKE)), taken["gres"](of(run=PIKE))) == (2, "gpu:2")
+    assert (taken["cpus_per_task"](of_run(PIKE)), taken["gres"](of_run(PIKE))) == (2, "gpu:2")
     assert "mpi" not in shared.of("evaluate")
     with pytest.raises(InputError, match="they cannot share the 4 processes of a run"):
         RuleResources(plan, Profile({"pretrain": {"processes": "4", "nodes": "3"}}))

@@ -1,15 +1,15 @@
 """What makes the eight scenarios of workflow/scenarios.yaml hard, from their settings."""
 
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
+from repository import ROOT
 
 from pipeline.data.synthetic import Synthetic
 from pipeline.planning import planner
 
-LEADERBOARD = Path(__file__).resolve().parents[2] / "workflow" / "configs" / "leaderboard.yaml"
+LEADERBOARD = ROOT / "workflow" / "configs" / "leaderboard.yaml"
 
 
 @pytest.fixture(scope="module")

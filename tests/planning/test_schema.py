@@ -2,22 +2,20 @@
 
 import dataclasses
 import importlib
-from pathlib import Path
 from typing import get_args
 
 import jsonschema
 import pytest
 import yaml
 from edits import set_at, way
+from repository import CONFIGS, ROOT
 
 from pike_mixing.errors import InputError
 from pipeline.data import SOURCES
 from pipeline.planning import configuration, jobs, planner, rule_inputs, schema
 from pipeline.runtime import accelerators
 
-ROOT = Path(__file__).resolve().parents[2]
-CONFIGS = [ROOT / "config.yaml", *sorted((ROOT / "workflow").glob("*.yaml"))]
-CONFIGS += sorted((ROOT / "workflow" / "configs").glob("*.yaml"))
+PARTS = sorted(ROOT.glob("workflow/*.yaml"))
 PLANNED = get_args(get_args(configuration.Source)[0])
 FILE = yaml.safe_load(schema.PATH.read_text(encoding="utf-8"))
 
@@ -57,7 +55,7 @@ def test_a_source_is_read_by_the_settings_that_a_plan_checks(kind):
     assert len(PLANNED) == len(SOURCES)
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=[path.name for path in CONFIGS])
+@pytest.mark.parametrize("path", [*CONFIGS, *PARTS], ids=lambda path: path.name)
 def test_editors_take_every_shipped_configuration_as_it_stands(path):
     jsonschema.validate(planner.alone(path), FILE, jsonschema.Draft202012Validator)
 

@@ -42,11 +42,12 @@ def test_rows_of_an_evaluated_video_are_no_demonstrations():
 
 
 def test_of_rows_with_one_key_the_first_counts():
-    rows = [row(key, query=f"{key} {n}") for n in range(2) for key in arc_easy.TASK.curated]
-    assert demonstrations.curated(arc_easy.TASK, rows) == rows[:7]
-    assert demonstrations.curated(arc_easy.TASK, rows[::-1]) == rows[7:]
+    keyed = [(key, f"{key} {n}") for n in range(2) for key in arc_easy.TASK.curated]
+    values = [value for _, value in keyed]
+    assert demonstrations.curated(arc_easy.TASK, keyed) == values[:7]
+    assert demonstrations.curated(arc_easy.TASK, keyed[::-1]) == values[7:]
     with pytest.raises(InputError, match=r"1 of 7 demonstrations.*'MCAS_2007_8_5189'"):
-        demonstrations.curated(arc_easy.TASK, rows[1:7])
+        demonstrations.curated(arc_easy.TASK, keyed[1:7])
 
 
 SEVEN = [row(str(n)) for n in range(7)]

@@ -17,10 +17,11 @@ QUESTION = Row(
     gold=1,
     cluster="1",
 )
+WASHING = "Washing dishes: A man stands at a sink full of plates. He"
 DISHES = Row(
     id="2",
     key="2",
-    query="Washing dishes: A man stands at a sink full of plates. He",
+    query=WASHING,
     options=("scrubs a plate.", ", laughing, eats."),
     gold=0,
     cluster="2",
@@ -29,7 +30,6 @@ DISHES = Row(
 
 ARC, QUESTIONED = arc_easy.TASK.style, "Question: What does a thermometer measure?"
 SHOWN = " A. mass\n B. temperature\n C. length"
-WASHING = "Washing dishes: A man stands at a sink full of plates. He"
 CHOOSE = "Choose the best continuation:\n A. scrubs a plate.\n B. , laughing, eats."
 
 
@@ -43,6 +43,11 @@ CHOOSE = "Choose the best continuation:\n A. scrubs a plate.\n B. , laughing, ea
             *(QUESTION, ARC, "hyb", f"{QUESTIONED}\n{SHOWN}\nAnswer:"),
             (" mass", " temperature", " length"),
         ),
+        # Other tasks call a question otherwise.
+        (
+            *(QUESTION, piqa.TASK.style, "cf", "Goal: What does a thermometer measure?\nAnswer:"),
+            (" mass", " temperature", " length"),
+        ),
         # HellaSwag goes on with the text, and asks only when options are shown.
         (DISHES, hellaswag.STYLE, "cf", WASHING, (" scrubs a plate.", " , laughing, eats.")),
         (DISHES, hellaswag.STYLE, "mcf", f"{WASHING}\n{CHOOSE}\nAnswer:", (" A", " B")),
@@ -54,14 +59,9 @@ def test_prompts_by_hand(row, style, formulation, context, candidates):
     assert formats.prompt(row, style, formulation) == expected
 
 
-def test_each_task_has_its_label():
-    assert formats.prompt(QUESTION, piqa.TASK.style, "cf").context.startswith("Goal: What")
-
-
 def test_demonstrations_are_solved_and_two_line_breaks_apart():
-    style = arc_easy.TASK.style
-    shots = [formats.demonstration(QUESTION, style, f) for f in ("cf", "mcf", "hyb")]
-    assert shots[0] == "Question: What does a thermometer measure?\nAnswer: temperature"
+    shots = [formats.demonstration(QUESTION, ARC, f) for f in ("cf", "mcf", "hyb")]
+    assert shots[0] == f"{QUESTIONED}\nAnswer: temperature"
     assert shots[1].endswith("\nAnswer: B")
     assert shots[2].endswith(" C. length\nAnswer: temperature")
     assert formats.joined(["one", "two"], "three") == "one\n\ntwo\n\nthree"

@@ -2,7 +2,6 @@
 
 import compileall
 import contextlib
-import hashlib
 import os
 import random
 import re
@@ -13,20 +12,28 @@ import sys
 import time
 from pathlib import Path
 
+import edits
 import faults
 import places
 import pytest
 import yaml
 from forks import Forks
 from onenode import started
+from repository import ROOT
 
 from pipeline.runtime import atomic_files, fork_server
 
-ROOT = Path(__file__).resolve().parents[2]
 CONFIG = Path(__file__).with_name("config.yaml")
 TREE = ("Snakefile", "workflow", "pike_mixing", "pipeline", "docs")
 RUNS = "results/runs/words/tiny"
 LONG = {"steps": 300, "checkpoint_every": 100, "resume_every": 10}
+
+
+def pytest_collection_modifyitems(items):
+    """Marks each test of this folder: they run Snakemake."""
+    for item in items:
+        if item.path.parent == CONFIG.parent:
+            item.add_marker(pytest.mark.workflow)
 
 
 class Project:
@@ -128,6 +135,10 @@ class Project:
         change(values)
         self.path(name).write_text(yaml.safe_dump(values, sort_keys=False), encoding="utf-8")
 
+    def set(self, changes, name="config.yaml"):
+        """Changes values of a configuration by their place, as `edits.values`."""
+        edits.values(name, changes)(self.root)
+
     def edit(self, name, old, new):
         """Replaces a text that occurs once in a file of the tree."""
         path = self.path(name)
@@ -149,10 +160,7 @@ class Project:
         """Every file below a folder with its time of change and SHA-256."""
         paths = (path for path in self.path(folder).rglob("*") if path.is_file())
         return {
-            str(path.relative_to(self.root)): (
-                path.stat().st_mtime_ns,
-                hashlib.sha256(path.read_bytes()).hexdigest(),
-            )
+            str(path.relative_to(self.root)): (path.stat().st_mtime_ns, atomic_files.sha256(path))
             for path in paths
         }
 

@@ -9,10 +9,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from repository import ROOT, run
 
 from pipeline.runtime import atomic_files
 
-SCRIPT = Path(__file__).resolve().parents[1] / "slurm" / "onenode.sh"
+SCRIPT = ROOT / "tests" / "slurm" / "onenode.sh"
 FOLDER = "results/runs/words/tiny/mix/seed0"
 PROFILE = ("snakemake", "--profile", "workflow/profiles/slurm")
 
@@ -26,26 +27,15 @@ class Slurm:
 
     def ask(self, *command):
         """The answer of a program of Slurm's."""
-        return subprocess.run(
-            [f"{self.folder}/bin/{command[0]}", *map(str, command[1:])],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=120,
-        ).stdout.strip()
+        program, *words = command
+        words = [f"{self.folder}/bin/{program}", *map(str, words)]
+        return run(*words, check=True, timeout=120).stdout.strip()
 
     def submit(self, command, *options):
         """Number of a batch job that becomes the command."""
         script = f"#!/bin/sh\nexec {command}\n"
-        done = subprocess.run(
-            [f"{self.folder}/bin/sbatch", "--parsable", *options],
-            input=script,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=120,
-        )
-        return done.stdout.strip()
+        words = [f"{self.folder}/bin/sbatch", "--parsable", *options]
+        return run(*words, input=script, check=True, timeout=120).stdout.strip()
 
     def state(self, job):
         """State of a job: RUNNING, COMPLETED, TIMEOUT, CANCELLED ..."""

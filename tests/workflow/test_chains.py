@@ -4,11 +4,8 @@ import math
 
 import duckdb
 import pytest
-from edits import values
 
 from pipeline.runtime import atomic_files
-
-pytestmark = pytest.mark.workflow
 
 RUNS = "results/runs/words/tiny"
 MIXTURES = "results/mixtures/words/tiny"
@@ -126,27 +123,16 @@ def test_an_unchanged_chain_plans_nothing(chained):
 
 
 @pytest.mark.parametrize(
-    ("at", "value", "expected"),
+    ("at", "value", "chain"),
     [
-        (
-            "methods/proxy/rate",
-            1,
-            {"pretrain proxy/seed0", "mixture doremi/seed0", "pretrain doremi/seed0"},
-        ),
-        (
-            "methods/pair-1/zeta1",
-            0.2,
-            {"pretrain pair-1/seed9", "mixture pairs/seed9", "pretrain tuned/seed0"},
-        ),
-        (
-            "swarms/drawn/runs",
-            4,
-            {"pretrain drawn-003/seed9", "mixture oracle/seed9", "pretrain oracle/seed0"},
-        ),
+        ("methods/proxy/rate", 1, ("proxy/seed0", "doremi/seed0", "doremi/seed0")),
+        ("methods/pair-1/zeta1", 0.2, ("pair-1/seed9", "pairs/seed9", "tuned/seed0")),
+        ("swarms/drawn/runs", 4, ("drawn-003/seed9", "oracle/seed9", "oracle/seed0")),
     ],
 )
-def test_a_change_plans_its_chain_alone(chained, tmp_path, at, value, expected):
+def test_a_change_plans_its_chain_alone(chained, tmp_path, at, value, chain):
     project = chained.copy(tmp_path / "project")
-    values("config.yaml", {at: value})(project.root)
+    project.set({at: value})
     planned = {job for job in project.plan() if job.split()[0] in ("pretrain", "mixture")}
-    assert {job.replace("words/tiny/", "") for job in planned} == expected
+    proxy, mixture, final = (f"words/tiny/{name}" for name in chain)
+    assert planned == {f"pretrain {proxy}", f"mixture {mixture}", f"pretrain {final}"}

@@ -1,14 +1,12 @@
 """One configuration replaces another; two live side by side; mistakes come before any job."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 import yaml
+from repository import ROOT
 
 from pipeline.runtime import atomic_files, code_fingerprint
-
-pytestmark = pytest.mark.workflow
 
 
 def other(config):
@@ -21,7 +19,7 @@ def other(config):
     config.update(runs=[entry], tables={"perplexity": {}}, figures={})
 
 
-CONFIGS = Path(__file__).parents[2] / "workflow" / "configs"
+CONFIGS = ROOT / "workflow" / "configs"
 ELSEWHERE = {
     "paper.yaml": "test_paper.py",
     "leaderboard.yaml": "test_documented_commands.py",
@@ -47,9 +45,9 @@ def test_one_text_file_a_domain_is_enough_where_documents_says_how_to_cut_it(fre
     paragraphs = "\n\n".join(f"This is paragraph {n}, of {n * n}.\n" for n in range(100))
     fresh.path("big.txt").write_text(paragraphs, encoding="utf-8")
     corpus = "results/corpora/letters/notes/manifest.json"
-    fresh.configure(lambda config: config["sources"]["notes"].update(files="big.txt"))
+    fresh.set({"sources/notes/files": "big.txt"})
     assert "write `documents: paragraphs`" in fresh.refused("--cores", 1, corpus)
-    fresh.configure(lambda config: config["sources"]["notes"].update(documents="paragraphs"))
+    fresh.set({"sources/notes/documents": "paragraphs"})
     fresh.make("--cores", 1, corpus)
     splits = atomic_files.read_json(fresh.path(corpus))["splits"]
     assert sum(split["documents"] for split in splits.values()) == 100
@@ -69,20 +67,21 @@ def test_another_configuration_replaces_the_default(fresh):
     assert {job for job in planned if job.startswith(("table", "figure"))} == {"table perplexity"}
 
 
+CHANGED = ("--configfile", "other.yaml", "--config", "results=elsewhere")
+
+
 def test_values_of_the_command_line_change_another_configuration(fresh):
     fresh.configure(other, "other.yaml")
-    chosen = ("--configfile", "other.yaml", "--config", "results=elsewhere")
     target = "elsewhere/runs/alone/small/turns/seed3/manifest.json"
-    assert pretrained(fresh.plan(target, *chosen)) == {"alone/small/turns/seed3"}
-    assert pretrained(fresh.plan(*chosen)) == {"alone/small/turns/seed3"}
+    assert pretrained(fresh.plan(target, *CHANGED)) == {"alone/small/turns/seed3"}
+    assert pretrained(fresh.plan(*CHANGED)) == {"alone/small/turns/seed3"}
 
 
 def test_a_job_of_a_cluster_gets_the_same_plan(fresh):
     # Executors start each job as a Snakemake of its own, with an absolute path to what was asked.
     fresh.configure(other, "other.yaml")
     target = "elsewhere/data/easy/manifest.json"
-    chosen = ("--configfile", "other.yaml", "--config", "results=elsewhere")
-    fresh.make(target, *chosen)
+    fresh.make(target, *CHANGED)
     fresh.path(target).unlink()
     done = fresh.run(
         "snakemake",
@@ -92,15 +91,12 @@ def test_a_job_of_a_cluster_gets_the_same_plan(fresh):
     )
     assert done.returncode == 0, done.stdout
     assert fresh.path(target).is_file()
-    assert fresh.plan(target, *chosen) == set()
+    assert fresh.plan(target, *CHANGED) == set()
 
 
 def test_a_second_configuration_is_refused_in_the_folder_of_the_first(finished):
-    def foreign(config):
-        other(config)
-        config.update(results="results")
-
-    finished.configure(foreign, "other.yaml")
+    finished.configure(other, "other.yaml")
+    finished.set({"results": "results"}, "other.yaml")
     before = finished.contents()
     for mode in (["--dry-run"], []):
         told = finished.refused(*mode, "--configfile", "other.yaml")
@@ -166,11 +162,7 @@ class Own(Mix):
 def test_a_class_of_ones_own_is_asked_when_the_workflow_starts(fresh):
     fresh.path("own.py").write_text(OWN, encoding="utf-8")
     beside = {"PYTHONPATH": str(fresh.path("."))}
-
-    def spoil(config):
-        config["methods"]["mix"] = {"rule": "own:Own", "power": -1}
-
-    fresh.configure(spoil)
+    fresh.set({"methods/mix": {"rule": "own:Own", "power": -1}})
     assert pretrained(fresh.plan(environment=beside)) == DEFAULT_RUNS
     assert not fresh.path("imported").exists()
     told = fresh.refused("--cores", 1, environment=beside)

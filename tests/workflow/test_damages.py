@@ -1,9 +1,6 @@
 """`pike verify results` after damage to every kind of file."""
 
-import pytest
 from edits import cut, flip, put, remove, values
-
-pytestmark = pytest.mark.workflow
 
 RUNS = "results/runs/words/tiny"
 

@@ -2,15 +2,11 @@
 
 import os
 import shutil
-import subprocess
 import sys
 
-import pytest
 import yaml
-from conftest import CONFIG, ROOT
-from repository import git
-
-pytestmark = pytest.mark.workflow
+from conftest import CONFIG
+from repository import ROOT, git, run
 
 # By snakedeploy 0.17.1: deploy-workflow https://github.com/somebody/pike mine --branch main
 DEPLOYED = """\
@@ -61,7 +57,7 @@ def test_a_deployed_workflow_runs_with_its_own_configuration(tmp_path):
 
     def snakemake(*arguments):
         words = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
-        done = subprocess.run(words, cwd=mine, env=told, capture_output=True, text=True)
+        done = run(*words, cwd=mine, env=told)
         assert done.returncode == 0, done.stderr
         return done.stdout + done.stderr
 

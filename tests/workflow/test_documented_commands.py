@@ -5,9 +5,6 @@ import subprocess
 import sys
 
 import documented
-import pytest
-
-pytestmark = pytest.mark.workflow
 
 OURS = {
     "runs/installed/nano": "runs/words/tiny",

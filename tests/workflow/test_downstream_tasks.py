@@ -4,9 +4,8 @@ import json
 import shutil
 
 import pytest
+from edits import GONE
 from fetched import OTHER, STANDINS
-
-pytestmark = pytest.mark.workflow
 
 
 def _with_tasks(config):
@@ -83,23 +82,14 @@ def test_why_leads_to_the_data_set(asked):
 
 def test_other_shots_ask_again_and_fetch_and_train_nothing(asked, tmp_path):
     project = asked.copy(tmp_path / "project")
-
-    def more(config):
-        config["evaluation"]["few"]["tasks"][0]["shots"] = [0, 2]
-
-    project.configure(more)
+    project.set({"evaluation/few/tasks/0/shots": [0, 2]})
     rules = {job.split()[0] for job in project.plan()}
     assert rules == {"all", "evaluate", "database", "table", "report"}
 
 
 def test_a_data_set_that_cannot_be_had_stops_before_the_training(fresh):
-    def change(config):
-        _with_tasks(config)
-        config["tasks"] = {}
-        config["tokenizers"]["letters"]["sources"] = ["notes"]
-        del config["sources"]["questions"]
-
-    fresh.configure(change)
+    fresh.configure(_with_tasks)
+    fresh.set({"tasks": {}, "tokenizers/letters/sources": ["notes"], "sources/questions": GONE})
     environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(fresh.path("no-cache"))}
     fresh.make("--cores", "1", environment=environment.items(), code=1)
     log = fresh.path("results/logs/fetch/piqa.log").read_text(encoding="utf-8")

@@ -7,8 +7,6 @@ import pytest
 from edits import GONE, cut, put, remove, text, values
 from test_rebuild import FIGURES, SELECTIONS, TABLES, append, results, run, stages, trained
 
-pytestmark = pytest.mark.workflow
-
 RULE = """
 import dataclasses
 import importlib
@@ -39,6 +37,7 @@ OWN = {
 }
 METHODS = ("mix", "mostly-easy", "pike", "balanced", "mine")
 MINE = f"results/runs/{run('mine')}"
+RESULTS = results(METHODS)
 OUTPUTS = (TABLES | FIGURES) - SELECTIONS.keys()
 """Tables and figures of all runs."""
 DATA = {"download notes", "tokenizer letters"}
@@ -52,8 +51,7 @@ def with_own_rule(whole, made_once, tmp_path_factory):
     def fill(folder):
         project = whole.copy(folder / "project")
         for name, content in OWN.items():
-            project.path(name).parent.mkdir(exist_ok=True)
-            project.path(name).write_text(content, encoding="utf-8")
+            put(name, content)(project.root)
         project.configure(add)
         project.make()
 
@@ -90,10 +88,11 @@ def renamed_text(root):
 
 def of_all(*stages_of):
     """Jobs of every run from a stage on, with all that stands on them."""
-    return stages(METHODS, *stages_of) | results(METHODS)
+    return stages(METHODS, *stages_of) | RESULTS
 
 
-EVERYTHING = DATA - {"download notes"} | of_all("pretrain", "evaluate", "probe")
+RUNS = of_all("pretrain", "evaluate", "probe")
+EVERYTHING = DATA - {"download notes"} | RUNS
 REPORT = {"report", "all"}
 TABLE = {"table perplexity", *REPORT}
 OF_CONFIG = {"database", "all", "report", *OUTPUTS}
@@ -107,32 +106,26 @@ EDITS = {
     "a module by a computed name": (text("by_name.py", "1", "2"), trained("mine")),
     "a remark in its helper": (text("mine/helpers.py", "1", "1  # a remark"), set()),
     "a rule": (code("pike_mixing/rules/pike.py"), trained("pike", "balanced")),
-    "the training loop": (
-        code("pipeline/training/train.py"),
-        of_all("pretrain", "evaluate", "probe"),
-    ),
+    "the training loop": (code("pipeline/training/train.py"), RUNS),
     "the reader of the text": (code("pipeline/data/local.py"), DATA | EVERYTHING),
     "the evaluation": (code("pipeline/evaluation/perplexity.py"), of_all("evaluate")),
     "the probe": (code("pipeline/evaluation/gradient_probe.py"), of_all("probe")),
-    "the loading of records": (code("pipeline/results/record_loader.py"), results(METHODS)),
+    "the loading of records": (code("pipeline/results/record_loader.py"), RESULTS),
     "the tables": (code("pipeline/results/cells.py"), TABLES | REPORT),
     "the figures": (code("pipeline/results/curves.py"), FIGURES | REPORT),
-    "a query": (
-        text("pipeline/results/sql/table_costs.sql", "select", "select "),
-        results(METHODS),
-    ),
+    "a query": (text("pipeline/results/sql/table_costs.sql", "select", "select "), RESULTS),
     "a page": (text("pipeline/results/report/index.html", "\n", "\n\n"), REPORT),
     "a decision": (text("docs/decisions.md", "from the paper: ", "from the paper: now "), REPORT),
     "a setting of a method": (setting("methods/balanced/tau", 2), trained("balanced") | OF_CONFIG),
-    "steps": (setting("training/short/steps", 18), of_all("pretrain", "evaluate", "probe")),
-    "a model": (setting("models/tiny/layers", 2), of_all("pretrain", "evaluate", "probe")),
+    "steps": (setting("training/short/steps", 18), RUNS),
+    "a model": (setting("models/tiny/layers", 2), RUNS),
     "an evaluation": (setting("evaluation/few/rows", 7), of_all("evaluate")),
     "a probe": (setting("probe/few/rows", 6), of_all("probe")),
     "the split": (setting("packing/validation_share", 0.3), EVERYTHING),
-    "words of a scenario": (setting("scenarios/words/about", "Said otherwise"), results(METHODS)),
+    "words of a scenario": (setting("scenarios/words/about", "Said otherwise"), RESULTS),
     "a target": (
         setting("scenarios/words/target", {"easy": 2, "hard": 1, "notes": 1}),
-        results(METHODS),
+        RESULTS,
     ),
     "a selection of a table": (
         setting("tables/accuracy/methods", ["pike", "balanced"]),
@@ -154,7 +147,7 @@ EDITS = {
     "a tokenizer's bytes": (cut("results/tokenizers/letters.model", -1), EVERYTHING),
     "a shard": (
         cut("results/corpora/letters/easy/train-00000.bin", -1),
-        {"pack letters easy"} | of_all("pretrain", "evaluate", "probe"),
+        {"pack letters easy"} | RUNS,
     ),
     "a manifest cut off": (cut(f"{MINE}/manifest.json", -30), trained("mine")),
     "weights over time": (remove(f"{MINE}/weights.parquet"), trained("mine")),

@@ -11,8 +11,6 @@ import pytest
 
 from pipeline.runtime import atomic_files
 
-pytestmark = pytest.mark.workflow
-
 FOLDER = "results/runs/words/tiny/mix/seed0"
 
 

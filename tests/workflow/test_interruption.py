@@ -12,8 +12,6 @@ import pytest
 
 from pipeline.runtime import atomic_files, fork_server
 
-pytestmark = pytest.mark.workflow
-
 MIX = "results/runs/words/tiny/mix"
 
 

@@ -15,8 +15,6 @@ import pytest
 import yaml
 from repository import git
 
-pytestmark = pytest.mark.workflow
-
 KUBECONFIG = {
     "apiVersion": "v1",
     "kind": "Config",

@@ -2,10 +2,6 @@
 
 import csv
 
-import pytest
-
-pytestmark = pytest.mark.workflow
-
 OWN = """
 import dataclasses
 

@@ -2,8 +2,6 @@
 
 import pytest
 
-pytestmark = pytest.mark.workflow
-
 
 @pytest.fixture
 def poisoned(tmp_path):

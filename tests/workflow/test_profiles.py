@@ -6,9 +6,6 @@ import pytest
 
 from pipeline.runtime import atomic_files
 
-pytestmark = pytest.mark.workflow
-
-
 TWO = ("--set-resources", "pretrain:processes=2")
 
 

@@ -6,11 +6,8 @@
 import json
 import shutil
 
-import pytest
 import yaml
 from fetched import OTHER, STANDINS
-
-pytestmark = pytest.mark.workflow
 
 TINY = {"layers": 1, "width": 16, "heads": 1, "head_width": 16}
 QUESTION = 400

@@ -4,10 +4,6 @@ import os
 import shutil
 import time
 
-import pytest
-
-pytestmark = pytest.mark.workflow
-
 METHODS = ("mix", "mostly-easy", "pike", "balanced")
 TABLES = {"table perplexity", "table accuracy", "table gradients", "table costs"}
 FIGURES = {"figure losses", "figure weights", "figure similarities", "figure gradients"}
@@ -115,7 +111,7 @@ def test_a_large_text_that_is_touched_plans_nothing_and_braces_are_no_wildcards(
 
 
 def test_what_no_run_uses_is_told_at_the_start(fresh):
-    fresh.configure(lambda config: config["methods"].update(spare={"rule": "random"}))
+    fresh.set({"methods/spare": {"rule": "random"}})
     told = fresh.make("results/data/easy/manifest.json")
     assert "config.yaml: methods: defined, and used by no run: spare\n" in told
 
@@ -128,7 +124,7 @@ def test_a_clone_may_lie_in_a_folder_with_braces(fresh, tmp_path):
 def test_results_that_came_without_snakemakes_memory_are_compared_with_the_plan(finished):
     shutil.rmtree(finished.path(".snakemake"))
     assert finished.plan() == set()
-    finished.configure(lambda config: config["methods"]["balanced"].update(tau=2))
+    finished.set({"methods/balanced/tau": 2})
     append(finished.root, "pike_mixing/rules/fixed.py")
     assert finished.plan("--rerun-triggers", "mtime", "input") == set()
     planned = finished.plan()

@@ -9,8 +9,6 @@ from onenode import command, edit_profile, started
 
 from pipeline.runtime import atomic_files
 
-pytestmark = pytest.mark.workflow
-
 WITH_ACCOUNTS = "slurm-status-command: sacct"
 
 
@@ -26,10 +24,8 @@ TARGET = "results/pike.duckdb"
 
 def small(project):
     """Two runs, and the database of them."""
-    project.configure(lambda config: config["runs"][0].update(methods=["mix", "pike"]))
-    project.configure(
-        lambda config: config.update(tables={"perplexity": {}}, figures={"losses": {}})
-    )
+    project.set({"runs/0/methods": ["mix", "pike"]})
+    project.set({"tables": {"perplexity": {}}, "figures": {"losses": {}}})
 
 
 @pytest.fixture(scope="module")

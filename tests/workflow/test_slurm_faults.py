@@ -21,8 +21,6 @@ from onenode import (
 
 from pipeline.runtime import atomic_files
 
-pytestmark = pytest.mark.workflow
-
 
 @pytest.fixture
 def workflow(untrained, slurm):

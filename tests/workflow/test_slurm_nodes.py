@@ -19,8 +19,6 @@ from onenode import (
 
 from pipeline.runtime import atomic_files
 
-pytestmark = pytest.mark.workflow
-
 
 @pytest.fixture(scope="module")
 def slurm():

@@ -9,8 +9,6 @@ from pipeline.planning.plan import STANDALONE
 from pipeline.results import figures, tables, views
 from pipeline.runtime import atomic_files
 
-pytestmark = pytest.mark.workflow
-
 METHODS = ("mix", "mostly-easy", "pike", "balanced")
 
 
