@@ -69,8 +69,7 @@ def fill(measured: Measured) -> None:
     against the baseline and the oracle. Other pairs are those of claims, which correct their own.
     """
     connection = measured.connection
-    known = connection.execute("select baseline, oracle from experiment").fetchone()
-    references = dict.fromkeys(name for name in known or () if name is not None)
+    references = [name for name in (measured.baseline, measured.oracle) if name is not None]
     result = sorted(_tasks(measured, references), key=PLACE)
     kept = mean_tasks(connection)
     for _, block in itertools.groupby(result, key=lambda c: c.block):

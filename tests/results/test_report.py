@@ -183,7 +183,9 @@ def test_alarms_are_listed_by_run_with_what_they_mean(texts):
     section = texts["provenance"].split('<section id="alarms">')[1].split("</section>")[0]
     runs = re.findall(r"<summary><code>(.*?)</code>: 2 alarms</summary>", section)
     assert sorted(runs) == [
-        f"{scenario}/tiny/pike/seed{seed}" for scenario in ("languages", "real") for seed in range(3)
+        f"{scenario}/tiny/pike/seed{seed}"
+        for scenario in ("languages", "real")
+        for seed in range(3)
     ]
     assert "<code>corpus/languages/noise</code>: 1 alarm</summary>" in section
     assert "<li>validation: little text, &lt;19&gt; documents</li>" in section
