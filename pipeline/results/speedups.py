@@ -47,12 +47,8 @@ class Speedup:
 def lasting_reach(value_T: Floats, tokens_T: npt.ArrayLike) -> float | None:
     """Tokens from which on a curve is at zero or below; None where it ends above.
 
-    Straight lines between checkpoints: 0.5 after 100 tokens and -1.5 after 200 reach it after 125.
-    Of several crossings the last counts: what is lost again was not gained.
-
-    Args:
-        value_T: The curve less its target at each checkpoint; lower is better.
-        tokens_T: Trained tokens of the checkpoints, rising.
+    Straight lines lie between checkpoints, whose trained tokens rise. Of several crossings the last
+    counts: what is lost again was not gained.
     """
     at_T = np.asarray(tokens_T, np.float64)
     above = np.flatnonzero(value_T > 0)

@@ -23,10 +23,7 @@ def binomial_pmf(trials: int) -> list[float]:
 
 
 def t_tail(t: float, degrees: float) -> float:
-    """Two-sided tail P(|T| > t) of Student's t: I_x(degrees / 2, 1 / 2), x = d / (d + t^2).
-
-    One degree, t = 1: the quartiles of the Cauchy distribution, so 1/2.
-    """
+    """Two-sided tail P(|T| > t) of Student's t: I_x(degrees / 2, 1 / 2), x = d / (d + t^2)."""
     assert degrees > 0
     square = t * t
     return _incomplete_beta(degrees / (degrees + square), square / (degrees + square), degrees / 2)
