@@ -233,8 +233,5 @@ def _rows(tests: list[Test], *, corrected: bool) -> Iterator[list[Any]]:
 
 def _columns(estimate: Estimate) -> list[float | None]:
     """Difference, error, interval, and the parts of the error."""
-    ends, of_seeds = mean_difference.ends(estimate), estimate.of_seeds
-    seed_sd = None if of_seeds is None else of_seeds * estimate.seeds**0.5
-    return [
-        estimate.difference, estimate.stderr, *ends, seed_sd, estimate.of_items, estimate.degrees,
-    ]  # fmt: skip
+    differing = [estimate.difference, estimate.stderr, *mean_difference.ends(estimate)]
+    return [*differing, estimate.seed_sd, estimate.of_items, estimate.degrees]
