@@ -223,7 +223,7 @@ def test_a_claim_is_decided_by_all_its_comparisons(ours, right, columns, expecte
     assert judged(ours, "mix-over-others-table1", columns) == expected
 
 
-def test_means_over_tasks_are_tested_by_pair(ours):
+def test_means_over_tasks_are_tested_by_pair_and_claims_corrected_together(ours):
     shares(ours, mix=items(18, 2), round_robin=items(8, 12), random=items(6, 14))
     fill(ours)
     tests = (
@@ -234,11 +234,7 @@ def test_means_over_tasks_are_tested_by_pair(ours):
         ("random", pytest.approx(60), 3, 40, None),
         ("round-robin", pytest.approx(50), 3, 40, None),
     ]
-
-
-def test_one_correction_for_all_claims(ours):
-    shares(ours, mix=items(18, 2), round_robin=items(8, 12), random=items(6, 14))
-    fill(ours)
+    # There is one correction, for all claims.
     tests = dict(ours.execute("select claim, p from claim_tests").fetchall())
     # Two claims compare these three methods; both are decided by Round-Robin.
     assert set(tests) == {"mix-over-others", "mix-over-others-table1"}
@@ -277,28 +273,22 @@ def test_seeds_of_several_numbers_by_hand():
 
 def test_gains_are_shares_of_the_same_seeds(ours):
     runs = three_languages(ours)
-    more = train(ours, "mc4-en-hi-de", "random", seed=1)
-    for task in ("hellaswag_en", "hellaswag_hi"):
-        answer(ours, runs["mix"], task, [1] * 12 + [0] * 8)
-        answer(ours, runs["random"], task, [1] * 8 + [0] * 12)
-        answer(ours, more, task, [1] * 2 + [0] * 18)
-    gain = "select value from pairs where side = 'ours' and method = 'mix' and against = 'random'"
-    fill(ours)
-    # 12 / 8, whatever the seed of Random that Mix has not.
-    assert ours.execute(f"{gain} and quantity = 'accuracy'").fetchall() == [(pytest.approx(50),)]
-
-
-def test_perplexities_are_shares_of_the_same_seeds(ours):
-    runs = three_languages(ours)
-    more = train(ours, "mc4-en-hi-de", "mix", seed=1)
-    for run, nll in ((runs["mix"], 40.0), (runs["random"], 44.0), (more, 80.0)):
+    # Seeds that the other method has not.
+    alone = [train(ours, "mc4-en-hi-de", m, seed) for seed, m in enumerate(("random", "mix"), 1)]
+    for run, right, nll in zip(
+        (runs["mix"], runs["random"], *alone), (12, 8, 2, 20), (40.0, 44.0, 80.0, 90.0), strict=True
+    ):
+        for task in ("hellaswag_en", "hellaswag_hi"):
+            answer(ours, run, task, items(right, 20 - right))
         for domain in ("en", "hi", "de"):
             evaluated(ours, run, **{domain: (nll / 40, 0.001)})
             documents(ours, run, domain, *[(nll / 2, 20)] * 2)
     fill(ours)
-    gain = "select value from pairs where side = 'ours' and method = 'mix' and against = 'random'"
-    (found,) = ours.execute(f"{gain} and quantity = 'perplexity'").fetchall()
-    assert found == (pytest.approx(100 * (1 - math.exp(-0.1))),)
+    gains = "select quantity, value from pairs where method = 'mix' and against = 'random'"
+    found = dict(ours.execute(f"{gains} and side = 'ours'").fetchall())
+    # 12 / 8, and 40 less 44 over 40 tokens.
+    assert found["accuracy"] == pytest.approx(50)
+    assert found["perplexity"] == pytest.approx(100 * (1 - math.exp(-0.1)))
 
 
 def test_one_domain_alone_is_shown_on_the_tasks_that_the_paper_prints_of_it(ours):

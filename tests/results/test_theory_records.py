@@ -21,7 +21,7 @@ def folder(tmp_path_factory):
 def settings(root, theory):
     empty = {key: {} for key in ("config", "runs", "corpora", "sources", "tokenizers")}
     shown = {name: {"name": name, "selection": {}} for name in ("audit", "theory")}
-    values = {"experiment": "e", "results": str(root), "theory": theory and str(theory)}
+    values = {"experiment": "e", "results": str(root), "theory": str(theory)}
     path = root / "settings.json"
     atomic_files.write_json(path, {**values, **empty, "tables": shown})
     return path
@@ -64,11 +64,8 @@ def test_errata_stand_in_the_audit(opened):
     assert comment.startswith("false as stated: ")
 
 
-def test_the_chain_behind_the_table_of_the_theory_ends_at_the_theory(built):
+def test_a_table_stands_on_the_theory_and_the_audit_on_the_paper_alone(built):
     assert "theory/manifest.json" in why.why("table/theory", built)
-
-
-def test_the_audit_stands_on_the_paper_alone(built):
     assert len(why.why("table/audit", built).splitlines()) == 2
 
 
@@ -109,11 +106,6 @@ def test_the_table_of_the_theory_says_what_was_checked(built, tmp_path):
     above = {row: value for row, column, value in found if column == "above the printed bound"}
     assert above["two equal losses"] > 0
     assert above["orthogonal"] == 0
-
-
-def test_an_experiment_of_nothing_is_refused(tmp_path):
-    with pytest.raises(InputError, match="runs: is empty"):
-        database.build(settings(tmp_path, None), tmp_path / "pike.duckdb")
 
 
 @pytest.mark.parametrize("damage", ["gone", "short"])
