@@ -89,29 +89,27 @@ def judged(connection, sql):
     return records(connection, sql)
 
 
-def test_differences_are_paired_by_document(empty):
+@pytest.mark.parametrize(
+    ("of_pike", "mean", "stderr", "stretched"),
+    [
+        # The residuals 10 - 10 * 0.25 and 0 - 30 * 0.25 are 7.5 and -7.5; shares 1/4 and 3/4 with
+        # squares that sum to 5/8 divide theirs by 9/8 and 1/8. pike's documents both lie at its
+        # mean, so only the baseline's residuals (7.5) count in perplexities.
+        (((20, 10), (60, 30)), 2, BOTH, math.exp(1.75)),
+        # A constant difference; the residuals are -7.5 and 7.5 in both, stretched by perplexities.
+        (((11, 10), (63, 30)), 1.85, 0, math.exp(1.85) - math.exp(1.75)),
+    ],
+)
+def test_differences_are_paired_by_document(empty, of_pike, mean, stderr, stretched):
     documents(empty, run(empty, "mix"), "a", (10, 10), (60, 30))
-    documents(empty, run(empty, "pike", position=1), "a", (20, 10), (60, 30))
+    documents(empty, run(empty, "pike", position=1), "a", *of_pike)
     row, _ = judged(empty, "select * from loss_tests order by domain nulls last")
     assert (row["method"], row["against"], row["domain"]) == ("pike", "mix", "a")
-    # Means 80 / 40 and 70 / 40. The residuals 10 - 10 * 0.25 and 0 - 30 * 0.25 are 7.5 and -7.5;
-    # shares 1/4 and 3/4 with squares that sum to 5/8 divide theirs by 9/8 and 1/8.
-    assert row["nll_difference"] == pytest.approx(0.25)
-    assert row["nll_stderr"] == pytest.approx(BOTH)
+    # That of Mix is 70 / 40.
+    assert row["nll_difference"] == pytest.approx(mean - 1.75)
+    assert row["nll_stderr"] == pytest.approx(stderr, abs=1e-12)
     assert (row["effective"], row["nll_degrees"]) == pytest.approx((1.6, 1))
-    # pike's documents both lie at its mean, so only the baseline's residuals (7.5) count.
-    assert row["perplexity_difference"] == pytest.approx(math.exp(2) - math.exp(1.75))
-    assert row["perplexity_stderr"] == pytest.approx(math.exp(1.75) * BOTH)
-
-
-def test_a_constant_difference_has_no_error(empty):
-    documents(empty, run(empty, "mix"), "a", (10, 10), (60, 30))
-    documents(empty, run(empty, "pike"), "a", (11, 10), (63, 30))
-    row, _ = judged(empty, "select * from loss_tests")
-    assert row["nll_difference"] == pytest.approx(0.1)
-    assert row["nll_stderr"] == pytest.approx(0, abs=1e-12)
-    # The residuals are -7.5 and 7.5 in both, and stretched by the perplexities.
-    stretched = math.exp(1.85) - math.exp(1.75)
+    assert row["perplexity_difference"] == pytest.approx(math.exp(mean) - math.exp(1.75))
     assert row["perplexity_stderr"] == pytest.approx(stretched * BOTH)
 
 
@@ -132,10 +130,9 @@ def test_a_text_in_two_domains_is_one_document(empty):
 
 
 def test_runs_pair_with_the_baseline_of_their_own_seed_and_scenario(empty):
-    for scenario, seed in itertools.product(("s", "r"), (0, 1)):
-        for position, method in enumerate(("mix", "pike")):
-            name = run(empty, method, seed, scenario=scenario, position=position)
-            documents(empty, name, "a", (position * (1 + seed), 1))
+    for scenario, seed, method in itertools.product("sr", (0, 1), ("mix", "pike")):
+        name = run(empty, method, seed, scenario=scenario)
+        documents(empty, name, "a", ((method == "pike") * (1 + seed), 1))
     columns = "scenario, method, against, seeds, nll_difference, nll_seed_sd, nll_stderr"
     found = judged(empty, f"select {columns} from method_differences")
     # Differences of 1 and 2; one document has no error.
@@ -427,10 +424,8 @@ def test_cells_that_are_not_above_chance_say_so(empty):
     sql = "select row_label, above_chance from table_accuracy where column_label = 't'"
     found = dict(empty.execute(sql).fetchall())
     # 25 + 1.96: 27 is above it, 26.5 is not; without an error nothing is known.
-    assert found["mix"] is True
-    assert found["pike"] is False
-    assert found["random"] is False
-    assert found["chance"] is None
+    above = {"mix": True, "pike": False, "random": False}
+    assert found == above | {"chance": None, "items": None}
 
 
 def test_a_mean_over_tasks_varies_as_its_runs_do(empty):
