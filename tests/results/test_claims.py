@@ -335,16 +335,18 @@ def test_a_value_of_ours_agrees_where_its_interval_holds_the_published_one(ours)
     assert (value, verdict, agrees) == (pytest.approx(100 / 30), "not significant", True)
 
 
+def timed(connection, run, steps):
+    """A second of estimates beside so many of steps."""
+    for phase, seconds in (("statistics", 1.0), ("steps", steps)):
+        insert(connection, "timings", run=run, phase=phase, seconds=seconds)
+
+
 def test_claims_about_scale_are_not_run_where_nothing_compares(ours):
     play(ours, scenario=[("small", "glam")], model=["gpt2-large"], method=["pike"])
-    run = train(ours, "small", "pike")
-    insert(ours, "timings", run=run, phase="statistics", seconds=1.0, share=0.1)
-    insert(ours, "timings", run=run, phase="steps", seconds=9.0, share=0.9)
+    timed(ours, train(ours, "small", "pike"), 9.0)
     assert judged(ours, "overhead", "ours, verdict") == (None, "not run")
     play(ours, scenario=["glam"])
-    own = train(ours, "glam", "pike")
-    insert(ours, "timings", run=own, phase="statistics", seconds=1.0, share=0.01)
-    insert(ours, "timings", run=own, phase="steps", seconds=99.0, share=0.99)
+    timed(ours, train(ours, "glam", "pike"), 99.0)
     assert judged(ours, "overhead", "ours, verdict, seeds_wanted") == (1.0, "too few seeds", 3)
 
 

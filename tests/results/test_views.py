@@ -1,4 +1,5 @@
 import itertools
+import json
 import math
 
 import pytest
@@ -227,10 +228,8 @@ def test_a_domain_that_the_target_leaves_out_is_compared_and_counts_nothing(empt
 
 def test_chance_follows_from_the_number_of_candidates(empty):
     name = run(empty, "mix")
-    accuracy = {"run": name, "task": "t", "shots": 0, "formulation": "cf", "metric": "pmi",
-                "stderr": 10.0, "examples": 2}  # fmt: skip
-    insert(empty, "accuracies", accuracy | {"step": 5, "value": 0.0})
-    insert(empty, "accuracies", accuracy | {"step": 10, "value": 50.0})
+    for step, value in ((5, 0.0), (10, 50.0)):
+        scored(empty, name, "t", value, step=step, stderr=10.0, examples=2)
     for item, candidates in (("0", 2), ("1", 4)):
         row = {"run": name, "step": 10, "task": "t", "shots": 0, "formulation": "cf"}
         insert(empty, "choices", row | {"item": item, "sum_log_likelihood": [0.0] * candidates})
@@ -358,9 +357,7 @@ def test_perplexity_table_counts_seeds_and_pairs_with_the_baseline(empty):
 def test_costs_are_means_over_seeds(empty):
     for seed, seconds in enumerate((10.0, 14.0)):
         name = run(empty, "pike", seed, wall_seconds=seconds, tokens_per_second=100.0, resumes=1)
-        insert(
-            empty, "timings", {"run": name, "phase": "statistics", "seconds": 1.0, "share": 0.02}
-        )
+        insert(empty, "timings", run=name, phase="statistics", seconds=1.0, share=0.02)
     assert cells(empty, "table_costs", "wall time") == {"pike": 12.0}
     assert cells(empty, "table_costs", "statistics") == {"pike": pytest.approx(2.0)}
     assert cells(empty, "table_costs", "resumes") == {"pike": 2.0}
@@ -387,10 +384,8 @@ def test_accuracy_table_puts_baselines_of_the_task_in_their_place(empty):
     row = {"run": name, "step": 10, "task": "t", "shots": 0, "formulation": "pmi", "stderr": 1.0}
     for metric, value in (("raw", 30.0), ("pmi", 60.0), ("answer_only", 25.0), ("overlap", 50.0)):
         insert(empty, "accuracies", row | {"metric": metric, "value": value, "examples": 9})
-    sql = (
-        "select section, better from table_accuracy where column_label = 't' and row_label = 'mix'"
-    )
-    assert empty.execute(sql).fetchall() == [
+    cells = "from table_accuracy where column_label = 't' and row_label = 'mix'"
+    assert empty.execute(f"select section, better {cells}").fetchall() == [
         ("s / m / formulation pmi, normalisation pmi, 0-shot", "higher"),
         ("s / m / formulation pmi, normalisation raw, 0-shot", "higher"),
         ("s / m / formulation pmi, normalisation answer_only, 0-shot", None),
@@ -473,14 +468,10 @@ def test_speedups_say_what_is_not_reached(empty):
 
 def test_only_a_run_that_never_moved_to_its_end_is_doubtful_for_it(empty):
     moved, unmoved = run(empty, "mix"), run(empty, "pike")
-    for name, step, kind in (
-        (moved, 4, "never-moved"),
-        (unmoved, 4, "never-moved"),
-        (unmoved, 9, "never-moved"),
-        (moved, 2, "epochs"),
-        (moved, 2, "nan-signal"),
-    ):
-        insert(empty, "alarms", {"run": name, "step": step, "kind": kind})
+    for name, step in ((moved, 4), (unmoved, 4), (unmoved, 9)):
+        insert(empty, "alarms", run=name, step=step, kind="never-moved")
+    for kind in ("epochs", "nan-signal"):
+        insert(empty, "alarms", run=moved, step=2, kind=kind)
     found = empty.execute("select run, mark from doubts").fetchall()
     assert found == [(unmoved, "unmoved")]
 
@@ -519,10 +510,8 @@ def test_what_counts_as_collapsed(empty, counts, reason):
 
 def test_a_task_that_is_chance_by_construction_enters_no_mean(empty):
     name = run(empty, "mix")
-    sources = (
-        '{"noise": {"kind": "synthetic", "order": 0}, "easy": {"kind": "synthetic", "order": 1}}'
-    )
-    empty.execute("update experiment set config = ?", [f'{{"sources": {sources}}}'])
+    sources = {n: {"kind": "synthetic", "order": i} for i, n in enumerate(("noise", "easy"))}
+    empty.execute("update experiment set config = ?", [json.dumps({"sources": sources})])
     for task, value in (("continuation-noise", 31.0), ("continuation-easy", 90.0)):
         accuracy(empty, name, value, task=task)
     assert cells(empty, "table_accuracy", "mean")["mix"] == 90.0
@@ -537,11 +526,10 @@ def test_a_task_that_is_chance_by_construction_enters_no_mean(empty):
     [("symbols", "symbols: three synthetic languages"), ("s", "s"), ("glam", "six domains")],
 )
 def test_panels_bear_our_names_unless_the_scenario_bears_the_papers(created, scenario, title):
-    config = (
-        '{"scenarios": {"symbols": {"about": "Three synthetic languages of known entropy, one"}}}'
-    )
+    about = {"symbols": {"about": "Three synthetic languages of known entropy, one"}}
     sql = "select panel_title(?, 'glam', 'six domains', ?::json)"
-    assert created.execute(sql, [scenario, config]).fetchone() == (title,)
+    found = created.execute(sql, [scenario, json.dumps({"scenarios": about})]).fetchone()
+    assert found == (title,)
 
 
 @pytest.mark.parametrize(
