@@ -3,12 +3,11 @@
 import itertools
 import math
 
-import duckdb
 import played
 import pytest
-from played import documents, evaluated, insert, play
+from played import documents, evaluated, fresh, insert, play
 
-from pipeline.results import accuracy_tests, claim_tests, database, loss_tests, views
+from pipeline.results import accuracy_tests, claim_tests, database, loss_tests
 from pipeline.results.claim_tests import ClaimCell
 from pipeline.results.measured import Measured
 
@@ -18,9 +17,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def paper():
     """What claims read, with the published numbers and no run."""
-    connection = duckdb.connect()
-    connection.execute(views.schema())
-    views.add(connection, "table_claims", "comparison", "measured_pairs", "printed_pairs")
+    connection = fresh("table_claims", "comparison", "measured_pairs", "printed_pairs")
     connection.execute(
         "insert into experiment values ('e', 'mix', null, '{\"paper\": {\"comparable\": true}}')"
     )

@@ -4,16 +4,15 @@ import json
 import math
 from pathlib import Path
 
-import duckdb
 import pytest
 import repository
 import yaml
-from played import insert, ran, records, scenarios_of_two
+from played import fresh, insert, ran, records, scenarios_of_two
 
 from pike_mixing.errors import InputError
 from pipeline.planning import planner, registered_configuration, registration, shorthand
 from pipeline.planning.registration import Registration
-from pipeline.results import board_tests, hypothesis_tests, registered, views
+from pipeline.results import board_tests, hypothesis_tests, registered
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validation import validate
 
@@ -181,9 +180,7 @@ def registry(tmp_path):
     git("commit", "-qm", "registration")
     config = shorthand.written_out(registered_configuration.configuration(registration.read(file)))
     plan = planner.plan(config, str(file))
-    connection = duckdb.connect(str(tmp_path / "b.duckdb"))
-    connection.execute(views.schema())
-    views.add(connection)
+    connection = fresh(path=tmp_path / "b.duckdb")
     insert(connection, "experiment", name="b", baseline="mix", config=json.dumps(plan.config))
     for scenario, values in config["scenarios"].items():
         weights = values.get("target") or dict.fromkeys(values["domains"], 1)
