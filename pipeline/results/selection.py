@@ -80,10 +80,7 @@ def query(connection: duckdb.DuckDBPyConnection, sql: str, *values: object) -> l
 
 
 def rows(
-    connection: duckdb.DuckDBPyConnection,
-    view: str,
-    selection: Mapping[str, Any],
-    where: str,
+    connection: duckdb.DuckDBPyConnection, view: str, selection: Mapping[str, Any], where: str
 ) -> list[Row]:
     """The view's rows, in its order, that belong to what is selected.
 
