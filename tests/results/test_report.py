@@ -4,10 +4,10 @@ import re
 import shutil
 from pathlib import Path
 
-import duckdb
 import jinja2
 import pytest
 from made_up import build
+from played import ask
 
 from pike_mixing.errors import InputError
 from pipeline.planning.records import PAGES
@@ -240,10 +240,8 @@ def test_predictions_stand_beside_their_outcomes(tmp_path):
     text = written(settings, tmp_path)
     section = text.split('<section id="predictions">')[1].split("</section>")[0]
     first, second = re.findall(r"<tr data-method=.*</tr>", section)
-    with duckdb.connect(str(tmp_path / "x.duckdb"), read_only=True) as connection:
-        ((mean, half),) = connection.execute(
-            "select difference, half from boards where method = 'pike' and against = 'mix'"
-        ).fetchall()
+    sql = "select difference, half from boards where method = 'pike' and against = 'mix'"
+    ((mean, half),) = ask(tmp_path / "x.duckdb", sql)
     for cell in ("-0.020", f"{mean:+.3f}", f"± {half:.3f}", "<td>2</td>"):
         assert cell in first
     assert re.search("as predicted|not shown|the opposite", first)
