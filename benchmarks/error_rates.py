@@ -29,6 +29,7 @@ import numpy.typing as npt
 from benchmarks import measure
 from pike_mixing.arrays import Floats
 from pipeline.results import claim_tests, speedups, views
+from pipeline.results.measured import TaskCurve
 from pipeline.results.outcomes import CheckpointKey
 from pipeline.runtime import atomic_files, code_fingerprint
 from pipeline.statistics import detectable, mean_difference, sign_flip
@@ -142,7 +143,7 @@ def speed_ups(case: Case, random: np.random.Generator, seeds: int) -> bool:
         of_method = level_T[:, None, None] + apart_SxG + noise_KxTxSxG[k]
         rows = [*of_method.transpose(1, 0, 2), *np.zeros((seeds, 1, len(share_G)))]
         value_RxN = np.concatenate(rows) * TOKENS_G
-        parts.append(speedups.TaskCurve(value_RxN, TOKENS_G, case.names(k, len(share_G))))
+        parts.append(TaskCurve(value_RxN, TOKENS_G, case.names(k, len(share_G))))
     keys = [CheckpointKey("a", s, t, float(t)) for s in range(seeds) for t in range(5)]
     keys += [CheckpointKey("mix", s, 4, 4.0) for s in range(seeds)]
     result = speedups.speedup(parts, keys, "a", "mix")

@@ -1,7 +1,6 @@
 """Paired tests of accuracies, task by task and of their mean: the table accuracy_tests."""
 
 import itertools
-import math
 from collections import defaultdict
 from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -55,12 +54,6 @@ class Comparison:
     """Variance clustered by document over that of independent items, for one seed."""
     p_holm: float | None = None
 
-    def points(self) -> list[float | None]:
-        """Difference, standard error and the interval's ends in percentage points."""
-        found = self.estimate
-        numbers = (found.difference, found.stderr, *mean_difference.ends(found))
-        return [percent(value) for value in numbers]
-
 
 def fill(measured: Measured) -> None:
     """Fills accuracy_tests from the tables choices, accuracies, runs and experiment.
@@ -69,8 +62,7 @@ def fill(measured: Measured) -> None:
     against the baseline and the oracle. Other pairs are those of claims, which correct their own.
     """
     connection = measured.connection
-    known = connection.execute("select baseline, oracle from experiment").fetchone()
-    references = dict.fromkeys(name for name in known or () if name is not None)
+    references = [name for name in (measured.baseline, measured.oracle) if name is not None]
     result = sorted(_tasks(measured, references), key=PLACE)
     kept = mean_tasks(connection)
     for _, block in itertools.groupby(result, key=lambda c: c.block):
@@ -177,15 +169,15 @@ def means(block: Sequence[Comparison], kept: Container[tuple[str, str]]) -> Iter
 def _row(comparison: Comparison) -> list[Any]:
     """A row of accuracy_tests: differences in percentage points."""
     scenario, model, *asked = comparison.block
-    estimate, seed_sd = comparison.estimate, comparison.estimate.of_seeds
+    estimate = comparison.estimate
     return [
         *(scenario, model, comparison.task, *asked, comparison.method, comparison.against),
-        *(*comparison.points(), comparison.p, comparison.p_holm),
+        *map(percent, (estimate.difference, estimate.stderr, *mean_difference.ends(estimate))),
+        *(comparison.p, comparison.p_holm),
         *(estimate.seeds, comparison.examples, comparison.documents),
-        percent(comparison.discordance),
-        percent(None if seed_sd is None else seed_sd * math.sqrt(estimate.seeds)),
+        *map(percent, (comparison.discordance, estimate.seed_sd)),
         comparison.design_effect,
-        *map(percent, (comparison.other, seed_sd, estimate.of_items)),
+        *map(percent, (comparison.other, estimate.of_seeds, estimate.of_items)),
         *(estimate.degrees, estimate.effective),
     ]
 

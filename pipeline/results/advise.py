@@ -57,10 +57,8 @@ def advise(
     if format in ("text", "json"):
         shown = [p for p in every if any(row["seeds"] >= LEAST_SEEDS for row in p["rows"])] or every
         rest = ", ".join(f"{p['scenario']} / {p['model']}" for p in every if p not in shown)
-        parts = [
-            *map(text, shown),
-            *([f"Too few seeds for a verdict: {rest}"] if rest else []),
-        ]
+        parts = [*map(text, shown)]
+        parts += [f"Too few seeds for a verdict: {rest}"] if rest else []
         return presentation.shown(format, every, lambda: "\n\n".join(parts))
     return snippets(_only(every, f"--format {format}"))[format]
 

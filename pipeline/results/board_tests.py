@@ -38,12 +38,7 @@ class MeanOverScenarios(NamedTuple):
 
 
 def mean_over_scenarios(difference_S: Sequence[float], margin: float = 0.0) -> MeanOverScenarios:
-    """The mean difference, and whether it is the margin.
-
-    Args:
-        difference_S: One of each scenario.
-        margin: What the mean is compared with.
-    """
+    """The mean of one difference of each scenario, and whether it is the margin."""
     count = len(difference_S)
     if not count:
         return MeanOverScenarios(0, None)

@@ -1,10 +1,10 @@
 """From a view's rows to the panels of a figure: one function per kind."""
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from pipeline.results.cells import finite
 from pipeline.results.panels import Panel, Series, slug
 from pipeline.results.selection import Row
 
@@ -225,9 +225,7 @@ def _lines(
     """
 
     def shown(value: float | None) -> float | None:
-        if value is None or not math.isfinite(value) or (positive and value <= 0):
-            return None
-        return value
+        return value if finite(value) and (value > 0 or not positive) else None
 
     lines = []
     for (name, position), points in _groups(part, key, f"{key}_position"):

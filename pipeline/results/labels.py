@@ -88,12 +88,11 @@ def _of_paper() -> dict[str, str]:
     """The paper's labels by name; but those of ablations, which are numbers, and of domains."""
     with PAPER.open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["kind"] == "method"]
-    named = {
+    return {
         row["name"]: row["label"].replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
         for row in rows
-        if re.match("[A-Z]", row["label"])
+        if re.match("[A-Z]", row["label"]) and not row["name"].startswith("single-")
     }
-    return {name: label for name, label in named.items() if not name.startswith("single-")}
 
 
 def scenario(name: str, about: object) -> str:

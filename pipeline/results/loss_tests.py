@@ -1,6 +1,7 @@
 """Paired tests of final losses, by domain, by mean over domains and over scenarios: loss_tests.
 
-Shapes: R checkpoints, S seeds, G documents of one domain, K domains.
+Shapes: R checkpoints, S seeds, N documents of one domain, G of them that all compared runs read, K
+domains.
 """
 
 import itertools
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pipeline.results.measured import DomainLosses, Measured
+from pipeline.results.measured import Measured, TaskCurve
 from pipeline.results.outcomes import CheckpointKey
 from pipeline.results.record_loader import insert
 from pipeline.statistics import mean_difference, sign_flip
@@ -58,32 +59,34 @@ class Pair:
 
 
 def _pair(
-    place: tuple[str, str, str, str], checkpoints: list[CheckpointKey], read: list[DomainLosses]
+    place: tuple[str, str, str, str], checkpoints: list[CheckpointKey], read: dict[str, TaskCurve]
 ) -> Pair:
     *_, method, against = place
     row = {(c.method, c.seed): i for i, c in enumerate(checkpoints)}
     seeds = sorted(s for name, s in row if name == method and (against, s) in row)
     rows_S, others_S = ([row[name, s] for s in seeds] for name in (method, against))
-    wanted = [d for d in read if seeds and np.isfinite(d.loss_RxG[rows_S]).any()]
-    found = [_difference(domain, rows_S, others_S) for domain in wanted]
+    wanted = [n for n, d in read.items() if seeds and np.isfinite(d.value_RxN[rows_S]).any()]
+    found = [_difference(name, read[name], rows_S, others_S) for name in wanted]
     domains = [d for d in found if d is not None]
     return Pair(*place, seeds, domains, len(domains) == len(wanted) > 0)
 
 
-def _difference(read: DomainLosses, rows_S: list[int], others_S: list[int]) -> Difference | None:
+def _difference(
+    domain: str, read: TaskCurve, rows_S: list[int], others_S: list[int]
+) -> Difference | None:
     """None where the runs read no document in common."""
-    shared_G = np.isfinite(read.loss_RxG[rows_S + others_S]).all(axis=0)
-    if not shared_G.any():
+    shared_N = np.isfinite(read.value_RxN[rows_S + others_S]).all(axis=0)
+    if not shared_N.any():
         return None
-    sum_2xSxG = np.stack([read.loss_RxG[rows][:, shared_G] for rows in (rows_S, others_S)])
-    tokens_G, document_G = read.tokens_G[shared_G], read.document_G[shared_G]
+    sum_2xSxG = np.stack([read.value_RxN[rows][:, shared_N] for rows in (rows_S, others_S)])
+    tokens_G, document_G = read.count_N[shared_N], read.document_N[shared_N]
     loss_2xS = sum_2xSxG.sum(axis=2) / tokens_G.sum()
     residual_2xSxG = sum_2xSxG - loss_2xS[..., None] * tokens_G
     own_S, other_S = np.exp(loss_2xS)
     a_SxG, b_SxG = np.exp(loss_2xS)[..., None] * residual_2xSxG
     return Difference(
-        read.domain,
-        read.target,
+        domain,
+        read.weight,
         mean_difference.part(sum_2xSxG[0] - sum_2xSxG[1], tokens_G, document_G),
         mean_difference.of_residuals(own_S - other_S, a_SxG - b_SxG, tokens_G, document_G),
         *(loss_2xS, residual_2xSxG, tokens_G),
@@ -135,8 +138,8 @@ def fill(measured: Measured) -> None:
     another, means over scenarios a third. Claims correct their pairs themselves.
     """
     connection = measured.connection
-    known = connection.execute("select baseline, oracle, config from experiment").fetchone()
-    *references, config = known or (None, None, "{}")
+    references = (measured.baseline, measured.oracle)
+    ((config,),) = connection.execute("select config from experiment").fetchall()
     wanted = asked(json.loads(config))
     pairs: list[Pair] = []
     for place in measured.places:
@@ -230,8 +233,5 @@ def _rows(tests: list[Test], *, corrected: bool) -> Iterator[list[Any]]:
 
 def _columns(estimate: Estimate) -> list[float | None]:
     """Difference, error, interval, and the parts of the error."""
-    ends, of_seeds = mean_difference.ends(estimate), estimate.of_seeds
-    seed_sd = None if of_seeds is None else of_seeds * estimate.seeds**0.5
-    return [
-        estimate.difference, estimate.stderr, *ends, seed_sd, estimate.of_items, estimate.degrees,
-    ]  # fmt: skip
+    differing = [estimate.difference, estimate.stderr, *mean_difference.ends(estimate)]
+    return [*differing, estimate.seed_sd, estimate.of_items, estimate.degrees]

@@ -1,6 +1,6 @@
 """What runs were measured to be worth: the losses and outcomes that tests of a database share.
 
-Shapes: R checkpoints, G documents of one domain, N rows of documents.
+Shapes: R checkpoints, G documents of one domain, N rows of documents, or what a `TaskCurve` is of.
 """
 
 import functools
@@ -31,23 +31,23 @@ DOCUMENTS = """
 
 
 @dataclass(frozen=True)
-class DomainLosses:
-    """What checkpoints lose on the validation documents of one domain."""
+class TaskCurve:
+    """One domain or task: what the checkpoints made of its documents or items."""
 
-    domain: str
-    loss_RxG: Floats
-    """Summed over each document, in nats; no number where a checkpoint did not read it."""
-    tokens_G: Floats
-    document_G: npt.NDArray[Any]
-    """Hashes of their texts."""
-    target: float
-    """Weight in the mean over domains."""
+    value_RxN: Floats
+    """Losses summed over each document, or points; no number where a checkpoint lacks one."""
+    count_N: npt.NDArray[Any]
+    """Tokens of a document; 1 for an item."""
+    document_N: npt.NDArray[Any]
+    """The document of each: hashes of texts."""
+    weight: float = 1.0
+    """In the mean over domains or tasks."""
 
 
 def read_losses(
     connection: duckdb.DuckDBPyConnection, scenario: str, model: str
-) -> tuple[list[CheckpointKey], list[DomainLosses]]:
-    """The losses of all checkpoints of a scenario; documents of one name and length are one.
+) -> tuple[list[CheckpointKey], dict[str, TaskCurve]]:
+    """The losses of all checkpoints by domain; documents of one name and length are one.
 
     Args:
         connection: An open database.
@@ -65,7 +65,7 @@ def read_losses(
     domains, domain_N = outcomes.coded(table["domain"])
     nll_N, tokens_N = (outcomes.values(table[name]) for name in ("nll", "tokens"))
     longest = tokens_N.max(initial=0) + 1
-    result = []
+    result = {}
     for i, domain in enumerate(domains):
         of_N = domain_N == i
         name_G, place_N = np.unique(
@@ -80,8 +80,7 @@ def read_losses(
         loss_RxG = np.full((len(checkpoints), len(name_G)), np.nan)
         loss_RxG[checkpoint_N[of_N], place_N] = nll_N[of_N]
         document_G, tokens_G = documents[name_G // longest], (name_G % longest).astype(np.float64)
-        target = targets.get(domain, 1.0)
-        result.append(DomainLosses(domain, loss_RxG, tokens_G, document_G, target))
+        result[domain] = TaskCurve(loss_RxG, tokens_G, document_G, targets.get(domain, 1.0))
     return checkpoints, result
 
 
@@ -94,6 +93,8 @@ class Measured:
         self.connection = connection
         all_places = connection.execute(PLACES).fetchall()
         self.places: list[Place] = [p for p in all_places if places is None or p in places]
+        compared = "select baseline, oracle from experiment"
+        ((self.baseline, self.oracle),) = connection.execute(compared).fetchall()
         self.losses = functools.cache(functools.partial(read_losses, connection))
         self.outcomes = functools.cache(functools.partial(outcomes.read, connection))
 

@@ -14,11 +14,7 @@ ROUND = (1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0)
 """First digits of an axis' ends."""
 
 
-def picture(
-    places: Sequence[Row],
-    doubts: marks.Doubts,
-    most: int = MOST_LINES,
-) -> dict[str, Any]:
+def picture(places: Sequence[Row], doubts: marks.Doubts, most: int = MOST_LINES) -> dict[str, Any]:
     """A block of lines for each place, the lowest loss first.
 
     Args:

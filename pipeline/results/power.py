@@ -31,9 +31,6 @@ def unpaired_items(difference: float, accuracy: float, power: float, level: floa
 
         n = (z(level) + z(power))^2 * 2 a (1 - a) / D^2
 
-    At D = 0.01, a = 0.5, power 0.8 and level 0.05: (1.960 + 0.842)^2 * 0.5 / 0.0001 = 39,244.4, so
-    39,245.
-
     Args:
         difference: D, the difference to be shown, a share of 1.
         accuracy: a, how often a method is right.
@@ -48,8 +45,6 @@ def paired_items(difference: float, discordance: float, power: float, level: flo
     """Items that two methods need which answer the same ones, under McNemar's test (Connor 1987).
 
         n = (z(level) sqrt(q) + z(power) sqrt(q - D^2))^2 / D^2
-
-    At D = 0.01, q = 0.1, power 0.8 and level 0.05: (0.6198 + 0.2660)^2 / 0.0001 = 7,847.
 
     Args:
         difference: D, the difference to be shown, a share of 1.
@@ -66,7 +61,7 @@ def paired_seeds(difference: float, seed_sd: float, power: float, level: float) 
     """Seeds that it takes when items are so many that they no longer matter.
 
     The smallest number at which the test over seeds (`pipeline.statistics.detectable`) finds the
-    difference with probability `power`. D = SD, power 0.8, level 0.05: 10, where it is 0.803.
+    difference with probability `power`.
 
     Args:
         difference: D, the difference to be shown.

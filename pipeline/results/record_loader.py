@@ -10,7 +10,6 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import checksums
-from pipeline.runtime.atomic_files import MANIFEST
 from pipeline.runtime.progress import Progress
 
 OF_TRAINING = (
@@ -107,14 +106,11 @@ def refuse_resized(contents: Mapping[Path, Mapping[str, Any]], made: Sequence[Li
     for name, stage, place in made:
         wanted = {f"{table.removeprefix('theory_')}.parquet" for table in RECORDS[stage]}
         remedy = f"{remake(stage, name)} again"
-        for file, facts in contents[Path(place)]["files"].items():
-            own = file.rpartition("/")[2]
+        for file in checksums.sealed(Path(place).parent, contents[Path(place)], remedy):
             # Those of a probe are called after their steps.
-            if own in wanted or (stage == "probe" and own.endswith(".parquet")):
-                path = Path(f"{place.removesuffix(MANIFEST)}{file}")
-                sealed = checksums.Sealed(path, facts["bytes"], facts["sha256"], remedy)
-                if problem := checksums.resized(sealed):
-                    raise InputError(problem)
+            own = file.path.name in wanted or (stage == "probe" and file.path.suffix == ".parquet")
+            if own and (problem := checksums.resized(file)):
+                raise InputError(problem)
 
 
 def remake(stage: str, name: str) -> str:

@@ -27,9 +27,8 @@ def validation_tokens(connection: duckdb.DuckDBPyConnection, scenario: str, mode
 def told(rows: list[Row], read: int) -> Iterator[Row]:
     """What would settle it for each method that may be better than what is chosen.
 
-    Args:
-        rows: The methods of a place, each with its `verdict`, the lowest loss first.
-        read: Tokens of the validation text.
+    The rows are a place's methods, each with its `verdict`, the lowest loss first; `read` counts
+    the validation text's tokens.
     """
     for row in rows:
         if row["verdict"] == "better" or row["nll_difference"] >= 0:
@@ -43,11 +42,8 @@ def _remedy(row: Row, rows: list[Row], read: int) -> Row:
     The error from documents falls with the root of their number, that from seeds with the root of
     theirs: `detectable.wanted_text` says how many times the validation text do by the seeds that
     there are. Where no text does, twice the seeds that would do without the documents' error are
-    told, and the text that then does.
-
-    Returns:
-        The method, its difference, `seeds` and `tokens` (of validation text, in all) that would do,
-        null where they are not told, and `text`, the remedies in words.
+    told, and the text that then does. `seeds` and `tokens`, in all, are null where they are not
+    told; `text` has the remedies in words.
     """
     size, compared = -row["nll_difference"], max(1, sum(r["p"] is not None for r in rows))
     facts = {"method": row["method"], "label": row["label"], "difference": row["nll_difference"]}

@@ -27,11 +27,8 @@ def ours_and_of_paper(
     artifacts: list[dict[str, Any]],
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Our own tables or figures, and those of the paper, each in the experiment's order."""
-    ours: list[dict[str, Any]] = []
-    paper: list[dict[str, Any]] = []
-    for one in artifacts:
-        (paper if re.fullmatch(r"(table|figure)\d+", one["name"]) else ours).append(one)
-    return ours, paper
+    paper = [one for one in artifacts if re.fullmatch(r"(table|figure)\d+", one["name"])]
+    return [one for one in artifacts if one not in paper], paper
 
 
 def table(path: Path) -> dict[str, Any]:

@@ -73,23 +73,14 @@ def ours(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def query(connection: duckdb.DuckDBPyConnection, sql: str, *values: object) -> list[Row]:
-    """The answer's rows as mappings.
-
-    Args:
-        connection: An open database.
-        sql: The question.
-        values: Its parameters.
-    """
+    """The answer's rows as mappings; `values` are the question's parameters."""
     answer = connection.execute(sql, values)
     columns = [column[0] for column in answer.description or []]
     return [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]
 
 
 def rows(
-    connection: duckdb.DuckDBPyConnection,
-    view: str,
-    selection: Mapping[str, Any],
-    where: str,
+    connection: duckdb.DuckDBPyConnection, view: str, selection: Mapping[str, Any], where: str
 ) -> list[Row]:
     """The view's rows, in its order, that belong to what is selected.
 

@@ -1,6 +1,6 @@
 """How much sooner a method is, and stays, where the baseline ends: the paper's "1.9 x".
 
-Shapes: R checkpoints, S seeds, T steps, G documents of one domain or task.
+Shapes: R checkpoints, S seeds, T steps, N documents or items of one domain or task, G documents.
 """
 
 import dataclasses
@@ -9,6 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,27 +17,13 @@ import numpy.typing as npt
 
 from pike_mixing.arrays import Floats
 from pipeline.results import accuracy_tests, outcomes
-from pipeline.results.measured import Measured
+from pipeline.results.measured import Measured, TaskCurve
 from pipeline.results.outcomes import CheckpointKey
 from pipeline.results.record_loader import insert
 from pipeline.statistics import mean_difference
 
 NO_SKILL = ("answer_only",)
 """Metrics that are no skill: there is nothing to reach."""
-
-
-@dataclass(frozen=True)
-class TaskCurve:
-    """One domain or task: what the checkpoints made of its documents or items."""
-
-    value_RxN: Floats
-    """Losses or points; no number where a checkpoint lacks one."""
-    count_N: npt.NDArray[Any]
-    """Tokens of a document; 1 for an item."""
-    document_N: npt.NDArray[Any]
-    """The document of each."""
-    weight: float = 1.0
-    """In the mean over domains or tasks."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +47,8 @@ class Speedup:
 def lasting_reach(value_T: Floats, tokens_T: npt.ArrayLike) -> float | None:
     """Tokens from which on a curve is at zero or below; None where it ends above.
 
-    Straight lines between checkpoints: 0.5 after 100 tokens and -1.5 after 200 reach it after 125.
-    Of several crossings the last counts: what is lost again was not gained.
-
-    Args:
-        value_T: The curve less its target at each checkpoint; lower is better.
-        tokens_T: Trained tokens of the checkpoints, rising.
+    Straight lines lie between checkpoints, whose trained tokens rise. Of several crossings the last
+    counts: what is lost again was not gained.
     """
     at_T = np.asarray(tokens_T, np.float64)
     above = np.flatnonzero(value_T > 0)
@@ -192,19 +175,18 @@ def _shared(part: TaskCurve, used: list[int]) -> tuple[Floats, Floats, npt.NDArr
 
 def fill(measured: Measured) -> None:
     """Fills speedups: every method against the baseline, by mean loss and by mean accuracy."""
-    known = measured.connection.execute("select baseline from experiment").fetchone()
-    assert known is not None
+    baseline = measured.baseline
     rows = []
     for place, quantity, parts, checkpoints in [*_losses(measured), *_accuracies(measured)]:
         higher = quantity[0] != "loss"
         for method in dict.fromkeys(c.method for c in checkpoints):
-            if method == known[0]:
+            if method == baseline:
                 continue
-            result = speedup(parts, checkpoints, method, known[0], higher=higher)
+            result = speedup(parts, checkpoints, method, baseline, higher=higher)
             if result is not None:
                 values = dataclasses.asdict(result)
                 values["target"] *= 100 if higher else 1
-                rows.append([*place, *quantity, method, known[0], *values.values()])
+                rows.append([*place, *quantity, method, baseline, *values.values()])
     insert(measured.connection, "speedups", rows)
 
 
@@ -216,18 +198,13 @@ def _losses(measured: Measured) -> Iterator[Curves]:
     """Curves of the mean loss."""
     for place in measured.places:
         checkpoints, losses = measured.losses(*place)
-        parts = [TaskCurve(d.loss_RxG, d.tokens_G, d.document_G, d.target) for d in losses]
-        yield place, ("loss", None, None, None), parts, checkpoints
+        yield place, ("loss", None, None, None), [*losses.values()], checkpoints
 
 
 def _accuracies(measured: Measured) -> Iterator[Curves]:
     """Curves of the mean over tasks (mean_tasks), which all checkpoints must have answered."""
     kept = accuracy_tests.mean_tasks(measured.connection)
-
-    def block(group: outcomes.Group) -> tuple[str, str, int, str]:
-        scenario, model, _, shots, formulation = group
-        return scenario, model, shots, formulation
-
+    block = itemgetter(0, 1, 3, 4)  # Scenario, model, shots, formulation.
     groups = sorted((g for g in measured.groups if (g[0], g[2]) in kept), key=block)
     for (scenario, model, shots, formulation), same in itertools.groupby(groups, key=block):
         answered = [measured.outcomes(group) for group in same]
@@ -239,7 +216,5 @@ def _accuracies(measured: Measured) -> Iterator[Curves]:
 
 
 def _answered(answered: outcomes.Outcomes, metric: str, runs: list[CheckpointKey]) -> TaskCurve:
-    place = {run: row for row, run in enumerate(answered.runs)}
-    points_RxI = answered.points[metric][[place[run] for run in runs]]
-    alone_I = np.ones(points_RxI.shape[1])
-    return TaskCurve(points_RxI, alone_I, answered.document_I)
+    points_RxI = answered.points[metric][[answered.runs.index(run) for run in runs]]
+    return TaskCurve(points_RxI, np.ones(points_RxI.shape[1]), answered.document_I)

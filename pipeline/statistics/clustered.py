@@ -17,16 +17,8 @@ def clustered_mean(sum_G: npt.ArrayLike, count_G: npt.ArrayLike) -> tuple[float,
 
         r_d = s_d - m n_d        SE = sqrt(G / (G - 1) * sum_d r_d^2) / sum_d n_d
 
-    Worked example: sums (2, 4, 6) over counts (1, 2, 1): m = 3, r = (-1, -2, 3),
-    SE = sqrt(3 / 2 * 14) / 4 = 1.146.
-
-    Args:
-        sum_G: Sum of the observations of each cluster.
-        count_G: Number of observations of each cluster; clusters of none do not count.
-
-    Returns:
-        Mean and standard error; the error is None for fewer than two clusters, where nothing is
-        known about it.
+    Clusters of no observations do not count. The error is None for fewer than two clusters, where
+    nothing is known about it.
     """
     total_G, size_G = np.asarray(sum_G, np.float64), np.asarray(count_G, np.float64)
     total_G, size_G = total_G[size_G > 0], size_G[size_G > 0]

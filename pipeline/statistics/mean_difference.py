@@ -102,6 +102,11 @@ class Estimate:
         return None if self.of_items is None else math.hypot(self.of_seeds or 0, self.of_items)
 
     @property
+    def seed_sd(self) -> float | None:
+        """Standard deviation of the seeds' differences."""
+        return None if self.of_seeds is None else self.of_seeds * math.sqrt(self.seeds)
+
+    @property
     def enough(self) -> bool:
         """Whether a verdict may rest on it: over seeds and documents enough."""
         return self.seeds >= LEAST_SEEDS and self.effective >= LEAST_DOCUMENTS

@@ -31,7 +31,7 @@ def points(score_C: Floats, candidates_I: Ints, gold_I: Ints) -> Floats:
     """The point of each item, shared between the candidates that score highest.
 
     A rule that gives all candidates one score gets exactly chance, and none gains from answering
-    the first. Scores 1, 3, 3 with the second true: 1/2.
+    the first.
 
     Args:
         score_C: The candidates' scores.
@@ -44,12 +44,7 @@ def points(score_C: Floats, candidates_I: Ints, gold_I: Ints) -> Floats:
 
 
 def accuracy(point_I: Floats, clusters: Sequence[str]) -> tuple[float, float | None]:
-    """Accuracy in percent and its standard error.
-
-    Args:
-        point_I: The items' points.
-        clusters: The article, video, goal, concept or document of each item.
-    """
+    """Accuracy in percent and its standard error, clustered by article, video or document."""
     _, cluster_I = np.unique(clusters, return_inverse=True)
     mean, stderr = clustered_mean(np.bincount(cluster_I, weights=point_I), np.bincount(cluster_I))
     return 100 * mean, None if stderr is None else 100 * stderr

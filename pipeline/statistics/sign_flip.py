@@ -19,14 +19,9 @@ def sign_flip(sum_G: npt.ArrayLike) -> float:
     """Exact two-sided p-value for differences that come in clusters: McNemar by document.
 
     Under the null hypothesis the two methods can be swapped within any document, all its items
-    together: every sum d_g of differences has either sign with probability 1/2. p is the
-    probability that |sum of +-d_g| is at least as large as the one found, by convolution, without
-    drawing. Items that stand alone give McNemar's p-value.
-
-    Two documents that are better by 2 and 1 items: the sums are +-3 and +-1, so p = 2/4.
-
-    Args:
-        sum_G: The d_g, in points: fractions where candidates share a point.
+    together: every sum d_g of differences, in points, has either sign with probability 1/2. p is
+    the probability that |sum of +-d_g| is at least as large as the one found, by convolution,
+    without drawing. Items that stand alone give McNemar's p-value.
     """
     fractions = [Fraction(float(d)).limit_denominator(1000) for d in np.asarray(sum_G).ravel()]
     scale = math.lcm(*(f.denominator for f in fractions))
@@ -45,8 +40,7 @@ def holm(p_M: Sequence[float | None]) -> list[float | None]:
     """Holm's p-values: the chance of any false finding in the family stays below the level.
 
     The smallest of m p-values is multiplied by m, the next by m - 1, and so on; none may be
-    smaller than one before it. 0.01, 0.04, 0.03, 0.005 become 0.03, 0.06, 0.06, 0.02. Missing
-    p-values stay missing and do not count.
+    smaller than one before it. Missing p-values stay missing and do not count.
     """
     order = sorted((p, i) for i, p in enumerate(p_M) if p is not None)
     adjusted: list[float | None] = [None] * len(p_M)
@@ -58,17 +52,11 @@ def holm(p_M: Sequence[float | None]) -> list[float | None]:
 
 
 def tested(sum_SxG: npt.ArrayLike, result: Estimate) -> float | None:
-    """The p-value of a difference in points: exact for one seed, else over seeds and documents.
+    """The p-value of sums of differences in points, with their estimate.
 
     One seed: `sign_flip` over documents, which says nothing about other seeds. Several:
-    `verdict_p`; where nothing varies there is no error to go by, and documents are flipped too.
-
-    Args:
-        sum_SxG: Sum of the items' differences in each document, by seed.
-        result: The estimate of the same differences.
-
-    Returns:
-        None where seeds or documents are too few for a verdict over seeds.
+    `verdict_p`, None where seeds or documents are too few for one; where nothing varies there is
+    no error to go by, and documents are flipped too.
     """
     if result.seeds == 1 or (result.stderr == 0 and result.seeds >= LEAST_SEEDS):
         return sign_flip([math.fsum(row_S) / result.seeds for row_S in np.asarray(sum_SxG).T])

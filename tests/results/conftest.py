@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-import duckdb
 import pytest
 from made_up import OWN_FIGURES, build
-from played import NAMES, PRINTED, insert, play
+from played import NAMES, PRINTED, fresh, insert, play
 
-from pipeline.results import database, figures, report, tables, views
+from pipeline.results import database, figures, report, tables
 from pipeline.runtime import atomic_files
 
 
@@ -22,9 +21,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def created():
-    connection = duckdb.connect()
-    connection.execute(views.schema())
-    views.add(connection)
+    connection = fresh()
     insert(connection, "experiment", name="e", baseline="mix", config="{}")
     insert(connection, "defaults", kind="paper", settings='{"headline": "cf"}')
     yield connection

@@ -5,6 +5,8 @@ import math
 
 import duckdb
 
+from pipeline.results import views
+
 NAMES = (
     ("scenario", "mc4-en-hi-de", 4, "three languages"),
     ("scenario", "glam", 16, "six domains"),
@@ -35,6 +37,14 @@ PRINTED = (
     ("table11", "glam", "pike-zeta1=0.1-zeta2=0", "accuracy", "average", 7, 45.3),
     ("table11", "glam", "pike-zeta1=0.1-zeta2=0.1", "accuracy", "average", 7, 45.4),
 )
+
+
+def fresh(*wanted, path=":memory:"):
+    """A database with all tables and no run, with all views or those wanted."""
+    connection = duckdb.connect(str(path))
+    connection.execute(views.schema())
+    views.add(connection, *wanted)
+    return connection
 
 
 def insert(connection, into, /, *rows, **row):

@@ -107,16 +107,12 @@ def test_a_method_that_answers_alike_differs_by_nothing(empty):
 
 def test_scores_are_normalised_as_the_metric_says(empty):
     # Without its context the true candidate is likelier still: only PMI sees what the context adds.
-    scores = {"mix": oracle, "pike": constant}
-    for method, answerer in scores.items():
-        answered(empty, method, answerer, metrics=("raw", "pmi", "answer_only", "overlap"))
-    (group,) = outcomes.groups(empty)
-    found = outcomes.read(empty, group)
+    answered(empty, "mix", oracle, metrics=("raw", "pmi", "answer_only", "overlap"))
+    found = outcomes.read(empty, outcomes.groups(empty)[0])
     # No model has a part in `overlap`.
     assert sorted(found.points) == ["answer_only", "pmi", "raw"]
-    last = max(row for row, run in enumerate(found.runs) if run.method == "mix")
-    assert found.points["answer_only"][last] == pytest.approx([1 / 4, 1 / 4, 1 / 2, 1 / 5])
-    assert found.points["pmi"][last] == pytest.approx([1, 1, 1, 1])
+    assert found.points["answer_only"][-1] == pytest.approx([1 / 4, 1 / 4, 1 / 2, 1 / 5])
+    assert found.points["pmi"][-1] == pytest.approx([1, 1, 1, 1])
 
 
 def test_lengths_divide_where_they_are_there(empty):
@@ -175,8 +171,7 @@ def test_tasks_with_other_seeds_have_no_common_mean(empty):
 
 def many(wrong):
     """Forty documents of one item of two candidates, wrong on those of the given numbers."""
-    items = [(f"i{n:02}", f"d{n:02}", 2, 0, [float(n not in wrong), 0.5]) for n in range(40)]
-    return items
+    return [(f"i{n:02}", f"d{n:02}", 2, 0, [float(n not in wrong), 0.5]) for n in range(40)]
 
 
 @pytest.mark.slow
@@ -184,23 +179,16 @@ def test_one_seed_is_tested_by_mcnemar_and_corrected_for_the_family(empty):
     answered(empty, "mix", copying, items=many(range(9)))
     answered(empty, "pike", copying, items=many([20]))
     answered(empty, "random", copying, items=many(range(10)))
-    found = dict(rows_of(empty, "method, round(p, 12)", "task = 't'"))
+    rows = rows_of(empty, "method, task, p, p_holm, low, high, stderr")
+    found = {row[:2]: row[2:] for row in rows}
     # Of ten items that one alone gets right, one against nine: 2 (1 + 10) / 2^10.
-    assert found["pike"] == pytest.approx(22 / 1024)
-    assert found["random"] == 1
+    p, _, low, high, error = found["pike", "t"]
+    assert (p, found["random", "t"][0]) == pytest.approx((22 / 1024, 1))
     # The family: two methods by one task and its mean.
-    (corrected,) = empty.execute(
-        "select p_holm from accuracy_tests where method = 'pike' and task = 't'"
-    ).fetchone()
-    four = [p for (p,) in empty.execute("select p from accuracy_tests order by p").fetchall()]
-    assert len(four) == 4
-    assert corrected == pytest.approx(dict(zip(four, sign_flip.holm(four), strict=True))[four[1]])
-    low, high, error = empty.execute(
-        "select low, high, stderr from accuracy_tests where method = 'pike' and task = 't'"
-    ).fetchone()
+    assert len(found) == 4
+    assert [row[3] for row in rows] == pytest.approx(sign_flip.holm([row[2] for row in rows]))
     # (9 - 1) / 40 = 20 points, and 2 errors to each side or about so.
-    assert low == pytest.approx(20 - 1.96 * error, abs=2.6)
-    assert high == pytest.approx(20 + 1.96 * error, abs=2.6)
+    assert (low, high) == pytest.approx((20 - 1.96 * error, 20 + 1.96 * error), abs=2.6)
 
 
 def test_the_order_of_records_changes_nothing(empty):

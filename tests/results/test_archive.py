@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from made_up import seal
+from played import ask
 
 from pike_mixing.errors import InputError
 from pipeline.planning import verify
@@ -138,8 +139,7 @@ def test_duckdb_reads_the_records_over_http(shown, recorded):
         place = f"http://127.0.0.1:{server.server_port}/records/perplexities.parquet"
         found = connection.execute("select count(*) from read_parquet(?)", [place]).fetchone()
         server.shutdown()
-    with duckdb.connect(str(shown / "pike.duckdb"), read_only=True) as whole:
-        assert found == whole.execute("select count(*) from perplexities").fetchone()
+    assert [found] == ask(shown / "pike.duckdb", "select count(*) from perplexities")
 
 
 def test_the_manifest_lists_every_file(recorded):

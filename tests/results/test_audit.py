@@ -3,8 +3,8 @@
 import math
 import re
 
-import duckdb
 import pytest
+from played import fresh
 
 from pipeline.results import database, views
 
@@ -20,9 +20,7 @@ STATED = """
 @pytest.fixture(scope="module")
 def paper():
     """The published numbers and no run; `stated` has the text's numbers as intervals."""
-    connection = duckdb.connect()
-    connection.execute(views.schema())
-    views.add(connection, "table_audit", "printed")
+    connection = fresh("table_audit", "printed")
     database.fill_paper(connection, {})
     connection.execute(f"create temp view stated as {STATED}")
     yield connection

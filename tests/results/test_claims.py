@@ -3,12 +3,11 @@
 import itertools
 import math
 
-import duckdb
 import played
 import pytest
-from played import documents, evaluated, insert, play
+from played import documents, evaluated, fresh, insert, play
 
-from pipeline.results import accuracy_tests, claim_tests, database, loss_tests, views
+from pipeline.results import accuracy_tests, claim_tests, database, loss_tests
 from pipeline.results.claim_tests import ClaimCell
 from pipeline.results.measured import Measured
 
@@ -18,9 +17,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def paper():
     """What claims read, with the published numbers and no run."""
-    connection = duckdb.connect()
-    connection.execute(views.schema())
-    views.add(connection, "table_claims", "comparison", "measured_pairs", "printed_pairs")
+    connection = fresh("table_claims", "comparison", "measured_pairs", "printed_pairs")
     connection.execute(
         "insert into experiment values ('e', 'mix', null, '{\"paper\": {\"comparable\": true}}')"
     )
@@ -223,7 +220,7 @@ def test_a_claim_is_decided_by_all_its_comparisons(ours, right, columns, expecte
     assert judged(ours, "mix-over-others-table1", columns) == expected
 
 
-def test_means_over_tasks_are_tested_by_pair(ours):
+def test_means_over_tasks_are_tested_by_pair_and_claims_corrected_together(ours):
     shares(ours, mix=items(18, 2), round_robin=items(8, 12), random=items(6, 14))
     fill(ours)
     tests = (
@@ -234,11 +231,7 @@ def test_means_over_tasks_are_tested_by_pair(ours):
         ("random", pytest.approx(60), 3, 40, None),
         ("round-robin", pytest.approx(50), 3, 40, None),
     ]
-
-
-def test_one_correction_for_all_claims(ours):
-    shares(ours, mix=items(18, 2), round_robin=items(8, 12), random=items(6, 14))
-    fill(ours)
+    # There is one correction, for all claims.
     tests = dict(ours.execute("select claim, p from claim_tests").fetchall())
     # Two claims compare these three methods; both are decided by Round-Robin.
     assert set(tests) == {"mix-over-others", "mix-over-others-table1"}
@@ -277,28 +270,22 @@ def test_seeds_of_several_numbers_by_hand():
 
 def test_gains_are_shares_of_the_same_seeds(ours):
     runs = three_languages(ours)
-    more = train(ours, "mc4-en-hi-de", "random", seed=1)
-    for task in ("hellaswag_en", "hellaswag_hi"):
-        answer(ours, runs["mix"], task, [1] * 12 + [0] * 8)
-        answer(ours, runs["random"], task, [1] * 8 + [0] * 12)
-        answer(ours, more, task, [1] * 2 + [0] * 18)
-    gain = "select value from pairs where side = 'ours' and method = 'mix' and against = 'random'"
-    fill(ours)
-    # 12 / 8, whatever the seed of Random that Mix has not.
-    assert ours.execute(f"{gain} and quantity = 'accuracy'").fetchall() == [(pytest.approx(50),)]
-
-
-def test_perplexities_are_shares_of_the_same_seeds(ours):
-    runs = three_languages(ours)
-    more = train(ours, "mc4-en-hi-de", "mix", seed=1)
-    for run, nll in ((runs["mix"], 40.0), (runs["random"], 44.0), (more, 80.0)):
+    # Seeds that the other method has not.
+    alone = [train(ours, "mc4-en-hi-de", m, seed) for seed, m in enumerate(("random", "mix"), 1)]
+    for run, right, nll in zip(
+        (runs["mix"], runs["random"], *alone), (12, 8, 2, 20), (40.0, 44.0, 80.0, 90.0), strict=True
+    ):
+        for task in ("hellaswag_en", "hellaswag_hi"):
+            answer(ours, run, task, items(right, 20 - right))
         for domain in ("en", "hi", "de"):
             evaluated(ours, run, **{domain: (nll / 40, 0.001)})
             documents(ours, run, domain, *[(nll / 2, 20)] * 2)
     fill(ours)
-    gain = "select value from pairs where side = 'ours' and method = 'mix' and against = 'random'"
-    (found,) = ours.execute(f"{gain} and quantity = 'perplexity'").fetchall()
-    assert found == (pytest.approx(100 * (1 - math.exp(-0.1))),)
+    gains = "select quantity, value from pairs where method = 'mix' and against = 'random'"
+    found = dict(ours.execute(f"{gains} and side = 'ours'").fetchall())
+    # 12 / 8, and 40 less 44 over 40 tokens.
+    assert found["accuracy"] == pytest.approx(50)
+    assert found["perplexity"] == pytest.approx(100 * (1 - math.exp(-0.1)))
 
 
 def test_one_domain_alone_is_shown_on_the_tasks_that_the_paper_prints_of_it(ours):
@@ -345,16 +332,18 @@ def test_a_value_of_ours_agrees_where_its_interval_holds_the_published_one(ours)
     assert (value, verdict, agrees) == (pytest.approx(100 / 30), "not significant", True)
 
 
+def timed(connection, run, steps):
+    """A second of estimates beside so many of steps."""
+    for phase, seconds in (("statistics", 1.0), ("steps", steps)):
+        insert(connection, "timings", run=run, phase=phase, seconds=seconds)
+
+
 def test_claims_about_scale_are_not_run_where_nothing_compares(ours):
     play(ours, scenario=[("small", "glam")], model=["gpt2-large"], method=["pike"])
-    run = train(ours, "small", "pike")
-    insert(ours, "timings", run=run, phase="statistics", seconds=1.0, share=0.1)
-    insert(ours, "timings", run=run, phase="steps", seconds=9.0, share=0.9)
+    timed(ours, train(ours, "small", "pike"), 9.0)
     assert judged(ours, "overhead", "ours, verdict") == (None, "not run")
     play(ours, scenario=["glam"])
-    own = train(ours, "glam", "pike")
-    insert(ours, "timings", run=own, phase="statistics", seconds=1.0, share=0.01)
-    insert(ours, "timings", run=own, phase="steps", seconds=99.0, share=0.99)
+    timed(ours, train(ours, "glam", "pike"), 99.0)
     assert judged(ours, "overhead", "ours, verdict, seeds_wanted") == (1.0, "too few seeds", 3)
 
 

@@ -33,10 +33,8 @@ def test_the_crate_says_what_the_workflow_made_of_what(finished, tmp_path):
     assert action["instrument"] is read.mainEntity
     assert [one.id for one in action["object"]] == ["experiment.json"]
     made = {one.id for one in action["result"]}
-    assert made == {
-        "results/pike.duckdb",
-        *(f"results/{n}/" for n in ("tables", "figures", "report")),
-    }
+    folders = {f"results/{n}/" for n in ("tables", "figures", "report")}
+    assert made == {"results/pike.duckdb", *folders}
     for entity in read.data_entities:
         assert (tmp_path / "crate" / entity.id).exists()
     archive.restore(tmp_path / "crate", out=tmp_path / "restored", only=["costs"])

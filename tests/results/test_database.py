@@ -214,20 +214,13 @@ def test_runs_without_evaluations_or_probes_need_none(small, tmp_path):
     [
         ({"runs": {}}, "nothing to put in a database"),
         ({"run": {}}, "did you mean 'runs'"),
+        ({"runs": {"x": {"folder": "x", "settings": {}}}}, r"runs\.x\.settings: seed is missing"),
         ({"results": 1}, "1 is not a text"),
     ],
 )
 def test_wrong_settings_are_refused(small, tmp_path, change, message):
     atomic_files.write_json(small, atomic_files.read_json(small) | change)
     with pytest.raises(InputError, match=message):
-        database.build(small, tmp_path / "x.duckdb")
-
-
-def test_a_run_that_lacks_its_name_is_refused(small, tmp_path):
-    experiment = atomic_files.read_json(small)
-    del experiment["runs"]["real/tiny/mix/seed0"]["settings"]["seed"]
-    atomic_files.write_json(small, experiment)
-    with pytest.raises(InputError, match="settings: seed is missing"):
         database.build(small, tmp_path / "x.duckdb")
 
 

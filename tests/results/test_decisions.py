@@ -47,9 +47,8 @@ def test_only_a_corrected_test_over_seeds_and_documents_decides():
     few = next(one for one in rows if one["method"] == "e")
     # Twenty are asked for.
     few["effective"] = 8
-    assert remedies._remedy(few, rows, 1000)["text"].startswith(
-        "2.5 times the validation documents"
-    )
+    told = remedies._remedy(few, rows, 1000)["text"]
+    assert told.startswith("2.5 times the validation documents")
 
 
 @pytest.mark.parametrize(
@@ -269,15 +268,12 @@ def test_the_command_answers_for_people_and_machines(made):
 @pytest.mark.slow
 def test_several_seeds_of_few_documents_are_not_told_as_one_seed(made, monkeypatch):
     places = decisions.of
-    with_few = judged(row("a", -0.1, p=None, effective=5.0))
-    monkeypatch.setattr(
-        decisions,
-        "of",
-        lambda connection: [
-            {**place, "tested": place["scenario"] != "real", "rows": with_few}
-            for place in places(connection)
-        ],
-    )
+    with_few = {"rows": judged(row("a", -0.1, p=None, effective=5.0))}
+
+    def of_few(connection):
+        return [p | with_few | {"tested": p["scenario"] != "real"} for p in places(connection)]
+
+    monkeypatch.setattr(decisions, "of", of_few)
     shown = advise.advise(made / "pike.duckdb")
     assert "real / " in shown.partition("One seed each")[0]
     assert "    A -0.100 (-0.150 to -0.050, 3 seeds): few documents" in shown.splitlines()

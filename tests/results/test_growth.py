@@ -6,6 +6,7 @@ from collections import Counter
 import duckdb
 import pytest
 from made_up import build, seal
+from played import ask
 from test_database import rewrite
 
 import benchmarks.growth
@@ -75,10 +76,9 @@ def test_tests_are_made_again_where_a_run_was_added_and_nowhere_else(two, tmp_pa
     seal(out, out.with_suffix(".manifest.json"))
     atomic_files.write_json(settings, experiment)
     database.build(settings, out)
-    with duckdb.connect(str(out), read_only=True) as connection:
-        for table in growth.TESTS:
-            sql = f"select distinct scenario, seeds = 77 from {table} order by all"
-            assert connection.execute(sql).fetchall() == [("languages", True), ("real", False)]
+    for table in growth.TESTS:
+        found = ask(out, f"select distinct scenario, seeds = 77 from {table} order by all")
+        assert found == [("languages", True), ("real", False)]
 
 
 def of_config(**changes):

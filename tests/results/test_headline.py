@@ -2,9 +2,9 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+from played import ask
 
 from pipeline.results import headline, marks
-from pipeline.results.selection import connect_ours, query
 
 pytestmark = pytest.mark.slow
 
@@ -21,18 +21,15 @@ def test_the_page_has_the_databases_numbers(made, docs):
     text = (docs / "results.md").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if line.startswith("| ")]
     assert lines.count("| | against Mix | shown |") == 2
-    with connect_ours(made / "pike.duckdb") as connection:
-        found = query(connection, "select * from method_differences where against = 'mix'")
+    columns = "nll_difference, nll_low, nll_high from method_differences where against = 'mix'"
+    found = ask(made / "pike.duckdb", f"select {columns}")
     assert len(found) == 6
-    for row in found:
-        ends = f"({row['nll_low']:+.3f} to {row['nll_high']:+.3f}, 3 seeds)"
-        number = re.escape(f"{row['nll_difference']:+.3f}") + "[^ ]* " + re.escape(ends)
-        assert any(re.search(number, line) for line in lines), row
-    assert {line.split(" | ")[0] for line in lines[2:5]} == {
-        "| PiKE",
-        "| Balanced-PiKE",
-        "| Round-Robin",
-    }
+    for difference, low, high in found:
+        ends = f"({low:+.3f} to {high:+.3f}, 3 seeds)"
+        number = re.escape(f"{difference:+.3f}") + "[^ ]* " + re.escape(ends)
+        assert any(re.search(number, line) for line in lines), ends
+    first = {line.split(" | ")[0] for line in lines[2:5]}
+    assert first == {"| PiKE", "| Balanced-PiKE", "| Round-Robin"}
     assert marks.NOTES["collapsed"] in text
     assert "24 training runs, up to 3 seeds" in text
 

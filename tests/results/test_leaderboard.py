@@ -23,6 +23,11 @@ def judged(empty):
     return empty
 
 
+def told(connection, sql):
+    """The values of one row's cells by column."""
+    return {cell["column_label"]: cell["value"] for cell in records(connection, sql)}
+
+
 def ran(connection, scenario, method, seed, a, b, seconds=1.0):
     """A run whose documents of the two domains lose `a` and `b` nats a token."""
     name = played.ran(connection, scenario, method, seed, a, b)
@@ -49,9 +54,7 @@ def filled(judged):
 
 def test_regret_is_the_mean_over_scenarios_of_the_weighted_loss_above_the_oracles(filled):
     rows = {(r["method"], r["against"]): r for r in records(filled, "select * from leaderboard")}
-    assert set(rows) == {
-        ("mix", "oracle"), ("mine", "oracle"), ("mine", "mix"), ("oracle", "mix"),
-    }  # fmt: skip
+    assert set(rows) == {("mix", "oracle"), ("mine", "oracle"), ("mine", "mix"), ("oracle", "mix")}
     found = rows["mine", "oracle"]
     # s: 0.1, 0.15 and 0.2 over the seeds; u: (0 + 3 * 0.4) / 4 = 0.3 in all.
     assert found["difference"] == pytest.approx(0.225)
@@ -71,9 +74,8 @@ def test_a_method_without_a_scenario_has_no_mean(filled):
 
 def test_the_table_ranks_by_regret_and_leaves_out_what_serves_others(filled):
     cells = records(filled, "select * from table_leaderboard")
-    assert [c["row_label"] for c in cells if c["column_label"] == "mean regret"] == [
-        "oracle", "mix", "mine",
-    ]  # fmt: skip
+    ranked = [c["row_label"] for c in cells if c["column_label"] == "mean regret"]
+    assert ranked == ["oracle", "mix", "mine"]
     kinds = {c["row_label"]: c["kind"] for c in cells}
     assert kinds == {"oracle": "reference", "mix": "method", "mine": "method"}
     verdicts = {c["row_label"]: c["text"] for c in cells if c["column_label"] == "verdict"}
@@ -110,9 +112,7 @@ def test_a_mixtures_cost_counts_the_runs_that_it_was_found_from(filled):
         insert(filled, "lineage", artifact=artifact, inputs=inputs)
 
     def cost():
-        sql = "select * from steps_of_baseline where run = 'u/m/mine/seed0'"
-        (found,) = records(filled, sql)
-        return found
+        return records(filled, "from steps_of_baseline where run = 'u/m/mine/seed0'")[0]
 
     found = cost()
     # Twice the baseline's time in its one step; the run it stands on costs one more.
@@ -129,16 +129,13 @@ def test_a_mixtures_cost_counts_the_runs_that_it_was_found_from(filled):
 
 
 def test_a_board_tells_no_cost_that_holds_for_some_of_its_runs_alone(filled):
-    told = (
-        "select column_label, value from table_leaderboard where row_label = 'mine' "
+    costs = (
+        "from table_leaderboard where row_label = 'mine' "
         "and column_label in ('cost', 'with others')"
     )
-    before = {row["column_label"]: row["value"] for row in records(filled, told)}
-    assert before["cost"] is not None
+    assert told(filled, costs)["cost"] is not None
     filled.execute("update runs set device = 'cuda: H200' where run = 'u/m/mine/seed0'")
-    assert {row["column_label"]: row["value"] for row in records(filled, told)} == dict.fromkeys(
-        before
-    )
+    assert told(filled, costs) == {"cost": None, "with others": None}
 
 
 def test_the_time_of_a_step_is_compared_on_one_kind_of_device(filled):
@@ -153,25 +150,22 @@ def test_the_time_of_a_step_is_compared_on_one_kind_of_device(filled):
 
 
 def test_no_time_is_told_of_runs_on_several_kinds_of_device(filled):
-    told = (
-        "select column_label, value from table_costs where scenario = 'u' and row_label = 'mine'"
-        " order by column_position"
-    )
+    costs = "from table_costs where scenario = 'u' and row_label = 'mine'"
     filled.execute("update runs set wall_seconds = 9, tokens_per_second = 99, resumes = 0")
     insert(filled, "timings", run="u/m/mine/seed0", phase="forward", seconds=1.0, share=0.5)
-    before = {row["column_label"]: row["value"] for row in records(filled, told)}
+    before = told(filled, costs)
     assert (before["forward"], before["seeds"]) == (50, 3)
     assert None not in before.values()
     filled.execute("update runs set device = 'cuda: H200' where run = 'u/m/mine/seed0'")
-    after = {row["column_label"]: row["value"] for row in records(filled, told)}
-    assert after == {"wall time": None, "speed": None, "resumes": 0, "seeds": 3}
+    after = {"wall time": None, "speed": None, "resumes": 0, "seeds": 3}
+    assert told(filled, costs) == after
 
 
 def test_one_slow_step_of_one_seed_costs_nothing(filled):
-    name = "u/m/mine/seed2"
-    before = records(filled, "select * from steps_of_baseline where method = 'mine'")
-    filled.execute("update steps set seconds = 99 where run = ?", [name])
-    assert records(filled, "select * from steps_of_baseline where method = 'mine'") == before
+    costs = "from steps_of_baseline where method = 'mine'"
+    before = records(filled, costs)
+    filled.execute("update steps set seconds = 99 where run = 'u/m/mine/seed2'")
+    assert records(filled, costs) == before
 
 
 def test_a_pause_of_the_machine_costs_no_more_than_fifty_steps(filled):

@@ -11,31 +11,26 @@ from pipeline.results.query import query
 NUMBERS = "select * from (values ('a', 1.5, 1), ('bcd', null, 22)) as t (name, x, n) order by n"
 
 
-def test_tables_are_aligned(made):
-    assert query(NUMBERS, made / "pike.duckdb") == (
-        "name    x   n\n"
-        "----  ---  --\n"
-        "a     1.5   1\n"
-        "bcd        22\n"
-        "(2 rows)"
-    )  # fmt: skip
+@pytest.mark.parametrize(
+    ("sql", "format", "text"),
+    [
+        (NUMBERS, "table", "name    x   n\n----  ---  --\na     1.5   1\nbcd        22\n(2 rows)"),
+        ("select run from runs where false", "table", "run\n---\n(0 rows)"),
+        ("select repeat('x', 100) as y", "table", f"y\n{'-' * 60}\n{'x' * 57}...\n(1 row)"),
+        (NUMBERS, "csv", "name,x,n\na,1.5,1\nbcd,,22"),
+        ("select 1 as a;", "csv", "a\n1"),
+        ("select 1 as a, 2 as a, 3 as b", "csv", "a,a,b\n1,2,3"),
+    ],
+)
+def test_tables_are_aligned_and_csv_holds_all_values(made, sql, format, text):
+    assert query(sql, made / "pike.duckdb", format) == text
 
 
-def test_long_cells_are_cut(made):
-    line = query("select repeat('x', 100) as y", made / "pike.duckdb").splitlines()[2]
-    assert line == "x" * 57 + "..."
-
-
-def test_csv_and_json_hold_all_values(made):
-    database = made / "pike.duckdb"
-    assert query(NUMBERS, database, "csv") == "name,x,n\na,1.5,1\nbcd,,22"
-    assert json.loads(query(NUMBERS, database, "json")) == [
+def test_json_holds_all_values_and_no_nan(made):
+    assert json.loads(query(NUMBERS, made / "pike.duckdb", "json")) == [
         {"name": "a", "x": 1.5, "n": 1},
         {"name": "bcd", "x": None, "n": 22},
     ]
-
-
-def test_json_has_no_nan(made):
     text = query("select 'nan'::double as x, [1, 2] as l", made / "pike.duckdb", "json")
     assert json.loads(text) == [{"x": None, "l": [1, 2]}]
 
@@ -43,11 +38,6 @@ def test_json_has_no_nan(made):
 def test_parquet_can_be_read_back(made):
     data = query("select run, steps from runs", made / "pike.duckdb", "parquet")
     assert pq.read_table(io.BytesIO(data))["steps"].to_pylist() == [40] * 24
-
-
-def test_an_answer_without_rows_still_has_columns(made):
-    text = query("select run from runs where false", made / "pike.duckdb")
-    assert text == "run\n---\n(0 rows)"
 
 
 @pytest.mark.parametrize(
@@ -72,23 +62,21 @@ def test_a_text_without_a_statement_is_refused(made, sql, format):
         query(sql, made / "pike.duckdb", format)
 
 
-def test_only_one_statement_is_answered(made):
-    assert query("select 1 as a;", made / "pike.duckdb", "csv") == "a\n1"
-    with pytest.raises(InputError, match="there are 2 statements: ask one at a time"):
-        query("select 1; select 2", made / "pike.duckdb")
+TWICE = "columns that have one name: a: name them apart"
 
 
-@pytest.mark.parametrize("format", ["json", "parquet"])
-def test_no_column_is_lost_to_another_of_its_name(made, format):
-    sql = "select 1 as a, 2 as a, 3 as b"
-    assert query(sql, made / "pike.duckdb", "csv") == "a,a,b\n1,2,3"
-    with pytest.raises(InputError, match="columns that have one name: a: name them apart"):
+@pytest.mark.parametrize(
+    ("sql", "format", "message"),
+    [
+        ("select 1; select 2", "table", "there are 2 statements: ask one at a time"),
+        ("select 1 as a, 2 as a, 3 as b", "json", TWICE),
+        ("select 1 as a, 2 as a, 3 as b", "parquet", TWICE),
+        ("select interval 1 month", "parquet", "Unhandled type for Arrow to Parquet"),
+    ],
+)
+def test_what_a_format_cannot_hold_is_refused(made, sql, format, message):
+    with pytest.raises(InputError, match=message):
         query(sql, made / "pike.duckdb", format)
-
-
-def test_what_parquet_cannot_hold_is_said(made):
-    with pytest.raises(InputError, match="Unhandled type for Arrow to Parquet"):
-        query("select interval 1 month", made / "pike.duckdb", "parquet")
 
 
 def test_a_time_with_a_zone_is_shown_or_answered_with_a_way_out(made, monkeypatch):

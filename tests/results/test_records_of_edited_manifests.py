@@ -31,19 +31,25 @@ def named(tmp_path_factory):
     return experiment.read(build(root, seeds=(0,), scenarios=("real",), methods=("mix",)))
 
 
+@contextlib.contextmanager
+def manifest(named, kind):
+    """The place of a manifest and its text, which is there again afterwards."""
+    path = Path(named.results) / PLACES[kind]
+    before = path.read_text(encoding="utf-8")
+    try:
+        yield path, before
+    finally:
+        path.write_text(before, encoding="utf-8")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", PLACES)
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_edit_of_a_manifest_ends_in_a_traceback(named, kind, data):
-    path = Path(named.results) / PLACES[kind]
-    before = path.read_text(encoding="utf-8")
-    try:
+    with manifest(named, kind) as (path, before), contextlib.suppress(InputError):
         path.write_text(data.draw(edited(json.loads(before))), encoding="utf-8")
-        with contextlib.suppress(InputError):
-            lineage.read(named)
-    finally:
-        path.write_text(before, encoding="utf-8")
+        lineage.read(named)
 
 
 @pytest.mark.slow
@@ -52,11 +58,7 @@ def test_no_edit_of_a_manifest_ends_in_a_traceback(named, kind, data):
     [("corpus", "source", "web"), ("evaluation", "run", "a/b/c/seed1"), ("probe", "run", "x")],
 )
 def test_a_manifest_of_something_else_is_refused(named, kind, key, other):
-    path = Path(named.results) / PLACES[kind]
-    before = path.read_text(encoding="utf-8")
-    try:
+    with manifest(named, kind) as (path, before):
         atomic_files.write_json(path, {**json.loads(before), key: other})
         with pytest.raises(InputError, match=f"is of '{other}', not of "):
             lineage.read(named)
-    finally:
-        path.write_text(before, encoding="utf-8")

@@ -4,10 +4,10 @@ import re
 import shutil
 from pathlib import Path
 
-import duckdb
 import jinja2
 import pytest
 from made_up import build
+from played import ask
 
 from pike_mixing.errors import InputError
 from pipeline.planning.records import PAGES
@@ -131,19 +131,10 @@ def test_a_newcomer_finds_verdicts_tables_plots_and_provenance(texts):
 def test_the_first_page_is_small_and_its_picture_has_every_method_and_scenario(texts):
     assert len(texts["index"].encode()) < 400_000
     picture = texts["index"].split('<section id="verdicts">')[1].split("</section>")[0]
-    assert re.findall(r'<article class="place" id="([^"]+)"', picture) == [
-        "place-real-tiny",
-        "place-languages-tiny",
-    ]
-    assert (
-        re.findall(r'<tr data-method="([^"]+)"', picture)
-        == [
-            "pike",
-            "balanced-pike",
-            "round-robin",
-        ]
-        * 2
-    )
+    places = re.findall(r'<article class="place" id="([^"]+)"', picture)
+    assert places == ["place-real-tiny", "place-languages-tiny"]
+    methods = re.findall(r'<tr data-method="([^"]+)"', picture)
+    assert methods == ["pike", "balanced-pike", "round-robin"] * 2
     assert "<td></td>" not in picture
     # A doubt about the text stands beside the decision, not in what is folded.
     assert "Warning: The validation text of " in re.sub(r"(?s)<details>.*?</details>", "", picture)
@@ -249,10 +240,8 @@ def test_predictions_stand_beside_their_outcomes(tmp_path):
     text = written(settings, tmp_path)
     section = text.split('<section id="predictions">')[1].split("</section>")[0]
     first, second = re.findall(r"<tr data-method=.*</tr>", section)
-    with duckdb.connect(str(tmp_path / "x.duckdb"), read_only=True) as connection:
-        ((mean, half),) = connection.execute(
-            "select difference, half from boards where method = 'pike' and against = 'mix'"
-        ).fetchall()
+    sql = "select difference, half from boards where method = 'pike' and against = 'mix'"
+    ((mean, half),) = ask(tmp_path / "x.duckdb", sql)
     for cell in ("-0.020", f"{mean:+.3f}", f"± {half:.3f}", "<td>2</td>"):
         assert cell in first
     assert re.search("as predicted|not shown|the opposite", first)
@@ -317,9 +306,8 @@ def test_what_was_changed_gets_no_place_in_the_report(shown, tmp_path, name, old
     def write():
         report.write(*given, tmp_path / "tables", tmp_path / "figures", tmp_path / "index.html")
 
-    with pytest.raises(
-        InputError, match=rf"{path.name} (was changed|has .* bytes).*: make it with"
-    ):
+    changed = rf"{path.name} (was changed|has .* bytes).*: make it with"
+    with pytest.raises(InputError, match=changed):
         write()
     assert not (tmp_path / "index.html").exists()
     path.write_text(text, encoding="utf-8")

@@ -14,25 +14,25 @@ def connection(made):
     connection.close()
 
 
-def test_selected_runs_remain_in_the_order_of_the_view(connection):
-    found = rows(connection, "table_costs", {"scenarios": ["languages"]}, "x")
-    assert {row["scenario"] for row in found} == {"languages"}
-    assert [row["row_position"] for row in found] == sorted(row["row_position"] for row in found)
+GUESSES = {"uniform guess", "unigram counts", "entropy floor"}
 
 
-def test_rows_of_no_method_stay_when_methods_are_selected(connection):
-    found = rows(connection, "table_perplexity", {"methods": ["pike"]}, "x")
-    labels = {row["row_label"] for row in found}
-    assert labels == {"pike", "uniform guess", "unigram counts", "entropy floor"}
-
-
-def test_any_column_of_the_view_can_be_selected(connection):
-    found = rows(connection, "table_gradients", {"quantity": ["variance"]}, "x")
-    assert {row["quantity"] for row in found} == {"variance"}
-
-
-def test_a_method_without_rows_in_the_view_is_no_mistake(connection):
-    assert rows(connection, "table_gradients", {"methods": ["mix"]}, "x") == []
+@pytest.mark.parametrize(
+    ("view", "selection", "column", "values"),
+    [
+        ("table_costs", {"scenarios": ["languages"]}, "scenario", {"languages"}),
+        # Rows of no method stay when methods are selected.
+        ("table_perplexity", {"methods": ["pike"]}, "row_label", {"pike", *GUESSES}),
+        # Any column of the view can be selected.
+        ("table_gradients", {"quantity": ["variance"]}, "quantity", {"variance"}),
+        # A method without rows in the view is no mistake.
+        ("table_gradients", {"methods": ["mix"]}, "method", set()),
+    ],
+)
+def test_selected_rows_remain_in_the_order_of_the_view(connection, view, selection, column, values):
+    found = rows(connection, view, selection, "x")
+    assert {row[column] for row in found} == values
+    assert found == [row for row in rows(connection, view, {}, "x") if row in found]
 
 
 @pytest.mark.parametrize(

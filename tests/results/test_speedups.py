@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from pipeline.results import speedups
+from pipeline.results.measured import TaskCurve
 from pipeline.results.outcomes import CheckpointKey
-from pipeline.results.speedups import TaskCurve
 
 
 def test_straight_lines_between_checkpoints():
@@ -35,9 +35,11 @@ def runs(curves):
     return [TaskCurve(mean_R[:, None] + [-1, 0, 1], np.ones(3), np.arange(3))], checkpoints
 
 
+TWICE_AS_FAST = {("mix", 0): [9, 8, 7, 6, 5], ("pike", 0): [9, 7, 5, 4, 4]}
+
+
 def test_twice_as_fast():
-    parts, checkpoints = runs({("mix", 0): [9, 8, 7, 6, 5], ("pike", 0): [9, 7, 5, 4, 4]})
-    found = speedups.speedup(parts, checkpoints, "pike", "mix")
+    found = speedups.speedup(*runs(TWICE_AS_FAST), "pike", "mix")
     assert found.target == pytest.approx(5)
     assert (found.tokens, found.baseline_tokens) == (pytest.approx(200), 400)
     assert found.ratio == pytest.approx(2)
@@ -48,8 +50,7 @@ def test_twice_as_fast():
 
 
 def test_seeds_whose_last_checkpoint_alone_was_evaluated_are_left_out():
-    curves = {("mix", 0): [9, 8, 7, 6, 5], ("pike", 0): [9, 7, 5, 4, 4]}
-    curves |= {("mix", 1): [5], ("pike", 1): [4]}
+    curves = TWICE_AS_FAST | {("mix", 1): [5], ("pike", 1): [4]}
     found = speedups.speedup(*runs(curves), "pike", "mix")
     assert (found.seeds, found.ratio) == (1, pytest.approx(2))
 
@@ -58,8 +59,7 @@ def test_means_over_seeds_and_an_interval_over_them():
     # Seed 0 of pike is there after 100 tokens, seed 1 never; their mean at 100.
     curves = {("mix", 0): [9, 7, 5], ("mix", 1): [9, 7, 5]}
     curves |= {("pike", 0): [9, 3, 3], ("pike", 1): [9, 7, 6]}
-    parts, checkpoints = runs(curves)
-    found = speedups.speedup(parts, checkpoints, "pike", "mix")
+    found = speedups.speedup(*runs(curves), "pike", "mix")
     assert (found.seeds, found.tokens) == (2, pytest.approx(100))
     # Two seeds say little: an interval of 12.7 standard errors, here from one end to the other.
     assert found.low is None
@@ -67,8 +67,8 @@ def test_means_over_seeds_and_an_interval_over_them():
 
 
 def test_higher_may_be_better():
-    parts, checkpoints = runs({("mix", 0): [0, 1, 2, 3, 4], ("pike", 0): [0, 4, 5, 5, 5]})
-    found = speedups.speedup(parts, checkpoints, "pike", "mix", higher=True)
+    curves = {("mix", 0): [0, 1, 2, 3, 4], ("pike", 0): [0, 4, 5, 5, 5]}
+    found = speedups.speedup(*runs(curves), "pike", "mix", higher=True)
     assert (found.target, found.ratio) == (pytest.approx(4), pytest.approx(4))
 
 
@@ -81,11 +81,10 @@ def test_documents_that_only_one_method_has_do_not_count():
 
 
 def test_methods_without_common_seeds_or_documents_are_not_compared():
-    parts, checkpoints = runs({("mix", 0): [9, 5], ("pike", 1): [9, 5]})
-    assert speedups.speedup(parts, checkpoints, "pike", "mix") is None
+    curves = {("mix", 0): [9, 5], ("pike", 1): [9, 5]}
+    # A run that was evaluated once has no curve.
+    for other in (curves, {("mix", 0): [9, 5], ("pike", 0): [4]}):
+        assert speedups.speedup(*runs(other), "pike", "mix") is None
     parts, checkpoints = runs({("mix", 0): [9, 5], ("pike", 0): [9, 5]})
     parts[0].value_RxN[3] = np.nan
     assert speedups.speedup(parts, checkpoints, "pike", "mix") is None
-    # A run that was evaluated once has no curve.
-    parts, checkpoints = runs({("mix", 0): [9, 5], ("proxy", 0): [4]})
-    assert speedups.speedup(parts, checkpoints, "proxy", "mix") is None

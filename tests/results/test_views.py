@@ -1,4 +1,5 @@
 import itertools
+import json
 import math
 
 import pytest
@@ -89,29 +90,27 @@ def judged(connection, sql):
     return records(connection, sql)
 
 
-def test_differences_are_paired_by_document(empty):
+@pytest.mark.parametrize(
+    ("of_pike", "mean", "stderr", "stretched"),
+    [
+        # The residuals 10 - 10 * 0.25 and 0 - 30 * 0.25 are 7.5 and -7.5; shares 1/4 and 3/4 with
+        # squares that sum to 5/8 divide theirs by 9/8 and 1/8. pike's documents both lie at its
+        # mean, so only the baseline's residuals (7.5) count in perplexities.
+        (((20, 10), (60, 30)), 2, BOTH, math.exp(1.75)),
+        # A constant difference; the residuals are -7.5 and 7.5 in both, stretched by perplexities.
+        (((11, 10), (63, 30)), 1.85, 0, math.exp(1.85) - math.exp(1.75)),
+    ],
+)
+def test_differences_are_paired_by_document(empty, of_pike, mean, stderr, stretched):
     documents(empty, run(empty, "mix"), "a", (10, 10), (60, 30))
-    documents(empty, run(empty, "pike", position=1), "a", (20, 10), (60, 30))
+    documents(empty, run(empty, "pike", position=1), "a", *of_pike)
     row, _ = judged(empty, "select * from loss_tests order by domain nulls last")
     assert (row["method"], row["against"], row["domain"]) == ("pike", "mix", "a")
-    # Means 80 / 40 and 70 / 40. The residuals 10 - 10 * 0.25 and 0 - 30 * 0.25 are 7.5 and -7.5;
-    # shares 1/4 and 3/4 with squares that sum to 5/8 divide theirs by 9/8 and 1/8.
-    assert row["nll_difference"] == pytest.approx(0.25)
-    assert row["nll_stderr"] == pytest.approx(BOTH)
+    # That of Mix is 70 / 40.
+    assert row["nll_difference"] == pytest.approx(mean - 1.75)
+    assert row["nll_stderr"] == pytest.approx(stderr, abs=1e-12)
     assert (row["effective"], row["nll_degrees"]) == pytest.approx((1.6, 1))
-    # pike's documents both lie at its mean, so only the baseline's residuals (7.5) count.
-    assert row["perplexity_difference"] == pytest.approx(math.exp(2) - math.exp(1.75))
-    assert row["perplexity_stderr"] == pytest.approx(math.exp(1.75) * BOTH)
-
-
-def test_a_constant_difference_has_no_error(empty):
-    documents(empty, run(empty, "mix"), "a", (10, 10), (60, 30))
-    documents(empty, run(empty, "pike"), "a", (11, 10), (63, 30))
-    row, _ = judged(empty, "select * from loss_tests")
-    assert row["nll_difference"] == pytest.approx(0.1)
-    assert row["nll_stderr"] == pytest.approx(0, abs=1e-12)
-    # The residuals are -7.5 and 7.5 in both, and stretched by the perplexities.
-    stretched = math.exp(1.85) - math.exp(1.75)
+    assert row["perplexity_difference"] == pytest.approx(math.exp(mean) - math.exp(1.75))
     assert row["perplexity_stderr"] == pytest.approx(stretched * BOTH)
 
 
@@ -132,10 +131,9 @@ def test_a_text_in_two_domains_is_one_document(empty):
 
 
 def test_runs_pair_with_the_baseline_of_their_own_seed_and_scenario(empty):
-    for scenario, seed in itertools.product(("s", "r"), (0, 1)):
-        for position, method in enumerate(("mix", "pike")):
-            name = run(empty, method, seed, scenario=scenario, position=position)
-            documents(empty, name, "a", (position * (1 + seed), 1))
+    for scenario, seed, method in itertools.product("sr", (0, 1), ("mix", "pike")):
+        name = run(empty, method, seed, scenario=scenario)
+        documents(empty, name, "a", ((method == "pike") * (1 + seed), 1))
     columns = "scenario, method, against, seeds, nll_difference, nll_seed_sd, nll_stderr"
     found = judged(empty, f"select {columns} from method_differences")
     # Differences of 1 and 2; one document has no error.
@@ -230,10 +228,8 @@ def test_a_domain_that_the_target_leaves_out_is_compared_and_counts_nothing(empt
 
 def test_chance_follows_from_the_number_of_candidates(empty):
     name = run(empty, "mix")
-    accuracy = {"run": name, "task": "t", "shots": 0, "formulation": "cf", "metric": "pmi",
-                "stderr": 10.0, "examples": 2}  # fmt: skip
-    insert(empty, "accuracies", accuracy | {"step": 5, "value": 0.0})
-    insert(empty, "accuracies", accuracy | {"step": 10, "value": 50.0})
+    for step, value in ((5, 0.0), (10, 50.0)):
+        scored(empty, name, "t", value, step=step, stderr=10.0, examples=2)
     for item, candidates in (("0", 2), ("1", 4)):
         row = {"run": name, "step": 10, "task": "t", "shots": 0, "formulation": "cf"}
         insert(empty, "choices", row | {"item": item, "sum_log_likelihood": [0.0] * candidates})
@@ -361,9 +357,7 @@ def test_perplexity_table_counts_seeds_and_pairs_with_the_baseline(empty):
 def test_costs_are_means_over_seeds(empty):
     for seed, seconds in enumerate((10.0, 14.0)):
         name = run(empty, "pike", seed, wall_seconds=seconds, tokens_per_second=100.0, resumes=1)
-        insert(
-            empty, "timings", {"run": name, "phase": "statistics", "seconds": 1.0, "share": 0.02}
-        )
+        insert(empty, "timings", run=name, phase="statistics", seconds=1.0, share=0.02)
     assert cells(empty, "table_costs", "wall time") == {"pike": 12.0}
     assert cells(empty, "table_costs", "statistics") == {"pike": pytest.approx(2.0)}
     assert cells(empty, "table_costs", "resumes") == {"pike": 2.0}
@@ -390,10 +384,8 @@ def test_accuracy_table_puts_baselines_of_the_task_in_their_place(empty):
     row = {"run": name, "step": 10, "task": "t", "shots": 0, "formulation": "pmi", "stderr": 1.0}
     for metric, value in (("raw", 30.0), ("pmi", 60.0), ("answer_only", 25.0), ("overlap", 50.0)):
         insert(empty, "accuracies", row | {"metric": metric, "value": value, "examples": 9})
-    sql = (
-        "select section, better from table_accuracy where column_label = 't' and row_label = 'mix'"
-    )
-    assert empty.execute(sql).fetchall() == [
+    cells = "from table_accuracy where column_label = 't' and row_label = 'mix'"
+    assert empty.execute(f"select section, better {cells}").fetchall() == [
         ("s / m / formulation pmi, normalisation pmi, 0-shot", "higher"),
         ("s / m / formulation pmi, normalisation raw, 0-shot", "higher"),
         ("s / m / formulation pmi, normalisation answer_only, 0-shot", None),
@@ -427,10 +419,8 @@ def test_cells_that_are_not_above_chance_say_so(empty):
     sql = "select row_label, above_chance from table_accuracy where column_label = 't'"
     found = dict(empty.execute(sql).fetchall())
     # 25 + 1.96: 27 is above it, 26.5 is not; without an error nothing is known.
-    assert found["mix"] is True
-    assert found["pike"] is False
-    assert found["random"] is False
-    assert found["chance"] is None
+    above = {"mix": True, "pike": False, "random": False}
+    assert found == above | {"chance": None, "items": None}
 
 
 def test_a_mean_over_tasks_varies_as_its_runs_do(empty):
@@ -478,14 +468,10 @@ def test_speedups_say_what_is_not_reached(empty):
 
 def test_only_a_run_that_never_moved_to_its_end_is_doubtful_for_it(empty):
     moved, unmoved = run(empty, "mix"), run(empty, "pike")
-    for name, step, kind in (
-        (moved, 4, "never-moved"),
-        (unmoved, 4, "never-moved"),
-        (unmoved, 9, "never-moved"),
-        (moved, 2, "epochs"),
-        (moved, 2, "nan-signal"),
-    ):
-        insert(empty, "alarms", {"run": name, "step": step, "kind": kind})
+    for name, step in ((moved, 4), (unmoved, 4), (unmoved, 9)):
+        insert(empty, "alarms", run=name, step=step, kind="never-moved")
+    for kind in ("epochs", "nan-signal"):
+        insert(empty, "alarms", run=moved, step=2, kind=kind)
     found = empty.execute("select run, mark from doubts").fetchall()
     assert found == [(unmoved, "unmoved")]
 
@@ -524,10 +510,8 @@ def test_what_counts_as_collapsed(empty, counts, reason):
 
 def test_a_task_that_is_chance_by_construction_enters_no_mean(empty):
     name = run(empty, "mix")
-    sources = (
-        '{"noise": {"kind": "synthetic", "order": 0}, "easy": {"kind": "synthetic", "order": 1}}'
-    )
-    empty.execute("update experiment set config = ?", [f'{{"sources": {sources}}}'])
+    sources = {n: {"kind": "synthetic", "order": i} for i, n in enumerate(("noise", "easy"))}
+    empty.execute("update experiment set config = ?", [json.dumps({"sources": sources})])
     for task, value in (("continuation-noise", 31.0), ("continuation-easy", 90.0)):
         accuracy(empty, name, value, task=task)
     assert cells(empty, "table_accuracy", "mean")["mix"] == 90.0
@@ -542,11 +526,10 @@ def test_a_task_that_is_chance_by_construction_enters_no_mean(empty):
     [("symbols", "symbols: three synthetic languages"), ("s", "s"), ("glam", "six domains")],
 )
 def test_panels_bear_our_names_unless_the_scenario_bears_the_papers(created, scenario, title):
-    config = (
-        '{"scenarios": {"symbols": {"about": "Three synthetic languages of known entropy, one"}}}'
-    )
+    about = {"symbols": {"about": "Three synthetic languages of known entropy, one"}}
     sql = "select panel_title(?, 'glam', 'six domains', ?::json)"
-    assert created.execute(sql, [scenario, config]).fetchone() == (title,)
+    found = created.execute(sql, [scenario, json.dumps({"scenarios": about})]).fetchone()
+    assert found == (title,)
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,8 @@ def test_a_checkpoint_leads_to_revisions_and_code(made):
     assert depth["corpus/real/prose"] == 4
     assert depth["source/code"] == 6
     assert "revision revision of prose, which is a long story, licence PSF-2.0" in text
-    weights = atomic_files.read_json(made / "runs/real/tiny/pike/seed0/manifest.json")[
-        "weights_sha256"
-    ]
-    assert f"weights_sha256 {weights[:16]}, data" in text
     manifest = atomic_files.read_json(made / "runs/real/tiny/pike/seed0/manifest.json")
+    assert f"weights_sha256 {manifest['weights_sha256'][:16]}, data" in text
     assert f"[pretrain, code {manifest['code']['fingerprint']}" in text
 
 

@@ -41,13 +41,7 @@ with_means as (
 
 summed as (
     select
-        scenario,
-        model,
-        method,
-        task,
-        shots,
-        formulation,
-        metric,
+        * exclude (run, value, stderr, examples, chance),
         count(*) as seeds,
         max(examples) as examples,
         avg(value order by value) as value,
