@@ -13,11 +13,9 @@ Row = dict[str, Any]
 
 
 def corpus(given: Sequence[str | Path], *, format: Format = "table") -> str:
-    """Describes corpora, one row per split that holds text.
+    """Describes corpora, one row per split that holds text: for reading, or for machines.
 
-    Args:
-        given: Folders of corpora, or folders that hold such at any depth.
-        format: table for reading, csv and json for machines.
+    They are folders of corpora, or folders that hold such at any depth.
 
     Raises:
         InputError: no corpus, or one of an older version, without statistics.
