@@ -108,9 +108,3 @@ def outcome(folder: Path) -> dict[str, Any]:
             rows = pq.read_table(folder / f"{table}.parquet")
             found[table] = rows.drop([name for name in CLOCK if name in rows.column_names])
     return found
-
-
-def truncate(folder: Path) -> None:
-    """Half of a checkpoint's weights are lost."""
-    path = folder / "model.safetensors"
-    os.truncate(path, path.stat().st_size // 2)

@@ -2,6 +2,7 @@ import math
 import random
 from unittest import mock
 
+import edits
 import numpy as np
 import pytest
 import yaml
@@ -341,10 +342,7 @@ def test_neither_packing_again_nor_the_number_of_threads_changes_a_byte(many):
 
 def test_damaged_documents_are_not_packed(many, tmp_path):
     many("whole")
-    path = tmp_path / "data" / "web" / "documents.parquet"
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
+    edits.flip("documents.parquet")(tmp_path / "data" / "web")
     with pytest.raises(InputError, match=r"documents\.parquet was changed.*download it anew"):
         many("damaged")
 

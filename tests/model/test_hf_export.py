@@ -2,6 +2,7 @@
 
 import shutil
 
+import edits
 import pytest
 import torch
 
@@ -112,8 +113,7 @@ def test_what_cannot_be_exported_is_said_and_nothing_appears(run, exported, tmp_
 def test_the_card_counts_rows_of_records_that_are_whole(run, tmp_path):
     # Beside it, so that the corpora lie where its manifest says.
     own = shutil.copytree(run, run.with_name("harmed"))
-    weights = (own / "weights.parquet").read_bytes()
-    (own / "weights.parquet").write_bytes(weights[:-9])
+    edits.cut("weights.parquet", -9)(own)
     with pytest.raises(InputError, match=r"weights\.parquet has .* bytes, the manifest says .*"):
         export.export(own, out=tmp_path / "out", step=3)
 

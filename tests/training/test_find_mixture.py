@@ -1,6 +1,7 @@
 import math
 from pathlib import Path
 
+import edits
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -269,14 +270,9 @@ def best(tmp_path):
     return swarm(tmp_path, 3) | {"finder": "best"}
 
 
-def cut_evaluation(folder):
-    path = folder / "evaluations" / f"step{STEPS}" / "search_losses.parquet"
-    path.write_bytes(path.read_bytes()[:-1])
-
-
 REFUSED = {
     "unfinished": (
-        lambda folder: (folder / "manifest.json").unlink(),
+        edits.remove("manifest.json"),
         "proxy proxy01: .* does not exist: train the run to its end first",
     ),
     "of other domains": (
@@ -284,7 +280,7 @@ REFUSED = {
         "proxy proxy01 trained on code, prose, but a mixture of code, prose, t",
     ),
     "not evaluated": (
-        lambda folder: atomic_files.remove(folder / "evaluations"),
+        edits.remove("evaluations"),
         "proxy01 has no losses on the search split after its last step .*: "
         "run `pike evaluate` .* with `search: true`",
     ),
@@ -292,7 +288,10 @@ REFUSED = {
         lambda folder: trained(folder, steps=2 * STEPS),
         "proxy01 has no losses on the search split after its last step",
     ),
-    "with a damaged evaluation": (cut_evaluation, "is not the file that its manifest lists"),
+    "with a damaged evaluation": (
+        edits.cut(f"evaluations/step{STEPS}/search_losses.parquet", -1),
+        "is not the file that its manifest lists",
+    ),
     "not evaluated on a domain": (
         lambda folder: evaluated(folder, {"code": 1.0, "prose": 2.0}),
         "proxy01 was not evaluated on talk",

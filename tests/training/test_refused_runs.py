@@ -3,6 +3,7 @@
 import re
 import shutil
 
+import edits
 import pytest
 from trained import refused
 
@@ -115,21 +116,20 @@ def test_what_no_training_wrote_is_not_cleared_away(make_run, corpora, name):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda run: _sets(run, rule="single", method={"domain": "none"}), "'none' is unknown"),
-        (lambda run: (run.parent / "starts.json").write_text("null"), "starts.json is not whole"),
-        (lambda run: shutil.rmtree(run.parent / "parts"), "not hold all records"),
+        (
+            edits.values("run.json", {"rule": "single", "method": {"domain": "none"}}),
+            "'none' is unknown",
+        ),
+        (edits.put("starts.json", "null"), "starts.json is not whole"),
+        (edits.remove("parts"), "not hold all records"),
     ],
     ids=["settings of no rule", "damaged starts", "lost records"],
 )
 def test_a_refused_training_deletes_nothing_of_a_finished_run(finished, corpora, change, says):
-    change(finished)
+    change(finished.parent)
     before = _contents(finished.parent)
     assert says in refused(finished, corpora)
     assert _contents(finished.parent) == before
-
-
-def _sets(run, **values):
-    atomic_files.write_json(run, {**atomic_files.read_json(run), **values})
 
 
 def _contents(folder):
