@@ -3,6 +3,7 @@
 import dataclasses
 import multiprocessing
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -108,3 +109,11 @@ def outcome(folder: Path) -> dict[str, Any]:
             rows = pq.read_table(folder / f"{table}.parquet")
             found[table] = rows.drop([name for name in CLOCK if name in rows.column_names])
     return found
+
+
+def cut_off(folder: Path, place: Path, last: int) -> Path:
+    """A copy of a run as it stood when it was killed before its checkpoint `last`; its run.json."""
+    shutil.copytree(folder, place)
+    shutil.rmtree(place / "checkpoints" / f"step{last}")
+    (place / atomic_files.MANIFEST).unlink()
+    return place / "run.json"
