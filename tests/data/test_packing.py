@@ -118,8 +118,7 @@ def test_one_text_file_is_enough_beside_validation_files(tmp_path):
 
 def test_validation_files_are_not_trained_on(tmp_path):
     for name in ("a", "b", "held-out/v"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / f"{name}.txt").write_text(f"the text of {name}")
+        edits.put(f"{name}.txt", f"the text of {name}")(tmp_path)
     (tmp_path / "linked.txt").symlink_to("held-out/v.txt")
     values = {"kind": "local", "files": f"{tmp_path}/**/*.txt"}
     values |= {"validation_files": f"{tmp_path}/held-out/*.txt"}

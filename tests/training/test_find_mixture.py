@@ -129,9 +129,9 @@ def test_a_swarm_becomes_a_mixture(tmp_path):
     assert sum(record["weights_by_domain"].values()) == pytest.approx(1)
     assert record["stage"] == "mixture"
     # Not where the runs lie, which can be moved.
-    weights = {name: proxy["weights_by_domain"] for name, proxy in settings["proxies"].items()}
-    proxies = {name: {"weights_by_domain": shares} for name, shares in weights.items()}
-    assert record["settings"] == settings | {"proxies": proxies}
+    for proxy in settings["proxies"].values():
+        del proxy["folder"]
+    assert record["settings"] == settings
     assert record["diagnostics"]["runs"] == 12
     assert set(record["inputs"]) == {
         f"../runs/proxy{n:02}/{path}"
@@ -222,24 +222,25 @@ def test_the_average_is_read_from_the_last_checkpoint(tmp_path):
         found(tmp_path, settings)
 
 
-def test_domains_of_a_loss_are_matched_by_name(tmp_path):
-    settings = swarm(tmp_path, 3)
-    settings["finder"] = "best"
-    straight = found(tmp_path, settings)
-    turned = found(tmp_path, settings | {"domains": ["talk", "code", "prose"]})
+@pytest.fixture
+def best(tmp_path):
+    return swarm(tmp_path, 3) | {"finder": "best"}
+
+
+def test_domains_of_a_loss_are_matched_by_name(tmp_path, best):
+    straight = found(tmp_path, best)
+    turned = found(tmp_path, best | {"domains": ["talk", "code", "prose"]})
     assert turned["weights_by_domain"] == pytest.approx(straight["weights_by_domain"])
     assert turned["diagnostics"]["run"] == straight["diagnostics"]["run"]
 
 
-def test_domains_evaluated_besides_are_left_out(tmp_path):
-    settings = swarm(tmp_path, 3)
-    settings["finder"] = "best"
-    before = found(tmp_path, settings)["diagnostics"]
-    for n, name in enumerate(settings["proxies"]):
+def test_domains_evaluated_besides_are_left_out(tmp_path, best):
+    before = found(tmp_path, best)["diagnostics"]
+    for n, name in enumerate(best["proxies"]):
         folder = tmp_path / "runs" / name
         loss = dict(zip(DOMAINS, LAWS.losses(mixtures(3))[n].tolist(), strict=True))
         evaluated(folder, {"elsewhere": 99.0, **loss})
-    assert found(tmp_path, settings)["diagnostics"] == before
+    assert found(tmp_path, best)["diagnostics"] == before
 
 
 def refused(root, settings, match):
@@ -263,11 +264,6 @@ def refused(root, settings, match):
 )
 def test_settings_that_do_not_fit_are_refused(tmp_path, changes, told):
     refused(tmp_path, swarm(tmp_path, 3) | changes, told)
-
-
-@pytest.fixture
-def best(tmp_path):
-    return swarm(tmp_path, 3) | {"finder": "best"}
 
 
 REFUSED = {

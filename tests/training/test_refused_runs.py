@@ -105,12 +105,10 @@ def test_a_shard_that_changes_while_it_is_trained_on_ends_the_run(
 )
 def test_what_no_training_wrote_is_not_cleared_away(make_run, corpora, name):
     run = make_run()
-    theirs = run.parent / name
-    theirs.parent.mkdir(exist_ok=True)
-    theirs.write_text('{"stage": "pack"}')
+    edits.put(name, '{"stage": "pack"}')(run.parent)
     told = refused(run, corpora)
-    assert f"{run.parent} holds {theirs}, which no training wrote" in told
-    assert theirs.read_text() == '{"stage": "pack"}'
+    assert f"{run.parent} holds {run.parent / name}, which no training wrote" in told
+    assert (run.parent / name).read_text() == '{"stage": "pack"}'
 
 
 @pytest.mark.parametrize(
