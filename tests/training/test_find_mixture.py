@@ -258,7 +258,7 @@ def refused(root, settings, match):
         ({"domains": []}, "domains: name at least one"),
         ({"domains": ["code", "code"]}, "'code' is named twice"),
         ({"domains": ["code", "prose"]}, "'talk' is unknown"),
-        ({"domains": [*DOMAINS, "new"]}, "weights_by_domain: 'new' is miss"),
+        ({"domains": [*DOMAINS, "new"]}, "weights_by_domain: domain 'new' has no weight"),
         ({}, r"3 proxy run\(s\) are too few, at least 5 are needed"),
     ],
 )
