@@ -163,13 +163,9 @@ def test_the_manifest_counts_exactly(packed, letters):
     tokenizer = Tokenizer(letters)
     assert facts["tokenizer"] == tokenizer.facts()
     assert facts["uniform_nats"] == math.log(tokenizer.vocabulary)
-    assert (facts["source"], facts["revision"], facts["licence"]) == (
-        "domain",
-        "by hand",
-        "CC0-1.0",
-    )
-    assert (facts["skipped"], facts["dtype"]) == ({"blank": 2}, "uint16")
-    assert facts["floor_nats"] is None
+    expected = {"source": "domain", "revision": "by hand", "licence": "CC0-1.0"}
+    expected |= {"skipped": {"blank": 2}, "dtype": "uint16", "floor_nats": None}
+    assert expected.items() <= facts.items()
 
 
 def test_characters_and_bytes_differ_beyond_ascii(packed):
