@@ -43,17 +43,14 @@ def _corpora(place: Path) -> list[Path]:
 
 
 def _text(rows: list[Row], bounds: list[int]) -> str:
-    columns = [name for name in rows[0] if name != "lengths"]
-    counts = [{n: row["lengths"].get(n, 0) for n in bounds} for row in rows]
-    keys = ("tokenizer", "domain", "split")
-    return "\n".join(
-        [
-            _table([{name: row[name] for name in columns} for row in rows]),
-            "",
-            "Documents of at least so many tokens, and fewer than twice as many:",
-            _table([{k: row[k] for k in keys} | by for row, by in zip(rows, counts, strict=True)]),
-        ]
-    )
+    facts = [{name: value for name, value in row.items() if name != "lengths"} for row in rows]
+    lengths = [
+        {name: row[name] for name in ("tokenizer", "domain", "split")}
+        | {n: row["lengths"].get(n, 0) for n in bounds}
+        for row in rows
+    ]
+    about = "Documents of at least so many tokens, and fewer than twice as many:"
+    return "\n".join([_table(facts), "", about, _table(lengths)])
 
 
 def _rows(folder: Path) -> Iterator[Row]:
