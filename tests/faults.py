@@ -22,6 +22,14 @@ CONTEXT.set_forkserver_preload(["torch._dynamo", "pipeline.__main__", "pipeline.
 
 CLOCK = {"seconds", "tokens_per_second", "model_flops_utilisation", "memory_bytes"}
 """Columns that differ from run to run."""
+NUMBERS = {
+    "steps": ("loss", "gradient_norm"),
+    "domain_losses": ("loss",),
+    "weights": ("weight", "count"),
+    "gradient_statistics": ("squared_norm", "variance", "loss", "rows"),
+    "coefficients": ("coefficient",),
+}
+"""Columns in which runs agree but for the order of sums, by table."""
 
 
 @dataclasses.dataclass

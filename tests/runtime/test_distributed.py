@@ -9,7 +9,7 @@ import time
 import pyarrow.parquet as pq
 import pytest
 import torch
-from faults import cut_off
+from faults import NUMBERS, cut_off
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,12 +31,6 @@ PIKE = {
     "rule": "pike",
     "method": {"zeta1": 0.05, "zeta2": 0.01, "every": 5, "first": 0, "rows": 3}
     | {"batch": "training"},
-}
-NUMBERS = {
-    "steps": ("loss", "gradient_norm"),
-    "domain_losses": ("loss",),
-    "weights": ("weight", "count"),
-    "gradient_statistics": ("squared_norm", "variance", "loss", "rows"),
 }
 REPLICATED, SHARDED = (), ("--shard",)
 LAUNCHER = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from chip_runs import Compilations
-from faults import cut_off
+from faults import NUMBERS, cut_off
 from recipes import recipe
 from trained import apart, loop_of
 
@@ -53,13 +53,6 @@ METHODS = {
     "famo": {"rule": "famo", "method": {"rate": 0.5}},
     "pcgrad": {"rule": "pcgrad"},
     "adatask": {"rule": "adatask"},
-}
-NUMBERS = {
-    "steps": ("loss", "gradient_norm"),
-    "domain_losses": ("loss",),
-    "weights": ("weight", "count"),
-    "gradient_statistics": ("squared_norm", "variance", "loss", "rows"),
-    "coefficients": ("coefficient",),
 }
 
 
