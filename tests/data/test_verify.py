@@ -28,12 +28,6 @@ def source(tmp_path, make_source):
     return make_source(tmp_path / "data" / "web", ["one", "two"])
 
 
-def rewrite(folder, change):
-    facts = manifest(folder)
-    change(facts)
-    atomic_files.write_json(folder / atomic_files.MANIFEST, facts)
-
-
 def test_whole_folders_are_told_with_their_sizes(corpus, source, tmp_path):
     told = verify([str(tmp_path)], workers=2)
     assert f"{corpus}: corpus, 8 files" in told
@@ -150,25 +144,18 @@ def test_a_file_is_hashed_once_until_somebody_writes_to_it(corpus, monkeypatch):
         verify([str(corpus.parent)])
 
 
-def without(name):
-    return lambda manifest: manifest.pop(name)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (without("files"), "files is missing"),
-        (
-            lambda manifest: manifest["splits"]["train"].update(tokens=24),
-            "says 24 train tokens, but its shards have 25",
-        ),
-        (lambda manifest: manifest.update(fingerprint="0" * 64), "a fingerprint that is not that"),
-        (lambda manifest: manifest.update(format=0), "is not a corpus of format 2"),
-        (lambda manifest: manifest["files"].pop(LIST), f"does not list {LIST}"),
+        ({"files": edits.GONE}, "files is missing"),
+        ({"splits/train/tokens": 24}, "says 24 train tokens, but its shards have 25"),
+        ({"fingerprint": "0" * 64}, "a fingerprint that is not that"),
+        ({"format": 0}, "is not a corpus of format 2"),
+        ({f"files/{LIST}": edits.GONE}, f"does not list {LIST}"),
     ],
 )
 def test_a_manifest_that_contradicts_itself_is_refused_at_every_open(corpus, change, message):
-    rewrite(corpus, change)
+    edits.values(atomic_files.MANIFEST, change)(corpus)
     for read in (lambda: verify([str(corpus)]), lambda: Corpus.open(corpus, "train")):
         with pytest.raises(InputError, match=message):
             read()
@@ -190,15 +177,14 @@ def test_a_tokenizer_that_was_replaced_is_refused(corpus):
     model = corpus.parents[2] / "tokenizers" / "tok.model"
     model.parent.mkdir()
     model.write_bytes(b"pieces")
-
-    def change(facts):
-        facts["tokenizer"]["sha256"] = atomic_files.sha256(model)
-        facts["inputs"] = {"../../../tokenizers/tok.model": atomic_files.sha256(model)}
+    sha256 = atomic_files.sha256(model)
+    packed_with = {"../../../tokenizers/tok.model": sha256}
 
     def refuse():
         corpus_manifest.refuse_other_tokenizer(corpus, manifest(corpus))
 
-    rewrite(corpus, change)
+    changes = {"tokenizer/sha256": sha256, "inputs": packed_with}
+    edits.values(atomic_files.MANIFEST, changes)(corpus)
     refuse()
     assert "whole" in verify([str(corpus)])
     model.write_bytes(b"other pieces")

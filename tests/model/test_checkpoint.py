@@ -142,10 +142,8 @@ def test_what_another_run_differs_in_is_logged(tmp_path, caplog):
 
 
 def edit(path, **values):
-    """Lays values over a checkpoint's manifest; None takes one away."""
-    manifest = {**atomic_files.read_json(path / atomic_files.MANIFEST), **values}
-    kept = {name: value for name, value in manifest.items() if value is not None}
-    atomic_files.write_json(path / atomic_files.MANIFEST, kept)
+    """Sets values of a checkpoint's manifest."""
+    edits.values(atomic_files.MANIFEST, values)(path)
 
 
 def test_a_checkpoint_of_a_later_version_is_not_loaded(tmp_path):
@@ -158,7 +156,7 @@ def test_a_checkpoint_of_a_later_version_is_not_loaded(tmp_path):
         with pytest.raises(InputError, match=r"is of format 3, .* none above 2: use the version"):
             load()
     # One that names no format is of an earlier one.
-    edit(path, format=None)
+    edit(path, format=edits.GONE)
     assert same(checkpoint.load_model(path).state_dict(), net.state_dict())
 
 

@@ -115,9 +115,7 @@ def test_a_tokenizer_that_was_replaced_is_not_exported(piked, corpora, tmp_path)
     manifest = atomic_files.read_json(piked / atomic_files.MANIFEST)
     shutil.copytree(piked, tmp_path / "run")
     inputs = {f"../data/corpora/{d}/manifest.json": "" for d in manifest["domains"]}
-    atomic_files.write_json(
-        tmp_path / "run" / atomic_files.MANIFEST, {**manifest, "inputs": inputs}
-    )
+    edits.values(atomic_files.MANIFEST, {"inputs": inputs})(tmp_path / "run")
     (moved / "symbols.model").write_bytes(b"another")
     with pytest.raises(InputError, match=r"symbols\.model any more: put the file of SHA-256"):
         export.export(tmp_path / "run", out=tmp_path / "out")
