@@ -24,6 +24,7 @@ from pipeline.model.transformer import initialised
 from pipeline.planning import planner
 from pipeline.runtime import atomic_files, code_fingerprint, made_from, source_names
 from pipeline.runtime.validation import validate
+from pipeline.training import train
 
 __all__ = ["asked", "benchmarks", "standin", "tokenizers"]
 
@@ -153,6 +154,22 @@ def make_run(write_run, tmp_path):
         return write_run(tmp_path / folder, **changes)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def mixed(tmp_path_factory, write_run, corpora):
+    """Folder of a finished run of Mix."""
+    run = write_run(tmp_path_factory.mktemp("mixed"))
+    train.pretrain(run, corpora, device="cpu", threads=1)
+    return run.parent
+
+
+@pytest.fixture(scope="session")
+def piked(tmp_path_factory, write_run, corpora, pike):
+    """Folder of a finished run of PiKE."""
+    run = write_run(tmp_path_factory.mktemp("piked"), **pike)
+    train.pretrain(run, corpora, device="cpu", threads=1)
+    return run.parent
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 import dataclasses
 import multiprocessing
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -21,6 +22,14 @@ CONTEXT.set_forkserver_preload(["torch._dynamo", "pipeline.__main__", "pipeline.
 
 CLOCK = {"seconds", "tokens_per_second", "model_flops_utilisation", "memory_bytes"}
 """Columns that differ from run to run."""
+NUMBERS = {
+    "steps": ("loss", "gradient_norm"),
+    "domain_losses": ("loss",),
+    "weights": ("weight", "count"),
+    "gradient_statistics": ("squared_norm", "variance", "loss", "rows"),
+    "coefficients": ("coefficient",),
+}
+"""Columns in which runs agree but for the order of sums, by table."""
 
 
 @dataclasses.dataclass
@@ -110,7 +119,9 @@ def outcome(folder: Path) -> dict[str, Any]:
     return found
 
 
-def truncate(folder: Path) -> None:
-    """Half of a checkpoint's weights are lost."""
-    path = folder / "model.safetensors"
-    os.truncate(path, path.stat().st_size // 2)
+def cut_off(folder: Path, place: Path, last: int) -> Path:
+    """A copy of a run as it stood when it was killed before its checkpoint `last`; its run.json."""
+    shutil.copytree(folder, place)
+    shutil.rmtree(place / "checkpoints" / f"step{last}")
+    (place / atomic_files.MANIFEST).unlink()
+    return place / "run.json"

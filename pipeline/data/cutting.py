@@ -21,11 +21,10 @@ def characters(how: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def problems(how: str) -> list[str]:
-    """Why the setting `documents` cannot have this value; empty where it can."""
+def problem(how: str) -> str | None:
+    """Why documents cannot be cut in this way; None where they can."""
     limit = LIMIT // 4
-    too_long = (characters(how) or 0) > limit
-    return [f"documents: {how!r}: at most {limit} characters"] if too_long else []
+    return f"{how!r}: at most {limit} characters" if (characters(how) or 0) > limit else None
 
 
 def cut(stream: TextIO, how: str, too_long: Refusal) -> Iterator[tuple[int | None, str]]:

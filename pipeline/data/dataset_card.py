@@ -16,7 +16,8 @@ One domain of text, tokenized for pretraining by `pike pack`. `manifest.json` ha
 every file.
 
 - Text: `{source}`, revision `{revision}`, licence {licence}; skipped documents: {skipped}.
-- Tokens: {vocabulary:,} pieces, model of SHA-256 `{tokenizer}`. Piece {eos} ends a
+- Tokens: {tokenizer[vocabulary]:,} pieces, model of SHA-256 `{tokenizer[sha256]}`. Piece \
+{tokenizer[eos]} ends a
   document.
 - Token fingerprint: `{fingerprint}`.
 
@@ -52,16 +53,9 @@ def text(facts: Mapping[str, Any]) -> str:
         for name, split in facts["splits"].items()
     ]
     skipped = (f"{count:,} {reason}" for reason, count in facts["skipped"].items() if count)
-    return CARD.format(
-        head=yaml.safe_dump(head, sort_keys=False, allow_unicode=True),
-        source=facts["source"],
-        revision=facts["revision"],
-        licence=facts["licence"],
-        skipped=", ".join(skipped) or "nothing",
-        vocabulary=facts["tokenizer"]["vocabulary"],
-        tokenizer=facts["tokenizer"]["sha256"],
-        eos=facts["tokenizer"]["eos"],
-        fingerprint=facts["fingerprint"],
-        rows="\n".join(rows),
-        dtype=facts["dtype"],
-    )
+    made = {
+        "head": yaml.safe_dump(head, sort_keys=False, allow_unicode=True),
+        "skipped": ", ".join(skipped) or "nothing",
+        "rows": "\n".join(rows),
+    }
+    return CARD.format_map({**facts, **made})

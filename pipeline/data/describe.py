@@ -13,11 +13,9 @@ Row = dict[str, Any]
 
 
 def corpus(given: Sequence[str | Path], *, format: Format = "table") -> str:
-    """Describes corpora, one row per split that holds text.
+    """Describes corpora, one row per split that holds text: for reading, or for machines.
 
-    Args:
-        given: Folders of corpora, or folders that hold such at any depth.
-        format: table for reading, csv and json for machines.
+    They are folders of corpora, or folders that hold such at any depth.
 
     Raises:
         InputError: no corpus, or one of an older version, without statistics.
@@ -45,17 +43,14 @@ def _corpora(place: Path) -> list[Path]:
 
 
 def _text(rows: list[Row], bounds: list[int]) -> str:
-    columns = [name for name in rows[0] if name != "lengths"]
-    counts = [{n: row["lengths"].get(n, 0) for n in bounds} for row in rows]
-    keys = ("tokenizer", "domain", "split")
-    return "\n".join(
-        [
-            _table([{name: row[name] for name in columns} for row in rows]),
-            "",
-            "Documents of at least so many tokens, and fewer than twice as many:",
-            _table([{k: row[k] for k in keys} | by for row, by in zip(rows, counts, strict=True)]),
-        ]
-    )
+    facts = [{name: value for name, value in row.items() if name != "lengths"} for row in rows]
+    lengths = [
+        {name: row[name] for name in ("tokenizer", "domain", "split")}
+        | {n: row["lengths"].get(n, 0) for n in bounds}
+        for row in rows
+    ]
+    about = "Documents of at least so many tokens, and fewer than twice as many:"
+    return "\n".join([_table(facts), "", about, _table(lengths)])
 
 
 def _rows(folder: Path) -> Iterator[Row]:
@@ -70,9 +65,7 @@ def _rows(folder: Path) -> Iterator[Row]:
             "tokenizer": folder.parent.name,
             "domain": manifest["source"],
             "split": split,
-            "documents": facts["documents"],
-            "tokens": facts["tokens"],
-            "bytes": facts["bytes"],
+            **{name: facts[name] for name in ("documents", "tokens", "bytes")},
             "bytes_per_token": facts["bytes"] / facts["tokens"],
             "tokens_per_document": facts["tokens"] / facts["documents"],
             "unigram_entropy_nats": facts["entropy_nats"],

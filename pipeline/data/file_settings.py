@@ -22,6 +22,7 @@ Cut = Annotated[
     Limits(
         pattern="file|paragraphs|lines|[1-9][0-9]* characters",
         means="file, paragraphs, lines or, for example, 2000 characters",
+        judge=cutting.problem,
     ),
 ]
 
@@ -51,10 +52,6 @@ class LocalSettings:
     """Patterns of files that are the validation text, read whole; those that `files` matches too
     are not trained on. Absent: packing keeps its `validation_share` of the documents."""
     kind: Literal["local"] = "local"
-
-    def problems(self) -> list[str]:
-        """Pieces that are too long."""
-        return cutting.problems(self.documents)
 
     def validation(self) -> Self | None:
         """The source of the validation text, where it is named."""

@@ -1,6 +1,5 @@
 """Files of the packages that are installed beside this project, by kind of text."""
 
-import re
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path, PurePosixPath
@@ -54,19 +53,18 @@ def licences(packages: Mapping[str, str]) -> str:
 
 
 def _refuse_other(packages: Mapping[str, str]) -> None:
-    # An installer that was stopped leaves folders without metadata.
-    named = [d for d in metadata.distributions() if "Name" in d.metadata]
-    installed = {_plain(d.metadata["Name"]): d.version for d in named}
     wrong = [
-        f"packages: {name} {installed.get(_plain(name), 'nothing')} is installed, not {version}"
+        f"packages: {name} {installed} is installed, not {version}"
         for name, version in packages.items()
-        if installed.get(_plain(name)) != version
+        if (installed := _version(name)) != version
     ]
     if wrong:
         advice = "set up the environment that the source was written for, or name what is installed"
         raise InputError(f"{'; '.join(wrong)}: {advice}")
 
 
-def _plain(name: str) -> str:
-    """A package's name as installers compare it (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "nothing"

@@ -94,11 +94,7 @@ class Local(LocalSettings):
 
 
 def _saved(names: list[str]) -> list[str]:
-    """The same without the caches that `datasets` leaves in a folder of `save_to_disk`.
-
-    Raises:
-        InputError: a folder without a file that its `state.json` lists.
-    """
+    """The same without the caches that `datasets` leaves in a folder of `save_to_disk`."""
     arrow = [Path(name) for name in names if name.endswith(".arrow")]
     caches: set[str] = set()
     for state in {path.parent / "state.json" for path in arrow}:

@@ -260,9 +260,7 @@ def _facts(
         "uniform_nats": math.log(tokenizer.vocabulary),
         "unigram_nats": unigram_nats(splits["train"].counts_V, splits["validation"].counts_V),
         "floor_nats": _floor(source["entropy_nats_per_character"], facts["validation"]),
-        "skipped": source["skipped"],
-        "revision": source["revision"],
-        "licence": source["licence"],
+        **{name: source[name] for name in ("skipped", "revision", "licence")},
         "fingerprint": data_fingerprint(dtype, facts),
     }
 

@@ -74,8 +74,8 @@ class Python:
     entropy_nats_per_character = None
 
     def problems(self) -> list[str]:
-        """Topics without files, and pieces that are too long."""
-        result = cutting.problems(self.documents)
+        """Topics without files."""
+        result = []
         if self.packages is None and self.topic not in TOPICS:
             result.append(f"topic: {self.topic!r} is that of packages: name them in `packages`")
         if self.packages is not None and self.topic not in SUFFIXES:

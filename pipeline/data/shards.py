@@ -99,10 +99,9 @@ class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
     def _finish(self) -> None:
         if self._file is None:
             return
-        if not self._file.closed:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
         name, digest = self._path().name, self._hash.hexdigest()
         self._shards.append({"file": name, "tokens": self._held, "sha256": digest})
         self._file, self._hash, self._held = None, hashlib.sha256(), 0

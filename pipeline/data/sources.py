@@ -40,9 +40,8 @@ def parse(values: dict[str, Any], where: str) -> Source:
 def download(settings_file: Path, out: Path) -> None:
     """Fetches a source's documents and writes them with a manifest.
 
-    Args:
-        settings_file: JSON of the source: its `kind` and that kind's settings.
-        out: Folder to be made; its name is the source's name.
+    `settings_file` is JSON of the source's `kind` and that kind's settings; the name of `out`, the
+    folder to be made, is the source's name.
 
     Raises:
         InputError: wrong settings, a source that cannot be read, no documents, or a full disk.

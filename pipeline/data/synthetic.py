@@ -100,9 +100,8 @@ class Synthetic:
         successor_CxS = self.table()
         for first in range(0, self.documents, _TOGETHER):
             number_N = np.arange(first, min(first + _TOGETHER, self.documents))
-            for number, symbol_T in zip(
-                number_N, self.generate(number_N, successor_CxS), strict=True
-            ):
+            symbol_NxT = self.generate(number_N, successor_CxS)
+            for number, symbol_T in zip(number_N, symbol_NxT, strict=True):
                 text = "".join(map(chr, (symbol_T + self.alphabet).tolist()))
                 yield Document(f"{number:08d}", text)
 

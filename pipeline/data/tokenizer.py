@@ -24,11 +24,7 @@ class _SentencePieces:
     """Text to ids and back, as SentencePiece does it."""
 
     def __init__(self, content: bytes, place: str) -> None:
-        """Loads a model.
-
-        Raises:
-            InputError: it is none, a piece is not UTF-8, or it has no end or no unknown piece.
-        """
+        """Loads a model, or raises InputError as `Tokenizer` says."""
         try:
             processor = sentencepiece.SentencePieceProcessor(model_proto=content)
         except RuntimeError:

@@ -90,10 +90,6 @@ def per_domain_adamw(model: nn.Module, recipe: settings.Training, domains: int) 
     """
     plain = adamw(model, recipe)
     compiled = devices.compiles(plain.param_groups[0]["params"][0].device)
-    return (PerDomainAdamWOfOneProgram if compiled else PerDomainAdamW)(
-        [{n: group[n] for n in ("params", "weight_decay")} for group in plain.param_groups],
-        domains,
-        lr=recipe.initial_learning_rate,
-        betas=(recipe.beta1, recipe.beta2),
-        eps=recipe.epsilon,
-    )
+    kind = PerDomainAdamWOfOneProgram if compiled else PerDomainAdamW
+    groups = [{n: group[n] for n in ("params", "weight_decay")} for group in plain.param_groups]
+    return kind(groups, domains, **{n: plain.defaults[n] for n in ("lr", "betas", "eps")})

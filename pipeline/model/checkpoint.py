@@ -179,16 +179,14 @@ def restore(
         )
     tensors = load_file(folder / TRAINING)
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, value in _under(tensors, "optimizer.").items():
-        index, _, field = name.partition(".")
-        state.setdefault(int(index), {})[field] = value
     own_weights, weights = model.state_dict(), load_file(folder / MODEL)
     sharded = {n: distributed.distribute_like(w, own_weights[n]) for n, w in weights.items()}
     model.load_state_dict(sharded)
-    for number, values in state.items():
-        for field, value in values.items():
-            values[field] = distributed.distribute_like(value.to(device), parameters[number])
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, value in _under(tensors, "optimizer.").items():
+        index, _, field = name.partition(".")
+        own = distributed.distribute_like(value.to(device), parameters[int(index)])
+        state.setdefault(int(index), {})[field] = own
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state, "param_groups": groups})
     return TrainState(

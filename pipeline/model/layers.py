@@ -107,11 +107,9 @@ class Block(nn.Module):
 
 
 def turns(position: Tensor, width: int) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of the rotation of each pair at given positions.
+    """Cosines and sines of the rotation of each pair, for heads of width W.
 
-    Args:
-        position: Positions, of any shape, to which a dimension of W/2 is added.
-        width: Width W of a head.
+    To the positions, of any shape, a dimension of W/2 is added.
     """
     exponent = torch.arange(0, width, 2, device=position.device, dtype=torch.float32) / width
     angle = position[..., None].float() * ROTARY_BASE**-exponent

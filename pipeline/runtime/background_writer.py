@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from types import TracebackType
 from typing import Self
 
 from pipeline.runtime.signal_handler import Interrupted
@@ -40,12 +39,7 @@ class Writer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Waits; with an error under way the writer's own is logged and does not replace it.
 
         A run that was asked to end must not say that it saved when it did not.

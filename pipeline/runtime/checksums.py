@@ -116,8 +116,7 @@ class Memory:
         self._path, self._changed = path, False
         self._known: dict[str, Any] = {}
         with contextlib.suppress(InputError, OSError):
-            result = atomic_files.read_json(path)
-            self._known = result if isinstance(result, dict) else {}
+            self._known = atomic_files.read_mapping(path)
 
     def sha256(self, path: Path) -> str:
         place, stamp = str(path.absolute()), list(atomic_files.stamp(path))

@@ -79,8 +79,7 @@ def named(modules: Iterable[str]) -> set[str]:
 def loaded(*known: str) -> dict[str, str | None]:
     """Digests of the modules of the user's own that this process has imported, by dotted name.
 
-    Args:
-        known: Modules that are left out, with all that their code names: they have a fingerprint.
+    `known` are left out, with all that their code names: they have a fingerprint.
     """
     names = {*sys.modules} - closure(*known)
     own = sorted(name for name in names if _is_own(name.partition(".")[0]))

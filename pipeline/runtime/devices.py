@@ -87,11 +87,6 @@ def describe(device: torch.device) -> str:
     return f"cpu: {platform.machine()}, {threads} thread{'s' if threads > 1 else ''}"
 
 
-def set_threads(threads: int) -> None:
-    """Limits the CPU threads of one process; results' last bits depend on their number."""
-    torch.set_num_threads(threads)
-
-
 def synchronize(device: torch.device) -> None:
     """Waits until a device has done all that it was told."""
     if device.type == "cuda":

@@ -11,11 +11,8 @@ from pike_mixing.errors import InputError
 def all_files(patterns: Iterable[str], where: str) -> list[str]:
     """Files that one of several patterns names, each once, pattern by pattern.
 
-    A file under two spellings (`a.txt`, `./a.txt`) has that which comes first.
-
-    Args:
-        patterns: The patterns.
-        where: Where they were set, for messages.
+    A file under two spellings (`a.txt`, `./a.txt`) has that which comes first. `where` the patterns
+    were set is for messages.
 
     Raises:
         InputError: a pattern without a file, or a name that is not UTF-8.

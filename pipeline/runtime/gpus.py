@@ -53,10 +53,8 @@ def _uuids() -> dict[str, str]:
 def claim_gpu(folder: Path | None = None) -> str | None:
     """Takes a free one of several GPUs for this process, and waits for one where all are held.
 
-    It must come before CUDA is first asked for anything: CUDA reads its environment once.
-
-    Args:
-        folder: Where the locks lie; the machine's folder for temporary files when absent.
+    It must come before CUDA is first asked for anything: CUDA reads its environment once. The locks
+    lie in `folder`, or below the machine's folder for temporary files.
 
     Returns:
         The GPU; None where there are not several, or one is held already.

@@ -22,7 +22,7 @@ from huggingface_hub.errors import (  # type: ignore[attr-defined, unused-ignore
 )
 
 from pike_mixing.errors import InputError
-from pipeline import errors, settings
+from pipeline import errors
 
 log = logging.getLogger("pike")
 
@@ -53,10 +53,8 @@ def download(
         remedy: What a user can do without the Hub, for the message.
 
     Raises:
-        InputError: it cannot be had, the id is none, or the cache's disk is full or not writable.
+        InputError: it cannot be had, or the cache's disk is full or not writable.
     """
-    if wrong := settings.not_on_hub(repository):
-        raise InputError(wrong)
     ask = functools.partial(
         huggingface_hub.hf_hub_download, repository, file, repo_type=kind, revision=revision
     )

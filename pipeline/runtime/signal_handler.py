@@ -31,11 +31,9 @@ class SignalState:
     """
 
     def __init__(self, highest: Callable[[int], int] = int, *, alone: bool = True) -> None:
-        """Before any signal.
+        """Before any signal; `highest` makes one number of those of several processes.
 
-        Args:
-            highest: Makes one number of those of several processes.
-            alone: Whether nobody hands signals on: a second Ctrl-C is then the user's.
+        Where nobody hands signals on (`alone`), a second Ctrl-C is the user's.
         """
         self._highest, self._alone = highest, alone
         self._save = False

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,8 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import registry
 from pike_mixing.finders.interface import Finder, Proxy, Swarm
-from pike_mixing.limits import Proportions
-from pike_mixing.settings import unknown
+from pike_mixing.limits import Limits, Proportions
+from pike_mixing.settings import domain_problems
 from pipeline.runtime import atomic_files, made_from, manifests, ownership
 from pipeline.runtime.validation import validate
 from pipeline.settings import GRID
@@ -50,7 +50,7 @@ class Search:
 
     finder: str
     """Name in `pike_mixing.finders.FINDERS`, or "grid"."""
-    domains: tuple[str, ...]
+    domains: Annotated[tuple[str, ...], Limits(filled=True, distinct=True)]
     """Names of the domains of the proxies and of the final run."""
     options: dict[str, Any]
     """The finder's settings."""
@@ -58,16 +58,13 @@ class Search:
     """Proxy runs by name."""
 
     def problems(self) -> list[str]:
-        """Domains or mixtures that do not fit each other."""
-        twice = sorted({d for d in self.domains if self.domains.count(d) > 1})
-        problems = [f"domains: {d!r} is named twice" for d in twice]
+        """Mixtures of other domains."""
+        problems = []
         for name, proxy in self.proxies.items():
             weights, where = proxy.weights_by_domain, f"proxies.{name}.weights_by_domain"
-            if weights is None:
-                continue
-            problems += [unknown(d, self.domains, where) for d in weights if d not in self.domains]
-            problems += [f"{where}: {d!r} is missing" for d in self.domains if d not in weights]
-        return problems + ([] if self.domains else ["domains: name at least one"])
+            if weights is not None:
+                problems += domain_problems(weights, self.domains, where, "has no weight")
+        return problems
 
 
 def find(settings: Path, out: Path) -> None:

@@ -159,11 +159,9 @@ def _held_out(folder: Path, work: settings.Run) -> dict[str, Corpus]:
 def _too_little(corpora: dict[str, Corpus], work: settings.Run) -> list[str]:
     """Whether even all text, read as often as is allowed, is less than the run trains on."""
     recipe = work.training
-    if recipe.max_epochs is None:
-        return []
     there = sum(c.rows(recipe.length) for c in corpora.values())
     needed = recipe.rows * recipe.steps
-    if needed <= recipe.max_epochs * there:
+    if recipe.max_epochs is None or needed <= recipe.max_epochs * there:
         return []
     return [
         f"the run trains on {needed:,} rows, but the domains have {there:,}, which may be read "

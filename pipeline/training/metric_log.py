@@ -7,7 +7,6 @@ Rows that no part holds yet can be read from `pipeline.training.live_log`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from math import isnan
 from pathlib import Path
 
@@ -56,6 +55,8 @@ class Records:
         self._folder, self._domains = folder, domains
         self._rows: Rows = {name: [] for name in TABLES}
         self.clock = Clock()
+        self.timed = self.clock.timed
+        """Counts the block's wall seconds to a phase, but for those of phases within it."""
         self.stream = Stream(folder)
         self.listeners: list[Callable[[str, Mapping[str, Value]], None]] = [self.stream.add]
         """Who is given the table and the columns of each row as it comes."""
@@ -74,10 +75,6 @@ class Records:
         lists = {name: values_K.tolist() for name, values_K in columns_K.items()}
         for k, domain in enumerate(self._domains):
             self.add(table, step=step, domain=domain, **{n: v[k] for n, v in lists.items()})
-
-    def timed(self, phase: str) -> AbstractContextManager[None]:
-        """Counts the block's wall seconds to a phase, but for those of phases within it."""
-        return self.clock.timed(phase)
 
     def drop_after(self, step: int) -> None:
         """Forgets the parts that a killed run wrote behind the checkpoint of `step`."""

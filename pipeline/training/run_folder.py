@@ -244,8 +244,7 @@ def _refuse_foreign(folder: Path) -> None:
     ]
     manifest = folder / atomic_files.MANIFEST
     with contextlib.suppress(InputError):
-        values = atomic_files.read_json(manifest)
-        if not isinstance(values, dict) or values.get("stage") != "pretrain":
+        if manifests.stage_of(manifest) != "pretrain":
             result.append(manifest)
     if result:
         raise InputError(

@@ -146,16 +146,10 @@ class StepLog:
             measured: Statistics of the domains' gradients.
             seconds: What measuring took; NaN for statistics of the batch.
         """
-        self._records.add_domains(
-            "gradient_statistics",
-            step,
-            squared_norm=measured.squared_norm_K,
-            squared_norm_unbiased=measured.squared_norm_unbiased_K,
-            variance=measured.variance_K,
-            loss=measured.loss_K,
-            rows=measured.rows_K.astype(np.int64),
-            seconds=np.full(len(measured.rows_K), seconds),
-        )
+        columns = {name.removesuffix("_K"): value_K for name, value_K in vars(measured).items()}
+        columns["rows"] = measured.rows_K.astype(np.int64)
+        columns["seconds"] = np.full(len(measured.rows_K), seconds)
+        self._records.add_domains("gradient_statistics", step, **columns)
         self._warn(self._watch.after_statistics(self.alarms, step, measured))
 
     def add_validation(self, step: int, loss_K: Floats) -> None:

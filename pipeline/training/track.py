@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files, manifests
 from pipeline.training import watch
+from pipeline.training.live_log import Value
 from pipeline.training.metric_log import TABLES
 
 NAMED = ("kind", "domain", "task", "shots", "formulation", "metric")
@@ -29,9 +30,6 @@ _MADE_FROM = (
     *("device", "processes", "wall_seconds", "parameters", "tokens", "epochs", "resumes"),
     *("inputs", "data_fingerprint", "weights_sha256", "versions"),
 )
-
-
-Value = int | float | str | bool | None
 
 PROJECT = "pike"
 """The project of W&B, the experiment of MLflow."""

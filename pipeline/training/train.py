@@ -90,7 +90,8 @@ def pretrain(
     method = registry.build(work.rule, work.method | chosen, f"{run}: method")
     devices.keep_freed_memory()
     if threads is not None:
-        devices.set_threads(threads)
+        # The last bits of results depend on their number.
+        torch.set_num_threads(threads)
     place = devices.pick(device)
     if work.training.deterministic:
         devices.make_deterministic(place)

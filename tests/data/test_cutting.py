@@ -5,6 +5,7 @@ import io
 import json
 import tracemalloc
 
+import edits
 import pytest
 from downloads import download, lines, manifest
 from hypothesis import given
@@ -96,9 +97,8 @@ def test_what_is_no_way_to_cut_is_named():
 
 def downloaded(folder, files, **values):
     """Documents of a source of these files, and what was left out."""
-    (folder / "in").mkdir()
     for name, content in files.items():
-        (folder / "in" / name).write_bytes(content)
+        edits.put(name, content)(folder / "in")
     out = download(folder, {"kind": "local", "files": f"{folder}/in/*", **values}, "mine")
     return dict(store.read(out)), manifest(out)["skipped"]
 

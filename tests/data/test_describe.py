@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 
+import edits
 import numpy as np
 import pytest
 
@@ -69,7 +70,6 @@ def test_what_is_no_corpus_is_refused(tmp_path, make_corpus):
     with pytest.raises(InputError, match="holds no corpus"):
         corpus([str(tmp_path)])
     old = make_corpus(tmp_path / "old", range(2, 30))
-    manifest = json.loads((old / "manifest.json").read_text())
-    (old / "manifest.json").write_text(json.dumps({**manifest, "source": "old"}))
+    edits.values("manifest.json", {"source": "old"})(old)
     with pytest.raises(InputError, match="an older version packed it"):
         corpus([str(old)])

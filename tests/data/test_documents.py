@@ -1,5 +1,4 @@
-import os
-
+import edits
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -44,19 +43,11 @@ PATH = "documents.parquet"
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda folder: (folder / atomic_files.MANIFEST).unlink(), "no finished documents"),
-        (
-            lambda folder: atomic_files.write_json(
-                folder / atomic_files.MANIFEST, {"stage": "pack"}
-            ),
-            "not the manifest of the stage 'download'",
-        ),
-        (lambda folder: (folder / PATH).unlink(), rf"{PATH} is missing"),
-        (lambda folder: os.truncate(folder / PATH, 9), rf"{PATH} has 9 bytes, the manifest"),
-        (
-            lambda folder: (folder / PATH).write_bytes(bytes((folder / PATH).stat().st_size)),
-            rf"{PATH} cannot be read",
-        ),
+        (edits.remove(atomic_files.MANIFEST), "no finished documents"),
+        (edits.put(atomic_files.MANIFEST, '{"stage": "pack"}'), "manifest of the stage 'download'"),
+        (edits.remove(PATH), f"{PATH} is missing"),
+        (edits.put(PATH, b"not Arrow"), f"{PATH} has 9 bytes, the manifest"),
+        (edits.flip(PATH, -1), f"{PATH} cannot be read"),
     ],
 )
 def test_documents_that_are_not_whole_are_not_read(tmp_path, make_source, damage, message):

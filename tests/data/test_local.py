@@ -3,6 +3,7 @@
 import gzip
 from collections import Counter
 
+import edits
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -77,8 +78,7 @@ def test_a_data_set_that_was_saved_is_its_splits(here):
 
 def test_files_are_read_in_the_order_of_their_names(here):
     for name in ("b/2.txt", "a/3.txt", "a/b/1.txt"):
-        (here / name).parent.mkdir(parents=True, exist_ok=True)
-        (here / name).write_text(name)
+        edits.put(name, name)(here)
     names = ["a/3.txt", "a/b/1.txt", "b/2.txt"]
     # Patterns that overlap give a file once.
     for files in ("**/*.txt", ["**/*.txt", "b/*"]):

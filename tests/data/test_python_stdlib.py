@@ -3,6 +3,7 @@ from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 
+import edits
 import pytest
 import yaml
 
@@ -42,8 +43,7 @@ def documents(topic, count):
 
 def write(folder, files):
     for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
+        edits.put(name, text)(folder)
 
 
 @pytest.fixture

@@ -97,13 +97,12 @@ def compilations(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_compiled_run_that_goes_on_ends_with_the_same_bits(make_run, corpora, pike, compilations):
+def test_a_compiled_run_that_goes_on_ends_with_the_same_bits(
+    make_run, corpora, pike, piked, compilations
+):
     compiled = assert_resumes(make_run(**pike, training={"compile": True}), corpora)
-    plain = make_run("plain", **pike)
-    train.pretrain(plain, corpora, device="cpu", threads=1)
-    for step in (0, 1):
-        ours, theirs = (loss_at(folder, step) for folder in (compiled, plain.parent))
-        assert ours == pytest.approx(theirs, rel=1e-5)
+    ours, theirs = (pq.read_table(folder / "steps.parquet")["loss"] for folder in (compiled, piked))
+    assert ours[:2].to_pylist() == pytest.approx(theirs[:2].to_pylist(), rel=1e-5)
     assert any(compilations.iterdir())
 
 
@@ -117,10 +116,6 @@ def assert_resumes(run, corpora):
     assert atomic_files.read_json(run.parent / atomic_files.MANIFEST)["resumes"] == 1
     assert atomic_files.sha256(last / checkpoint.MODEL) == whole
     return run.parent
-
-
-def loss_at(folder, step):
-    return pq.read_table(folder / "steps.parquet")["loss"][step].as_py()
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@ import logging
 import shutil
 import weakref
 
+import edits
 import numpy as np
 import pytest
 import torch
@@ -98,31 +99,14 @@ def test_a_model_is_loaded_for_evaluation_without_the_rest(tmp_path):
     assert all(p.requires_grad and p.device == CPU for p in loaded.parameters())
 
 
-def flip(path):
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 128
-    path.write_bytes(content)
-
-
-def cut(path):
-    path.write_bytes(path.read_bytes()[:-9])
-
-
-def empty(path):
-    path.write_bytes(b"")
-
-
-DAMAGES = {"flip": flip, "cut": cut, "empty": empty, "delete": lambda path: path.unlink()}
-
-
-@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+@pytest.mark.parametrize("damage", [edits.flip, edits.cut, edits.put, edits.remove])
 @pytest.mark.parametrize("name", [checkpoint.MODEL, checkpoint.TRAINING, atomic_files.MANIFEST])
 def test_a_damaged_checkpoint_is_never_resumed(tmp_path, caplog, damage, name):
     saved(tmp_path, steps=0)
     earlier, _, _ = saved(tmp_path, steps=1)
     later, net, optimizer = saved(tmp_path, steps=2)
     assert checkpoint.resumable(tmp_path, "ours", 2) == later
-    damage(later / name)
+    damage(name)(later)
     with caplog.at_level(logging.WARNING, "pike"):
         assert checkpoint.resumable(tmp_path, "ours", 2) == earlier
     assert str(later / name) in caplog.text
@@ -140,7 +124,7 @@ def test_checkpoints_that_are_damaged_missing_or_of_another_identity_are_no_begi
     assert checkpoint.resumable(tmp_path, "ours", 2) == ours
     assert checkpoint.resumable(tmp_path, "another", 2) is None
     assert checkpoint.resumable(tmp_path / "missing", "ours", 2) is None
-    flip(ours / checkpoint.MODEL)
+    edits.flip(checkpoint.MODEL)(ours)
     assert checkpoint.resumable(tmp_path, "ours", 2) is None
 
 
@@ -158,10 +142,8 @@ def test_what_another_run_differs_in_is_logged(tmp_path, caplog):
 
 
 def edit(path, **values):
-    """Lays values over a checkpoint's manifest; None takes one away."""
-    manifest = {**atomic_files.read_json(path / atomic_files.MANIFEST), **values}
-    kept = {name: value for name, value in manifest.items() if value is not None}
-    atomic_files.write_json(path / atomic_files.MANIFEST, kept)
+    """Sets values of a checkpoint's manifest."""
+    edits.values(atomic_files.MANIFEST, values)(path)
 
 
 def test_a_checkpoint_of_a_later_version_is_not_loaded(tmp_path):
@@ -174,7 +156,7 @@ def test_a_checkpoint_of_a_later_version_is_not_loaded(tmp_path):
         with pytest.raises(InputError, match=r"is of format 3, .* none above 2: use the version"):
             load()
     # One that names no format is of an earlier one.
-    edit(path, format=None)
+    edit(path, format=edits.GONE)
     assert same(checkpoint.load_model(path).state_dict(), net.state_dict())
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 
+import edits
 import pytest
 import torch
 
@@ -11,7 +12,6 @@ from pipeline.data import tokenizer
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files
-from pipeline.training import train
 
 tokenizers = pytest.importorskip("tokenizers")
 transformers = pytest.importorskip("transformers")
@@ -20,24 +20,16 @@ export = pytest.importorskip("pipeline.model.export")
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory, write_run, corpora, pike):
-    """Folder of a finished run of PiKE."""
-    path = write_run(tmp_path_factory.mktemp("exported"), **pike)
-    train.pretrain(path, corpora, device="cpu", threads=1)
-    return path.parent
-
-
-@pytest.fixture(scope="module")
-def exported(run, tmp_path_factory):
+def exported(piked, tmp_path_factory):
     out = tmp_path_factory.mktemp("models") / "tiny"
-    said = export.export(run, out=out)
+    said = export.export(piked, out=out)
     assert f"{out}: " in said
     assert "parameters after 6 steps, checked by transformers" in said
     return out
 
 
-def test_transformers_loads_the_model_and_computes_the_same(run, exported):
-    ours = checkpoint.load_model(run / "checkpoints" / "step6")
+def test_transformers_loads_the_model_and_computes_the_same(piked, exported):
+    ours = checkpoint.load_model(piked / "checkpoints" / "step6")
     theirs = transformers.AutoModelForCausalLM.from_pretrained(exported).eval()
     tokens = torch.randint(ours.vocabulary, (3, 8), generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
@@ -74,9 +66,9 @@ def test_an_exported_tokenizer_json_adds_no_piece_to_a_text(tmp_path):
     hf_folder._compared_tokens(tmp_path / "out", Tokenizer(tmp_path / "tok.model"))
 
 
-def test_the_card_says_where_the_model_comes_from(run, exported):
+def test_the_card_says_where_the_model_comes_from(piked, exported):
     card = (exported / "README.md").read_text(encoding="utf-8")
-    manifest = atomic_files.read_json(run / atomic_files.MANIFEST)
+    manifest = atomic_files.read_json(piked / atomic_files.MANIFEST)
     assert card.startswith("---\nlibrary_name: transformers\n")
     assert "# languages/tiny/any/seed0 after 6 steps" in card
     assert f"SHA-256 {manifest['weights_sha256']}" in card
@@ -89,19 +81,19 @@ def test_the_card_says_where_the_model_comes_from(run, exported):
     assert "zeta1 = 0.5" in card
 
 
-def test_an_earlier_checkpoint_is_exported_by_its_step(run, tmp_path, capsys):
-    assert main(["export", str(run), "--step", "3", "--out", str(tmp_path / "at3")]) == 0
+def test_an_earlier_checkpoint_is_exported_by_its_step(piked, tmp_path, capsys):
+    assert main(["export", str(piked), "--step", "3", "--out", str(tmp_path / "at3")]) == 0
     assert "parameters after 3 steps" in capsys.readouterr().out
     theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "at3")
-    ours = checkpoint.load_model(run / "checkpoints" / "step3")
+    ours = checkpoint.load_model(piked / "checkpoints" / "step3")
     assert torch.equal(theirs.model.embed_tokens.weight, ours.embedding.weight)
 
 
-def test_what_cannot_be_exported_is_said_and_nothing_appears(run, exported, tmp_path):
+def test_what_cannot_be_exported_is_said_and_nothing_appears(piked, exported, tmp_path):
     for given, out, step, told in (
-        (run, tmp_path / "out", 5, "keeps no checkpoint of step 5: --step takes one of 0, 3, 6"),
-        (run, exported, None, r"holds README\.md, and no \.made-by there"),
-        (run, run, None, "holds or lies in the input"),
+        (piked, tmp_path / "out", 5, "keeps no checkpoint of step 5: --step takes one of 0, 3, 6"),
+        (piked, exported, None, r"holds README\.md, and no \.made-by there"),
+        (piked, piked, None, "holds or lies in the input"),
         (tmp_path, tmp_path / "out", None, r"manifest\.json does not exist"),
     ):
         with pytest.raises(InputError, match=told):
@@ -109,24 +101,21 @@ def test_what_cannot_be_exported_is_said_and_nothing_appears(run, exported, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_card_counts_rows_of_records_that_are_whole(run, tmp_path):
+def test_the_card_counts_rows_of_records_that_are_whole(piked, tmp_path):
     # Beside it, so that the corpora lie where its manifest says.
-    own = shutil.copytree(run, run.with_name("harmed"))
-    weights = (own / "weights.parquet").read_bytes()
-    (own / "weights.parquet").write_bytes(weights[:-9])
+    own = shutil.copytree(piked, piked.with_name("harmed"))
+    edits.cut("weights.parquet", -9)(own)
     with pytest.raises(InputError, match=r"weights\.parquet has .* bytes, the manifest says .*"):
         export.export(own, out=tmp_path / "out", step=3)
 
 
-def test_a_tokenizer_that_was_replaced_is_not_exported(run, corpora, tmp_path):
+def test_a_tokenizer_that_was_replaced_is_not_exported(piked, corpora, tmp_path):
     moved = tmp_path / "data"
     shutil.copytree(corpora.parent, moved)
-    manifest = atomic_files.read_json(run / atomic_files.MANIFEST)
-    shutil.copytree(run, tmp_path / "run")
+    manifest = atomic_files.read_json(piked / atomic_files.MANIFEST)
+    shutil.copytree(piked, tmp_path / "run")
     inputs = {f"../data/corpora/{d}/manifest.json": "" for d in manifest["domains"]}
-    atomic_files.write_json(
-        tmp_path / "run" / atomic_files.MANIFEST, {**manifest, "inputs": inputs}
-    )
+    edits.values(atomic_files.MANIFEST, {"inputs": inputs})(tmp_path / "run")
     (moved / "symbols.model").write_bytes(b"another")
     with pytest.raises(InputError, match=r"symbols\.model any more: put the file of SHA-256"):
         export.export(tmp_path / "run", out=tmp_path / "out")

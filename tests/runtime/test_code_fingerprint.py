@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import edits
 import pytest
 
 from pipeline.runtime import code_fingerprint, source_names
@@ -28,9 +29,7 @@ TOY = {
 
 def write(folder, changes=()):
     for name, content in {**TOY, **dict(changes)}.items():
-        path = folder / "toy" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8")
+        edits.put(name, content)(folder / "toy")
     names, module = (_copied(folder, each) for each in (source_names, code_fingerprint))
     names.PACKAGE, names.FIRST_PARTY = folder / "toy", ("toy",)
     module.source_names, module.MEMORY = names, folder / "memory" / "code.json"
@@ -179,9 +178,7 @@ OWN = {
 def test_all_that_a_rule_of_ones_own_imports_counts(tmp_path, name):
     def fingerprint(place, changes=()):
         for file, content in {**OWN, **dict(changes)}.items():
-            path = tmp_path / place / file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content, encoding="utf-8")
+            edits.put(file, content)(tmp_path / place)
         asked = "from pipeline.runtime import code_fingerprint as c; print(c.of('mine.rule'))"
         environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{tmp_path / place}"}
         return subprocess.check_output([sys.executable, "-c", asked], env=environment, text=True)

@@ -1,7 +1,6 @@
 """One run on several processes: the same numbers, whoever begins it and whoever goes on."""
 
 import contextlib
-import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import time
 import pyarrow.parquet as pq
 import pytest
 import torch
+from faults import NUMBERS, cut_off
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,12 +31,6 @@ PIKE = {
     "rule": "pike",
     "method": {"zeta1": 0.05, "zeta2": 0.01, "every": 5, "first": 0, "rows": 3}
     | {"batch": "training"},
-}
-NUMBERS = {
-    "steps": ("loss", "gradient_norm"),
-    "domain_losses": ("loss",),
-    "weights": ("weight", "count"),
-    "gradient_statistics": ("squared_norm", "variance", "loss", "rows"),
 }
 REPLICATED, SHARDED = (), ("--shard",)
 LAUNCHER = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
@@ -195,22 +189,14 @@ def test_moments_of_each_domain_are_those_of_one_process(tmp_path, by_one, by_tw
     one = by_one(tmp_path / "alone", **method)
     for name, options in {"whole": REPLICATED, "shards": SHARDED}.items():
         same(by_two(tmp_path / name, options, **method), one)
-    begun = cut_off(tmp_path / "whole", tmp_path / "begun", "step8")
+    begun = cut_off(tmp_path / "whole", tmp_path / "begun", 8)
     assert torchrun(begun, *SHARDED).returncode == 0
     same(begun.parent, one)
 
 
-def cut_off(folder, place, last="step80"):
-    """A copy of a run as it stood when it was killed behind its checkpoint of step 40."""
-    shutil.copytree(folder, place)
-    shutil.rmtree(place / "checkpoints" / last)
-    (place / atomic_files.MANIFEST).unlink()
-    return place / "run.json"
-
-
 @pytest.mark.slow
 def test_two_processes_with_shards_go_on_where_one_was_killed(alone, tmp_path, torchrun):
-    run = cut_off(alone, tmp_path / "run")
+    run = cut_off(alone, tmp_path / "run", 80)
     done = torchrun(run, *SHARDED)
     assert done.returncode == 0, done.stderr
     assert atomic_files.read_json(run.parent / "starts.json") == [0, 40]
@@ -219,7 +205,7 @@ def test_two_processes_with_shards_go_on_where_one_was_killed(alone, tmp_path, t
 
 @pytest.mark.slow
 def test_one_process_goes_on_where_two_were_killed(replicated, alone, tmp_path, corpora):
-    run = cut_off(replicated, tmp_path / "run")
+    run = cut_off(replicated, tmp_path / "run", 80)
     train.pretrain(run, corpora, device="cpu", threads=1)
     assert atomic_files.read_json(run.parent / "starts.json") == [0, 40]
     same(run.parent, alone)

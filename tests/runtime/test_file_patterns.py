@@ -3,6 +3,7 @@ import glob
 import os
 from pathlib import Path
 
+import edits
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,8 +14,7 @@ from pipeline.runtime import file_patterns
 
 def grown(root):
     for name in ("a.txt", "b/a.txt", "b/c/a.txt", "b/c/d.json", ".hidden/a.txt", "b/.a.txt"):
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).touch()
+        edits.put(name)(root)
     return root
 
 
@@ -63,8 +63,7 @@ def test_a_file_under_two_spellings_is_one(here):
 
 def test_a_file_of_exactly_that_name_is_taken(here):
     for name in ("d [v1]/1.txt", "d v/1.txt", "d 1/1.txt"):
-        (here / name).parent.mkdir()
-        (here / name).touch()
+        edits.put(name)(here)
     assert file_patterns.files("d [v1]/1.txt") == ["d [v1]/1.txt"]
     assert file_patterns.files("d [v1]/*.txt") == ["d 1/1.txt", "d v/1.txt"]
 

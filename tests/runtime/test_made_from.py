@@ -6,6 +6,7 @@ import json
 import os
 import sys
 
+import edits
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -135,8 +136,7 @@ def test_what_would_be_another_today_is_named(work, today, told):
     ],
 )
 def test_builds_of_one_release_for_other_devices_are_alike(work, today, told):
-    recorded = json.loads(work.read_text())
-    work.write_text(json.dumps(recorded | {"versions": {"torch": "2.13.0+cpu"}}))
+    edits.values(work.name, {"versions": {"torch": "2.13.0+cpu"}})(work.parent)
     assert [str(one) for one in found(work, versions={"torch": today})] == told
     # So are those of a checkpoint.
     identities = ({"versions": {"torch": one}} for one in ("2.13.0+cpu", today))

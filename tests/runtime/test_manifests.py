@@ -10,16 +10,6 @@ from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files, made_from, manifests
-from pipeline.training import train
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory, corpora, write_run):
-    """Folder of a finished run."""
-    run = write_run(tmp_path_factory.mktemp("manifests") / "run")
-    train.pretrain(run, corpora, device="cpu", threads=1)
-    return run.parent
-
 
 OTHERS = {
     "fetch": {"task": "piqa"},
@@ -88,8 +78,8 @@ def test_all_that_is_wrong_is_told_with_its_place(tmp_path):
         ("checkpoints", [], "do not end with the run's last step 6 in order"),
     ],
 )
-def test_a_run_that_contradicts_itself_is_refused(made, tmp_path, key, value, message):
-    found = atomic_files.read_json(made / atomic_files.MANIFEST)
+def test_a_run_that_contradicts_itself_is_refused(mixed, tmp_path, key, value, message):
+    found = atomic_files.read_json(mixed / atomic_files.MANIFEST)
     atomic_files.write_json(tmp_path / atomic_files.MANIFEST, {**found, key: value})
     with pytest.raises(InputError, match=re.escape(message)):
         manifests.of_run(tmp_path)

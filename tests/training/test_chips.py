@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import test_xla
 import torch
+from faults import cut_off
 from test_xla import PIKE, STEPS
 from trained import apart
 
@@ -153,7 +154,7 @@ class TestFourChips:
         self, pair, on_chips, corpora, tmp_path, began, goes_on
     ):
         whole = pair[goes_on][0] / "pike"
-        run = test_xla.cut_off(pair[began][0] / "pike", tmp_path / "run")
+        run = cut_off(pair[began][0] / "pike", tmp_path / "run", STEPS)
         on_chips(goes_on, [{"run": str(run), "corpora": str(corpora)}])
         assert atomic_files.read_json(run.parent / "starts.json") == [0, 25]
         assert apart(run.parent, whole, "steps", "loss") <= 1e-6

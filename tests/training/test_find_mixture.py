@@ -1,6 +1,7 @@
 import math
 from pathlib import Path
 
+import edits
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -128,9 +129,9 @@ def test_a_swarm_becomes_a_mixture(tmp_path):
     assert sum(record["weights_by_domain"].values()) == pytest.approx(1)
     assert record["stage"] == "mixture"
     # Not where the runs lie, which can be moved.
-    weights = {name: proxy["weights_by_domain"] for name, proxy in settings["proxies"].items()}
-    proxies = {name: {"weights_by_domain": shares} for name, shares in weights.items()}
-    assert record["settings"] == settings | {"proxies": proxies}
+    for proxy in settings["proxies"].values():
+        del proxy["folder"]
+    assert record["settings"] == settings
     assert record["diagnostics"]["runs"] == 12
     assert set(record["inputs"]) == {
         f"../runs/proxy{n:02}/{path}"
@@ -221,24 +222,25 @@ def test_the_average_is_read_from_the_last_checkpoint(tmp_path):
         found(tmp_path, settings)
 
 
-def test_domains_of_a_loss_are_matched_by_name(tmp_path):
-    settings = swarm(tmp_path, 3)
-    settings["finder"] = "best"
-    straight = found(tmp_path, settings)
-    turned = found(tmp_path, settings | {"domains": ["talk", "code", "prose"]})
+@pytest.fixture
+def best(tmp_path):
+    return swarm(tmp_path, 3) | {"finder": "best"}
+
+
+def test_domains_of_a_loss_are_matched_by_name(tmp_path, best):
+    straight = found(tmp_path, best)
+    turned = found(tmp_path, best | {"domains": ["talk", "code", "prose"]})
     assert turned["weights_by_domain"] == pytest.approx(straight["weights_by_domain"])
     assert turned["diagnostics"]["run"] == straight["diagnostics"]["run"]
 
 
-def test_domains_evaluated_besides_are_left_out(tmp_path):
-    settings = swarm(tmp_path, 3)
-    settings["finder"] = "best"
-    before = found(tmp_path, settings)["diagnostics"]
-    for n, name in enumerate(settings["proxies"]):
+def test_domains_evaluated_besides_are_left_out(tmp_path, best):
+    before = found(tmp_path, best)["diagnostics"]
+    for n, name in enumerate(best["proxies"]):
         folder = tmp_path / "runs" / name
         loss = dict(zip(DOMAINS, LAWS.losses(mixtures(3))[n].tolist(), strict=True))
         evaluated(folder, {"elsewhere": 99.0, **loss})
-    assert found(tmp_path, settings)["diagnostics"] == before
+    assert found(tmp_path, best)["diagnostics"] == before
 
 
 def refused(root, settings, match):
@@ -256,7 +258,7 @@ def refused(root, settings, match):
         ({"domains": []}, "domains: name at least one"),
         ({"domains": ["code", "code"]}, "'code' is named twice"),
         ({"domains": ["code", "prose"]}, "'talk' is unknown"),
-        ({"domains": [*DOMAINS, "new"]}, "weights_by_domain: 'new' is miss"),
+        ({"domains": [*DOMAINS, "new"]}, "weights_by_domain: domain 'new' has no weight"),
         ({}, r"3 proxy run\(s\) are too few, at least 5 are needed"),
     ],
 )
@@ -264,19 +266,9 @@ def test_settings_that_do_not_fit_are_refused(tmp_path, changes, told):
     refused(tmp_path, swarm(tmp_path, 3) | changes, told)
 
 
-@pytest.fixture
-def best(tmp_path):
-    return swarm(tmp_path, 3) | {"finder": "best"}
-
-
-def cut_evaluation(folder):
-    path = folder / "evaluations" / f"step{STEPS}" / "search_losses.parquet"
-    path.write_bytes(path.read_bytes()[:-1])
-
-
 REFUSED = {
     "unfinished": (
-        lambda folder: (folder / "manifest.json").unlink(),
+        edits.remove("manifest.json"),
         "proxy proxy01: .* does not exist: train the run to its end first",
     ),
     "of other domains": (
@@ -284,7 +276,7 @@ REFUSED = {
         "proxy proxy01 trained on code, prose, but a mixture of code, prose, t",
     ),
     "not evaluated": (
-        lambda folder: atomic_files.remove(folder / "evaluations"),
+        edits.remove("evaluations"),
         "proxy01 has no losses on the search split after its last step .*: "
         "run `pike evaluate` .* with `search: true`",
     ),
@@ -292,7 +284,10 @@ REFUSED = {
         lambda folder: trained(folder, steps=2 * STEPS),
         "proxy01 has no losses on the search split after its last step",
     ),
-    "with a damaged evaluation": (cut_evaluation, "is not the file that its manifest lists"),
+    "with a damaged evaluation": (
+        edits.cut(f"evaluations/step{STEPS}/search_losses.parquet", -1),
+        "is not the file that its manifest lists",
+    ),
     "not evaluated on a domain": (
         lambda folder: evaluated(folder, {"code": 1.0, "prose": 2.0}),
         "proxy01 was not evaluated on talk",

@@ -3,9 +3,9 @@
 import shutil
 from pathlib import Path
 
+import edits
 import pytest
-from faults import truncate
-from trained import damage, manifest, outcome, refused, train
+from trained import manifest, outcome, refused, train
 
 from pipeline.__main__ import main
 from pipeline.model import checkpoint
@@ -15,8 +15,8 @@ ANEW = {"peak_learning_rate": 0.02}
 
 
 HARMS = {
-    "a checkpoint deleted": (lambda f: shutil.rmtree(f / "checkpoints" / "step3"), 1),
-    "the last one cut in half": (lambda f: truncate(f / "checkpoints" / "step6"), 1),
+    "a checkpoint deleted": (edits.remove("checkpoints/step3"), 1),
+    "the last one cut in half": (edits.cut("checkpoints/step6/model.safetensors"), 1),
     "all without content": (
         lambda f: [path.write_bytes(b"{}") for path in f.glob("checkpoints/step*/manifest.json")],
         0,
@@ -90,7 +90,7 @@ def test_a_run_goes_on_after_a_kill_behind_a_deleted_checkpoint(
 def test_a_damaged_checkpoint_is_not_vouched_for(finished, corpora, piked):
     """Going on reads the last one alone."""
     folder = finished.parent / "checkpoints" / "step3"
-    damage(folder / checkpoint.MODEL)
+    edits.flip(checkpoint.MODEL, -1)(folder)
     message = refused(finished, corpora)
     assert "model.safetensors is damaged: " in message
     assert "train again" in message

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 
+import edits
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -72,13 +73,8 @@ def test_the_proxy_weighs_losses_by_its_excess_over_the_reference(make_run, corp
 
 def test_a_reference_that_knows_not_all_domains_is_refused(make_run, corpora, mixed, tmp_path):
     other = shutil.copytree(mixed, tmp_path / "other")
-    made = atomic_files.read_json(other / atomic_files.MANIFEST)
-    made["settings"]["domains"] = made["domains"] = ["easy"]
-    atomic_files.write_json(other / atomic_files.MANIFEST, made)
-    last = other / "checkpoints" / "step6" / atomic_files.MANIFEST
-    trained = atomic_files.read_json(last)
-    trained["identity"]["run"] = made["settings"]
-    atomic_files.write_json(last, trained)
+    edits.values("manifest.json", {"settings/domains": ["easy"], "domains": ["easy"]})(other)
+    edits.values("checkpoints/step6/manifest.json", {"identity/run/domains": ["easy"]})(other)
     with pytest.raises(InputError, match="trained on easy, but the run on easy, hard"):
         train.pretrain(make_run(**DOREMI), corpora, reference=other, device="cpu")
 

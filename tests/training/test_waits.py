@@ -263,8 +263,7 @@ def test_each_process_reads_the_rows_that_it_passes(corpora, monkeypatch, micro_
         "read_into",
         lambda corpus, tokens, row_R: (read.extend(row_R), read_into(corpus, tokens, row_R))[1],
     )
-    domains = sorted(folder.name for folder in corpora.iterdir() if not folder.name.startswith("."))
-    opened = {domain: Corpus.open(corpora / domain, "train") for domain in domains[:2]}
+    opened = {domain: Corpus.open(corpora / domain, "train") for domain in ("easy", "hard")}
     mixture = Mixture(opened, 8, 0, "train")
     count_K, start_K = np.array([5, 3]), np.array([2, 0])
     expected = mixture.batch(count_K, start_K)

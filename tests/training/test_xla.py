@@ -6,7 +6,6 @@ PJRT_DEVICE=TPU runs the same.
 
 import importlib.util
 import os
-import shutil
 import subprocess
 import sys
 
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from chip_runs import Compilations
+from faults import NUMBERS, cut_off
 from recipes import recipe
 from trained import apart, loop_of
 
@@ -53,13 +53,6 @@ METHODS = {
     "famo": {"rule": "famo", "method": {"rate": 0.5}},
     "pcgrad": {"rule": "pcgrad"},
     "adatask": {"rule": "adatask"},
-}
-NUMBERS = {
-    "steps": ("loss", "gradient_norm"),
-    "domain_losses": ("loss",),
-    "weights": ("weight", "count"),
-    "gradient_statistics": ("squared_norm", "variance", "loss", "rows"),
-    "coefficients": ("coefficient",),
 }
 
 
@@ -122,18 +115,10 @@ def test_nothing_is_compiled_any_more_once_every_kind_of_step_was_there(
     assert set(later) == {warm}
 
 
-def cut_off(folder, place):
-    """A copy of a run as it stood when it was killed behind its checkpoint of step 25."""
-    shutil.copytree(folder, place)
-    shutil.rmtree(place / "checkpoints" / f"step{STEPS}")
-    (place / atomic_files.MANIFEST).unlink()
-    return place / "run.json"
-
-
 @pytest.mark.parametrize(("began", "goes_on"), [("xla", "cpu"), ("cpu", "xla")])
 def test_what_one_device_began_the_other_ends(trained, tmp_path, corpora, began, goes_on):
     (begun, _), (whole, _) = trained("pike", began), trained("pike", goes_on)
-    run = cut_off(begun, tmp_path / "run")
+    run = cut_off(begun, tmp_path / "run", STEPS)
     pretrain.pretrain(run, corpora, device=goes_on)
     assert atomic_files.read_json(run.parent / "starts.json") == [0, 25]
     assert apart(run.parent, whole, "steps", "loss") <= 1e-4

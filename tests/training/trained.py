@@ -76,9 +76,3 @@ def refused(run, corpora):
     with pytest.raises(InputError) as caught:
         train(run, corpora)
     return str(caught.value)
-
-
-def damage(path):
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
