@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.statistics.distributions import binomial_pmf
-from pipeline.statistics.mean_difference import LEAST_SEEDS, Estimate, verdict_p
+from pipeline.statistics.mean_difference import Estimate, verdict_p
 
 
 def sign_flip(sum_G: npt.ArrayLike) -> float:
@@ -61,7 +61,8 @@ def tested(sum_SxG: npt.ArrayLike, result: Estimate) -> float | None:
     """The p-value of a difference in points: exact for one seed, else over seeds and documents.
 
     One seed: `sign_flip` over documents, which says nothing about other seeds. Several:
-    `verdict_p`; where nothing varies there is no error to go by, and documents are flipped too.
+    `verdict_p`; where nothing varies there is no error to go by, and documents are flipped too,
+    if they and the seeds are enough.
 
     Args:
         sum_SxG: Sum of the items' differences in each document, by seed.
@@ -70,6 +71,6 @@ def tested(sum_SxG: npt.ArrayLike, result: Estimate) -> float | None:
     Returns:
         None where seeds or documents are too few for a verdict over seeds.
     """
-    if result.seeds == 1 or (result.stderr == 0 and result.seeds >= LEAST_SEEDS):
+    if result.seeds == 1 or (result.stderr == 0 and result.enough):
         return sign_flip([math.fsum(row_S) / result.seeds for row_S in np.asarray(sum_SxG).T])
     return verdict_p(result)
