@@ -219,6 +219,16 @@ def test_ranks_are_compared_by_scenario_and_a_budget_stands_under_its_scenarios_
     )
 
 
+def test_scenarios_that_rank_alike_give_no_interval(judged):
+    config = '{"scenarios": {"s2": {"like": "s"}, "u2": {"like": "u"}}}'
+    judged.execute("update experiment set config = ?", [config])
+    for scenario, tokens in (("s", 1000), ("u", 1000), ("s2", 2000), ("u2", 2000)):
+        climbed(judged, scenario, tokens, {"mix": 0.1, "mine": 0.2, "drawn-000": 0.3})
+    over = "select tau, units, low, high from rank_correlations where scenario is null"
+    # Three methods in one order: by chance so in one of six scenarios.
+    assert records(judged, over) == [{"tau": 1, "units": 2, "low": None, "high": None}]
+
+
 def test_a_scenario_that_repeats_anothers_runs_is_no_further_one(judged):
     config = '{"scenarios": {"s2": {"like": "s"}, "u2": {"like": "u"}}}'
     judged.execute("update experiment set config = ?", [config])
