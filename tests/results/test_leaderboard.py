@@ -84,6 +84,8 @@ def test_the_table_ranks_by_regret_and_leaves_out_what_serves_others(filled):
         if c["section"] == "regret by scenario / m"
     }
     assert regrets["mine", "u"] == pytest.approx(0.3)
+    # By their seeds tables mark an interval of one.
+    assert {c["pairs"] for c in cells if c["error"] is not None} == {3}
 
 
 def test_the_table_says_over_how_many_scenarios_it_is(filled):
