@@ -220,6 +220,9 @@ def test_runs_of_the_registrations_commit_do_not_deviate(registry):
     # The frozen commit is another now, so the file is not what was committed.
     assert lines == [f"{file} differs from what was committed"]
     assert facts["hypotheses"][0]["verdict"] == "too few scenarios"
+    # Both scenarios are alike: there is no p to correct.
+    text = registered.registered(file, file.with_suffix(".duckdb"))
+    assert "p by Holm over the 0 that have one, level 0.05" in text
     costs = {(row["board"], row["method"]): row["rows"] for row in facts["methods"]}
     assert costs == dict.fromkeys(
         [("no target", "odm"), ("target", "odm"), ("target", "fixed-at-target")], 1.0
