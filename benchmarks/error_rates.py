@@ -210,7 +210,7 @@ class Views:
         low, high = self.connection.execute(
             "select low, high from ranks where scenario is null"
         ).fetchone() or (None, None)
-        return not low <= 0 <= high
+        return low is not None and not low <= 0 <= high
 
 
 def kinds() -> dict[str, Callable[[Case, np.random.Generator, int], bool]]:

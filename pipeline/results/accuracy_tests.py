@@ -155,15 +155,20 @@ def means(block: Sequence[Comparison], kept: Container[tuple[str, str]]) -> Iter
             task=MEAN,
             part=None,
             estimate=result,
-            p=mean_difference.p_value(result)
-            if result.seeds == 1
-            else mean_difference.verdict_p(result),
+            p=_p_of_mean(result),
             other=float(np.mean([c.other for c in same])),
             examples=sum(c.examples for c in same),
             documents=sum(c.documents for c in same),
             discordance=None,
             design_effect=None,
         )
+
+
+def _p_of_mean(result: Estimate) -> float | None:
+    """`verdict_p`; of one seed, over documents enough, that over documents alone."""
+    if result.seeds == 1 and result.effective >= mean_difference.LEAST_DOCUMENTS:
+        return mean_difference.p_value(result)
+    return mean_difference.verdict_p(result)
 
 
 def _row(comparison: Comparison) -> list[Any]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pipeline.planning.predictions import Hypothesis
 from pipeline.results.board_tests import mean_over_scenarios
 from pipeline.results.selection import Row
+from pipeline.statistics.mean_difference import LEAST_SEEDS
 from pipeline.statistics.sign_flip import holm
 
 
@@ -40,8 +41,11 @@ def outcomes(
 
 
 def _verdict(row: Row, p_holm: float | None, level: float) -> str:
+    # The scenario is the unit: as many as of seeds elsewhere, and as in table_board.
+    if row["scenarios"] < LEAST_SEEDS:
+        return "too few scenarios"
     if p_holm is None:
-        return "too few scenarios" if row["scenarios"] < 2 else "alike in all scenarios"
+        return "alike in all scenarios"
     if p_holm >= level:
         return "not shown"
     lower = row["outcome"] < row["margin"]

@@ -19,8 +19,9 @@ SIGNS = {
 """What stands behind a cell with a mark that is no style."""
 
 NOTES = {
-    "bold": "Bold: the best of its column, and ahead of the baseline by the paired test over at "
-    f"least {LEAST_SEEDS} seeds, corrected for all methods of the section.",
+    "bold": "Bold: the best of its column, and ahead of the baseline, or of what the column is "
+    f"against, by the paired test over at least {LEAST_SEEDS} seeds (boards: scenarios), corrected "
+    "for all methods of the section.",
     "underlined": "Underlined: the best of its column, but not shown to be ahead of the baseline; "
     "or the baseline itself.",
     "beats": "Underlined: PiKE or Balanced-PiKE, and ahead of Mix, Round-Robin and Random, by the "

@@ -225,10 +225,11 @@ def _text(facts: Mapping[str, Any], chosen: Registration) -> str:
     lines = [f"{facts['registration']}: {facts['status']} of {facts['date']}", ""]
     lines += [f"deviation: {line}" for line in facts["deviations"]] or ["no deviations"]
     lines += [f"exclusion: {line}" for line in chosen.exclusions] + [""]
+    tested = sum(row["p"] is not None for row in facts["hypotheses"])
     for title, rows in (
         (
             f"Predictions and outcomes, nats; half of the 95% interval over scenarios; p by Holm "
-            f"over {len(chosen.hypotheses)}, level {chosen.level:g}",
+            f"over the {tested} that have one, level {chosen.level:g}",
             facts["hypotheses"],
         ),
         (

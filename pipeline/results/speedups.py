@@ -40,7 +40,8 @@ class Speedup:
     """Lower end of the ratio's 95% interval; None where it holds runs that do not get there."""
     high: float | None
     p: float | None
-    """Two-sided, of the difference where the baseline ends; None: over too little."""
+    """Two-sided, of the difference where the baseline ends; None: over too little, or the method
+    trains on and loses the lead."""
     seeds: int
 
 
@@ -113,6 +114,7 @@ def speedup(
     ends = [sum_RxG[-seeds:].sum(axis=1) / count_G.sum() for sum_RxG, count_G, _ in kept]
     at_end = int(np.searchsorted(tokens_T, budget).clip(max=steps - 1))
     ratio, low, high = (_ratio(budget, tokens) for tokens in (reach, late, soon))
+    ahead = ratio is not None and ratio >= 1
     return Speedup(
         target=float(np.average(np.mean(ends, axis=1), weights=weight_K)),
         tokens=reach,
@@ -120,7 +122,7 @@ def speedup(
         ratio=ratio,
         low=low,
         high=high,
-        p=mean_difference.verdict_p(apart_T[at_end]),
+        p=mean_difference.verdict_p(apart_T[at_end]) if ahead == (middle_T[at_end] <= 0) else None,
         seeds=seeds,
     )
 

@@ -24,6 +24,7 @@ A table is one SQL file. Its view returns one row per cell, in the table's order
     published             optional: the paper's value, shown in brackets
     runs                  optional: the runs behind the cell; absent: all of its method
     pairs                 optional: the seeds of a comparison, which both methods have
+    one_seed              optional: whether the interval in its text is of one seed
 
 and any further columns (method, metric, shots ...) that a selection may name. The first paragraph
 of the comment that opens the file is the table's caption. Cells of a method whose runs warned get
@@ -143,7 +144,7 @@ def read(table: TableSettings, database: Path, where: str) -> list[TableSection]
         own = made.get(key, ()) if row.get("runs") is None else tuple(row["runs"])
         row |= {"runs": own, **dict.fromkeys(doubts.get(key, ()), True)}
         seeds = len(row["runs"]) if row.get("pairs") is None else row["pairs"]
-        row["one_seed"] = row["error"] is not None and seeds == 1
+        row["one_seed"] = row.get("one_seed") or (row["error"] is not None and seeds == 1)
     sections = dict.fromkeys(row["section"] for row in result)
     return [block([row for row in result if row["section"] == name]) for name in sections]
 

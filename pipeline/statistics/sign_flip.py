@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.statistics.distributions import binomial_pmf
-from pipeline.statistics.mean_difference import LEAST_SEEDS, Estimate, verdict_p
+from pipeline.statistics.mean_difference import Estimate, verdict_p
 
 
 def sign_flip(sum_G: npt.ArrayLike) -> float:
@@ -55,9 +55,9 @@ def tested(sum_SxG: npt.ArrayLike, result: Estimate) -> float | None:
     """The p-value of sums of differences in points, with their estimate.
 
     One seed: `sign_flip` over documents, which says nothing about other seeds. Several:
-    `verdict_p`, None where seeds or documents are too few for one; where nothing varies there is
-    no error to go by, and documents are flipped too.
+    `verdict_p`, None where seeds or documents are too few for one; where they are enough and
+    nothing varies there is no error to go by, and documents are flipped too.
     """
-    if result.seeds == 1 or (result.stderr == 0 and result.seeds >= LEAST_SEEDS):
+    if result.seeds == 1 or (result.stderr == 0 and result.enough):
         return sign_flip([math.fsum(row_S) / result.seeds for row_S in np.asarray(sum_SxG).T])
     return verdict_p(result)

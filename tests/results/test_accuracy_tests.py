@@ -191,6 +191,17 @@ def test_one_seed_is_tested_by_mcnemar_and_corrected_for_the_family(empty):
     assert (low, high) == pytest.approx((20 - 1.96 * error, 20 + 1.96 * error), abs=2.6)
 
 
+def test_the_mean_of_one_seed_is_not_tested_over_few_documents(empty):
+    # Two tasks of three documents that one method alone gets right: nothing varies, and Student's t
+    # would be sure of it. Each task's own test is exact: three coins.
+    items = [(f"i{n}", f"d{n}", 2, 0, [1.0, 0.0]) for n in range(3)]
+    for task in ("t", "u"):
+        answered(empty, "mix", lambda candidates, gold, shared: [0.0, 1.0], task=task, items=items)
+        answered(empty, "pike", copying, task=task, items=items)
+    found = rows_of(empty, "task, difference, round(p, 12)")
+    assert found == [("mean", 100, None), ("t", 100, 0.25), ("u", 100, 0.25)]
+
+
 def test_the_order_of_records_changes_nothing(empty):
     shuffled = random.Random(1).sample(ITEMS, 4)
     answered(empty, "mix", uniform)

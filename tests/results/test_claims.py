@@ -450,13 +450,30 @@ def test_numbers_beside_the_papers(ours):
     insert(ours, "domains", scenario="mc4-en-hi-de", domain="en", position=0)
     published, value, difference, z, verdict = ours.execute(sql, ["en"]).fetchone()
     # The paper gives perplexities no error: z is over ours alone, 11.5 * 0.001.
-    assert (published, value, verdict) == (11.13, pytest.approx(11.5), "differs")
+    assert (published, value, verdict) == (11.13, pytest.approx(11.5), "too few seeds")
     assert (difference, z) == (pytest.approx(0.37), pytest.approx(0.37 / 0.0115))
     published, value, difference, z, verdict = ours.execute(sql, ["hellaswag_en"]).fetchone()
     # 28.1 of 3000 items: sqrt(28.1 * 71.9 / 3000) = 0.8206; ours 35 with 1.0.
-    assert (published, value, verdict) == (28.1, 35, "differs")
+    assert (published, value, verdict) == (28.1, 35, "too few seeds")
     assert z == pytest.approx(6.9 / math.hypot(1, 0.8206), abs=1e-3)
     assert ours.execute(sql, ["hi"]).fetchone() == (4.45, None, None, None, "not run")
+
+
+@pytest.mark.parametrize(("apart", "verdict"), [(0.05, "differs"), (0.1, "agrees")])
+def test_the_papers_run_has_a_seed_of_its_own(ours, apart, verdict):
+    runs = three_languages(ours)
+    names = [runs["mix"], *(train(ours, "mc4-en-hi-de", "mix", seed) for seed in (1, 2))]
+    insert(ours, "domains", scenario="mc4-en-hi-de", domain="en", position=0)
+    for name, perplexity in zip(names, (11.5 - apart, 11.5, 11.5 + apart), strict=True):
+        evaluated(ours, name, en=(math.log(perplexity), 0.0))
+    ((z, found),) = ours.execute(
+        "select z, verdict from comparison "
+        "where \"table\" = 'table1' and method = 'mix' and task = 'en'"
+    ).fetchall()
+    # The paper's 11.13 is of one seed: errors of the mean and of one, SD sqrt(1 / 3 + 1). 0.37 lies
+    # beyond 4.303 times that of SD 0.05, 0.25, and not of SD 0.1; beyond the mean's, 0.25, in both.
+    assert z == pytest.approx(0.37 / (apart * math.sqrt(4 / 3)))
+    assert found == verdict
 
 
 def test_numbers_of_another_scale_are_not_compared(ours):

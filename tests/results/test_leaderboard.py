@@ -86,6 +86,8 @@ def test_the_table_ranks_by_regret_and_leaves_out_what_serves_others(filled):
         if c["section"] == "regret by scenario / m"
     }
     assert regrets["mine", "u"] == pytest.approx(0.3)
+    # By their seeds tables mark an interval of one.
+    assert {c["pairs"] for c in cells if c["error"] is not None} == {3}
 
 
 def test_the_table_says_over_how_many_scenarios_it_is(filled):
@@ -211,6 +213,16 @@ def test_ranks_are_compared_by_scenario_and_a_budget_stands_under_its_scenarios_
     assert {(c["row_label"], c["column_label"]): c["value"] for c in cells}["mine", "m, 2k"] == (
         pytest.approx(0.25)
     )
+
+
+def test_scenarios_that_rank_alike_give_no_interval(judged):
+    config = '{"scenarios": {"s2": {"like": "s"}, "u2": {"like": "u"}}}'
+    judged.execute("update experiment set config = ?", [config])
+    for scenario, tokens in (("s", 1000), ("u", 1000), ("s2", 2000), ("u2", 2000)):
+        climbed(judged, scenario, tokens, {"mix": 0.1, "mine": 0.2, "drawn-000": 0.3})
+    over = "select tau, units, low, high from rank_correlations where scenario is null"
+    # Three methods in one order: by chance so in one of six scenarios.
+    assert records(judged, over) == [{"tau": 1, "units": 2, "low": None, "high": None}]
 
 
 def test_a_scenario_that_repeats_anothers_runs_is_no_further_one(judged):

@@ -122,9 +122,9 @@ def test_an_outcome_by_hand():
         ({"margin": 0.005}, [0.001, 0.0, -0.001], "as predicted"),
         ({}, [-0.2, 0.3, -0.4], "not shown"),
         # The same runs, or apart by the same in each scenario: of others nothing is known.
-        ({"margin": 0.005}, [0.0, 0.0], "alike in all scenarios"),
-        ({}, [-0.5, -0.5], "alike in all scenarios"),
-        ({}, [-0.2], "too few scenarios"),
+        ({"margin": 0.005}, [0.0] * 3, "alike in all scenarios"),
+        ({}, [-0.5] * 3, "alike in all scenarios"),
+        ({}, [-0.5, -0.501], "too few scenarios"),
         ({}, [], "too few scenarios"),
     ],
 )
@@ -215,7 +215,10 @@ def test_runs_of_the_registrations_commit_do_not_deviate(registry):
     lines, facts = deviations(file, connection)
     # The frozen commit is another now, so the file is not what was committed.
     assert lines == [f"{file} differs from what was committed"]
-    assert facts["hypotheses"][0]["verdict"] == "alike in all scenarios"
+    assert facts["hypotheses"][0]["verdict"] == "too few scenarios"
+    # Both scenarios are alike: there is no p to correct.
+    text = registered.registered(file, file.with_suffix(".duckdb"))
+    assert "p by Holm over the 0 that have one, level 0.05" in text
     costs = [(row["board"], row["method"], row["rows"]) for row in facts["methods"]]
     of_target = [("target", "fixed-at-target", 1.0), ("target", "odm", 1.0)]
     assert sorted(costs) == [("no target", "odm", 1.0), *of_target]

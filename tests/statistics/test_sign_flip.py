@@ -32,16 +32,28 @@ def test_holm_by_hand():
     assert sign_flip.holm([0.9, 0.8]) == [1.0, 1.0]
 
 
-def test_one_seed_and_nothing_that_varies_are_flipped():
-    for sum_SxG, p in (([[1, 1, 1, 1]] * 3, 2 / 16), ([[0, 0]], 1), ([[2, 1]], 0.5)):
-        count_G = np.full(len(sum_SxG[0]), 2)
-        found = mean_difference.estimate(
-            [mean_difference.part(sum_SxG, count_G, range(len(count_G)))]
-        )
-        assert sign_flip.tested(sum_SxG, found) == pytest.approx(p)
-    # Two seeds bear no verdict, whatever varies.
-    two = [mean_difference.part([[1, 1, 1, 1]] * 2, [2] * 4, range(4))]
-    assert sign_flip.tested([[1, 1, 1, 1]] * 2, mean_difference.estimate(two)) is None
+def flipped(sum_SxG):
+    """The p-value where each document has one item."""
+    names = range(len(sum_SxG[0]))
+    return sign_flip.tested(
+        sum_SxG,
+        mean_difference.estimate([mean_difference.part(sum_SxG, np.ones(len(names)), names)]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("sum_SxG", "p"),
+    [
+        ([[1] * 20] * 3, 2 / 2**20),
+        ([[0, 0]], 1),
+        ([[2, 1]], 0.5),
+        # Two seeds bear no verdict, whatever varies, nor do three over few documents.
+        ([[1] * 20] * 2, None),
+        ([[1] * 19] * 3, None),
+    ],
+)
+def test_one_seed_and_nothing_that_varies_are_flipped(sum_SxG, p):
+    assert flipped(sum_SxG) == (None if p is None else pytest.approx(p))
 
 
 def test_flipped_documents_are_not_anti_conservative_under_the_null():

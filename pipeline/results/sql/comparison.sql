@@ -1,13 +1,15 @@
 -- Every published number with ours beside it, by the names that ours play (published_names).
 --
 -- stderr: ours over seeds and items or documents. published_stderr: binomial where the number of items is
--- known, of one run (see printed); the paper gives none for perplexities and times. z: the difference
--- over both errors, or over ours alone where the paper's is unknown, which then makes z too large.
+-- known, of one run (see printed); the paper gives none for perplexities and times. That run's seed was another one:
+-- its number is as far from its mean as ours of one seed are. z: the difference over all of these errors, without
+-- the paper's where that is unknown, which then makes z too large.
 -- verdict:
 --   not run         nothing of ours plays it
 --   not comparable  data, models or recipes are not the paper's: signs may be compared, values not
 --   agrees          the 95% interval of the difference (half_width_squared) holds zero, or the number is the same
 --                   within the paper's rounding
+--   too few seeds   else, over fewer than three: how seeds differ is not known
 --   differs         otherwise; without an error of ours it cannot be told: `no error`
 with timed as (
     unpivot (
@@ -81,15 +83,17 @@ select
     error as stderr,
     seeds,
     ours - value as difference,
-    case when comparable
-        then (ours - value) / nullif(sqrt(m.error ^ 2 + coalesce(m.stderr, 0) ^ 2), 0) end as z,
+    case when comparable then (ours - value)
+        / nullif(sqrt(m.error ^ 2 + coalesce(seeds * of_seeds ^ 2, 0) + coalesce(m.stderr, 0) ^ 2), 0) end as z,
     case
         when ours is null then 'not run'
         when not comparable or our_shots is distinct from shots then 'not comparable'
         when ours between low and high or z is not null and abs(difference) < sqrt(
-            half_width_squared(of_seeds, seeds, of_items, null) + half_width_squared(null, null, m.stderr, null)
+            half_width_squared(of_seeds * sqrt(1 + seeds), seeds, of_items, null)
+            + half_width_squared(null, null, m.stderr, null)
         ) then 'agrees'
         when z is null then 'no error'
+        when seeds < least_seeds() then 'too few seeds'
         else 'differs'
     end as verdict
 from matched as m

@@ -3,7 +3,8 @@
 --
 -- tau = sum s_ij t_ij / sqrt(sum s_ij^2 * sum t_ij^2) over pairs of methods i and j, s and t the signs of their
 -- differences on the two rungs. Intervals are Student's t, over seeds or over scenarios: the latter speaks of
--- other scenarios of this kind, too. Rungs are compared on the methods that both have.
+-- other scenarios of this kind, too. Where all are alike there is none: nothing tells how others differ. Rungs are
+-- compared on the methods that both have.
 with signs as (
     select
         a.scenario,
@@ -68,7 +69,7 @@ over_scenarios as (
 
 select
     *,
-    tau - half_of_mean(sd, units) as low,
-    tau + half_of_mean(sd, units) as high
+    tau - half_of_mean(nullif(sd, 0), units) as low,
+    tau + half_of_mean(nullif(sd, 0), units) as high
 from (select * from by_scenario union all select * from over_scenarios)
 order by scenario nulls first, rung_a, rung_b

@@ -138,7 +138,7 @@ create table boards (
 -- ends (`target`: nats, or percent), and stays there. quantity is loss (mean over domains) or accuracy
 -- (mean over mean_tasks); ratio is the baseline's tokens over the method's, low and high its 95%
 -- interval: by those of the curve less the target; p: that of this difference where the baseline ends,
--- null over few seeds or documents. Null: not reached, or not kept.
+-- null over few seeds or documents, and of a method that trains on and loses the lead. Null: not reached, or not kept.
 create table speedups (
     scenario text, model text, quantity text, shots integer, formulation text, metric text,
     method text, against text, target double, tokens double, baseline_tokens double,

@@ -31,7 +31,8 @@ placed as (
 ),
 
 cells as (
-    select p.model, p.method, p.row_position, p.is_oracle, c.*
+    select p.model, p.method, p.row_position, p.is_oracle, c.*,
+        if(c.column_position = 0, p.regret.seeds, p.gain.seeds) as pairs
     from placed as p
     cross join experiment as e
     left join costs as k using (model, method)
@@ -52,7 +53,7 @@ cells as (
     ) as c(column_position, column_label, unit, value, error, decimals, better, significant, text)
     union all
     select p.model, p.method, p.row_position, p.is_oracle, 100 + s.position, d.scenario, 'nats',
-        d.nll_difference, d.nll_high - d.nll_difference, 3, 'lower', false, null
+        d.nll_difference, d.nll_high - d.nll_difference, 3, 'lower', false, null, d.seeds
     from placed as p
     join experiment as e on true
     join method_differences as d on p.model = d.model and p.method = d.method and d.against = e.oracle

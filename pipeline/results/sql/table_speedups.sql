@@ -17,10 +17,10 @@ select
 from measured as m
 join method_rows as r using (scenario, model, method)
 cross join lateral (values
-    (0, 'tokens', 'thousands', m.tokens / 1000, 0, if(m.tokens is null, 'not reached', null)),
-    (1, 'speed-up', 'x', m.ratio, 2, m.told),
-    (2, 'seeds', null, m.seeds, 0, null)
-) as c (column_position, column_label, unit, value, decimals, text)
+    (0, 'tokens', 'thousands', m.tokens / 1000, 0, if(m.tokens is null, 'not reached', null), false),
+    (1, 'speed-up', 'x', m.ratio, 2, m.told, m.seeds = 1 and m.high is not null),
+    (2, 'seeds', null, m.seeds, 0, null, false)
+) as c (column_position, column_label, unit, value, decimals, text, one_seed)
 order by
     r.scenario_position, r.model, m.quantity = 'accuracy', m.measure, r.row_position, r.method,
     c.column_position

@@ -1,6 +1,7 @@
 -- The claim that a mixture chosen by small models may serve a larger one less: the gain in mean accuracy of
--- the method with the small model less that with the large one, of the paper and of ours. Both gains are
--- independent, so that their errors add up, and the one with fewer seeds says how many there are.
+-- the method with the small model less that with the large one, of the paper and of ours. Both gains count as
+-- independent, so that their errors add up: of the same items they are alike if anything, which makes the error too
+-- large. The one with fewer seeds says how many there are.
 select
     c.claim,
     c.quantity,
