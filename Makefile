@@ -22,6 +22,7 @@ endif
 
 BIN       := $(VENV)/bin
 READY     := $(VENV)/.ready-$(TORCH)
+$(foreach file,$(CONFIG),$(if $(wildcard $(file)),,$(error CONFIG: there is no file $(file))))
 # The targets follow, and --configfile would take them for files. On a cluster, cores of this machine would
 # limit the threads of its jobs: profiles of one machine say themselves that they take all.
 SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile workflow/profiles/$(PROFILE) \

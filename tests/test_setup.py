@@ -198,6 +198,14 @@ def test_the_profile_that_is_named_is_used(given):
     assert found == f"workflow/profiles/{'gpu' if given else 'default'}"
 
 
+def test_a_configuration_that_is_not_there_is_named():
+    # Snakemake showed a traceback.
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        started("run", "CONFIG=config.yaml none.yaml")
+    assert "CONFIG: there is no file none.yaml." in refused.value.stderr
+    assert "config.yaml" in made("run", "CONFIG=config.yaml")
+
+
 def test_openmps_threads_do_not_say_how_many_cores_there_are():
     words = made("check")
     assert words[words.index("-n") + 1] == str(len(os.sched_getaffinity(0)))

@@ -69,6 +69,7 @@ def _fitted(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, An
             *result.warnings,
         ],
         "diagnostics": result.result.diagnostics,
+        "kl": getattr(finder, "kl", 0.0),
     }
     if len(arguments.phases) > 1:
         values["schedule"] = schedule(values["mixture"], arguments.phases)
@@ -158,6 +159,10 @@ def _text(values: dict[str, Any]) -> str:
     for name, words in SAID.items():
         if isinstance(value := values["diagnostics"].get(name), float):
             lines.append(f"{words}: {value:.4g}")
+    if kl := values["kl"]:
+        lines.append(
+            f"held near its prior, equal weights unless set, by kl {kl:g} (--set kl=0: not)"
+        )
     if told := values.get("schedule"):
         lines.append(f"as a method: {json.dumps(told)}")
     if gain := values["gain"]:
@@ -166,16 +171,20 @@ def _text(values: dict[str, Any]) -> str:
             f"({gain['low']:.4g} to {gain['high']:.4g})"
         )
     if test := values.get("test"):
-        lines.append(f"on {test['runs']} test mixtures, with 95 % over them:")
-        for name, words in (
-            ("spearman", "rank correlation"),
-            ("regret", "loss of the one predicted best, above the lowest"),
-            ("slope", "measured nats per predicted nat"),
-        ):
-            one = test[name]
-            lines.append(f"  {words}: {one['value']:.3f} ({one['low']:.3f} to {one['high']:.3f})")
-        lines.append(f"  that of one at random: {test['regret_of_chance']:.3f}")
+        lines += _judged(test)
     return "\n".join(lines + [f"WARNING: {warning}" for warning in values["warnings"]])
+
+
+def _judged(test: Mapping[str, Any]) -> list[str]:
+    lines = [f"on {test['runs']} test mixtures, with 95 % over them:"]
+    for name, words in (
+        ("spearman", "rank correlation"),
+        ("regret", "loss of the one predicted best, above the lowest"),
+        ("slope", "measured nats per predicted nat"),
+    ):
+        one = test[name]
+        lines.append(f"  {words}: {one['value']:.3f} ({one['low']:.3f} to {one['high']:.3f})")
+    return [*lines, f"  that of one at random: {test['regret_of_chance']:.3f}"]
 
 
 def _mixture(arguments: argparse.Namespace, swarm: Swarm) -> Floats:

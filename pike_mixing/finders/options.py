@@ -84,8 +84,20 @@ def targeted(
 
     Losses are named as their columns or shorter, of weight 1 where none is given; a * is all losses
     of the table.
+
+    Raises:
+        InputError: a weight is no number or negative, or what `table.read` refuses.
     """
     weights = parse_pairs(weighed, "--target", 1.0)
+    wrong = [
+        f"--target: {name}={value} is no finite number of at least 0"
+        for name, value in weights.items()
+        if isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not 0 <= value < math.inf
+    ]
+    if wrong:
+        raise InputError("\n".join(wrong))
     swarm = swarm_of(arguments, None if "*" in weights else list(weights))
     every = dict.fromkeys(swarm.losses, weights.pop("*")) if "*" in weights else {}
     names = column_names.named(weights, arguments.loss_columns)

@@ -29,6 +29,10 @@ def _csv(path: Path) -> Columns:
         raise InputError(f"{path} cannot be read: {why}: check the path") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} is no CSV in UTF-8: {error}: write it anew") from None
+    if len(header) == 1 and (other := [mark for mark in ";\t" if mark in header[0]]):
+        raise InputError(
+            f"{path}: columns stand between {other[0]!r}: write commas, and 0.5, not 0,5"
+        )
     header = [name.strip() for name in header]
     _refuse_twice(path, header)
     ragged = [

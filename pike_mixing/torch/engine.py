@@ -156,8 +156,12 @@ class Engine:
     def watches(self) -> bool:
         """Whether the method sees what the present step measures: to show it is to wait for it."""
         needs = self.method.needs()
-        watches = needs.losses or needs.gramian or needs.losses_after
-        return watches or needs.batch_statistics(self.step)
+        if needs.losses or needs.gramian or needs.losses_after or needs.reference:
+            return True
+        # A rule that only remembers, such as what was read, waits for no interval.
+        remembers = type(self.method).observe is not Method.observe
+        at_intervals = needs.statistics is not None or needs.validation is not None
+        return (remembers and not at_intervals) or needs.batch_statistics(self.step)
 
     def observe(self, result: StepResult) -> None:
         """After the optimizer's update: the method sees the step, which ends."""

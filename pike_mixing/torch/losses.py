@@ -139,8 +139,10 @@ def checked(loss_B: Tensor, B: int) -> Tensor:
     """The losses of B rows.
 
     Raises:
-        InputError: it is another number of losses.
+        InputError: it is another number of losses, or no tensor.
     """
+    if not isinstance(loss_B, Tensor):
+        raise InputError(f"losses: a {type(loss_B).__name__}: give a tensor of {B} losses")
     if loss_B.shape != (B,):
         raise InputError(
             f"losses of shape {tuple(loss_B.shape)} for {B} rows: give the loss of each row "

@@ -77,7 +77,10 @@ def text(place: Row) -> str:
     lines += [f"  {sentence}" for sentence in place["text"]]
     told = ", ".join(f"{domain} {100 * share:.2f}%" for domain, share in place["shares"].items())
     lines.append(f"  {'Shares' if place['fixed'] else 'Shares that it drew'}: {told}")
-    lines.append(f"  Loss minus that of {place['against']}, nats per token (95% interval):")
+    lines.append(
+        f"  Loss minus that of {place['against']}, nats per token (95% interval of each alone): "
+        "verdict after Holm's correction"
+    )
     lines += [
         f"    {row['label']} {decisions.difference(row)}: {row['verdict']}"
         for row in place["rows"][:MOST_LINES]

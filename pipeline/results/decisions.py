@@ -28,6 +28,8 @@ LITTLE = 0.005
 """Nats, about half a percent of perplexity: a smaller gain is told, and is no reason to change."""
 PARTS = 10_000
 """Shares are told in ten-thousandths, which sum to 1."""
+MOST_NAMED = 4
+"""More domains of little text than this are counted, not named."""
 
 
 def of(connection: duckdb.DuckDBPyConnection) -> list[Row]:
@@ -201,7 +203,9 @@ def _warnings(connection: duckdb.DuckDBPyConnection, tokenizer: str, scenario: s
     )
     if not small:
         return []
-    named = ", ".join(f"{row['domain']} ({_evenness(row)})" for row in small)
+    named = ", ".join(f"{row['domain']} ({_evenness(row)})" for row in small[:MOST_NAMED])
+    if more := small[MOST_NAMED:]:
+        named += f" and {len(more)} more"
     return [
         f"The validation text of {named} is little or uneven, so that the interval may be too "
         "narrow: another text may decide otherwise. Cut long documents, add text, or raise "

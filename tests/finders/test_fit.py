@@ -149,6 +149,28 @@ def test_a_table_that_is_no_swarm_is_refused(said, write, rows, header, target, 
     assert message in refusal
 
 
+@pytest.mark.parametrize("weight", ["-1", "nan", "true", "x"])
+def test_a_targets_weight_that_is_no_weight_is_told_where_it_stands(said, write, weight):
+    # It was called --set.target.code.
+    refusal = said("fit", "best", write(HEADER, [ROW]), "--target", f"code={weight}", code=2)
+    assert refusal.startswith("pike_mixing fit: --target: code=")
+    assert "is no finite number of at least 0" in refusal
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_columns_between_other_marks_are_named(said, tmp_path, mark):
+    (tmp_path / "t.csv").write_text(mark.join(HEADER) + "\n" + mark.join(map(str, ROW)) + "\n")
+    refusal = said("fit", "best", tmp_path / "t.csv", "--target", "code", code=2)
+    assert f"columns stand between {mark!r}: write commas" in refusal
+
+
+def test_a_mixture_that_is_held_near_a_prior_is_said_to_be(said, swarm):
+    path = swarm(proxies(12))
+    assert "by kl 0.05 (--set kl=0" in said(*asked(path, "mixing-law", "--resamples", "0"))
+    for options in (["mixing-law", "--set", "kl=0"], ["best"]):
+        assert "prior" not in said(*asked(path, *options, "--resamples", "0"))
+
+
 def test_of_many_wrong_rows_the_first_are_named(write):
     path = write(HEADER, [["a", 9, 9, 9, 1, 2, 3]] * 30)
     with pytest.raises(InputError) as caught:

@@ -417,6 +417,34 @@ def test_losses_that_never_came_are_missed():
         mixing.end_step()
     with pytest.raises(InputError, match="loss of each row"):
         mixing.weigh(mixing.model(batch).mean())
+    with pytest.raises(InputError, match="losses: a list: give a tensor of 2 losses"):
+        mixing.weigh(mixing.model(batch).tolist())
+
+
+@dataclasses.dataclass(frozen=True)
+class Counts(Method):
+    """Remembers each step that it is shown."""
+
+    asked: tuple[str, ...] = ()
+
+    def needs(self):
+        return Needs(**dict.fromkeys(self.asked, True))
+
+    def init(self, domains, seed):
+        return {"weights_K": np.array([0.5, 0.5]), "seen": np.zeros(0)}
+
+    def observe(self, state, signals):
+        assert signals.count_K.tolist() == [2, 2]
+        assert ("reference" in self.asked) == (signals.excess_K is not None)
+        return state | {"seen": np.append(state["seen"], signals.step)}
+
+
+@pytest.mark.parametrize("asked", [(), ("weighs_losses",), ("reference",)])
+def test_a_rule_sees_each_step_whatever_it_asks_for(asked):
+    # One that asked for rows alone, or for a reference, was shown none.
+    mixing = mixing_of(Counts(asked), steps=3, excess_fn=losses)
+    trained(mixing)
+    assert mixing.state["seen"].tolist() == [0, 1, 2]
 
 
 def test_a_model_is_missed_where_one_is_measured():

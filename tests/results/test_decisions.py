@@ -51,6 +51,25 @@ def test_only_a_corrected_test_over_seeds_and_documents_decides():
     assert told.startswith("2.5 times the validation documents")
 
 
+def test_of_many_domains_with_little_text_some_are_named(monkeypatch):
+    # A scenario of twenty domains filled a screen.
+    small = [{"domain": f"d{n}", "documents": 190, "largest": 0.01} for n in range(20)]
+    monkeypatch.setattr(decisions, "query", lambda *given: small)
+    (warning,) = decisions._warnings(None, "t", "s")
+    assert warning.count("190 documents, the largest 1% of its tokens") == 4
+    assert "and 16 more is little or uneven" in warning
+    small[:] = small[:4]
+    assert " more is" not in decisions._warnings(None, "t", "s")[0]
+
+
+def test_an_interval_without_zero_may_decide_nothing_and_says_why():
+    place = {"scenario": "s", "model": "m", "title": "T", "size": "1 thousand parameters"}
+    place |= {"text": [], "shares": {}, "fixed": True, "against": "Mix", "open": [], "warnings": []}
+    said = advise.text(place | {"rows": judged(row("b", 0.2, p_holm=0.06))})
+    assert "B +0.200 (+0.150 to +0.250, 3 seeds): not decided" in said
+    assert "(95% interval of each alone): verdict after Holm's correction" in said
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
