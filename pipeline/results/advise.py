@@ -82,7 +82,8 @@ def text(place: Row) -> str:
         "verdict after Holm's correction"
     )
     lines += [
-        f"    {row['label']} {decisions.difference(row)}: {row['verdict']}"
+        f"    {row['label']} {decisions.difference(row)}: {row['verdict']}; lower in "
+        f"{row['seeds_better']} of {row['seeds']}"
         for row in place["rows"][:MOST_LINES]
     ]
     if more := place["rows"][MOST_LINES:]:

@@ -71,10 +71,11 @@ def _table(block: Row) -> str:
         f"**{block['title']}** ({block['scenario']}, {block['size']}, {block['tokens']}). "
         f"{block['text'][0]}",
         "",
-        f"| | against {block['against']} | shown |",
-        "| --- | ---: | --- |",
+        f"| | against {block['against']} | seeds with a lower loss | shown |",
+        "| --- | ---: | ---: | --- |",
         *(
-            f"| {row['label']} | {decisions.difference(row, row['signs'])} | {row['verdict']} |"
+            f"| {row['label']} | {decisions.difference(row, row['signs'])} "
+            f"| {row['seeds_better']} of {row['seeds']} | {row['verdict']} |"
             for row in block["lines"]
         ),
     ]

@@ -16,7 +16,7 @@ from pipeline.results import advise, decisions, labels, marks, picture, remedies
 from pipeline.statistics.detectable import detection_probability
 
 ROW = {"scenario": "s", "model": "m", "seeds": 3, "nll_document_stderr": 0.01}
-ROW |= {"effective": 40, "nll_stderr": 0.02}
+ROW |= {"effective": 40, "nll_stderr": 0.02, "seeds_better": 1}
 
 
 def row(method, difference, seed_sd=0.01, p=0.02, **values):
@@ -66,7 +66,7 @@ def test_an_interval_without_zero_may_decide_nothing_and_says_why():
     place = {"scenario": "s", "model": "m", "title": "T", "size": "1 thousand parameters"}
     place |= {"text": [], "shares": {}, "fixed": True, "against": "Mix", "open": [], "warnings": []}
     said = advise.text(place | {"rows": judged(row("b", 0.2, p_holm=0.06))})
-    assert "B +0.200 (+0.150 to +0.250, 3 seeds): not decided" in said
+    assert "B +0.200 (+0.150 to +0.250, 3 seeds): not decided; lower in 1 of 3" in said
     assert "(95% interval of each alone): verdict after Holm's correction" in said
 
 
@@ -295,7 +295,10 @@ def test_several_seeds_of_few_documents_are_not_told_as_one_seed(made, monkeypat
     monkeypatch.setattr(decisions, "of", of_few)
     shown = advise.advise(made / "pike.duckdb")
     assert "real / " in shown.partition("One seed each")[0]
-    assert "    A -0.100 (-0.150 to -0.050, 3 seeds): few documents" in shown.splitlines()
+    assert (
+        "    A -0.100 (-0.150 to -0.050, 3 seeds): few documents; lower in 1 of 3"
+        in shown.splitlines()
+    )
 
 
 @pytest.mark.parametrize(

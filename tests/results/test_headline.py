@@ -20,12 +20,14 @@ def docs(made, tmp_path_factory):
 def test_the_page_has_the_databases_numbers(made, docs):
     text = (docs / "results.md").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if line.startswith("| ")]
-    assert lines.count("| | against Mix | shown |") == 2
-    columns = "nll_difference, nll_low, nll_high from method_differences where against = 'mix'"
-    found = ask(made / "pike.duckdb", f"select {columns}")
+    assert lines.count("| | against Mix | seeds with a lower loss | shown |") == 2
+    columns = "nll_difference, nll_low, nll_high, seeds_better"
+    found = ask(
+        made / "pike.duckdb", f"select {columns} from method_differences where against = 'mix'"
+    )
     assert len(found) == 6
-    for difference, low, high in found:
-        ends = f"({low:+.3f} to {high:+.3f}, 3 seeds)"
+    for difference, low, high, lower in found:
+        ends = f"({low:+.3f} to {high:+.3f}, 3 seeds) | {lower} of 3 |"
         number = re.escape(f"{difference:+.3f}") + "[^ ]* " + re.escape(ends)
         assert any(re.search(number, line) for line in lines), ends
     first = {line.split(" | ")[0] for line in lines[2:5]}
