@@ -111,7 +111,7 @@ EDITS = {
     "the evaluation": (code("pipeline/evaluation/perplexity.py"), of_all("evaluate")),
     "the probe": (code("pipeline/evaluation/gradient_probe.py"), of_all("probe")),
     "the loading of records": (code("pipeline/results/record_loader.py"), RESULTS),
-    "the tables": (code("pipeline/results/cells.py"), TABLES | REPORT),
+    "the tables": (code("pipeline/results/tables.py"), TABLES | REPORT),
     "the figures": (code("pipeline/results/curves.py"), FIGURES | REPORT),
     "a query": (text("pipeline/results/sql/table_costs.sql", "select", "select "), RESULTS),
     "a page": (text("pipeline/results/report/index.html", "\n", "\n\n"), REPORT),
