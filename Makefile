@@ -22,10 +22,11 @@ endif
 
 BIN       := $(VENV)/bin
 READY     := $(VENV)/.ready-$(TORCH)
-$(foreach file,$(CONFIG),$(if $(wildcard $(file)),,$(error CONFIG: there is no file $(file))))
 # The targets follow, and --configfile would take them for files. On a cluster, cores of this machine would
-# limit the threads of its jobs: profiles of one machine say themselves that they take all.
-SNAKEMAKE := $(BIN)/snakemake --configfile $(CONFIG) --profile workflow/profiles/$(PROFILE) \
+# limit the threads of its jobs: profiles of one machine say themselves that they take all. Files are asked for
+# where it is used: a CONFIG of the environment stops no other target.
+SNAKEMAKE  = $(foreach file,$(CONFIG),$(if $(wildcard $(file)),,$(error CONFIG: there is no file $(file)))) \
+  $(BIN)/snakemake --configfile $(CONFIG) --profile workflow/profiles/$(PROFILE) \
   $(if $(filter-out file,$(origin CORES)),--cores $(CORES))
 # A process for each core, each with one thread. Whoever has no test left takes over from another.
 # A process keeps what it has compiled for those after it, even where the environment says not to.

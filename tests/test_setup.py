@@ -203,6 +203,8 @@ def test_a_configuration_that_is_not_there_is_named():
     with pytest.raises(subprocess.CalledProcessError) as refused:
         started("run", "CONFIG=config.yaml none.yaml")
     assert "CONFIG: there is no file none.yaml." in refused.value.stderr
+    # An environment may have a CONFIG of its own.
+    assert "pytest" in made("test", "CONFIG=none.yaml")
     assert "config.yaml" in made("run", "CONFIG=config.yaml")
 
 

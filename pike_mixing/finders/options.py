@@ -96,8 +96,7 @@ def targeted(
         or not isinstance(value, (int, float))
         or not 0 <= value < math.inf
     ]
-    if wrong:
-        raise InputError("\n".join(wrong))
+    refuse(wrong)
     swarm = swarm_of(arguments, None if "*" in weights else list(weights))
     every = dict.fromkeys(swarm.losses, weights.pop("*")) if "*" in weights else {}
     names = column_names.named(weights, arguments.loss_columns)

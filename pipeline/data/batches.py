@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.arrays import Ints
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse
 from pike_mixing.order import Order
 from pipeline.data.shards import Corpus
 
@@ -52,8 +52,7 @@ class Mixture:
             for domain, corpus in others
             if corpus.manifest["tokenizer"] != one.manifest["tokenizer"]
         ]
-        if problems:
-            raise InputError("\n".join(problems))
+        refuse(problems)
         self.length = length
         self.domains = tuple(corpora)
         self._corpora = tuple(corpora.values())

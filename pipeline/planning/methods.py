@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pike_mixing import RULES, interface, registry
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders import registry as finders
 from pike_mixing.interface import Method, Needs, RunFacts
@@ -213,5 +213,4 @@ def refuse_at_start(
         where = f"methods.{run['method_name']} in scenario {run['scenario']}"
         recipe = validate(settings.Training, run["training"], f"{where}: training")
         problems += misfits(run["rule"], planned(run), run["domains"], recipe, where)
-    if problems:
-        raise InputError("\n".join(dict.fromkeys(problems)))
+    refuse([*dict.fromkeys(problems)])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pike_mixing.errors import InputError
+from pike_mixing.errors import refuse
 from pipeline.planning import notices, output_root, planner, rule_inputs, stages
 from pipeline.planning.plan import Plan
 from pipeline.planning.records import MADE
@@ -139,8 +139,7 @@ class Comparison:
         Raises:
             InputError: all that are not there.
         """
-        if missing := self.missing():
-            raise InputError("\n".join(missing))
+        refuse(self.missing())
 
     def manifests(self) -> list[str]:
         """Where the manifests of the plan's work lie, or will, but of text that no run uses."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse
 from pipeline.planning import (
     cross_checks,
     dependencies,
@@ -161,9 +161,7 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
     Raises:
         InputError: every mistake in it, in one message, each with its path and a way out.
     """
-    problems = schema.problems(config, origin) or cross_checks.problems(config, origin)
-    if problems:
-        raise InputError("\n".join(problems))
+    refuse(schema.problems(config, origin) or cross_checks.problems(config, origin))
     own = copy.deepcopy(dict(config))
     requested = dependencies.requested_runs(own)
     every = dependencies.closure(own, requested)

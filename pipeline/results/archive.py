@@ -17,7 +17,7 @@ from typing import Any
 
 import duckdb
 
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse
 from pike_mixing.settings import unknown
 from pipeline.planning import records
 from pipeline.results import database, experiment, figures, lineage, report, sealed, tables
@@ -90,8 +90,7 @@ def restore(archive: Path, *, out: Path, only: Iterable[str] = ()) -> str:
     made = _checked(archive)
     wanted = set(only)
     known = [name for read in made["reads"].values() for name in read]
-    if wrong := sorted(wanted.difference(known)):
-        raise InputError("\n".join(unknown(name, known, "--only") for name in wrong))
+    refuse([unknown(name, known, "--only") for name in sorted(wanted.difference(known))])
     jobs: dict[str, list[tuple[str, str]]] = {}
     for kind, read in made["reads"].items():
         for name, place in read.items():

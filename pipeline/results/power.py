@@ -9,7 +9,7 @@ import bisect
 import math
 from typing import Any
 
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse
 from pipeline.runtime import presentation
 from pipeline.statistics.detectable import detection_probability
 from pipeline.statistics.distributions import normal_quantile
@@ -129,8 +129,7 @@ def power(
         problems.append(f"--seed-sd is {seed_sd:g}: it cannot be negative")
     if design_effect < 1:
         problems.append(f"--design-effect is {design_effect:g}: it must be at least 1")
-    if problems:
-        raise InputError("\n".join(problems))
+    refuse(problems)
     share = given / 100
     alone = math.ceil(design_effect * unpaired_items(share, accuracy / 100, power, level))
     paired = math.ceil(design_effect * paired_items(share, discordance / 100, power, level))

@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse
 from pike_mixing.settings import unknown
 from pipeline.planning import output_root
 
@@ -120,6 +120,5 @@ def rows(
         elif column not in columns:
             problems.append(unknown(key, [*RUN_COLUMNS, *columns], f"{where}.selection"))
         result = [row for row in result if row.get(column) is None or row[column] in wanted]
-    if problems:
-        raise InputError("\n".join(problems))
+    refuse(problems)
     return result

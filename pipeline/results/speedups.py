@@ -218,5 +218,6 @@ def _accuracies(measured: Measured) -> Iterator[Curves]:
 
 
 def _answered(answered: outcomes.Outcomes, metric: str, runs: list[CheckpointKey]) -> TaskCurve:
-    points_RxI = answered.points[metric][[answered.runs.index(run) for run in runs]]
+    place = {run: row for row, run in enumerate(answered.runs)}
+    points_RxI = answered.points[metric][[place[run] for run in runs]]
     return TaskCurve(points_RxI, np.ones(points_RxI.shape[1]), answered.document_I)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse
 from pipeline.runtime import atomic_files, cpus
 
 MEMORY = Path(".snakemake", "sha256.json")
@@ -99,8 +99,7 @@ def refuse_damaged(listed: Iterable[Sealed], *, content: bool, memory: Path | No
     wrong = [problem for _, problem in problems(check, listed) if problem]
     if known is not None:
         known.keep()
-    if wrong:
-        raise InputError("\n".join(wrong))
+    refuse(wrong)
 
 
 class Memory:

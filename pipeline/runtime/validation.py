@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse
 from pike_mixing.settings import hints_of, missing, type_message, unknown, without_limits
 
 T = TypeVar("T")
@@ -48,8 +48,7 @@ def validate(
         raise InputError("\n".join(told)) from None
     except PydanticSerializationError as error:
         raise InputError(f"{where}: {error}") from None
-    if together and (problems := contradictions(made, where)):
-        raise InputError("\n".join(problems))
+    refuse(contradictions(made, where) if together else [])
     return made
 
 

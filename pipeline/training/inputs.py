@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from pike_mixing import RULES
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse
 from pike_mixing.interface import Method, RunFacts
 from pike_mixing.limits import Proportions
 from pike_mixing.settings import domain_problems, value_problems
@@ -111,8 +111,7 @@ def _training_split(folder: Path, work: settings.Run) -> dict[str, Corpus]:
         if c.rows(recipe.length) < recipe.rows
     ]
     problems += _too_little(corpora, work)
-    if problems:
-        raise InputError("\n".join(problems))
+    refuse(problems)
     return corpora
 
 
@@ -214,8 +213,7 @@ def _found_weights(mixture: Path, work: settings.Run) -> dict[str, float]:
     weights: dict[str, float] = reading.read(mixture, "mixture")["weights_by_domain"]
     where = f"{mixture}: weights_by_domain"
     problems = domain_problems(weights, work.domains, where, "has no weight")
-    if problems := problems + value_problems(weights, Proportions, where):
-        raise InputError("\n".join(problems))
+    refuse(problems + value_problems(weights, Proportions, where))
     return weights
 
 
@@ -257,8 +255,7 @@ def refuse_untrainable(
         )
     if n > recipe.rows:
         problems.append(f"{n} processes, but training.rows of {recipe.rows}: start fewer")
-    if problems:
-        raise InputError("\n".join(problems))
+    refuse(problems)
 
 
 def refuse_few(requested: int, device: torch.device) -> None:
