@@ -11,7 +11,13 @@ from pike_mixing.settings import domain_problems, plain, value_problems
 
 
 def uniform(k: int) -> Floats:
-    """Weights 1/K."""
+    """Weights 1/K.
+
+    Raises:
+        InputError: there is no domain.
+    """
+    if k < 1:
+        raise InputError("domains: there is none: name at least one")
     return np.full(k, 1 / k)
 
 

@@ -28,11 +28,13 @@ def kind(rule: str) -> type[Any]:
     except (ModuleNotFoundError, AttributeError) as error:
         raise InputError(f"rule: {rule!r} cannot be imported: {error}") from error
     if not (isinstance(result, type) and dataclasses.is_dataclass(result)):
-        raise InputError(f"rule: {rule!r} is no dataclass of a method's settings (CONTRIBUTING.md)")
+        raise InputError(
+            f"rule: {rule!r} is no dataclass of a method's settings (docs/your-method.md)"
+        )
     if not issubclass(result, Method) or inspect.isabstract(result):
         raise InputError(
             f"rule: {rule!r} is no mixing method: inherit pike_mixing.interface:Method and define "
-            "`init` (CONTRIBUTING.md)"
+            "`init` (docs/your-method.md)"
         )
     return result
 

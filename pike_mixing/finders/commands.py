@@ -34,8 +34,10 @@ MOST_NAMED = 20
 
 def fitted(arguments: argparse.Namespace) -> str:
     """The mixture that a finder finds for a table, for each target."""
-    if arguments.resamples < 0 or arguments.seed < 0:
-        raise InputError("--resamples and --seed: must not be negative")
+    if arguments.resamples < 0 or arguments.resamples == 1:
+        raise InputError("--resamples: must be at least 2, or 0 for no uncertainty")
+    if arguments.seed < 0:
+        raise InputError("--seed: must not be negative")
     if arguments.save and len(arguments.target) > 1:
         raise InputError("--save: a file holds one predictor: give --target once")
     parts = [_fitted(arguments, names) for names in arguments.target]
@@ -202,7 +204,9 @@ def predicted(arguments: argparse.Namespace) -> str:
     kept = saved.load(arguments.predictor)
     weights_K = _mixture(arguments, kept.swarm)
     losses = kept.predictor.losses(np.stack([weights_K, kept.optimum_K, kept.swarm.uniform()]))
+    mixture = _named(kept.swarm, weights_K)
     values = {
+        "mixture": mixture,
         "loss": float(losses[0]),
         "loss_of_optimum": float(losses[1]),
         "loss_of_equal_weights": float(losses[2]),
@@ -211,7 +215,9 @@ def predicted(arguments: argparse.Namespace) -> str:
     }
     if arguments.format == "json":
         return json.dumps(values, indent=2)
+    read = ", ".join(f"{name} {weight:.4g}" for name, weight in mixture.items() if weight)
     lines = [
+        f"mixture, as shares: {read}",
         f"predicted loss: {losses[0]:.4f} (typical error {kept.held_out_rmse:.4f})",
         f"of the mixture that was found: {losses[1]:.4f}, of equal weights: {losses[2]:.4f}",
     ]

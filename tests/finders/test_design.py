@@ -148,7 +148,9 @@ def test_a_saved_predictor_says_the_same_and_warns_when_it_extrapolates(
         predicted = json.loads(said("predict", saved, "--format", "json", "--mixture", *mixture))
         assert predicted["loss"] == predicted["loss_of_optimum"]
         assert predicted["loss"] == pytest.approx(found["diagnostics"]["predicted_loss"], abs=1e-12)
-        assert "WARNING: the mixture lies outside" in said("predict", saved, "--mixture", "code=1")
+        told = said("predict", saved, "--mixture", "code=3")
+        assert told.startswith("mixture, as shares: code 1\n")
+        assert "WARNING: the mixture lies outside" in told
     assert "--save: " in said(*command, "--save", tmp_path / "none" / "x.json", code=2)
     record = json.loads(saved.read_text())
     del record["settings"], record["phases"]

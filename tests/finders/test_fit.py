@@ -188,7 +188,9 @@ def test_of_many_wrong_rows_the_first_are_named(write):
         (["average"], "the finder 'average' reads the state of a run, not a table"),
         (["best", "--set", "targt=1"], "--set: 'targt' is unknown: did you mean 'target'?"),
         (["best", "--set", "target"], "--set: 'target' is not NAME=VALUE"),
-        (["best", "--resamples", "-1"], "--resamples and --seed: must not be negative"),
+        (["best", "--resamples", "-1"], "--resamples: must be at least 2, or 0"),
+        (["best", "--resamples", "1"], "--resamples: must be at least 2, or 0"),
+        (["best", "--seed", "-1"], "--seed: must not be negative"),
     ],
 )
 def test_wrong_options_are_refused(said, write, options, message):

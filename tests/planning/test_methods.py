@@ -228,7 +228,7 @@ def test_at_the_start_every_mistake_of_ones_own_methods_is_told_once(own):
         "methods.low in scenario text.speed: 'low' is not one of 'high'",
         "methods.own in scenario text.rows: must be at least 2, not 1",
         "methods.no in scenario text: rule: 'mine.rule:Nothing' is no mixing method: inherit "
-        "pike_mixing.interface:Method and define `init` (CONTRIBUTING.md)",
+        "pike_mixing.interface:Method and define `init` (docs/your-method.md)",
     ]
     methods.refuse_at_start([run(own, zeta1=1, zeta2=1)], [])
 
