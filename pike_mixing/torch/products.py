@@ -2,7 +2,7 @@
 
 torch gives such products to MKL, which computes with AVX2 on processors that are not Intel's.
 oneDNN is part of torch, too, and uses AVX-512 wherever it is: 2.0 to 2.6 times as fast on AMD's
-Zen 5, in the same precision. In any other case these functions are torch's own.
+Zen 5, as fast on Zen 4, in the same precision. In any other case these functions are torch's own.
 """
 
 from typing import Any
