@@ -212,3 +212,19 @@ def test_the_order_of_records_changes_nothing(empty):
     answered(empty, "pike", copying, items=shuffled)
     answered(empty, "mix", uniform, items=ITEMS[::-1])
     assert rows_of(empty, "*") == before
+
+
+@pytest.mark.slow
+def test_rows_of_one_seed_take_no_power_from_a_verdict(empty):
+    # In each of three seeds other documents are right. Three methods of one seed are beside.
+    for seed in range(3):
+        for method, wrong in (("mix", range(seed, 18 + seed)), ("pike", range(seed, 4 + seed))):
+            answered(empty, method, copying, seed, items=many(wrong))
+    for method in ("glam", "random", "famo"):
+        answered(empty, method, copying, items=many(range(9)))
+    rows = rows_of(empty, "seeds, p, p_holm")
+    for seeds, tests in ((3, 2), (1, 6)):
+        # Each method on a task and on the mean over this task alone.
+        p_M, holm_M = zip(*(row[1:] for row in rows if row[0] == seeds), strict=True)
+        assert len(p_M) == tests
+        assert holm_M == pytest.approx(sign_flip.holm(p_M))

@@ -81,7 +81,8 @@ create table choices (
 -- `against` (the baseline; the oracle where there is one; methods that a claim compares, claimed_pairs) on
 -- the same items and seeds, in percentage points; task `mean` is the mean over mean_tasks. low and high:
 -- 95% interval. p: two-sided, paired. p_holm: p corrected over all methods and tasks of the same scenario,
--- model, shots, formulation and metric, null for pairs of claims alone. other: the accuracy of `against`. discordance: percent of items on which the two differ. seed_sd: standard
+-- model, shots, formulation and metric, those on fewer than least_seeds() seeds among themselves; null for pairs
+-- of claims alone. other: the accuracy of `against`. discordance: percent of items on which the two differ. seed_sd: standard
 -- deviation of the seeds' differences. design_effect: by how much items that share documents
 -- inflate the variance. docs/decisions.md, 0019, says which test and why.
 create table accuracy_tests (
