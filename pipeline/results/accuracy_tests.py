@@ -59,9 +59,8 @@ def fill(measured: Measured) -> None:
     """Fills accuracy_tests from the tables choices, accuracies, runs and experiment.
 
     p_holm is corrected over a block: all methods and tasks, and their mean, under one metric,
-    against the baseline and the oracle. Rows on fewer seeds than a verdict needs tell of their
-    models alone and are a family of their own. Other pairs are those of claims, which correct their
-    own.
+    against the baseline and the oracle. Rows on which no verdict may rest tell of their models
+    alone: a family of their own. Other pairs are those of claims, which correct their own.
     """
     connection = measured.connection
     references = [name for name in (measured.baseline, measured.oracle) if name is not None]
@@ -69,9 +68,9 @@ def fill(measured: Measured) -> None:
     kept = mean_tasks(connection)
     for _, block in itertools.groupby(result, key=lambda c: c.block):
         tested = list(block)
-        families: dict[bool, list[Comparison]] = {True: [], False: []}
+        families: dict[bool, list[Comparison]] = defaultdict(list)
         for one in [*tested, *means(tested, kept)]:
-            families[one.estimate.seeds >= mean_difference.LEAST_SEEDS].append(one)
+            families[one.estimate.enough].append(one)
         for family in families.values():
             adjusted = sign_flip.holm([c.p if c.against in references else None for c in family])
             rows = [_row(replace(c, p_holm=p)) for c, p in zip(family, adjusted, strict=True)]
