@@ -2,11 +2,11 @@
 
 from collections import Counter
 
+from pike_mixing.comparison.detectable import LEVEL, POWER, detectable
+from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pipeline.planning import paper_roles
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.plan import Plan
-from pipeline.statistics.detectable import LEVEL, POWER, detectable
-from pipeline.statistics.mean_difference import LEAST_SEEDS
 
 DISCORDANCE = 0.2
 """Share of items on which just one of two methods is right, until it is measured."""

@@ -9,11 +9,11 @@ import bisect
 import math
 from typing import Any
 
+from pike_mixing.comparison.detectable import detection_probability
+from pike_mixing.comparison.distributions import normal_quantile
+from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pike_mixing.errors import InputError, refuse
 from pipeline.runtime import presentation
-from pipeline.statistics.detectable import detection_probability
-from pipeline.statistics.distributions import normal_quantile
-from pipeline.statistics.mean_difference import LEAST_SEEDS
 
 MOST_SEEDS = 10_000
 LEAST = 1e-6
@@ -60,7 +60,7 @@ def paired_items(difference: float, discordance: float, power: float, level: flo
 def paired_seeds(difference: float, seed_sd: float, power: float, level: float) -> int:
     """Seeds that it takes when items are so many that they no longer matter.
 
-    The smallest number at which the test over seeds (`pipeline.statistics.detectable`) finds the
+    The smallest number at which the test over seeds (`pike_mixing.comparison.detectable`) finds the
     difference with probability `power`.
 
     Args:
