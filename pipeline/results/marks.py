@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping
 
 import duckdb
 
+from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pipeline.results import selection
-from pipeline.statistics.mean_difference import LEAST_SEEDS
 
 RING = "\N{DEGREE SIGN}"
 """Stands behind what is grey, where there are no colours."""
