@@ -67,12 +67,15 @@ run: $(READY) ## Run the experiment (CONFIG=..., PROFILE=..., CORES=...) and bui
 quick: $(READY) ## Build the first tables and figures alone: minutes
 	$(SNAKEMAKE) quick
 
-test: $(READY) ## Run every test that needs neither an accelerator nor a trainer (make test-trainers)
-	$(PYTEST) -m 'not device' --ignore tests/trainers
+test: $(READY) ## Run every test that needs neither an accelerator nor a trainer's package (make test-trainers)
+	$(PYTEST) -m 'not device'
 	@echo "Adapters to trainers, trackers and the harness are tested by: make test-trainers"
 
+# Every file with tests that skip where a trainer, a tracker or the harness is not installed.
+TRAINERS_TESTS := tests/integration tests/data/test_json_tokenizer.py tests/data/test_packed_rows.py tests/evaluation/test_oracle.py \
+  tests/model/test_foreign.py tests/model/test_hf_config.py tests/model/test_hf_export.py tests/model/test_hf_tokenizer.py tests/training/test_track.py
 test-trainers: $(TRAINERS_VENV)/.ready ## Run the tests of adapters to trainers, trackers and the harness, which it installs (3 GB)
-	PIKE_TEST_NEEDS_PACKAGES=1 $(subst $(BIN),$(TRAINERS_VENV)/bin,$(PYTEST)) -m 'not device' tests/trainers
+	PIKE_TEST_NEEDS_PACKAGES=1 $(subst $(BIN),$(TRAINERS_VENV)/bin,$(PYTEST)) -m 'not device' $(TRAINERS_TESTS)
 
 $(TRAINERS_VENV)/.ready: pyproject.toml constraints-cpu.txt constraints-trainers.txt
 	# The harness needs an older python-dateutil.
@@ -92,7 +95,7 @@ gpu-check: $(READY) ## Check an NVIDIA GPU: tests, speed, same bits, the first t
 	$(BIN)/python -m benchmarks.gpu_check
 
 check: $(READY) ## Run the fast tests alone
-	$(PYTEST) --ignore tests/trainers -m 'not slow and not workflow and not device'
+	$(PYTEST) -m 'not slow and not workflow and not device'
 
 lint: $(READY) ## Check format, style, types and spelling
 	$(BIN)/ruff format --check .
