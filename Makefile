@@ -69,7 +69,6 @@ quick: $(READY) ## Build the first tables and figures alone: minutes
 
 test: $(READY) ## Run every test that needs neither an accelerator nor a trainer's package (make test-trainers)
 	$(PYTEST) -m 'not device'
-	@echo "Adapters to trainers, trackers and the harness are tested by: make test-trainers"
 
 # Every file with tests that skip where a trainer, a tracker or the harness is not installed.
 TRAINERS_TESTS := tests/integration tests/data/test_json_tokenizer.py tests/data/test_packed_rows.py tests/evaluation/test_oracle.py \

@@ -219,7 +219,10 @@ def test_jobs_of_a_cluster_are_not_held_to_the_cores_of_this_machine():
 
 
 def test_every_test_that_skips_without_a_trainer_is_run_with_the_trainers():
-    packages = "accelerate|lightning|lm_eval|mlflow|tensorboard|tokenizers|torchdata|torchtitan|transformers|trl|wandb"
+    packages = (
+        "accelerate|lightning|lm_eval|mlflow|tensorboard|tokenizers|torchdata|torchtitan|"
+        "transformers|trl|wandb"
+    )
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     listed = re.search(r"^TRAINERS_TESTS := (.*?[^\\])$", makefile, re.MULTILINE | re.DOTALL)[1]
     run_there = [ROOT / word for word in listed.split() if word != "\\"]
