@@ -149,7 +149,7 @@ def reads(rule):
 
         def input_of(path):
             # Snakemake makes again what reads a file that is made again, but of an old file.
-            return path if compare and COMPARED.is_made_again(path) else ancient(path)
+            return path if compare and COMPARED.is_made_again(path, rule) else ancient(path)
 
         given = [path for path in read.given if "{" not in path]
         return {
