@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from pipeline.results import (
 from pipeline.results.experiment import Experiment, read
 from pipeline.results.measured import Measured
 from pipeline.results.record_loader import RECORDS, Listed, insert, load
-from pipeline.runtime import atomic_files
+from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validation import validate
 from pipeline.settings import Model, Training
 
@@ -42,9 +42,11 @@ def build(settings: Path, out: Path) -> None:
             and says what to run.
     """
     experiment = read(settings)
+    places = (Path(place) for _, _, place in records.manifests_of(experiment.plain()))
+    taken = sealed.take("database", places)
     result = lineage.read(experiment)
     loader = functools.partial(load, result.manifests)
-    write(experiment, settings, out, result, loader, result.manifests)
+    write(experiment, settings, out, result, loader, taken)
 
 
 def write(
@@ -53,7 +55,7 @@ def write(
     out: Path,
     result: lineage.Lineage,
     loader: Loader,
-    inputs: Iterable[Path],
+    taken: made_from.Taken,
 ) -> None:
     """Writes the database of records, wherever they come from.
 
@@ -63,7 +65,7 @@ def write(
         out: The DuckDB file.
         result: What the records were made from.
         loader: Appends the records.
-        inputs: Manifests of the records.
+        taken: Code, and manifests of the records, as they were before these were read.
 
     Raises:
         InputError: a record or manifest is missing, truncated or altered.
@@ -80,7 +82,7 @@ def write(
             f"{out} cannot be written ({first}): free some space there, or give another --out"
         ) from error
     settings_of_it = records.database_settings(experiment.plain())
-    sealed.write(out, "database", settings_of_it, inputs, [out], result.digests)
+    sealed.write(out, taken, settings_of_it, [out])
 
 
 def _fill(

@@ -109,6 +109,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
     inputs, values = [settings, database], atomic_files.read_json(settings)
     table = validate(TableSettings, values, str(settings))
     places = ownership.siblings(out, (".md", ".csv", ".tex"), "table", inputs)
+    taken = sealed.take("table", [sealed.manifest(database)])
     blocks = read(table, database, str(settings))
     for suffix, text in (
         (".md", markdown(table, blocks)),
@@ -117,7 +118,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
     ):
         with atomic_files.atomic_write(places[suffix], "table", inputs) as partial:
             partial.write_text(text, encoding="utf-8")
-    sealed.write(out, "table", values, [sealed.manifest(database)], places.values())
+    sealed.write(out, taken, values, places.values())
 
 
 def read(table: TableSettings, database: Path, where: str) -> list[TableSection]:
