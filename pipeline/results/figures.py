@@ -11,6 +11,7 @@ from pipeline.results import curves, drawing, labels, marks, sealed, views
 from pipeline.results.panels import Panel
 from pipeline.results.selection import Row, connect_ours, rows
 from pipeline.runtime import atomic_files, ownership
+from pipeline.runtime.manifests import Slug
 from pipeline.runtime.validation import validate
 
 
@@ -18,7 +19,7 @@ from pipeline.runtime.validation import validate
 class FigureSettings:
     """One figure."""
 
-    name: str
+    name: Slug
     """Its name, that of its files."""
     selection: dict[str, object] = dataclasses.field(default_factory=dict)
     """Runs by scenarios, models, methods or seeds, or values by column of the view."""

@@ -42,6 +42,7 @@ from pipeline.results import marks, sealed, views
 from pipeline.results.cells import EMPTY, Cell, cell_of, finite, number
 from pipeline.results.selection import Row, connect_ours, rows
 from pipeline.runtime import atomic_files, ownership, presentation
+from pipeline.runtime.manifests import Slug
 from pipeline.runtime.validation import validate
 
 COLUMNS = (
@@ -55,7 +56,7 @@ OPTIONAL = ("unit", "value", "error", "better")
 class TableSettings:
     """One table."""
 
-    name: str
+    name: Slug
     """Its name, that of its files."""
     selection: dict[str, object] = field(default_factory=dict)
     """Runs by scenarios, models, methods or seeds, or values by column of the view."""
