@@ -324,7 +324,7 @@ def _artifact(row: Mapping[str, Any], stage: str | None, place: Path) -> lineage
             "fingerprint": row["code_fingerprint"],
             "commit": row["code_commit"],
         }
-        content = {key: dict[str, Any]() for key in ("inputs", "given", "files")} | facts
+        content: dict[str, Any] = {key: {} for key in ("inputs", "given", "files")} | facts
         content |= {"stage": row["produced_by"], "settings": plain["settings"]}
         content["code"] = code | {"loaded": {}}
         manifests.refuse_other(content, stage, where, manifests.ARCHIVE_REMEDY)

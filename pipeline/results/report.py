@@ -29,7 +29,7 @@ from pipeline.results import (
 )
 from pipeline.results.provenance import REPORT, counted
 from pipeline.results.selection import Row, ours, query
-from pipeline.runtime import atomic_files
+from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validation import validate
 from pipeline.statistics.mean_difference import LEAST_SEEDS
 
@@ -66,6 +66,7 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
         }
         named = experiment.read(settings)
         read = [tables / f"{name}.md" for name in _names(named.tables, tables, ".md")]
+        stood_on = [sealed.manifest(database, "database")]
         read += [figures / f"{name}.svg" for name in _names(named.figures, figures, ".svg")]
         folders = {"tables": tables, "figures": figures}
         files = {k: Path(os.path.relpath(f, out.parent)).as_posix() for k, f in folders.items()}
@@ -73,7 +74,7 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
         for page, partial in partials.items():
             partial.write_text(texts[page], encoding="utf-8")
     under = {"config": named.config, "rules": named.rules}
-    stood_on = [sealed.manifest(path) for path in (database, *read)]
+    stood_on += [made_from.beside(path) for path in read]
     sealed.write(out, "report", under, stood_on, places.values())
 
 

@@ -23,6 +23,8 @@ from pipeline.runtime import (
 
 SPARED = "checkpoints/"
 """Files of a run that may be deleted to save space: its records stand without them."""
+LARGE = frozenset({"download", "pack", "fetch", "domains"})
+"""Stages whose files, like checkpoints, are compared by size: to hash them all takes minutes."""
 UNSET = "not set"
 """This very object stands for what one of two records has not."""
 _LONG = 200
@@ -134,7 +136,7 @@ def of_finished(
     """How one finished piece of work, if it is there, differs from what would be made today.
 
     What is gone has not changed: results stand without the texts, corpora and checkpoints that
-    they were made from. A file of the work itself that is gone, or of another size, is damage.
+    they were made from. A file of the work itself that is gone or was changed is damage.
 
     Args:
         path: Its manifest.
@@ -170,16 +172,20 @@ def of_finished(
         "loaded": {name: code_fingerprint.of_module(name) for name in loaded},
     }
     now = {name: before[name] if one is None else one for name, one in now.items()}
-    return [*differences(before, now), *_damaged(path.parent, result)]
+    return [*differences(before, now), *_damaged(path.parent, result, known)]
 
 
-def _damaged(folder: Path, manifest: dict[str, Any]) -> Iterator[Difference]:
-    """Files of a piece of work that are gone, or of another size than they were."""
+def _damaged(
+    folder: Path, manifest: dict[str, Any], known: checksums.Memory
+) -> Iterator[Difference]:
+    """Files of a piece of work that are gone, or are others than they were."""
+    large = manifest["stage"] in LARGE
     for file in checksums.sealed(folder, manifest, "it is made again"):
-        if problem := checksums.resized(file):
-            name = file.path.relative_to(folder).as_posix()
-            if file.path.exists() or not name.startswith(SPARED):
-                yield Difference(f"files.{name}", "whole", problem)
+        name = os.path.relpath(file.path, folder)
+        by_size = large or name.startswith(SPARED)
+        problem = checksums.resized(file) if by_size else checksums.altered(file, known.sha256)
+        if problem and (file.path.exists() or not name.startswith(SPARED)):
+            yield Difference(f"files.{name}", "whole", problem)
 
 
 def differences(before: Any, now: Any, name: str = "") -> list[Difference]:
