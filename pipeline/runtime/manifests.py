@@ -152,7 +152,7 @@ MOST_OF_ARCHIVE = 2**24
 
 CHECKPOINT = _mapping(
     {
-        "format?": Size,
+        "format": Size,
         "step": Size,
         "identity": Any,
         "model": dict[str, Any],
