@@ -6,7 +6,7 @@ Snakemake's own memory (`.snakemake/`) or with other times, are compared like al
 
 import atexit
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from pike_mixing.errors import refuse
 from pipeline.planning import notices, output_root, planner, rule_inputs, stages
 from pipeline.planning.plan import Plan
 from pipeline.planning.records import MADE
-from pipeline.runtime import checksums, made_from
+from pipeline.runtime import atomic_files, checksums, made_from
 
 
 class Stale(NamedTuple):
@@ -92,6 +92,19 @@ class Comparison:
         if self.of(rule, name) or self._forced(rule, self._plan.manifest(rule, name)):
             return True
         return any(map(self.is_made_again, self.inputs.of(rule, name).paths()))
+
+    def prepare(self, jobs: Iterable[tuple[str, str]]) -> None:
+        """Has those of some jobs that the user forces train from the start.
+
+        Without its `starts.json` a run begins anew, whatever checkpoints lie there; stopped then,
+        it goes on like any other.
+
+        Args:
+            jobs: Rules and names of the jobs that are about to run.
+        """
+        for rule, name in jobs:
+            if rule == "pretrain" and self._forced(rule, place := self._plan.manifest(rule, name)):
+                atomic_files.remove(Path(place).with_name("starts.json"))
 
     def told(self, rule: str, name: str) -> Iterator[str]:
         """A line for settings, code, versions or inputs that differ, of the first such work."""

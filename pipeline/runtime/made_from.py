@@ -169,10 +169,31 @@ def of_finished(
         "given": None if own is None or None in own.values() else own,
         "code": code,
         "versions": versions,
-        "loaded": {name: code_fingerprint.of_module(name) for name in loaded},
+        "loaded": _loaded_today(loaded),
     }
     now = {name: before[name] if one is None else one for name, one in now.items()}
     return [*differences(before, now), *_damaged(path.parent, result, known)]
+
+
+def _loaded_today(recorded: Mapping[str, Any]) -> dict[str, str | None]:
+    return {name: code_fingerprint.of_file(name) for name in recorded}
+
+
+def differences_of_identity(before: Any, now: Mapping[str, Any]) -> list[Difference]:
+    """How what a run is made from differs from what a checkpoint was made from.
+
+    What code the checkpoint has run late, in a hook, a run that begins has not: these files are
+    compared as they are.
+
+    Args:
+        before: The checkpoint's identity.
+        now: The run's, at its beginning.
+    """
+    code = before.get("code") if isinstance(before, Mapping) else None
+    if isinstance(code, Mapping) and isinstance(recorded := code.get("loaded"), Mapping):
+        loaded = {**_loaded_today(recorded), **now["code"]["loaded"]}
+        now = {**now, "code": {**now["code"], "loaded": loaded}}
+    return differences(before, now)
 
 
 def _damaged(

@@ -17,7 +17,6 @@ from pipeline.runtime import (
     code_fingerprint,
     made_from,
     package_versions,
-    source_names,
 )
 
 MODULE = "pipeline.runtime.atomic_files"
@@ -168,18 +167,27 @@ def test_damage_to_what_was_made_differs_but_deleted_checkpoints_do_not(work):
     assert [one.what for one in found(work)] == ["manifest"]
 
 
-def test_a_module_that_was_imported_by_a_computed_name_is_recorded(tmp_path, monkeypatch):
-    (tmp_path / "found_late.py").write_text("X = 1\n")
-    monkeypatch.syspath_prepend(tmp_path)
+def test_a_file_that_was_run_by_a_computed_name_is_recorded(tmp_path, monkeypatch):
+    folder = tmp_path / "lib"
+    folder.mkdir()
+    (folder / "found_late.py").write_text("X = 1\n")
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(code_fingerprint, "_run", {})
     importlib.import_module("found_late")
     assert made_from.code("theory", [MODULE])["code"]["loaded"] == {}
-    (tmp_path / "own_rule.py").write_text("import importlib\n")
+    (folder / "own_rule.py").write_text("import importlib\n")
     written = made_from.code("pretrain", [MODULE, "own_rule"])["code"]["loaded"]
-    assert not {"pytest", "json", MODULE, "own_rule"} & written.keys()
-    code_fingerprint._read.cache_clear()
-    source_names.tree.cache_clear()
-    (tmp_path / "found_late.py").write_text("X = 2\n")
-    assert code_fingerprint.of_module("found_late") != written["found_late"]
+    assert "lib/found_late.py" in written
+    assert not [name for name in written if "site-packages" in name or "own_rule" in name]
+    # Found again where its folder is on the path, and not where it is gone.
+    digest = written["lib/found_late.py"]
+    assert code_fingerprint.of_file("/another/place/lib/found_late.py") == digest
+    assert code_fingerprint.of_file("lib/none.py") is None
+    (folder / "found_late.py").write_text("X = 1  # a remark\n")
+    assert code_fingerprint.of_file("lib/found_late.py") == digest
+    (folder / "found_late.py").write_text("X = 2\n")
+    assert code_fingerprint.of_file("lib/found_late.py") != digest
     del sys.modules["found_late"]
 
 
