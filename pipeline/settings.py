@@ -42,6 +42,8 @@ DEVICES = ("auto", "cpu", "cuda", "xla")
 
 GRID = "grid"
 """What stands in a finder's place where other runs find settings, not a mixture."""
+MOST_PARAMETERS = 10**13
+"""Of a model: their states take 160 TB."""
 MLP_RATIO = 4
 """Width of a block's MLP over the model's width."""
 
@@ -77,23 +79,40 @@ class Model:
     """Digest of those weights; a plan computes it."""
 
     def problems(self) -> list[str]:
-        """Weights to go on from that lie nowhere; settings of the decoder beside another model."""
+        """Weights that lie nowhere, settings that another model has itself, and too large a size."""
+        result = []
         if self.transformers is not None:
-            return [
+            result += [
                 f"{name}: a model of transformers has its own: leave it out"
                 for name in ("activation", "initial_weights")
                 if getattr(self, name) != getattr(Model, name)
             ]
-        if self.continued:
-            return [
+        if self.continued and self.transformers is None:
+            result.append(
                 "continued: nothing to go on from: name the folder of the weights, transformers"
-            ]
-        return []
+            )
+        if (numbers := self.parameters(1)) > MOST_PARAMETERS:
+            result.append(
+                f"layers: {self.layers:,} of width {self.width:,} and {self.heads:,} heads of "
+                f"width {self.head_width:,} are {numbers:.1e} parameters, of which no machine "
+                f"holds more than {MOST_PARAMETERS:.0e}: lower them"
+            )
+        return result
 
     @property
     def weights(self) -> str | None:
         """Folder of the weights that training goes on from."""
         return self.transformers if self.continued else None
+
+    def matrices(self, pieces: int) -> int:
+        """Numbers of the decoder's matrices over so many pieces."""
+        block = 4 * self.heads * self.head_width * self.width + 2 * MLP_RATIO * self.width**2
+        return self.layers * block + self.padded_vocabulary(pieces) * self.width
+
+    def parameters(self, pieces: int) -> int:
+        """Numbers of the decoder over so many pieces: its matrices and gains."""
+        gains = 2 * self.width + 2 * self.head_width
+        return self.matrices(pieces) + self.layers * gains + self.width
 
     def padded_vocabulary(self, pieces: int) -> int:
         """Rows of the embedding: 250,100 pieces and a multiple of 128 give the 250,112 of mT5."""

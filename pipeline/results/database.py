@@ -11,7 +11,7 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pike_mixing.rules.pike import PiKE
-from pipeline.planning import output_root, paper_roles, records, resources
+from pipeline.planning import output_root, paper_roles, records
 from pipeline.planning.configuration import Paper
 from pipeline.results import (
     accuracy_tests,
@@ -197,7 +197,7 @@ def _planned(run: str, values: Mapping[str, Any], recorded: lineage.Lineage) -> 
         "settings": atomic_files.canonical(values),
         "steps": recipe.steps,
         "tokens": recipe.steps * recipe.rows * recipe.length,
-        "parameters": resources.parameters(Model(**values["model"]), vocabulary),
+        "parameters": Model(**values["model"]).parameters(vocabulary),
     }
 
 
