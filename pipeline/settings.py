@@ -79,7 +79,7 @@ class Model:
     """Digest of those weights; a plan computes it."""
 
     def problems(self) -> list[str]:
-        """Weights that lie nowhere, settings that another model has itself, and too large a size."""
+        """Weights that lie nowhere, settings of another model, a size that no machine holds."""
         result = []
         if self.transformers is not None:
             result += [
