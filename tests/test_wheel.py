@@ -55,6 +55,10 @@ def test_the_wheel_holds_the_library_and_nothing_else(wheel):
         (licence,) = [n for n in archive.namelist() if n.endswith("/licenses/LICENSE")]
         assert archive.read(licence) == (ROOT / "LICENSE").read_bytes()
         metadata = archive.read(next(n for n in archive.namelist() if n.endswith("METADATA")))
+        scripts = archive.read(
+            next(n for n in archive.namelist() if n.endswith("entry_points.txt"))
+        )
+    assert "pike-mixing = pike_mixing.__main__:main" in scripts.decode().splitlines()
     modules = {p.relative_to(ROOT).as_posix() for p in LIBRARY.rglob("*.py")}
     swarms = {
         p.relative_to(ROOT).as_posix()
