@@ -5,6 +5,7 @@ from typing import Any
 
 import yaml
 
+from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 from pipeline.results import decisions
@@ -12,7 +13,6 @@ from pipeline.results.picture import MOST_LINES
 from pipeline.results.provenance import counted
 from pipeline.results.selection import Row, ours
 from pipeline.runtime import presentation
-from pipeline.statistics.mean_difference import LEAST_SEEDS
 
 NAME = "advised"
 """What the method is called in a configuration."""

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import jinja2
 
+from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pipeline.results import decisions, marks, picture, provenance
 from pipeline.results.provenance import counted
 from pipeline.results.selection import Row, ours
-from pipeline.statistics.mean_difference import LEAST_SEEDS
 
 COLOURS = {
     "light": {"ink": "#22252b", "soft": "#5a606a", "better": "#0a6b4a", "worse": "#a33a12"},
