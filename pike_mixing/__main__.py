@@ -11,7 +11,7 @@ from pike_mixing import METHODS, registry
 from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS, commands, proposals, table, trajectory
 from pike_mixing.finders import registry as finder_registry
-from pike_mixing.mixtures import export, trial
+from pike_mixing.mixtures import explore, export, trial
 from pike_mixing.settings_text import lines_of, wrapped
 from pike_mixing.swarms import catalogue
 from pike_mixing.swarms.fetch import fetch
@@ -47,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
         return made
 
     trial.add_to(commands_)
+    explore.add_to(commands_)
     export.add_to(commands_)
     rules = command("methods", methods, "list the rules with their settings")
     rules.add_argument("rule", nargs="?", help="one of them, or a finder")

@@ -21,7 +21,7 @@ from pike_mixing import by_domain
 from pike_mixing.apportion import apportion
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import commands, options, saved
-from pike_mixing.mixtures.formats import FORMATS, Each, Format, PerStage, Source, Stage, render
+from pike_mixing.mixtures.formats import FORMATS, Format, PerStage, Source, Stage, render
 from pike_mixing.rules.fixed import Fixed
 from pike_mixing.rules.mix import Mix
 from pike_mixing.rules.schedule import Schedule
@@ -205,14 +205,12 @@ def _problems(
             f"--rows: {form.trainer} has no weights, so its shares are numbers of rows: give the "
             "rows of the run"
         )
-    items = [p.item for file in form.files.values() for p in file if isinstance(p, Each)]
     for domain, shares in zip(plan.domains, zip(*plan.shares, strict=True), strict=True):
         if max(shares) < SMALLEST:
             continue
         if not paths.get(domain):
             problems.append(f"--path: domain {domain!r} has none: give {domain}=/its/data")
-        named = any("{name}" in item for item in items)
-        texts = [paths.get(domain, ""), *([domain] if named else [])]
+        texts = [paths.get(domain, ""), *([domain] if form.writes_names else [])]
         marks = sorted({repr(c) for text in texts for c in text if c in form.forbidden})
         if marks:
             problems.append(
@@ -283,9 +281,10 @@ def of_rule(
 
 
 def _of_schedule(rule: Schedule, where: str, steps: int | None, tokens: float | None) -> Plan:
-    if rule.points is None:
+    points = rule.points
+    if points is None:
         raise InputError(f"{where}: points: give the weights of each stage")
-    if rule.between != "constant" and len(rule.points) > 1:
+    if rule.between != "constant" and len(points) > 1:
         raise InputError(
             f"{where}: between: no trainer's file has a {rule.between} ramp: write the points of "
             "its steps with `between: constant`"
@@ -293,7 +292,7 @@ def _of_schedule(rule: Schedule, where: str, steps: int | None, tokens: float | 
     rule = dataclasses.replace(
         rule, steps=rule.steps or steps, budget_tokens=rule.budget_tokens or tokens
     )
-    domains = tuple(rule.points[0])
+    domains = tuple(points[0])
     if rule.steps is None and (rule.epochs is not None or max(rule.at) > 0):
         raise InputError("--steps: give those of the run: stages and caps on epochs depend on them")
     length = {"share": 1.0, "steps": rule.steps, "tokens": rule.budget_tokens}[rule.unit]

@@ -78,6 +78,12 @@ class Format:
     """Characters that its parser would take for something else, in paths or names."""
     notes: tuple[str, ...] = ()
 
+    @property
+    def writes_names(self) -> bool:
+        """Whether its parser sees domains' names as they are."""
+        items = [p.item for file in self.files.values() for p in file if isinstance(p, Each)]
+        return any("{name}" in item for item in items)
+
 
 def _levanter(weights: tuple[Part, ...]) -> tuple[Part, ...]:
     source = "    {name:j}:\n      source: {{type: url, train_urls: [{path:j}]}}\n"
@@ -176,7 +182,8 @@ FORMATS = {
                 "    )\n)\n",
             )
         },
-        "run with stand-ins that have the documented fields: no release has this loader",
+        "run with stand-ins that have the documented fields: no release has this loader; by hand, "
+        "its main branch of August 2026 gave 700 and 300 of 1,000 rows for 0.7 and 0.3",
         forbidden="\n",
         notes=(
             "config.dataloader = GrainDataLoader.Config(dataset=mixture)",

@@ -18,6 +18,7 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import registry, saved, scores, table
 from pike_mixing.finders.interface import Swarm, SwarmFinder
+from pike_mixing.mixtures import explore
 from pike_mixing.swarms import catalogue
 
 FINDER = "mixing-law"
@@ -38,7 +39,7 @@ def add_to(subparsers: Any) -> None:
     about = "a finder on public runs: from 1M to 1B parameters, in seconds"
     command = subparsers.add_parser("try", help=about, description=__doc__.split("\n\n")[1])
     command.set_defaults(run=run)
-    about = "folder for law.json, the fitted law (default: nothing is written)"
+    about = "folder for law.json, the fitted law, and mixture.html, the page of `explore`"
     command.add_argument("--out", type=Path, help=about)
     command.add_argument("--seed", type=int, default=0, help="of the draws behind the intervals")
     command.add_argument("--format", choices=("text", "json"), default="text")
@@ -214,10 +215,15 @@ def _cells(value_N: Floats, count: int) -> Any:
 
 
 def _write(found: Trial, folder: Path) -> list[str]:
-    path = folder / "law.json"
+    law, html = folder / "law.json", folder / "mixture.html"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(found.record, indent=1) + "\n", encoding="utf-8")
+        law.write_text(json.dumps(found.record, indent=1) + "\n", encoding="utf-8")
+        html.write_text(explore.page(law, budget=25e9), encoding="utf-8")
     except OSError as error:
         raise InputError(f"--out: {error}: give another folder") from None
-    return ["", f"{path}: the fitted law. `predict {path} --mixture DOMAIN=SHARE ...` reads it."]
+    return [
+        "",
+        f"{law}: the fitted law, for `predict` and `explore`",
+        f"{html}: sliders for its mixture; open it in a browser",
+    ]

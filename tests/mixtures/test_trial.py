@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pike_mixing.finders import saved
-from pike_mixing.mixtures import trial
+from pike_mixing.mixtures import explore, trial
 
 
 @pytest.mark.slow
@@ -27,6 +27,9 @@ def test_it_prints_what_fit_and_predict_say(said, tmp_path):
     assert law.optimum_K.tolist() == list(found["mixture"].values())
     equal = law.predictor.losses(np.stack([law.optimum_K, law.swarm.uniform()]))
     assert np.diff(equal) == pytest.approx(found["predicted_gain"], rel=1e-9)
+    assert (tmp_path / "new" / "mixture.html").read_text(encoding="utf-8") == explore.page(
+        tmp_path / "new" / "law.json", budget=25e9
+    )
     told = said("try")
     assert "X" in told
     assert f"{found['targets']['pile_cc']['spearman']['value']:.3f} (" in told
