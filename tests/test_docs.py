@@ -64,9 +64,14 @@ def test_the_readmes_numbers_are_those_of_the_results():
     assert [number for number in numbers if number not in shown] == []
 
 
-def test_what_is_recorded_is_the_default_experiment_whose_models_the_readme_counts():
+def test_the_readme_counts_the_models_of_the_default_experiment():
     plan = planner.plan(planner.read(ROOT / "config.yaml"), "config.yaml")
     assert f"trains {len(plan.runs)} models" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_what_is_recorded_is_the_deciding_experiment():
+    path = ROOT / "workflow" / "configs" / "decide.yaml"
+    plan = planner.plan(planner.read(path), path.name)
     record = json.loads((ROOT / "recorded" / "settings" / "pike.json").read_text(encoding="utf-8"))
     assert record["runs"].keys() == plan.runs.keys()
 
