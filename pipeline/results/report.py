@@ -12,7 +12,7 @@ import jinja2
 import yaml
 from markupsafe import Markup
 
-from pipeline.planning import outdated
+from pipeline.planning import outdated, records
 from pipeline.planning.predictions import Predictions
 from pipeline.planning.records import PAGES
 from pipeline.results import (
@@ -73,7 +73,7 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
         texts = _pages(named, database, read, files)
         for page, partial in partials.items():
             partial.write_text(texts[page], encoding="utf-8")
-    under = {"config": named.config, "rules": named.rules}
+    under = {"config": records.in_full(named.config), "rules": named.rules}
     sealed.write(out, taken, under, places.values())
 
 
