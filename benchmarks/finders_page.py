@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from benchmarks.finder_scores import MEAN, of_correlation, of_deviation
 from benchmarks.records import ROOT, read, table
-from pipeline.statistics.distributions import t_quantile
+from pike_mixing.comparison.distributions import t_quantile
 
 PAGE = ROOT / "docs" / "finders.md"
 REPORT = ROOT / "pipeline" / "results" / "report" / "finders.html"

@@ -85,7 +85,10 @@ def pack(
         facts = {name: split.close(encoder.unknown) for name, split in splits.items()}
         _refuse(chosen, documents, facts)
         result = {**_facts(documents.name, source, encoder, splits, facts), **work.cleaned()}
-        result["warnings"] = list(_doubts(chosen, documents, facts, own=work.own))
+        result["warnings"] = [
+            *_doubts(chosen, documents, facts, own=work.own),
+            *_read_as_blanks(documents.name, encoder, work.blanks),
+        ]
         for warning in result["warnings"]:
             log.warning("%s", warning)
         (partial / "README.md").write_text(dataset_card.text(result), encoding="utf-8")
@@ -132,6 +135,7 @@ class _Work:
         self._limit = math.inf if chosen.tokens is None else chosen.tokens
         self.own = any(store.is_validation(path.name) for path in listed)
         self._skipped = Counter[str]()
+        self.blanks = 0
         self._seen: set[int] = set()
 
     def run(self, workers: int, progress: Progress) -> None:
@@ -165,6 +169,7 @@ class _Work:
         self._splits["validation"].add(batch, held_out_N & ~search_N & new_N)
         self._splits["search"].add(batch, search_N & new_N)
         self._skipped.update(batch.skipped)
+        self.blanks += batch.blanks
         if not new_N.all():
             self._skipped["duplicate"] += int((~new_N & (held_out_N | within_N)).sum())
 
@@ -244,6 +249,17 @@ def _doubts(
             f"tokens (at most {LARGEST_SHARE:.0%} is even), {validation['tokens']:,} of {tokens:,} "
             f"tokens ({share:.1%}), so that losses are uncertain: "
             f"{'give more validation text' if own else longer}"
+        )
+
+
+def _read_as_blanks(domain: str, encoder: Tokenizer, count: int) -> Iterator[str]:
+    """That the tokenizer reads a character of the text as another."""
+    named, blank = encoder.encode([f"a{encoding.BLANK.decode()}b", "a b"])
+    if count and named.tolist() == blank.tolist():
+        yield (
+            f"domain {domain!r}: U+2581 (\N{LOWER ONE EIGHTH BLOCK}), which SentencePiece reads "
+            f"as a blank, stands {count:,} times in the text: it cannot be told from a blank any "
+            "more, nor does it count as unknown; write another character there if it matters"
         )
 
 

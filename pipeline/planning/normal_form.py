@@ -14,7 +14,7 @@ from pipeline.planning.configuration import Experiment
 from pipeline.runtime import validation
 
 PATHS = {
-    "sources": ("files", "validation_files"),
+    "sources": ("files", "validation_files", "exclude"),
     "tokenizers": ("path",),
     "models": ("transformers",),
     "tasks": ("files",),

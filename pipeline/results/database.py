@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import glob
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pike_mixing.rules.pike import PiKE
-from pipeline.planning import paper_roles, records, resources
+from pipeline.planning import output_root, paper_roles, records
 from pipeline.planning.configuration import Paper
 from pipeline.results import (
     accuracy_tests,
@@ -25,6 +26,7 @@ from pipeline.results import (
 from pipeline.results.experiment import Experiment, read
 from pipeline.results.measured import Measured
 from pipeline.results.record_loader import RECORDS, Listed, insert, load
+from pipeline.results.selection import log_of
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validation import validate
 from pipeline.settings import Model, Training
@@ -70,12 +72,13 @@ def write(
     Raises:
         InputError: a record or manifest is missing, truncated or altered.
     """
+    output_root.refuse_path(out)
     try:
-        with (
-            atomic_files.atomic_write(out, "database", [settings]) as partial,
-            duckdb.connect(str(partial)) as connection,
-        ):
-            _fill(connection, experiment, result, loader)
+        with atomic_files.atomic_write(out, "database", [settings]) as partial:
+            with duckdb.connect(str(partial)) as connection:
+                _fill(connection, experiment, result, loader)
+            # Of the database that is replaced: to this one its changes do not belong.
+            log_of(out).unlink(missing_ok=True)
     except (duckdb.IOException, duckdb.FatalException) as error:
         first = str(error).splitlines()[0]
         raise InputError(
@@ -194,7 +197,7 @@ def _planned(run: str, values: Mapping[str, Any], recorded: lineage.Lineage) -> 
         "settings": atomic_files.canonical(values),
         "steps": recipe.steps,
         "tokens": recipe.steps * recipe.rows * recipe.length,
-        "parameters": resources.parameters(Model(**values["model"]), vocabulary),
+        "parameters": Model(**values["model"]).parameters(vocabulary),
     }
 
 
@@ -224,7 +227,7 @@ def fill_paper(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any])
         columns = "*"
         if name in printed:  # Digits behind the point are lost once a value is a number.
             columns += f", len(split_part({printed[name]}, '.', 2)) as decimals"
-        quoted = str(PAPER / f"{name}.csv").replace("'", "''")
+        quoted = glob.escape(str(PAPER / f"{name}.csv")).replace("'", "''")
         connection.execute(
             f"insert into {table} "
             f"select {columns} from read_csv('{quoted}', header = true, all_varchar = true)"

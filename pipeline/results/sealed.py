@@ -37,8 +37,14 @@ def write(out: Path, taken: made_from.Taken, settings: Any, files: Iterable[Path
     )
 
 
-def manifest(out: Path) -> Path:
-    """What stands for a file among inputs: its manifest or, where it has none, itself."""
+def manifest(out: Path, stage: str) -> Path:
+    """What stands for a file among inputs: its manifest or, where it has none, itself.
+
+    Raises:
+        InputError: the manifest describes another file.
+    """
+    if wrong := problem(out, stage):
+        raise InputError(wrong)
     beside = made_from.beside(out)
     return beside if beside.is_file() else out
 
@@ -53,6 +59,23 @@ def refuse_missing(*paths: Path) -> None:
         raise InputError(f"{', '.join(missing)}: not there: finish the experiment with `make run`")
 
 
+def problem(out: Path, stage: str) -> str | None:
+    """How a file differs from what its manifest describes, and what to run; None without one.
+
+    It is hashed once for as long as nobody writes to it.
+    """
+    place = made_from.beside(out)
+    if not place.is_file():
+        return None
+    remake = f"make it with `{output_root.command(out, force=True)}`"
+    known = checksums.Memory(checksums.MEMORY)
+    listed = checksums.sealed(place.parent, manifests.read(place, stage, remake), remake)
+    wrong = (checksums.altered(file, known.sha256) for file in listed)
+    result = next(filter(None, wrong), None)
+    known.keep()
+    return result
+
+
 def refuse_altered(out: Path, stage: str) -> None:
     """Stops at files of a table or figure that are not those that were made.
 
@@ -60,10 +83,7 @@ def refuse_altered(out: Path, stage: str) -> None:
         InputError: one is missing or was changed, or there is no manifest; with what to run.
     """
     place = made_from.beside(out)
-    remake = f"make it with `{output_root.command(out, force=True)}`"
     if not place.is_file():
+        remake = f"make it with `{output_root.command(out, force=True)}`"
         raise InputError(f"{place} does not exist, which vouches for {out.name}: {remake}")
-    listed = manifests.read(place, stage, remake)
-    for file in checksums.sealed(place.parent, listed, remake):
-        if problem := checksums.altered(file):
-            raise InputError(problem)
+    manifest(out, stage)

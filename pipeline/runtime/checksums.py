@@ -44,7 +44,9 @@ def sealed(folder: Path, manifest: Mapping[str, Any], remedy: str) -> list[Seale
 
 
 def resized(file: Sealed) -> str | None:
-    """What is wrong with a file's size, or None."""
+    """What is wrong with a file's kind or size, or None."""
+    if other := atomic_files.not_a_file(file.path):
+        return f"{file.path} is {other}, and the manifest lists a file: {file.remedy}"
     try:
         result = file.path.stat().st_size
     except (FileNotFoundError, NotADirectoryError):

@@ -29,6 +29,8 @@ SPARED = "checkpoints/"
 """Files of a run that may be deleted to save space: its records stand without them."""
 KEPT = Path(".snakemake", "standing")
 """Copies of manifests, in the folder where the workflow is started (`keep`)."""
+LARGE = frozenset({"download", "pack", "fetch", "domains"})
+"""Stages whose files, like checkpoints, are compared by size: to hash them all takes minutes."""
 UNSET = "not set"
 """This very object stands for what one of two records has not."""
 _LONG = 200
@@ -296,7 +298,7 @@ def of_finished(
     """How one finished piece of work, if it is there, differs from what would be made today.
 
     What is gone has not changed: results stand without the texts, corpora and checkpoints that
-    they were made from. A file of the work itself that is gone, or of another size, is damage.
+    they were made from. A file of the work itself that is gone or was changed is damage.
 
     Args:
         path: Its manifest.
@@ -338,7 +340,7 @@ def of_finished(
         "loaded": _loaded_today(loaded),
     }
     now = {name: before[name] if one is None else one for name, one in now.items()}
-    return [*differences(before, now), *_damaged(path.parent, result)]
+    return [*differences(before, now), *_damaged(path.parent, result, known)]
 
 
 def _loaded_today(recorded: Mapping[str, Any]) -> dict[str, str | None]:
@@ -362,11 +364,16 @@ def differences_of_identity(before: Any, now: Mapping[str, Any]) -> list[Differe
     return differences(before, now)
 
 
-def _damaged(folder: Path, manifest: dict[str, Any]) -> Iterator[Difference]:
-    """Files of a piece of work that are gone, or of another size than they were."""
+def _damaged(
+    folder: Path, manifest: dict[str, Any], known: checksums.Memory
+) -> Iterator[Difference]:
+    """Files of a piece of work that are gone, or are others than they were."""
+    large = manifest["stage"] in LARGE
     for file in checksums.sealed(folder, manifest, "it is made again"):
-        if (problem := checksums.resized(file)) and not _is_spared(file.path, folder):
-            name = file.path.relative_to(folder).as_posix()
+        name = os.path.relpath(file.path, folder)
+        by_size = large or name.startswith(SPARED)
+        problem = checksums.resized(file) if by_size else checksums.altered(file, known.sha256)
+        if problem and not _is_spared(file.path, folder):
             yield Difference(f"files.{name}", "whole", problem)
 
 

@@ -19,7 +19,7 @@ from pipeline.data.corpus_manifest import refuse_other_tokenizer
 from pipeline.data.shards import Corpus
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
-from pipeline.runtime import atomic_files, chips, devices, distributed, made_from
+from pipeline.runtime import atomic_files, chips, cpus, devices, distributed, made_from
 from pipeline.runtime import manifests as reading
 
 log = logging.getLogger("pike")
@@ -257,6 +257,23 @@ def refuse_untrainable(
     if n > recipe.rows:
         problems.append(f"{n} processes, but training.rows of {recipe.rows}: start fewer")
     refuse(problems)
+
+
+def refuse_too_large(work: settings.Run, pieces: int, device: torch.device) -> None:
+    """Raises InputError where this machine cannot hold the model that is to be trained.
+
+    Linux promises memory that is not there and kills who uses it.
+    """
+    # Weights, their gradients and two moments; on another device only the first weights.
+    copies = 4 if device.type == "cpu" else 1
+    needed, here = 4 * copies * work.model.parameters(pieces), cpus.available_memory()
+    if needed > here and not work.model.architecture:
+        raise InputError(
+            f"model {work.model_name!r} has {work.model.parameters(pieces):,} parameters, which "
+            f"take {needed / 2**30:,.1f} GiB at least, and {here / 2**30:,.1f} GiB are here (or "
+            "allowed by `ulimit -v`): lower its layers, width, heads or head_width, or take a "
+            "larger machine"
+        )
 
 
 def refuse_few(requested: int, device: torch.device) -> None:

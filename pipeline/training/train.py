@@ -154,6 +154,7 @@ class _Training:
         code = inputs.modules(work)
         identity = {"run": values, **made_from.code("pretrain", code), **given.identity}
         pieces = next(iter(given.corpora.values())).vocabulary
+        inputs.refuse_too_large(work, pieces, device)
         vocabulary = work.model.padded_vocabulary(pieces)
         self.model = models.initialised(work.model, vocabulary, work.seed).to(device)
         self.model.configure(recipe)

@@ -9,9 +9,9 @@ from played import insert
 from test_views import paired
 
 from pike_mixing import make
+from pike_mixing.comparison.detectable import detection_probability
 from pike_mixing.errors import InputError
 from pipeline.results import advise, decisions, labels, marks, picture, remedies
-from pipeline.statistics.detectable import detection_probability
 
 ROW = {"scenario": "s", "model": "m", "seeds": 3, "nll_document_stderr": 0.01}
 ROW |= {"effective": 40, "nll_stderr": 0.02, "seeds_better": 1}

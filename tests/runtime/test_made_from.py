@@ -163,8 +163,9 @@ def test_changed_files_differ_and_gone_ones_do_not(work):
 def test_damage_to_what_was_made_differs_but_deleted_checkpoints_do_not(work):
     (work.parent / "checkpoints" / "kept.bin").unlink()
     assert found(work) == []
-    (work.parent / "out.bin").write_bytes(b"ab")
-    assert [one.what for one in found(work)] == ["files.out.bin"]
+    for other in (b"ab", b"abd"):
+        (work.parent / "out.bin").write_bytes(other)
+        assert [one.what for one in found(work)] == ["files.out.bin"]
     (work.parent / "out.bin").unlink()
     assert [one.what for one in found(work)] == ["files.out.bin"]
     work.write_text(work.read_text()[:-20])
