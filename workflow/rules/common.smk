@@ -111,7 +111,13 @@ onstart:
     for rule, tries in TAKES.further_tries().items():
         workflow.get_rule(rule).restart_times = retries + tries
     explained(output_root.write_settings, PLAN, PYTHONS)
-    explained(COMPARED.prepare, jobs)
+    if workflow.executor_plugin.name == "touch":
+        logger.warning(
+            "--touch changes times, and finished work is compared by its manifests: what is "
+            "outdated stays so; --rerun-triggers mtime keeps it"
+        )
+    else:
+        explained(COMPARED.prepare, jobs)
     if workflow.local_exec:
         start = forked_jobs.start(rules, PROFILE, PREFIX.format())
         for names in NAMES:
