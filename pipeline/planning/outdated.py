@@ -115,8 +115,10 @@ class Comparison:
                 yield f"{MADE[rule].artifact.format(name)} is made again: {one}"
 
     def is_made_again(self, path: str) -> bool:
-        """Whether a file is one of a piece of work that is outdated."""
-        return path in self._makers and self.outdated(*self._makers[path])
+        """Whether a file is one of a piece of work that is outdated or has lost its manifest."""
+        if path not in self._makers:
+            return False
+        return _is_cut_off(path, *self._makers[path]) or self.outdated(*self._makers[path])
 
     def missing(self) -> list[str]:
         """The user's own files that are not there, and that are to be read.
@@ -161,12 +163,28 @@ class Comparison:
             if name in used.get(MADE[rule].section, {name})
         ]
 
+    def settings_files(self) -> list[str]:
+        """Where the settings of the plan's work lie, or will."""
+        return [*self._plan.settings_files()]
+
     def every(self) -> Iterator[Stale]:
         """All differences of the plan's finished work, without those that follow from others."""
         for rule, name in self._every():
             artifact = MADE[rule].artifact.format(name)
             for one in self.of(rule, name):
                 yield Stale(artifact, one.what, one.recorded, one.today)
+
+
+def _is_cut_off(manifest: str, rule: str, _: str) -> bool:
+    """Whether work has lost its manifest alone: results stand without what is gone as a whole."""
+    place = Path(manifest)
+    if place.is_file():
+        return False
+    patterns = [f"{place.name.partition('.')[0]}.*"]
+    if place.name == atomic_files.MANIFEST:
+        # The workflow writes settings beside a run, whether or not it is there.
+        patterns = ["*.parquet", "checkpoints/*"] if rule == "pretrain" else ["*"]
+    return any(any(place.parent.glob(pattern)) for pattern in patterns)
 
 
 def of_results(*folders: Path) -> Comparison | None:
