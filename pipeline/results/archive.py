@@ -241,9 +241,9 @@ def _restore_one(archive: Path, out: Path, name: str, outputs: list[tuple[str, s
     settings, place = archive / "settings" / f"{name}.json", out / f"{name}.duckdb"
     named = _read_settings(settings)
     loader = functools.partial(_load, archive)
-    inputs = [archive / atomic_files.MANIFEST]
+    taken = sealed.take("database", [archive / atomic_files.MANIFEST])
     made_from = _lineage(archive, named)
-    database.write(named, settings, place, made_from, loader, inputs)
+    database.write(named, settings, place, made_from, loader, taken)
     for kind, output in outputs:
         write, suffix = KINDS[kind]
         own = archive / "settings" / f"{kind}s" / f"{output}.json"

@@ -48,7 +48,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
     kind = KINDS[figure.kind or figure.name]
     view = views.view_of(f"figure_{figure.kind or figure.name}")
     places = ownership.siblings(out, (".svg", ".png", ".json"), "figure", [settings, database])
-    stood_on = sealed.manifest(database, "database")
+    taken = sealed.take("figure", [sealed.manifest(database, "database")])
     with connect_ours(database) as connection:
         result = rows(connection, view, figure.selection, str(settings))
         baseline = connection.execute("select baseline from experiment").fetchall()[0][0]
@@ -78,7 +78,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
     with atomic_files.atomic_write(places[".json"], "figure") as partial:
         text = json.dumps({**facts, **data}, allow_nan=False)
         partial.write_text(f"{text}\n", encoding="utf-8")
-    sealed.write(out, "figure", values, [stood_on], places.values())
+    sealed.write(out, taken, values, places.values())
 
 
 def _one_place_each(panels: list[Panel]) -> list[Panel]:

@@ -66,16 +66,16 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
         }
         named = experiment.read(settings)
         read = [tables / f"{name}.md" for name in _names(named.tables, tables, ".md")]
-        stood_on = [sealed.manifest(database, "database")]
         read += [figures / f"{name}.svg" for name in _names(named.figures, figures, ".svg")]
         folders = {"tables": tables, "figures": figures}
         files = {k: Path(os.path.relpath(f, out.parent)).as_posix() for k, f in folders.items()}
+        stood_on = [sealed.manifest(database, "database"), *map(made_from.beside, read)]
+        taken = sealed.take("report", stood_on)
         texts = _pages(named, database, read, files)
         for page, partial in partials.items():
             partial.write_text(texts[page], encoding="utf-8")
     under = {"config": named.config, "rules": named.rules}
-    stood_on += [made_from.beside(path) for path in read]
-    sealed.write(out, "report", under, stood_on, places.values())
+    sealed.write(out, taken, under, places.values())
 
 
 def _pages(

@@ -1,6 +1,6 @@
 """Databases, tables, figures and reports with the manifests that vouch for them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,34 +9,31 @@ from pipeline.planning import output_root, stages
 from pipeline.runtime import checksums, made_from, manifests
 
 
-def write(
-    out: Path,
-    stage: str,
-    settings: Any,
-    read: Iterable[Path],
-    files: Iterable[Path],
-    known: Mapping[Path, str] | None = None,
-) -> None:
+def take(stage: str, read: Iterable[Path] = ()) -> made_from.Taken:
+    """What a stage of results is made from, taken before it reads these manifests or files."""
+    modules = [stages.STAGES[stage].partition(":")[0]]
+    return made_from.Taken(stage, modules, inputs=read, assets=stages.ASSETS[stage])
+
+
+def write(out: Path, taken: made_from.Taken, settings: Any, files: Iterable[Path]) -> None:
     """Writes the manifest of what a stage has made.
 
     Args:
         out: The file that the manifest is named after.
-        stage: Name of the stage.
+        taken: What it was made from.
         settings: What it was made under.
-        read: Manifests, or files that have none.
         files: The files that it made.
-        known: SHA-256 of what was hashed when it was read.
     """
     made_from.write_manifest(
         made_from.beside(out),
-        stage=stage,
+        stage=taken.stage,
         settings=settings,
-        inputs=[*read],
+        inputs=[*taken.inputs],
         files=[*files],
-        modules=[stages.STAGES[stage].partition(":")[0]],
-        assets=stages.ASSETS[stage],
+        modules=[stages.STAGES[taken.stage].partition(":")[0]],
+        assets=stages.ASSETS[taken.stage],
         facts={},
-        known=known,
+        taken=taken,
     )
 
 

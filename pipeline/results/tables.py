@@ -110,7 +110,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
     inputs, values = [settings, database], atomic_files.read_json(settings)
     table = validate(TableSettings, values, str(settings))
     places = ownership.siblings(out, (".md", ".csv", ".tex"), "table", inputs)
-    stood_on = sealed.manifest(database, "database")
+    taken = sealed.take("table", [sealed.manifest(database, "database")])
     blocks = read(table, database, str(settings))
     for suffix, text in (
         (".md", markdown(table, blocks)),
@@ -119,7 +119,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
     ):
         with atomic_files.atomic_write(places[suffix], "table", inputs) as partial:
             partial.write_text(text, encoding="utf-8")
-    sealed.write(out, "table", values, [stood_on], places.values())
+    sealed.write(out, taken, values, places.values())
 
 
 def read(table: TableSettings, database: Path, where: str) -> list[TableSection]:

@@ -39,15 +39,30 @@ def of(*modules: str, assets: tuple[str, ...] = ()) -> str:
     """
     digests = {module: _read(module)[0] for module in sorted(closure(*modules))}
     _keep_memory()
-    return "-".join([_together(digests), *map(_of_files, assets)])
+    return "-".join([_together(digests), *(_together(_files(asset)) for asset in assets)])
 
 
 @functools.cache
-def _of_files(asset: str) -> str:
+def _files(asset: str) -> dict[str, str]:
     top = source_names.PACKAGE
     listed = [top / asset, *sorted((top / asset).rglob("*"))]
     files = (f for f in listed if f.is_file() and f.suffix != ".pyc")
-    return _together({f.relative_to(top).as_posix(): _sha256(f.read_bytes()) for f in files})
+    return {f.relative_to(top).as_posix(): _sha256(f.read_bytes()) for f in files}
+
+
+def changed(*modules: str, assets: tuple[str, ...] = ()) -> list[Path]:
+    """The files of code and assets that are not as `of` has read them; they are read anew."""
+
+    def digests(modules: Iterable[str]) -> dict[Path, str]:
+        read = {source_names.path_of(module): _read(module)[0] for module in closure(*modules)}
+        top = source_names.PACKAGE
+        return read | {top / name: one for a in assets for name, one in _files(a).items()}
+
+    before = digests(modules)
+    for cache in (of, _files, imports, _read, source_names.tree, source_names.path_of):
+        cache.cache_clear()
+    now = digests(filter(source_names.exists, modules))
+    return sorted(path for path in before.keys() | now if before.get(path) != now.get(path))
 
 
 def _together(digests: dict[str, str]) -> str:

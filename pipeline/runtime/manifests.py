@@ -54,6 +54,7 @@ STANDARD: dict[str, Any] = {
     "stage": str,
     "settings": dict[str, Any],
     "inputs": dict[str, str],
+    "content?": dict[str, str],
     "given": dict[str, str],
     "files": dict[str, FileRecord],
     "code": _mapping({"fingerprint": str, "commit": str | None, "loaded": dict[str, str]}),
@@ -203,6 +204,64 @@ def _refuse_contradiction(manifest: Mapping[str, Any], path: Path | str, remedy:
             f"{path} lists the checkpoints {kept}, which do not end with the run's last step "
             f"{manifest['steps']} in order: {remedy}"
         )
+
+
+SHOW_ALL = ("database", "table", "figure", "report")
+"""Stages that read all that a manifest says; others read what it vouches for."""
+_OF_RUN = ("weights.parquet", "coefficients.parquet")
+"""Records of a run that other stages read, beside its checkpoints. Others hold seconds."""
+
+
+def content_digest(path: Path, reader: str) -> str | None:
+    """Digest of what a stage uses of a manifest: where it is the same, so is the stage's work.
+
+    These are the files that it lists, and such facts as the reader uses: neither licences and
+    revisions, which are recorded with them, nor code, times and places.
+
+    Args:
+        path: A manifest of a stage or of a checkpoint, or any other file.
+        reader: The stage that reads it.
+
+    Returns:
+        None of what is no manifest, or of one that the stage reads whole.
+    """
+    if reader in SHOW_ALL or path.suffix != ".json":
+        return None
+    try:
+        content = atomic_files.read_json(path)
+    except InputError:
+        # Whoever reads it says what is wrong.
+        return None
+    vouched = _vouched(content, reader) if isinstance(content, dict) else None
+    return None if vouched is None else atomic_files.digest(vouched)
+
+
+def _vouched(manifest: Mapping[str, Any], reader: str) -> Any:
+    """What another stage uses of a manifest; None of one that it reads whole."""
+    named = manifest.get("files", {})
+    files = {n: f.get("sha256") for n, f in named.items()} if isinstance(named, dict) else {}
+
+    def facts(*names: str) -> dict[str, Any]:
+        return {name: manifest.get(name) for name in names}
+
+    match manifest.get("stage"):
+        case "download":
+            # A corpus has these on record.
+            recorded = ("licence", "revision", "skipped", "entropy_nats_per_character")
+            return [files, facts(*recorded) if reader == "pack" else {}]
+        case "pack":
+            # The card is for people.
+            return [{n: f for n, f in files.items() if n != "README.md"}, facts("fingerprint")]
+        case "pretrain":
+            read = {n: f for n, f in files.items() if "/" in n or n in _OF_RUN}
+            return [read, facts("settings", "domains", "steps", "checkpoints")]
+        case "mixture":
+            return facts("weights_by_domain", "chosen")
+        case "evaluate" | "fetch":
+            return [files, facts("steps", "task")]
+        case None if "identity" in manifest:
+            return facts("step", "model", "vocabulary", "sha256")
+    return None
 
 
 def stage_of(path: Path) -> str | None:

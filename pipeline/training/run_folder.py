@@ -194,14 +194,14 @@ class RunFolder:
 
     def finish(
         self,
-        read: list[Path],
+        taken: made_from.Taken,
         epochs: dict[str, float],
         device: torch.device,
     ) -> None:
         """Waits for the last checkpoint, joins the records and writes the manifest.
 
         Args:
-            read: Manifests of what the run read.
+            taken: What the run is made from.
             epochs: How many times each domain's text was read, by domain.
             device: Where it was trained.
 
@@ -222,7 +222,7 @@ class RunFolder:
             self.folder / atomic_files.MANIFEST,
             stage="pretrain",
             settings=self.identity["run"],
-            inputs=read,
+            inputs=[*taken.inputs],
             files=[*tables, *sums],
             modules=self._modules,
             facts={
@@ -242,6 +242,7 @@ class RunFolder:
                 "weights_sha256": sums[kept[recipe.steps] / checkpoint.MODEL],
             },
             known=sums,
+            taken=taken,
         )
 
 

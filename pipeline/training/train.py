@@ -109,6 +109,9 @@ def pretrain(
     ):
         given = inputs.read_inputs(work, method, corpora, reference, mixture)
         inputs.refuse_few(processes, place)
+        manifest = run.parent / atomic_files.MANIFEST
+        if distributed.broadcast_from_main(lambda: given.taken.stands(manifest, values)):
+            return None
         training = _Training(work, method, values, given, place, lease, signals, shard)
         training.model.recomputes |= recompute
         if peak_flops is not None:
@@ -151,6 +154,7 @@ class _Training:
         code = inputs.modules(work)
         identity = {"run": values, **made_from.code("pretrain", code), **given.identity}
         pieces = next(iter(given.corpora.values())).vocabulary
+        inputs.refuse_too_large(work, pieces, device)
         vocabulary = work.model.padded_vocabulary(pieces)
         self.model = models.initialised(work.model, vocabulary, work.seed).to(device)
         self.model.configure(recipe)
@@ -236,7 +240,7 @@ class _Training:
         epochs = self.train_rows.epochs(state.positions_K)
         log.info("%s: epochs of %s", label, ", ".join(f"{d} {e:.2f}" for d, e in epochs.items()))
         if distributed.is_main_process():
-            self.folder.finish(self.given.manifests, epochs, self.device)
+            self.folder.finish(self.given.taken, epochs, self.device)
 
     def _fresh(self) -> checkpoint.TrainState:
         K = len(self.work.domains)

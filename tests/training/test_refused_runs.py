@@ -36,6 +36,10 @@ def test_a_loss_that_is_no_number_stops_the_run(make_run, corpora, capsys):
             ],
         ),
         ({"training": {"max_epochs": 0.01}}, [r"trains on [\d,]+ rows.*be read 0\.01 times"]),
+        (
+            {"model": {"heads": 10**8}},
+            [r"model '.*' has [\d,]+ parameters, which take [\d,.]+ GiB.*lower its layers, width"],
+        ),
         ({"domains": ["easy", "missing"]}, ["missing holds no finished corpus", "pack it first"]),
         *(
             (

@@ -18,6 +18,7 @@ from pike_mixing.errors import InputError
 from pipeline.planning import forked_jobs, methods, notices, outdated, output_root
 from pipeline.planning import planner, profile, records
 from pipeline.planning import rule_inputs, rule_resources, slurm
+from pipeline.runtime import signal_handler
 
 
 def explained(function, *arguments):
@@ -28,6 +29,7 @@ def explained(function, *arguments):
         raise WorkflowError(str(mistake)) from None
 
 
+signal_handler.await_children()
 slurm.ignore_checkpoint_signals()
 FILES = workflow.overwrite_configfiles or workflow.configfiles
 RESOURCES = workflow.resource_settings
@@ -150,7 +152,7 @@ def reads(rule):
 
         def input_of(path):
             # Snakemake makes again what reads a file that is made again, but of an old file.
-            return path if compare and COMPARED.is_made_again(path) else ancient(path)
+            return path if compare and COMPARED.is_made_again(path, rule) else ancient(path)
 
         given = [path for path in read.given if "{" not in path]
         return {
