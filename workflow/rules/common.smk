@@ -151,7 +151,8 @@ def reads(rule):
             manifest = PLAN.manifest(rule, name)
             if manifest not in workflow.dag.forcefiles:
                 OUTDATED.add(manifest)
-            workflow.dag.forcefiles.add(manifest)
+            if os.path.exists(manifest):
+                workflow.dag.forcefiles.add(manifest)
             for line in COMPARED.told(rule, name):
                 logger.warning(line)
 
