@@ -121,7 +121,14 @@ class _InOrder:
 
     def _opened(self) -> Iterator[Any]:
         if self._own is None:
-            self._own = copy_for_reader(self._given)
+            try:
+                self._own = copy_for_reader(self._given)
+            except TypeError as error:
+                raise InputError(
+                    f"domain {self._domain!r}: a data set with set_epoch or state_dict is copied "
+                    f"for each reader, but this {type(self._given).__name__} cannot be copied "
+                    f"({error}): make locks, connections and open files in its __iter__"
+                ) from error
         if hasattr(self._own, "set_epoch"):
             self._own.set_epoch(self._epoch)
         return iter(self._own)

@@ -195,6 +195,12 @@ def test_an_iterable_goes_on_by_the_count_of_its_rows(kind, stops):
     assert rows == [f"a{(n + turned * (n // 7)) % 7}" for n in range(sum(stops) + 20)]
 
 
+class Locked(Placed):
+    def __init__(self):
+        super().__init__(ids("a", 7))
+        self.lock = threading.Lock()
+
+
 def test_an_iterable_is_read_from_its_first_row_again_when_the_reading_begins_anew():
     given = Placed(ids("a", 7))
     mixed = MixedDataset({"a": given}, 4, steps=3)
@@ -378,6 +384,10 @@ def test_interleaved_by_shares_ends_where_the_first_or_the_last_ends(lengths, pa
         (lambda: MixedDataset({"a": []}, 8), "domain 'a' has no rows"),
         (lambda: list(MixedDataset({"a": Again([])}, 8, steps=1)), "domain 'a' has no rows"),
         (lambda: MixedDataset({"a": iter([1])}, 8), "can be read once"),
+        (
+            lambda: list(MixedDataset({"a": Locked()}, 8, steps=1)),
+            "domain 'a': .* Locked cannot be",
+        ),
         (lambda: MixedDataset({"a": 3}, 8), "domain 'a' is a int"),
         (lambda: MixedDataset([[1], [2]], 8), "at least one domain by its name"),
         (lambda: MixedDataset({"a": {"train": [1]}}, 8), "give one data set, such as one of its"),
