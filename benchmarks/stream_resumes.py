@@ -40,7 +40,7 @@ Outcomes = dict[str, list[str]]
 HEAD = """# Streams after a resume
 
 ```sh
-python -m benchmarks.stream_resumes
+.venv/bin/python -m benchmarks.stream_resumes
 ```
 
 This command wrote this page on {date}. It resumes {streams} kinds of streams of `datasets` at

@@ -297,7 +297,7 @@ def test_only_settings_that_changed_are_written_again(small, tmp_path):
         ("broken.yaml", b"", "is empty: a configuration is a mapping, such as config.yaml"),
         ("broken.yaml", b"- a\n", "holds a list: a configuration is a mapping, such as"),
         ("broken.yaml", b"\xff\xfe\xff", "is not UTF-8 ("),
-        (".", None, "cannot be read (Is a directory): check the path"),
+        (".", None, "is a folder, a pipe or a device: name a file"),
         ("missing.yaml", None, "does not exist: check the path"),
         ("x" * 300, None, "cannot be read (File name too long): check the path"),
     ],
@@ -470,7 +470,7 @@ def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
     assert "results/corpora/symbols/easy/manifest.json" in needed["table3"]
     # Tables of the same runs share a database.
     assert plan.database("table", "table6") == "results/databases/untrained-table5.duckdb"
-    record = plan.experiment(plan.requested, trained=False)["runs"]["symbols/nano/mix/seed180"]
+    record = plan.experiment(plan.requested, trained=False)["runs"]["symbols/nano/mix/seed200"]
     assert (record["trained"], record["evaluations"], record["probes"]) == (False, False, False)
 
 
