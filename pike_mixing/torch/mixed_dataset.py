@@ -246,9 +246,6 @@ class MixedDataset(IterableDataset[Any]):
             row: Rows of the step that this process has read.
         """
         reader = self._reader()
-        # Workers, or a loader that draws ahead, leave iterables to be read again up to there.
-        own = self.batch_rows // reader["processes"]
-        stand = (self._step, self._row) in ((step, row), (step - 1, own))
         return states.sealed(
             settings=states.as_json(self.settings),
             # Where a step begins, and nobody reads ahead, another may go on.
@@ -261,7 +258,6 @@ class MixedDataset(IterableDataset[Any]):
             plan=self._published.since(step),
             begun=states.as_json(self._count_K) if row else None,
             ended=step == self._ended,
-            streams=[stream.state_dict() if stand else {} for stream in self._streams],
         )
 
     def seek(self, step: int, positions_K: Ints) -> None:
@@ -282,7 +278,5 @@ class MixedDataset(IterableDataset[Any]):
         self._row, begun = state["row"], state["begun"]
         self._count_K = None if begun is None else np.array(begun)
         self._ended = self._step if state["ended"] else None
-        for stream, of_stream in zip(self._streams, state["streams"], strict=True):
-            stream.load_state_dict(of_stream)
         self._weights_K = None if state["last"] >= 0 else np.array(state["weights"])
         self._published.load(state["last"], state["plan"], keep=get_worker_info() is not None)

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader, IterableDataset
 
+from benchmarks import stream_resumes
 from pike_mixing.errors import InputError
 from pike_mixing.order import Order
-from pike_mixing.torch import MixedDataset, interleave_datasets
+from pike_mixing.torch import MixedDataset, interleave_datasets, streams
 
 NAMES = ("a", "b")
 COUNTS = [[4, 4], [6, 2], [1, 7], [8, 0], [3, 5], [4, 4], [0, 8], [5, 3]]
@@ -135,20 +136,139 @@ def test_a_stream_is_read_beside_a_file_system_of_the_hub_of_another_thread():
     assert [row["id"] for row in mixed_rows] == ids("a", 8)
 
 
-@pytest.mark.parametrize("mapped", [False, True])
-def test_a_stream_that_is_shuffled_in_a_buffer_loses_no_row(mapped):
-    rows = pytest.importorskip("datasets").Dataset.from_dict({"id": ids("a", 20)})
+@pytest.mark.slow
+@pytest.mark.parametrize("name", stream_resumes.STREAMS)
+def test_a_stream_goes_on_at_the_row_after_each_stop(name):
+    pytest.importorskip("datasets")
+    assert stream_resumes.outcomes(stream_resumes.ours, [name]) == {name: []}
 
-    def dataset():
-        stream = rows.to_iterable_dataset().shuffle(seed=1, buffer_size=8)
-        stream = stream.map(lambda row: row) if mapped else stream
-        return MixedDataset({"a": stream}, 4, steps=5)
 
-    first, later = dataset(), dataset()
-    reading = iter(first)
-    begun = [next(reading)["id"] for _ in range(8)]
-    later.load_state_dict(first.state_dict())
-    assert sorted(begun + [row["id"] for row in later]) == sorted(ids("a", 20))
+class Lying(Again):
+    """Its own state is always that of the last row, as of another protocol, or not to be had."""
+
+    def state_dict(self):
+        return {"at": len(self.rows)}
+
+    def load_state_dict(self, state):
+        self.rows = self.rows[state["at"] :]
+
+
+class Asking(Again):
+    """Like the streams of MosaicML and Lightning, it asks how many rows were read."""
+
+    def state_dict(self, num_samples, from_beginning):
+        raise AssertionError
+
+    load_state_dict = state_dict
+
+
+class Placed(Again):
+    """It goes on in the middle when it is read again before its end; epochs turn its rows."""
+
+    at = epoch = 0
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def state_dict(self):
+        return {}
+
+    def __iter__(self):
+        while self.at < len(self.rows):
+            self.at += 1
+            yield self.rows[(self.at - 1 + self.epoch) % len(self.rows)]
+        self.at = 0
+
+
+@pytest.mark.parametrize("stops", [(0,), (5,), (5, 0), (2, 3), (1, 1, 1), (7,), (7, 4), (16, 5)])
+@pytest.mark.parametrize("kind", [Again, Lying, Asking, Placed])
+def test_an_iterable_goes_on_by_the_count_of_its_rows(kind, stops):
+    state, rows = None, []
+    for count in (*stops, 20):
+        mixed = MixedDataset({"a": kind(ids("a", 7))}, 4)
+        if state:
+            mixed.load_state_dict(json.loads(state))
+        reading = iter(mixed)
+        rows += [next(reading) for _ in range(count)]
+        state = json.dumps(mixed.state_dict())
+    turned = kind is Placed
+    assert rows == [f"a{(n + turned * (n // 7)) % 7}" for n in range(sum(stops) + 20)]
+
+
+class Locked(Placed):
+    def __init__(self):
+        super().__init__(ids("a", 7))
+        self.lock = threading.Lock()
+
+
+def test_an_iterable_is_read_from_its_first_row_again_when_the_reading_begins_anew():
+    given = Placed(ids("a", 7))
+    mixed = MixedDataset({"a": given}, 4, steps=3)
+    later = MixedDataset({"a": given}, 4, steps=3)
+    reading = iter(mixed)
+    whole = [next(reading) for _ in range(9)]
+    later.load_state_dict(mixed.state_dict())
+    whole += list(reading)
+    assert list(later) == whole[9:]
+    assert list(later) == list(mixed) == whole
+
+
+def test_rows_that_could_not_be_read_are_read_at_the_next_attempt():
+    class Failing(Again):
+        failed = False
+
+        def __iter__(self):
+            yield from self.rows[:3]
+            if not self.failed:
+                self.failed = True
+                raise OSError("the network is down")
+            yield from self.rows[3:]
+
+    mixed = MixedDataset({"a": Failing(ids("a", 7))}, 1, steps=7)
+    reading = iter(mixed)
+    begun = [next(reading) for _ in range(3)]
+    with pytest.raises(OSError, match="network"):
+        next(reading)
+    assert begun + list(mixed) == ids("a", 7)
+
+
+def test_many_rows_that_are_read_again_are_told(caplog, monkeypatch):
+    monkeypatch.setattr(streams, "MANY", 8)
+    first, later = (MixedDataset({"a": Again(ids("a", 12))}, 4, steps=3) for _ in range(2))
+    assert list(first) == ids("a", 12)
+    assert not caplog.messages
+    later.load_state_dict(first.state_at(2, np.array([8])))
+    assert list(later) == ids("a", 12)[8:]
+    assert "domain 'a': its first 8 rows are read again" in caplog.text
+
+
+def test_a_release_that_cannot_read_a_stream_twice_is_named():
+    raised = type("DataSourcesShufflingDisallowed", (Exception,), {})
+
+    class Taken(Placed):
+        def __iter__(self):
+            if self.epoch:
+                raise raised
+            return super().__iter__()
+
+    mixed = MixedDataset({"a": Taken(ids("a", 7))}, 4, steps=2)
+    with pytest.raises(InputError, match=r"'a': datasets 5.0 .* pip install 'datasets>=5.1'"):
+        list(mixed)
+
+
+def test_workers_read_files_that_were_opened_before_them(tmp_path):
+    (tmp_path / "rows").write_text("\n".join(ids("a", 4000)), encoding="utf-8")
+
+    class Lines:
+        def __iter__(self):
+            with (tmp_path / "rows").open(encoding="utf-8") as file:
+                yield from (line.strip() for line in file)
+
+    mixed = MixedDataset({"a": Lines()}, 4, micro_batch=2, steps=1000)
+    reading = iter(mixed)
+    begun = [next(reading) for _ in range(4)]
+    loader = DataLoader(mixed, batch_size=2, num_workers=2, multiprocessing_context="fork")
+    assert begun + joined(map(names, loader)) == ids("a", 4000)
 
 
 def test_a_state_is_plain_values():
@@ -264,6 +384,10 @@ def test_interleaved_by_shares_ends_where_the_first_or_the_last_ends(lengths, pa
         (lambda: MixedDataset({"a": []}, 8), "domain 'a' has no rows"),
         (lambda: list(MixedDataset({"a": Again([])}, 8, steps=1)), "domain 'a' has no rows"),
         (lambda: MixedDataset({"a": iter([1])}, 8), "can be read once"),
+        (
+            lambda: list(MixedDataset({"a": Locked()}, 8, steps=1)),
+            "domain 'a': .* Locked cannot be",
+        ),
         (lambda: MixedDataset({"a": 3}, 8), "domain 'a' is a int"),
         (lambda: MixedDataset([[1], [2]], 8), "at least one domain by its name"),
         (lambda: MixedDataset({"a": {"train": [1]}}, 8), "give one data set, such as one of its"),
