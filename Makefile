@@ -8,6 +8,8 @@ PYTHON ?= python3
 # nproc alone would answer with the threads that OpenMP may use.
 CORES  ?= $(shell env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || sysctl -n hw.ncpu)
 CONFIG ?= config.yaml
+# Of the experiment that README, docs/results.md and recorded/ show: workflow/configs/decide.yaml.
+DECIDED ?= results/decide
 # Of workflow/profiles.
 PROFILE ?= default
 # cpu: the versions that this release was tested with. cuda: the newest torch, with CUDA.
@@ -96,8 +98,8 @@ format: $(READY) ## Put the sources into the house's format
 report: $(READY) ## Build the report alone, with what it needs
 	$(SNAKEMAKE) report
 
-record: $(READY) ## Write the records of results/ into recorded/, from which `make restore` builds all
-	$(BIN)/pike record results --out recorded
+record: $(READY) ## Write the records of the deciding experiment into recorded/, from which `make restore` builds all
+	$(BIN)/pike record $(DECIDED) --out recorded
 
 # An environment that is there serves; a new one gets what tables, figures and the report need.
 RESTORE := $(if $(wildcard $(READY)),$(VENV),.venv-restore)
@@ -120,8 +122,8 @@ docs: $(READY) ## Write docs/methods.md and docs/performance.md anew
 	$(BIN)/python -m benchmarks.page
 	$(BIN)/pike methods --format markdown > docs/methods.md.part && mv docs/methods.md.part docs/methods.md
 
-headline: $(READY) ## Write docs/results.md and the README's picture from the default experiment's database
-	$(BIN)/python -m pipeline.results.headline $(firstword $(wildcard results/databases/requested.duckdb) results/pike.duckdb) docs
+headline: $(READY) ## Write docs/results.md and the README's picture from the deciding experiment's database
+	$(BIN)/python -m pipeline.results.headline $(firstword $(wildcard $(DECIDED)/databases/requested.duckdb) $(DECIDED)/pike.duckdb) docs
 
 lock: $(READY) ## Write requirements-hashed.txt anew, of pyproject.toml and constraints-cpu.txt
 	$(MAKE) setup EXTRAS=release

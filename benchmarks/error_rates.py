@@ -28,13 +28,13 @@ import numpy.typing as npt
 
 from benchmarks import measure
 from pike_mixing.arrays import Floats
+from pike_mixing.comparison import detectable, mean_difference, sign_flip
+from pike_mixing.comparison.distributions import normal_quantile, t_quantile
+from pike_mixing.comparison.mean_difference import Estimate, Part
 from pipeline.results import claim_tests, speedups, views
 from pipeline.results.measured import TaskCurve
 from pipeline.results.outcomes import CheckpointKey
 from pipeline.runtime import atomic_files, code_fingerprint
-from pipeline.statistics import detectable, mean_difference, sign_flip
-from pipeline.statistics.distributions import normal_quantile, t_quantile
-from pipeline.statistics.mean_difference import Estimate, Part
 
 SEEDS = (mean_difference.LEAST_SEEDS, 5, 10)
 TOKENS_G = np.array([128] * 8 + [100] * 16 + [60] * 20 + [17] * 16, np.float64)

@@ -35,7 +35,7 @@ log = logging.getLogger("pike")
 
 MODEL, TRAINING = "model.safetensors", "training.safetensors"
 FORMAT = 2
-"""Of a checkpoint's files; a manifest without one is of format 1, whose identity is a digest."""
+"""Of a checkpoint's files."""
 
 
 @dataclasses.dataclass
@@ -230,10 +230,10 @@ def resumable(checkpoints: Path, identity: Any, every: int) -> Path | None:
 
 def _checked(folder: Path, *names: str) -> dict[str, Any]:
     known = manifests.of_checkpoint(folder)
-    if known.get("format", 1) > FORMAT:
+    if known["format"] != FORMAT:
         raise InputError(
-            f"{folder} is of format {known['format']}, and this version of the code reads none "
-            f"above {FORMAT}: use the version that wrote it, or train in another folder"
+            f"{folder} is of format {known['format']}, and this version of the code reads format "
+            f"{FORMAT}: use the version that wrote it, or train in another folder"
         )
     sums = known["sha256"]
     for name in names:

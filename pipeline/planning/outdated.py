@@ -73,20 +73,18 @@ class Comparison:
         foreign = stage == "pretrain" and bool(settings["model"].get("architecture"))
         python = self._pythons.get(rule)
         fingerprint, versions = stages.code(stage, part, python, foreign=foreign)
-        differences = made_from.of_finished(
-            Path(self._plan.manifest(rule, name)),
-            stage,
-            self._known,
-            settings=settings,
-            code=fingerprint,
-            versions=versions,
-            inputs=reads.paths(),
-            given=reads.given,
+        return tuple(
+            made_from.of_finished(
+                Path(self._plan.manifest(rule, name)),
+                stage,
+                self._known,
+                settings=settings,
+                code=fingerprint,
+                versions=versions,
+                inputs=reads.paths(),
+                given=reads.given,
+            )
         )
-        if rule == "mixture":
-            # Earlier releases recorded where the runs lay.
-            differences = [one for one in differences if not one.what.endswith(".folder")]
-        return tuple(differences)
 
     @functools.cache  # noqa: B019 - as above.
     def outdated(self, rule: str, name: str) -> bool:

@@ -109,10 +109,8 @@ def of(folder: Path) -> Root | None:
     # Settings of a database have the same name.
     if not isinstance(stamp, dict) or "started_with" not in stamp:
         return None
-    given = stamp["started_with"]
-    # Of earlier releases it is a text.
-    files = [given] if isinstance(given, str) else given
-    return Root(folder, [*map(Path, files)], stamp.get("options", {}), stamp.get("pythons", {}))
+    files = map(Path, stamp["started_with"])
+    return Root(folder, [*files], stamp.get("options", {}), stamp.get("pythons", {}))
 
 
 @functools.cache

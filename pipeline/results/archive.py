@@ -122,7 +122,7 @@ def _restore_one(archive: Path, out: Path, name: str, outputs: list[tuple[str, s
     loader = functools.partial(_load, archive)
     inputs = [archive / atomic_files.MANIFEST]
     made_from = _lineage(archive, named)
-    database.write(named, settings, place, made_from, loader, inputs, anew=True)
+    database.write(named, settings, place, made_from, loader, inputs)
     for kind, output in outputs:
         write, suffix = KINDS[kind]
         own = archive / "settings" / f"{kind}s" / f"{output}.json"

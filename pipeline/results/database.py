@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from pipeline.results import (
     accuracy_tests,
     board_tests,
     claim_tests,
-    growth,
     lineage,
     loss_tests,
     sealed,
@@ -26,12 +24,10 @@ from pipeline.results import (
 )
 from pipeline.results.experiment import Experiment, read
 from pipeline.results.measured import Measured
-from pipeline.results.record_loader import RECORDS, Listed, insert, load, refuse_resized
+from pipeline.results.record_loader import RECORDS, Listed, insert, load
 from pipeline.runtime import atomic_files
 from pipeline.runtime.validation import validate
 from pipeline.settings import Model, Training
-
-log = logging.getLogger("pike")
 
 PAPER = Path(__file__).parents[1] / "paper"
 Loader = Callable[[duckdb.DuckDBPyConnection, Sequence[Listed]], None]
@@ -58,13 +54,8 @@ def write(
     result: lineage.Lineage,
     loader: Loader,
     inputs: Iterable[Path],
-    *,
-    anew: bool = False,
 ) -> None:
     """Writes the database of records, wherever they come from.
-
-    Where it replaces one of the same code, it takes over what is the same (`growth`); without one
-    it is made anew.
 
     Args:
         experiment: What is to be in it.
@@ -73,17 +64,16 @@ def write(
         result: What the records were made from.
         loader: Appends the records.
         inputs: Manifests of the records.
-        anew: Whether nothing is taken over.
 
     Raises:
-        InputError: a record or manifest is missing, truncated or altered; of a record that is
-            taken over, only its size is looked at.
+        InputError: a record or manifest is missing, truncated or altered.
     """
     try:
-        with atomic_files.atomic_write(out, "database", [settings]) as partial:
-            grows = not anew and growth.copy(out, partial)
-            with duckdb.connect(str(partial)) as connection:
-                _fill(connection, experiment, result, loader, grows=grows)
+        with (
+            atomic_files.atomic_write(out, "database", [settings]) as partial,
+            duckdb.connect(str(partial)) as connection,
+        ):
+            _fill(connection, experiment, result, loader)
     except (duckdb.IOException, duckdb.FatalException) as error:
         first = str(error).splitlines()[0]
         raise InputError(
@@ -98,29 +88,21 @@ def _fill(
     experiment: Experiment,
     result: lineage.Lineage,
     loader: Loader,
-    *,
-    grows: bool,
 ) -> None:
-    """Fills the base tables, and adds the views, of an empty database or of a copy that grows."""
-    before, kept = growth.Bases(), set[str]()
-    if grows:
-        before, kept = growth.bases(connection), growth.forget(connection, result)
-        log.info("records of %d manifests are taken over from the database before", len(kept))
-    else:
-        connection.execute(views.schema())
+    """Fills the base tables of an empty database, and adds the views."""
+    connection.execute(views.schema())
     connection.execute("begin")
     _names(connection, experiment)
     _corpora(connection, result)
     fill_paper(connection, experiment.config)
     _runs(connection, experiment, result)
     _lineage(connection, result)
-    made = [one for one in records.manifests_of(experiment.plain()) if one[1] in RECORDS]
-    refuse_resized(result.manifests, [one for one in made if one[0] in kept])
-    loader(connection, [one for one in made if one[0] not in kept])
+    loader(
+        connection, [one for one in records.manifests_of(experiment.plain()) if one[1] in RECORDS]
+    )
     # Last, as they take seconds, which nobody waits for whose records are at fault.
-    if not grows:
-        views.add(connection)
-    measured = Measured(connection, growth.changed(connection, before))
+    views.add(connection)
+    measured = Measured(connection)
     accuracy_tests.fill(measured)
     loss_tests.fill(measured)
     speedups.fill(measured)

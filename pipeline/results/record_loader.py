@@ -97,22 +97,6 @@ def load(
             raise
 
 
-def refuse_resized(contents: Mapping[Path, Mapping[str, Any]], made: Sequence[Listed]) -> None:
-    """Stops at records that are gone or have another size: of those that are not read again.
-
-    Raises:
-        InputError: one is.
-    """
-    for name, stage, place in made:
-        wanted = {f"{table.removeprefix('theory_')}.parquet" for table in RECORDS[stage]}
-        remedy = f"{remake(stage, name)} again"
-        for file in checksums.sealed(Path(place).parent, contents[Path(place)], remedy):
-            # Those of a probe are called after their steps.
-            own = file.path.name in wanted or (stage == "probe" and file.path.suffix == ".parquet")
-            if own and (problem := checksums.resized(file)):
-                raise InputError(problem)
-
-
 def remake(stage: str, name: str) -> str:
     """What makes an artifact: run `pike pretrain` for RUN."""
     of = name.partition("/")[2]

@@ -12,6 +12,7 @@ import jinja2
 import yaml
 from markupsafe import Markup
 
+from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pipeline.planning import outdated
 from pipeline.planning.predictions import Predictions
 from pipeline.planning.records import PAGES
@@ -31,7 +32,6 @@ from pipeline.results.provenance import REPORT, counted
 from pipeline.results.selection import Row, ours, query
 from pipeline.runtime import atomic_files
 from pipeline.runtime.validation import validate
-from pipeline.statistics.mean_difference import LEAST_SEEDS
 
 FRONT = ("losses",)
 """Figures that the first page shows."""

@@ -25,6 +25,8 @@ A table is one SQL file. Its view returns one row per cell, in the table's order
     runs                  optional: the runs behind the cell; absent: all of its method
     pairs                 optional: the seeds of a comparison, which both methods have
     one_seed              optional: whether the interval in its text is of one seed
+    other_sign            optional: whether the paired difference to Mix has another sign than that
+                          of the values
 
 and any further columns (method, metric, shots ...) that a selection may name. The first paragraph
 of the comment that opens the file is the table's caption. Cells of a method whose runs warned get

@@ -122,7 +122,7 @@ OF_ARCHIVE = {"reads", "report", "files"}
 
 CHECKPOINT = _mapping(
     {
-        "format?": Size,
+        "format": Size,
         "step": Size,
         "identity": Any,
         "model": dict[str, Any],

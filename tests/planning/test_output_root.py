@@ -74,7 +74,7 @@ def test_an_aged_database_is_told_with_the_command_of_its_experiment(tmp_path, m
 @pytest.mark.parametrize(
     ("stamp", "further"),
     [
-        ({"started_with": "mine.yaml"}, " --configfile mine.yaml"),
+        ({"started_with": ["mine.yaml"]}, " --configfile mine.yaml"),
         ({"started_with": ["config.yaml"], "options": {"n": 3}}, " --config n=3"),
         ({"started_with": ["config.yaml"], "options": {}}, ""),
         ({"experiment": "settings of a database"}, ""),

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from benchmarks import error_rates
+from pike_mixing.comparison import mean_difference, sign_flip
+from pike_mixing.comparison.detectable import detectable, detection_probability
+from pike_mixing.comparison.mean_difference import estimate, part
 from pipeline.results import claim_tests
-from pipeline.statistics import mean_difference, sign_flip
-from pipeline.statistics.detectable import detectable, detection_probability
-from pipeline.statistics.mean_difference import estimate, part
 
 TIMES = 1000
 TWO_SIGMA = 2 * (0.05 * 0.95 / TIMES) ** 0.5

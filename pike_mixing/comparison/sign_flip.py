@@ -11,8 +11,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.statistics.distributions import binomial_pmf
-from pipeline.statistics.mean_difference import Estimate, verdict_p
+from pike_mixing.comparison.distributions import binomial_pmf
+from pike_mixing.comparison.mean_difference import Estimate, verdict_p
 
 
 def sign_flip(sum_G: npt.ArrayLike) -> float:

@@ -1,7 +1,7 @@
 import pytest
 from scipy import stats
 
-from pipeline.statistics import distributions
+from pike_mixing.comparison import distributions
 
 
 @pytest.mark.parametrize("degrees", [1, 2.5, 40, 3000])

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import optimize
 
 from pike_mixing.arrays import Floats
-from pipeline.statistics.distributions import t_quantile
+from pike_mixing.comparison.distributions import t_quantile
 
 LEVEL = 0.05
 LEAST_SEEDS = 3

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pipeline.statistics.multiple_choice import SCORES, accuracy, points
+from pike_mixing.comparison.multiple_choice import SCORES, accuracy, points
 
 
 def test_points_are_shared_by_the_best():

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pipeline.statistics import mean_difference
-from pipeline.statistics.distributions import t_tail
-from pipeline.statistics.mean_difference import Estimate, estimate, part
+from pike_mixing.comparison import mean_difference
+from pike_mixing.comparison.distributions import t_tail
+from pike_mixing.comparison.mean_difference import Estimate, estimate, part
 
 
 def names(count_G):

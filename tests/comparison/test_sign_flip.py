@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from pipeline.statistics import mean_difference, sign_flip
+from pike_mixing.comparison import mean_difference, sign_flip
 
 
 def test_items_that_stand_alone_give_mcnemars_test():

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pipeline.statistics.distributions import normal_quantile, t_quantile
+from pike_mixing.comparison.distributions import normal_quantile, t_quantile
 
 POWER, LEVEL = 0.8, 0.05
 MOST_TEXT = 1000.0

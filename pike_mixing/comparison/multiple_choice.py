@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
-from pipeline.statistics.clustered import clustered_mean
+from pike_mixing.comparison.clustered import clustered_mean
 
 SUM, ALONE = "sum_log_likelihood", "unconditional"
 SCORES: dict[str, tuple[tuple[str, ...], Callable[..., Floats]]] = {
