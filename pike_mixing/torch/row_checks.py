@@ -56,6 +56,10 @@ def refuse_no_dataset(domain: str, dataset: Any) -> None:
             f"domain {domain!r} is a {kind}, whose elements are batches, or the rows of one "
             "process: give its `dataset`; the batches are made of the mixed rows"
         )
+    if getattr(dataset, "ndim", 1) == 0:
+        raise InputError(
+            f"domain {domain!r} is a single number, {dataset!r}: give an array of rows"
+        )
     if isinstance(dataset, Sampler):
         raise InputError(f"domain {domain!r} is a {kind}, which gives numbers: give the data set")
     if isinstance(dataset, set | frozenset):

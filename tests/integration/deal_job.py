@@ -7,6 +7,7 @@ Writes `N.json`: for each way whether every row was read once, and what was refu
 
 import collections
 import json
+import random
 import sys
 import warnings
 from pathlib import Path
@@ -100,6 +101,20 @@ def parts_that_are_mixed_by_process(model, rank, world):
     own = {n: split_dataset_by_node(d, rank, world) for n, d in domains("stream").items()}
     rows = interleave_datasets(own, batch_rows=ROWS // world, steps=STEPS, place=(0, 1))
     read(DataLoader(rows, batch_size=SIZE), model)
+
+
+class Noisy(list):
+    """Rows with a number that is another at each reading, as with augmentation."""
+
+    def __getitem__(self, row):
+        return super().__getitem__(row) | {"noise": random.random()}
+
+
+def rows_that_are_drawn_at_random(model, rank, world):
+    rows = {name: Noisy(given) for name, given in domains().items()}
+    train(
+        model, Mixing("mix", MixedDataset(rows, ROWS, micro_batch=SIZE, steps=STEPS), model, losses)
+    )
 
 
 def distributed(model, rank, world):
@@ -202,6 +217,7 @@ WAYS = [
     plain_of_streams_with_workers,
     a_mixed_data_set_as_a_domain,
     parts_that_are_mixed_by_process,
+    rows_that_are_drawn_at_random,
     distributed,
     prepared_dispatching,
     prepared_not_dispatching,
@@ -302,6 +318,8 @@ def main():
     if rank == 0:
         (Path(sys.argv[1]) / f"{world}.json").write_text(json.dumps(result, indent=1))
     dist.barrier()
+    # Left to the end of the process, gloo's threads abort it now and then.
+    dist.destroy_process_group()
 
 
 if __name__ == "__main__":
