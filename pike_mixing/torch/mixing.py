@@ -123,7 +123,6 @@ class Mixing(MixedSteps):
         source = StreamRows(dataset, collate_fn, statistics_micro_batch, passes.group)
         super().__init__(method, source, gradient, rounding, latency)
         self.loss_fn = loss_fn.loss_fn if isinstance(loss_fn, Passes) else loss_fn
-        self._collate_fn = collate_fn
         self._watch = Watch(domains=dataset.domains)
         self._watched = self._watch.init()
         self._settings = {

@@ -1,18 +1,23 @@
 """Rows of mixed domains by id: which process and worker reads what, and what follows a stop."""
 
+import copy
 import json
 import threading
+from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.utils.data import DataLoader, IterableDataset
+from torch import nn
+from torch.utils.data import DataLoader, IterableDataset, default_collate
 
 from benchmarks import stream_resumes
 from pike_mixing.errors import InputError
 from pike_mixing.order import Order
-from pike_mixing.torch import MixedDataset, interleave_datasets, streams
+from pike_mixing.torch import MixedDataset, Mixing, interleave_datasets, parallel, streams
 
 NAMES = ("a", "b")
 COUNTS = [[4, 4], [6, 2], [1, 7], [8, 0], [3, 5], [4, 4], [0, 8], [5, 3]]
@@ -100,6 +105,39 @@ def test_processes_and_workers_read_every_row_once(kind, world, workers, micro_b
         own = [rows[rank::world] for rows in expected()]
         assert steps_of(loader, 8 // world // micro_batch) == own
     assert expected()[1] == ["a4", "a5", "a6", "a7", "a8", "a9", "b4", "b5"]
+
+
+class IterableDatasetShard:
+    """Reads as the class of Accelerate of this name: the rows of both processes."""
+
+    def read(self, dataset):
+        return list(dataset)
+
+
+class DataLoaderDispatcher:
+    """The loader of Accelerate of this name."""
+
+    def sent(self, dataset):
+        return copy.deepcopy(dataset)
+
+
+def test_workers_that_start_anew_read_what_accelerate_deals(monkeypatch):
+    """A dispatching loader is seen where it sends the data set, a shard where the worker reads."""
+    monkeypatch.setattr(parallel, "world_size", lambda group=None: 2)
+    monkeypatch.setattr(parallel, "rank", lambda group=None: 1)
+    rows = {"a": [0, 1, 2, 3]}
+    mixed_rows = MixedDataset(rows, 4, steps=1, shuffle=False)
+    sent, dispatched = (
+        copy.deepcopy(mixed_rows),
+        DataLoaderDispatcher().sent(mixed_rows),
+    )
+    monkeypatch.undo()
+    assert list(dispatched) == [0, 1, 2, 3]
+    assert list(sent) == [1, 3]
+    assert IterableDatasetShard().read(sent) == [0, 1, 2, 3]
+    given = MixedDataset(rows, 4, steps=1, place=(1, 2))
+    with pytest.raises(InputError, match=r"place: \(1, 2\), .* leave `place` away"):
+        IterableDatasetShard().read(given)
 
 
 @pytest.mark.slow
@@ -343,6 +381,72 @@ def test_interleaved_in_turn_are_the_rows_of_the_function_of_datasets(counts, st
     assert list(interleave_datasets(made, **options)) == list(own)
 
 
+@pytest.mark.parametrize("streaming", [False, True])
+def test_interleaved_columns_are_those_of_the_function_of_datasets(streaming):
+    """A column that one set lacks is None; the strategy may be the sixth argument."""
+    datasets = pytest.importorskip("datasets")
+    made = [
+        datasets.Dataset.from_dict({"id": [0, 1], "x": [3, 4]}),
+        datasets.Dataset.from_dict({"id": [5, 6], "text": ["q", "r"]}),
+    ]
+    made = [d.to_iterable_dataset() for d in made] if streaming else made
+    if streaming:
+        rows = list(interleave_datasets(made, batch_rows=2, steps=2))
+        # Theirs leaves the last row out.
+        assert rows[:3] == list(datasets.interleave_datasets(made))
+    else:
+        options = (None, None, None, None, "all_exhausted")
+        rows = list(interleave_datasets(made, *options))
+        assert rows == list(datasets.interleave_datasets(made, *options))
+    assert list(rows[1].items()) == [("id", 5), ("x", None), ("text", "q")]
+
+
+LONG = torch.zeros(4, dtype=torch.long)
+UNLIKE = [
+    ({"ids": LONG, "mask": LONG}, "column 'mask': missing in 'a', 'c'; integers in 'b'"),
+    ({"ids": LONG.float()}, "column 'ids': integers in 'a', 'c'; floats in 'b'"),
+    ({"ids": "w1 w2"}, "column 'ids': integers in 'a', 'c'; texts in 'b'"),
+    ((LONG, LONG), "column 'ids': integers in 'a', 'c'; missing in 'b'"),
+    ({"ids": torch.zeros(6).long()}, r"shape \(4,\) in 'a'; integers of shape \(6,\) in 'b'"),
+]
+
+
+@pytest.mark.parametrize(("row", "said"), UNLIKE)
+@pytest.mark.parametrize("stream", [False, True])
+def test_rows_that_do_not_fit_each_other_are_told_before_the_first(row, said, stream):
+    rows = {"a": [{"ids": LONG}] * 9, "b": [row] * 9, "c": [{"ids": LONG}] * 9}
+    if stream:
+        rows = {name: Again(given) for name, given in rows.items()}
+
+    mixing = Mixing("mix", MixedDataset(rows, 6, micro_batch=3, steps=2), nn.Linear(1, 1))
+    with pytest.raises(InputError, match=said):
+        next(iter(mixing.data_loader()))
+    if "shape" not in said:
+        # Another collate function of a loop of its own may pad.
+        loader = DataLoader(MixedDataset(rows, 6, steps=2), batch_size=3)
+        with pytest.raises(InputError, match=said):
+            next(iter(loader))
+
+
+def test_a_collate_function_that_takes_the_rows_as_they_are_may():
+    """Padding mends other lengths; what a model does with missing columns is its own."""
+    rows = {"a": [{"ids": LONG, "source": "x"}] * 9, "b": [{"ids": LONG[:2]}] * 9}
+
+    def padded(given):
+        ids = [row["ids"] for row in given]
+        return {"ids": nn.utils.rnn.pad_sequence(ids, batch_first=True)}
+
+    def first_batch(collate_fn, columns, rows=rows):
+        mixed = MixedDataset(rows, 4, micro_batch=2, steps=1, shuffle=False, columns=columns)
+        return next(iter(Mixing("mix", mixed, collate_fn=collate_fn).data_loader()))
+
+    assert first_batch(padded, "same")["ids"].shape == (2, 4)
+    masked = {"a": [{"ids": LONG}] * 9, "b": [{"ids": LONG, "mask": LONG}] * 9}
+    assert first_batch(default_collate, "any", masked).keys() == {"ids"}
+    with pytest.raises(InputError, match="column 'mask': None in 'a'; integers of shape"):
+        first_batch(default_collate, "union", masked)
+
+
 def test_a_data_set_that_is_read_in_order_has_no_index_though_it_has_a_length():
     class Read(IterableDataset):
         def __iter__(self):
@@ -377,6 +481,22 @@ def test_interleaved_by_shares_ends_where_the_first_or_the_last_ends(lengths, pa
             assert any(sum(row[0] == k for row in rows) == lengths[k] for k in drawn)
 
 
+LOADER = DataLoader([1, 2])
+NO_DATASETS = [
+    ("rows.jsonl", r"is a str, 'rows.jsonl': give the data set itself, such as .*load_dataset"),
+    (b"abc", "is a bytes, b'abc'"),
+    (Path("rows.jsonl"), "is a PosixPath, 'rows.jsonl'"),
+    (LOADER, "is a DataLoader, whose elements are batches, .* give its `dataset`"),
+    (LOADER.sampler, "is a SequentialSampler, which gives numbers"),
+    ({1, 2}, "is a set, whose order differs"),
+    (pandas.DataFrame({"id": [1]}), r"is a DataFrame of pandas, .* rows, .to_dict\('records'\)"),
+    (pandas.Series([1]), r"is a Series of pandas, .*tolist\(\)"),
+    ((i for i in range(3)), "can be read once"),
+    (np.zeros((0, 4)), "has no rows"),
+    (np.array(3), "is a single number"),
+]
+
+
 @pytest.mark.parametrize(
     ("do", "said"),
     [
@@ -400,7 +520,13 @@ def test_interleaved_by_shares_ends_where_the_first_or_the_last_ends(lengths, pa
             lambda: MixedDataset(domains(), 8, weights={"a": np.nan, "b": 2}),
             "weights.a: nan is not",
         ),
-        (lambda: MixedDataset(domains(), 8, place=(0, 3)).micro_batch, "multiple of 6"),
+        *((lambda d=d: MixedDataset({"a": d}, 8), said) for d, said in NO_DATASETS),
+        (lambda: MixedDataset(domains(), 8, columns="some"), "take same, union, any"),
+        (lambda: MixedDataset(domains(), 12, place=(0, 5)).micro_batch, "multiple of 5$"),
+        (
+            lambda: MixedDataset(domains(), 12, micro_batch=2, place=(0, 5)).micro_batch,
+            "micro-batches of 2: make it a multiple of 10",
+        ),
         (lambda: MixedDataset(domains(), 8, micro_batch=3).micro_batch, "multiple of 3"),
         (lambda: MixedDataset(domains(), 2, place=(0, 4)).micro_batch, "multiple of 4"),
         (lambda: MixedDataset(domains(), 8, ends="first-exhausted"), "take first_exhausted or"),
@@ -412,6 +538,8 @@ def test_interleaved_by_shares_ends_where_the_first_or_the_last_ends(lengths, pa
         (lambda: interleave_datasets([ids("a", 2)] * 2, [0.5, 0.6]), "must sum to 1"),
         (lambda: interleave_datasets([Again([1])]), "a data set without length"),
         (lambda: interleave_datasets([[1]], split="train"), "leave both away"),
+        (lambda: interleave_datasets([[1]], [1], 0, "first_exhausted"), "stopping_strategy="),
+        (lambda: interleave_datasets("rows.jsonl"), "give a list of data sets"),
         (lambda: interleave_datasets([[1]], steps=1, stopping_strategy="all_exhausted"), "one of"),
         (lambda: interleave_datasets([[1]], stopping_strategy=WITHOUT), "go with first_exhausted"),
         (lambda: list(interleave_datasets([[1]], batch_rows=2)), "more rows than a domain has"),
