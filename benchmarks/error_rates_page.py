@@ -12,9 +12,9 @@ import numpy as np
 
 from benchmarks import records
 from benchmarks.error_rates import METHODS, NARROWER, SEEDS, by_variance, errors
-from pipeline.statistics import mean_difference
-from pipeline.statistics.distributions import normal_quantile
-from pipeline.statistics.mean_difference import LEVEL, Estimate
+from pike_mixing.comparison import mean_difference
+from pike_mixing.comparison.distributions import normal_quantile
+from pike_mixing.comparison.mean_difference import LEVEL, Estimate
 
 PAGE = records.ROOT / "docs" / "error-rates.md"
 INTERVALS = ("mean losses", "accuracies", "speed-ups", "regrets over scenarios")

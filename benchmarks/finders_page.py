@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from benchmarks.finder_scores import MEAN, of_correlation, of_deviation
 from benchmarks.records import ROOT, read, table
-from pipeline.statistics.distributions import t_quantile
+from pike_mixing.comparison.distributions import t_quantile
 
 PAGE = ROOT / "docs" / "finders.md"
 REPORT = ROOT / "pipeline" / "results" / "report" / "finders.html"
@@ -70,7 +70,7 @@ def main() -> None:
 LEFT_OUT = """
 ## Not judged here
 
-`best` and `average` predict no loss; MDE, MixMin, BiMix and TiKMiX-D need predictions of single
+`best` and `average` predict no loss; MDE and MixMin need predictions of single
 tokens, losses over steps or influences ([sources](methods.md#finders)). marin's table (796 MB) was
 not fetched.
 """

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from pike_mixing.rules.balanced_pike import BalancedPiKE as BalancedPiKE
     from pike_mixing.rules.cagrad import CAGrad as CAGrad
     from pike_mixing.rules.conceptual_pike import ConceptualPiKE as ConceptualPiKE
-    from pike_mixing.rules.dga import DGA as DGA
     from pike_mixing.rules.doge import DoGE as DoGE
     from pike_mixing.rules.doremi import DoReMi as DoReMi
     from pike_mixing.rules.famo import FAMO as FAMO
@@ -84,7 +83,6 @@ RULES = {
     "doge": "pike_mixing.rules.doge:DoGE",
     "skill-it": "pike_mixing.rules.skill_it:SkillIt",
     "aioli": "pike_mixing.rules.aioli:Aioli",
-    "dga": "pike_mixing.rules.dga:DGA",
     "r-and-b": "pike_mixing.rules.r_and_b:RAndB",
     "pcgrad": "pike_mixing.rules.pcgrad:PCGrad",
     "gradvac": "pike_mixing.rules.gradvac:GradVaccine",

@@ -96,8 +96,11 @@ def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes
         if not (place := chosen.pop("place")):
             # What all stages stand on is imported for a stage alone.
             from pipeline.planning import stages
+            from pipeline.runtime import code_fingerprint
 
             place = stages.STAGES[command]
+            # Before it is imported: an edit while it works is then seen.
+            code_fingerprint.of(place.partition(":")[0])
         module, _, function = place.partition(":")
         # To look for garbage among modules takes a tenth of importing torch.
         gc.disable()

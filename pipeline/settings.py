@@ -62,6 +62,11 @@ class Model:
     """Width of one attention head; rotary positions need an even one."""
     vocabulary_multiple: PositiveInt = 128
     """The embedding has the tokenizer's size rounded up to a multiple of this."""
+    activation: Literal["gelu", "gelu-tanh"] = "gelu"
+    """Of the MLP: GELU as it is defined, or its approximation by tanh, which JAX's `gelu` is."""
+    initial_weights: Literal["scaled-normal", "xavier-uniform"] = "scaled-normal"
+    """Of matrices: normal with variance 1 / fan-in, smaller where they write to the residual
+    stream; or uniform by fan-in and fan-out, as in NanoDO."""
     transformers: Annotated[str, Limits(filled=True)] | None = None
     """Folder or `config.json` of a causal model of transformers, which is trained in place of the
     paper's decoder. `layers`, `width`, `heads` and `head_width` then price it: they are read from
@@ -74,8 +79,14 @@ class Model:
     """Digest of those weights; a plan computes it."""
 
     def problems(self) -> list[str]:
-        """Weights to go on from that lie nowhere, and sizes that no machine holds."""
+        """Weights that lie nowhere, settings of another model, a size that no machine holds."""
         result = []
+        if self.transformers is not None:
+            result += [
+                f"{name}: a model of transformers has its own: leave it out"
+                for name in ("activation", "initial_weights")
+                if getattr(self, name) != getattr(Model, name)
+            ]
         if self.continued and self.transformers is None:
             result.append(
                 "continued: nothing to go on from: name the folder of the weights, transformers"
@@ -136,6 +147,8 @@ class Training:
     """How many of the newest checkpoints stay to go on from, whatever their kind."""
     weight_decay: NonNegativeFloat = 0.1
     """AdamW's decoupled weight decay."""
+    decayed: Literal["matrices", "all"] = "matrices"
+    """Which weights decay: matrices and the embedding, or the gains of norms, too."""
     beta1: Decay = 0.95
     """AdamW's decay of the first moment."""
     beta2: Decay = 0.98

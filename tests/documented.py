@@ -18,7 +18,7 @@ HOW = [
     (r"\.venv/bin/snakemake ", "new"),
     (r"\.venv/bin/pike( methods| plan .*| scenarios .*)?", "new"),
     (r"\.venv/bin/pike (advise|query|why|watch)( .*)?", "finished"),
-    (r"python -m pike_mixing ", "library"),
+    (r"(python -m pike_mixing|pike-mixing) ", "library"),
     (r"\.venv/bin/pike registered ", "not run: test_registered.py has a database of all its runs"),
     (r"\.venv/bin/pike export ", "not run: test_hf_export.py, where transformers is installed"),
     (r"\.venv/bin/pike track ", "not run: test_track.py sends to each tracker that is installed"),

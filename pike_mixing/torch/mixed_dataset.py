@@ -279,10 +279,9 @@ class MixedDataset(IterableDataset[Any]):
         same = {"settings": self.settings, "reader": self._reader() if bound else {}}
         states.refuse_unfit(state, same)
         self.seek(state["step"], np.array(state["positions"], dtype=np.int64))
-        self._row, begun = state["row"], state.get("begun")
-        # Versions before these two wrote neither.
+        self._row, begun = state["row"], state["begun"]
         self._count_K = None if begun is None else np.array(begun)
-        self._ended = self._step if state.get("ended") else None
+        self._ended = self._step if state["ended"] else None
         for stream, of_stream in zip(self._streams, state["streams"], strict=True):
             stream.load_state_dict(of_stream)
         self._weights_K = None if state["last"] >= 0 else np.array(state["weights"])

@@ -60,9 +60,13 @@ def pack(
     """
     values = atomic_files.read_mapping(settings_file)
     chosen = validate(Packing, values, "packing")
+    inputs, items = _inputs(chosen, documents, tokenizer)
+    given = [path for path in items if path.parent / atomic_files.MANIFEST not in inputs]
+    taken = made_from.Taken("pack", [__name__], inputs=inputs, given=given)
+    if taken.stands(out / atomic_files.MANIFEST, values):
+        return
     source = store.manifest(documents, verify=True)
     encoder = Tokenizer(tokenizer)
-    inputs, items = _inputs(chosen, documents, tokenizer)
     with (
         atomic_files.atomic_write(
             out, "pack", [documents, settings_file, *inputs, *items]
@@ -93,13 +97,14 @@ def pack(
             stage="pack",
             settings=values,
             inputs=inputs,
-            given=[path for path in items if path.parent / atomic_files.MANIFEST not in inputs],
+            given=given,
             files=sorted(partial.iterdir()),
             modules=[__name__],
             facts=result,
             known={
                 partial / s["file"]: s["sha256"] for part in facts.values() for s in part["shards"]
             },
+            taken=taken,
         )
 
 

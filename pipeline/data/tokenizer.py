@@ -136,6 +136,8 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
     inputs = [settings_file, *sources, *given]
     for place in (out, manifest):
         ownership.refuse(place, STAGE, inputs)
+    read = [source / atomic_files.MANIFEST for source in sources]
+    taken = made_from.Taken(STAGE, [__name__], inputs=read, given=given)
     sampled: dict[str, int] = {}
     if isinstance(chosen, File):
         content = _model_content(Path(chosen.path), chosen, where, "path")
@@ -158,11 +160,12 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
         manifest,
         stage=STAGE,
         settings=values,
-        inputs=[source / atomic_files.MANIFEST for source in sources],
+        inputs=read,
         given=given,
         files=[out],
         modules=[__name__],
         facts={**tokenizer.facts(), "unknown": tokenizer.unknown, "training_characters": sampled},
+        taken=taken,
     )
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
+from pike_mixing.comparison.multiple_choice import ALONE, SCORES, SUM, accuracy, points
 from pike_mixing.errors import InputError
 from pipeline.evaluation.log_likelihoods import Question, score
 from pipeline.evaluation.prompt_encoding import Item
 from pipeline.model.transformer import Transformer
-from pipeline.statistics.multiple_choice import ALONE, SCORES, SUM, accuracy, points
 
 DOWNSTREAM = (
     *("per_token", "sum", "per_character", "per_byte"),

@@ -14,11 +14,11 @@ import numpy as np
 import torch
 
 from pike_mixing.arrays import Array, Floats, Ints
+from pike_mixing.comparison.clustered import clustered_mean
 from pike_mixing.errors import InputError
 from pipeline.data.shards import Corpus
 from pipeline.model.transformer import Transformer, token_losses
 from pipeline.runtime import chips, devices
-from pipeline.statistics.clustered import clustered_mean
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ notices                     a plan               -> names that nothing uses
 outdated                    a plan, manifests    -> what the plan would make otherwise
 verify                      results              -> what is changed, missing or foreign
 jobs, resources, cost       a plan               -> every job with what it takes: `pike plan`
-planned_power               a plan               -> how large a difference it can show
 profile, slurm              a profile            -> what it sets for the jobs, judged
 rule_inputs, rule_resources a plan               -> what the workflow's rules read and take
 """

@@ -10,12 +10,12 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from pike_mixing.comparison import mean_difference, sign_flip
+from pike_mixing.comparison.mean_difference import Estimate, Part
 from pipeline.results import outcomes
 from pipeline.results.measured import Measured
 from pipeline.results.outcomes import Differences
 from pipeline.results.record_loader import insert
-from pipeline.statistics import mean_difference, sign_flip
-from pipeline.statistics.mean_difference import Estimate, Part
 
 MEAN = "mean"
 """What stands for the task in the rows of the mean over tasks."""

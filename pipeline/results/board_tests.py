@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import duckdb
 
+from pike_mixing.comparison.distributions import t_quantile, t_tail
+from pike_mixing.comparison.sign_flip import holm
 from pipeline.results.record_loader import insert
 from pipeline.results.selection import Row, query
-from pipeline.statistics.distributions import t_quantile, t_tail
-from pipeline.statistics.sign_flip import holm
 
 FAMILY = ("board", "model", "against")
 """Columns of whose methods one correction is made."""

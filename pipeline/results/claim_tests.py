@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import duckdb
 
-from pipeline.results.record_loader import insert
-from pipeline.statistics import sign_flip
-from pipeline.statistics.mean_difference import (
+from pike_mixing.comparison import sign_flip
+from pike_mixing.comparison.mean_difference import (
     LEAST_DOCUMENTS,
     LEAST_SEEDS,
     LEVEL,
@@ -21,6 +20,7 @@ from pipeline.statistics.mean_difference import (
     half_width,
     p_value,
 )
+from pipeline.results.record_loader import insert
 
 MANY = 10_000
 """Degrees of freedom where an error over documents is as good as known."""

@@ -14,11 +14,11 @@ import duckdb
 import numpy as np
 
 from pike_mixing.apportion import apportion
+from pike_mixing.comparison.detectable import LEVEL
+from pike_mixing.comparison.mean_difference import LEAST_DOCUMENTS, LEAST_SEEDS
 from pipeline.results import labels, marks, remedies
 from pipeline.results.provenance import counted
 from pipeline.results.selection import Row, query
-from pipeline.statistics.detectable import LEVEL
-from pipeline.statistics.mean_difference import LEAST_DOCUMENTS, LEAST_SEEDS
 
 FIXED = ("mix", "fixed", "temperature", "unimax", "single")
 """Rules that do nothing but fill every batch in the same shares."""
@@ -215,9 +215,6 @@ def _warnings(connection: duckdb.DuckDBPyConnection, tokenizer: str, scenario: s
 
 def _evenness(row: Row) -> str:
     documents = counted(row["documents"], "document")
-    # Packing of earlier releases did not measure the largest.
-    if row["largest"] is None:
-        return documents
     return f"{documents}, the largest {row['largest']:.0%} of its tokens"
 
 
@@ -249,8 +246,8 @@ def sentences(place: Row) -> Iterator[str]:
         yield (
             f"Of {compared} none is shown to have a lower validation loss."
             if place["tested"]
-            else f"A domain has fewer than {LEAST_DOCUMENTS} effective validation documents, too "
-            "few for a verdict."
+            else f"A domain has fewer than {LEAST_DOCUMENTS} effective validation documents of "
+            "like size, too few for a verdict."
             if any(row["effective"] < LEAST_DOCUMENTS for row in place["rows"])
             else f"No method has {counted(LEAST_SEEDS, 'seed')}, the least for a verdict."
         )

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import jinja2
 
+from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pipeline.results import decisions, marks, picture, provenance
 from pipeline.results.provenance import counted
 from pipeline.results.selection import Row, ours
-from pipeline.statistics.mean_difference import LEAST_SEEDS
 
 COLOURS = {
     "light": {"ink": "#22252b", "soft": "#5a606a", "better": "#0a6b4a", "worse": "#a33a12"},
@@ -19,7 +19,7 @@ LINES = 8
 FRAME = """\
 # Results
 
-<!-- Made by `make headline` from the default experiment: change nothing by hand. -->
+<!-- Made by `make headline` from `workflow/configs/decide.yaml`: change nothing by hand. -->
 
 Mean validation loss after the last step minus that of {against}, in nats per token, with the 95%
 interval of this comparison alone, paired by seed and document; below zero is better. *Shown* is

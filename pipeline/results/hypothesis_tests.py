@@ -7,11 +7,11 @@ of the file.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from pike_mixing.comparison.mean_difference import LEAST_SEEDS
+from pike_mixing.comparison.sign_flip import holm
 from pipeline.planning.predictions import Hypothesis
 from pipeline.results.board_tests import mean_over_scenarios
 from pipeline.results.selection import Row
-from pipeline.statistics.mean_difference import LEAST_SEEDS
-from pipeline.statistics.sign_flip import holm
 
 
 def outcomes(

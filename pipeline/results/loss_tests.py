@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from pike_mixing.arrays import Floats
+from pike_mixing.comparison import mean_difference, sign_flip
+from pike_mixing.comparison.mean_difference import Estimate, Part
 from pipeline.results.measured import Measured, TaskCurve
 from pipeline.results.outcomes import CheckpointKey
 from pipeline.results.record_loader import insert
-from pipeline.statistics import mean_difference, sign_flip
-from pipeline.statistics.mean_difference import Estimate, Part
 
 CLAIMED = """
     select distinct method, against from claimed_pairs

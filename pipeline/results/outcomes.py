@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.arrays import Floats, Ints
-from pipeline.statistics.multiple_choice import SCORES, SUM, points
+from pike_mixing.comparison.multiple_choice import SCORES, SUM, points
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -4,9 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pipeline.results import marks, provenance
 from pipeline.results.selection import Row
-from pipeline.statistics.mean_difference import LEAST_SEEDS
 
 MOST_LINES = 10
 """Lines of a block; the others fold."""

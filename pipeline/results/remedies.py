@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 
 import duckdb
 
+from pike_mixing.comparison.detectable import LEVEL, POWER, detection_probability, wanted_text
+from pike_mixing.comparison.mean_difference import LEAST_DOCUMENTS, LEAST_SEEDS
 from pipeline.results import labels
 from pipeline.results.provenance import counted
 from pipeline.results.selection import Row
-from pipeline.statistics.detectable import LEVEL, POWER, detection_probability, wanted_text
-from pipeline.statistics.mean_difference import LEAST_DOCUMENTS, LEAST_SEEDS
 
 MOST_SEEDS = 100
 """More seeds than this nobody trains."""

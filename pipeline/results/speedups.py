@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.arrays import Floats
+from pike_mixing.comparison import mean_difference
 from pipeline.results import accuracy_tests, outcomes
 from pipeline.results.measured import Measured, TaskCurve
 from pipeline.results.outcomes import CheckpointKey
 from pipeline.results.record_loader import insert
-from pipeline.statistics import mean_difference
 
 NO_SKILL = ("answer_only",)
 """Metrics that are no skill: there is nothing to reach."""

@@ -15,8 +15,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pipeline.statistics.distributions import t_quantile
-from pipeline.statistics.mean_difference import LEVEL
+from pike_mixing.comparison.distributions import t_quantile
+from pike_mixing.comparison.mean_difference import LEVEL
 from pipeline.theory.problem import Row, vector
 
 

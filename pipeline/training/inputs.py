@@ -19,7 +19,7 @@ from pipeline.data.corpus_manifest import refuse_other_tokenizer
 from pipeline.data.shards import Corpus
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
-from pipeline.runtime import atomic_files, chips, cpus, devices, distributed
+from pipeline.runtime import atomic_files, chips, cpus, devices, distributed, made_from
 from pipeline.runtime import manifests as reading
 
 log = logging.getLogger("pike")
@@ -37,8 +37,8 @@ class Inputs:
     """Weights by domain that other runs found."""
     reference: Transformer | None
     """A finished run's model."""
-    manifests: list[Path]
-    """Manifests of all of them."""
+    taken: made_from.Taken
+    """Manifests of all of them, and the code, as they were before they were read."""
     identity: dict[str, Any]
     """All that the run is a function of, of what lies here."""
 
@@ -72,22 +72,23 @@ def read_inputs(
     Raises:
         InputError: one is missing, damaged, or does not fit the run; or is there without need.
     """
+    read = [corpora / domain / atomic_files.MANIFEST for domain in work.domains]
+    read += [] if mixture is None else [mixture]
+    read += [] if reference is None else [reference / atomic_files.MANIFEST]
+    taken = made_from.Taken("pretrain", modules(work), inputs=read)
     opened_corpora = _training_split(corpora, work)
     _refuse_unneeded(work, method, reference, mixture)
-    manifests = [corpora / domain / atomic_files.MANIFEST for domain in work.domains]
     identity: dict[str, Any] = {"corpora": {d: c.fingerprint for d, c in opened_corpora.items()}}
     weights = model = None
     if mixture is not None:
-        manifests.append(mixture)
         if work.tuned:
             identity["chosen"] = chosen_settings(work, mixture)
         else:
             identity["mixture"] = weights = _found_weights(mixture, work)
     if reference is not None:
         model, identity["reference"] = _reference(reference, work)
-        manifests.append(reference / atomic_files.MANIFEST)
     held_out = _held_out(corpora, work) if work.training.validation_every else {}
-    return Inputs(opened_corpora, held_out, weights, model, manifests, identity)
+    return Inputs(opened_corpora, held_out, weights, model, taken, identity)
 
 
 def _opened(folder: Path, work: settings.Run, split: str) -> dict[str, Corpus]:

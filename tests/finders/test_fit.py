@@ -145,7 +145,7 @@ def test_the_uncertainty_of_the_best_row_by_hand(write):
 def test_a_table_that_is_no_swarm_is_refused(said, write, rows, header, target, message):
     path = write(header, rows)
     refusal = said("fit", "best", path, "--target", target, code=2)
-    assert refusal.startswith(f"pike_mixing fit: {path}")
+    assert refusal.startswith(f"pike-mixing fit: {path}")
     assert message in refusal
 
 
@@ -153,7 +153,7 @@ def test_a_table_that_is_no_swarm_is_refused(said, write, rows, header, target, 
 def test_a_targets_weight_that_is_no_weight_is_told_where_it_stands(said, write, weight):
     # It was called --set.target.code.
     refusal = said("fit", "best", write(HEADER, [ROW]), "--target", f"code={weight}", code=2)
-    assert refusal.startswith("pike_mixing fit: --target: code=")
+    assert refusal.startswith("pike-mixing fit: --target: code=")
     assert "is no finite number of at least 0" in refusal
 
 

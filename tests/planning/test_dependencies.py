@@ -7,7 +7,6 @@ from edits import set_at, way
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
-from repository import ROOT
 
 from pike_mixing.errors import InputError
 from pipeline.planning import dependencies, outdated, planner
@@ -70,7 +69,9 @@ def test_results_that_are_moved_change_no_mixture(chained, tmp_path, monkeypatch
     name = named("doremi")
     written = moved.settings_files()[f"moved/settings/mixtures/{name}.json"]
     assert written["proxies"][named("proxy")]["folder"] == f"moved/runs/{named('proxy')}"
-    # Earlier releases recorded the folder.
+    # Where the runs lie is not recorded.
+    for proxy in written["proxies"].values():
+        del proxy["folder"]
     recorded = {"stage": "mixture", "settings": written, "weights_by_domain": {}, "files": {}}
     code = {"fingerprint": "0", "commit": None, "loaded": {}}
     recorded |= {"inputs": {}, "given": {}, "code": code, "versions": {}}
@@ -266,18 +267,3 @@ def test_a_scenarios_target_reaches_finders_grids_and_rules_that_have_one(chaine
     assert options == {"pairs": {"target": target}, "found": {"target": target}, "doremi": {}}
     assert plan.runs[named("towards")]["method"] == {"target": target}
     assert "target" not in plan.runs[named("tuned")]["method"]
-
-
-def test_each_round_of_climb_stands_on_all_runs_before_it():
-    path = ROOT / "workflow" / "configs" / "climb.yaml"
-    plan = planner.plan(planner.read(path), path.name)
-
-    def proxies(mixture):
-        runs = plan.mixtures[f"text/pico/{mixture}/seed100"]["proxies"]
-        return {run.removeprefix("text/pico/").removesuffix("/seed100") for run in runs}
-
-    first = {f"first-{place:03d}" for place in range(16)}
-    second = {f"second-{place}" for place in range(4)}
-    assert [proxies(f"second-{place}") for place in range(4)] == [first] * 4
-    assert [proxies(f"third-{place}") for place in range(4)] == [first | second] * 4
-    assert proxies("climb") == first | second | {f"third-{place}" for place in range(4)}

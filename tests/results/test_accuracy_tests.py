@@ -6,9 +6,9 @@ import random
 import pytest
 from played import insert
 
+from pike_mixing.comparison import sign_flip
 from pipeline.results import accuracy_tests, outcomes
 from pipeline.results.measured import Measured
-from pipeline.statistics import sign_flip
 
 # Four items of two documents: candidates, the true one, and how many tokens each candidate shares
 # with the context.

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from benchmarks import error_rates
+from pike_mixing.comparison import mean_difference, sign_flip
+from pike_mixing.comparison.detectable import detectable, detection_probability
+from pike_mixing.comparison.mean_difference import estimate, part
 from pipeline.results import claim_tests
-from pipeline.statistics import mean_difference, sign_flip
-from pipeline.statistics.detectable import detectable, detection_probability
-from pipeline.statistics.mean_difference import estimate, part
 
 TIMES = 1000
 TWO_SIGMA = 2 * (0.05 * 0.95 / TIMES) ** 0.5
@@ -71,6 +71,30 @@ def test_every_kind_of_verdict_errs_in_one_of_twenty(kind):
         wrong = sum(once(case, random, 3) for _ in range(times))
         # Three standard deviations, rounded upwards to a whole number.
         assert wrong <= np.ceil(0.05 * times + 3 * (0.05 * 0.95 * times) ** 0.5), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("place", "without", "least", "most"),
+    [
+        # Percent of wrong verdicts without the rule; given ones, at least and at most.
+        ((0.9, 0.4, 100, 1), 0, 99, 100),
+        ((0, 0.8, 300, 3), 0, 90, 100),
+        ((0.7, 1.0, 1000, 1), 0, 0, 1),
+        ((0.4, 1.5, 100, 3), 10, 0, 1),
+        ((0.7, 1.5, 100, 1), 15, 0, 1),
+        ((0.9, 1.5, 300, 1), 10, 0, 1),
+        ((0.9, 0.8, 30, 1), 15, 0, 1),
+    ],
+)
+def test_verdicts_on_differences_that_follow_the_length(place, without, least, most):
+    lengths, random = error_rates.Lengths(*place), np.random.default_rng(3)
+    found = error_rates.of_lengths(lengths, random, 3, 200)
+    assert least <= 100 * found["given"] / 200 <= most
+    assert 100 * found["all_wrong"] >= without * found["all_given"]
+    # Three standard deviations.
+    given = found["given"]
+    assert found["wrong"] <= 0.05 * given + 3 * (0.05 * 0.95 * given) ** 0.5 + (most == 1) * 2
 
 
 @pytest.mark.slow

@@ -1,0 +1,111 @@
+"""How large a difference so many seeds and items show: the power of the test over seeds.
+
+The test is close to that of `mean_difference.half_width`: a difference D counts where |D| exceeds
+
+    half = sqrt((t(S - 1) SD)^2 / S + (1.96 SE)^2),
+
+SD the standard deviation of the S seeds' differences, SE the error from items or documents, which
+all seeds share.
+"""
+
+import functools
+import math
+
+import numpy as np
+
+from pike_mixing.arrays import Floats
+from pike_mixing.comparison.distributions import normal_quantile, t_quantile
+
+POWER, LEVEL = 0.8, 0.05
+MOST_TEXT = 1000.0
+"""More than so many times the validation text nobody has."""
+
+
+def variances(degrees: int) -> tuple[Floats, Floats]:
+    """V / degrees, V chi-squared, at 1000 evenly spaced values of ln V, and their weights."""
+    # The density of x = ln V is proportional to exp(degrees x / 2 - exp(x) / 2).
+    x = np.linspace(math.log(degrees) - 40 / degrees**0.5, math.log(degrees) + 5, 1000)
+    density = np.exp(degrees / 2 * (x - math.log(degrees)) - (np.exp(x) - degrees) / 2)
+    return np.exp(x) / degrees, density / density.sum()
+
+
+@functools.lru_cache(maxsize=256)
+def detection_probability(
+    difference: float, seed_sd: float, seeds: int, item_stderr: float, level: float = LEVEL
+) -> float:
+    """Probability that the test finds a true difference, with its sign.
+
+    The observed difference is normal with variance SD^2 / S + SE^2; the square of the observed SD
+    is SD^2 V / (S - 1), V chi-squared with S - 1 degrees.
+
+    Args:
+        difference: The true difference.
+        seed_sd: True standard deviation of the seeds' differences, in its unit.
+        seeds: At least two.
+        item_stderr: Error from the choice of items, in its unit.
+        level: Two-sided level of the test.
+    """
+    ratio, weight = variances(seeds - 1)
+    of_seeds = (t_quantile(level, seeds - 1) * seed_sd) ** 2 * ratio / seeds
+    half = np.sqrt(of_seeds + (normal_quantile(level) * item_stderr) ** 2)
+    spread = math.sqrt(seed_sd**2 / seeds + item_stderr**2)
+    # Phi(z) = erfc(-z / sqrt(2)) / 2; NormalDist.cdf takes ten times as long.
+    missed = (half - difference) / (spread * math.sqrt(2))
+    return float(weight @ [math.erfc(z) for z in missed.tolist()]) / 2
+
+
+def wanted_text(
+    difference: float, seed_sd: float, seeds: int, item_stderr: float, level: float = LEVEL
+) -> float | None:
+    """How many times the items show the difference with probability `POWER`, by the same seeds.
+
+    The error from f times as many items of the same kind is SE / sqrt(f). Where seeds do not
+    differ, f = ((z(level) + z(power)) SE / D)^2: of D = SE, (1.960 + 0.842)^2 = 7.85.
+
+    Args:
+        difference: As in `detection_probability`, as all others.
+        seed_sd: Of the seeds' differences.
+        seeds: At least two.
+        item_stderr: Error from the items that are there.
+        level: Of the test.
+
+    Returns:
+        f, to 1 %; None where even `MOST_TEXT` would not do, since the seeds differ too much.
+    """
+
+    def missed(factor: float) -> bool:
+        error = item_stderr / math.sqrt(factor)
+        return detection_probability(difference, seed_sd, seeds, error, level) < POWER
+
+    if missed(MOST_TEXT):
+        return None
+    low, high = 0.0, math.log(MOST_TEXT)
+    while high - low > 0.01:
+        middle = (low + high) / 2
+        low, high = (middle, high) if missed(math.exp(middle)) else (low, middle)
+    return math.exp(high)
+
+
+@functools.lru_cache(maxsize=256)
+def detectable(seed_sd: float, seeds: int, item_stderr: float = 0.0) -> float:
+    """The smallest true difference that the test finds with probability `POWER`.
+
+    Three seeds that differ by 1 and no error from items: 3.26, where the quantiles' own sum
+    (4.303 + 1.061) / sqrt(3) = 3.10 is too small: that of a normal difference over a known spread.
+
+    Args:
+        seed_sd: Standard deviation of the seeds' differences.
+        seeds: At least two.
+        item_stderr: Error from the choice of items, in the same unit.
+    """
+
+    def missed(difference: float) -> bool:
+        return detection_probability(difference, seed_sd, seeds, item_stderr) < POWER
+
+    low, high = 0.0, math.sqrt(seed_sd**2 / seeds + item_stderr**2)
+    while high and missed(high):
+        low, high = high, 2 * high
+    while high - low > 1e-4 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if missed(middle) else (low, middle)
+    return high

@@ -1,0 +1,272 @@
+"""A mean difference between two methods, its error over seeds and documents, interval and p-value.
+
+Shapes: S seeds, G documents of one part, K parts (domains or tasks), N documents of all parts, J of
+all one by one.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize
+
+from pike_mixing.arrays import Floats
+from pike_mixing.comparison.distributions import t_quantile
+from pike_mixing.comparison.like_size import LEAST_DOCUMENTS as LEAST_DOCUMENTS
+from pike_mixing.comparison.like_size import effective_documents
+
+LEVEL = 0.05
+LEAST_SEEDS = 3
+"""Seeds below which no verdict rests on a comparison: two say too little about their spread
+(docs/error-rates.md)."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Two methods on one text or task, document by document."""
+
+    by_seed_S: Floats
+    """The difference of each seed."""
+    error_SxG: Floats
+    """What each document adds to its error; no number where there is one document alone."""
+    share_G: Floats
+    """The documents' shares of its tokens or items."""
+    document_G: npt.NDArray[Any]
+    """Their names: a text in several parts is one document."""
+
+    def of_seeds(self, rows: Sequence[int]) -> "Part":
+        """Over some of its seeds."""
+        return replace(self, by_seed_S=self.by_seed_S[rows], error_SxG=self.error_SxG[rows])
+
+
+def part(sum_SxG: npt.ArrayLike, count_G: npt.ArrayLike, document_G: npt.ArrayLike) -> Part:
+    """The differences of two methods whose means over a text or task are sum / count.
+
+    Args:
+        sum_SxG: Sum of the differences in each document, by seed.
+        count_G: Tokens or items of each document.
+        document_G: The documents' names, each once.
+    """
+    total_SxG, size_G = np.asarray(sum_SxG, np.float64), np.asarray(count_G, np.float64)
+    by_seed_S = total_SxG.sum(axis=1) / size_G.sum()
+    return of_residuals(by_seed_S, total_SxG - by_seed_S[:, None] * size_G, size_G, document_G)
+
+
+def of_residuals(
+    by_seed_S: Floats, residual_SxG: Floats, count_G: npt.ArrayLike, document_G: npt.ArrayLike
+) -> Part:
+    """A part of any number whose residuals by document are known to first order.
+
+    With h_g = n_g / sum n and H = sum h^2 the squares of r_g / sum n / sqrt(1 - 2 h_g + H) sum to
+    the variance without bias where a document's own difference does not depend on its length (CR2
+    of Bell and McCaffrey 2002). Documents of one length: r_g / sum n * sqrt(G / (G - 1)).
+
+    Args:
+        by_seed_S: The difference of each seed.
+        residual_SxG: By how much each document's sum is more than its size tells.
+        count_G: Tokens or items of each document, n_g.
+        document_G: The documents' names, each once.
+    """
+    size_G = np.asarray(count_G, np.float64)
+    share_G = size_G / size_G.sum()
+    leverage_G = 1 - 2 * share_G + (share_G**2).sum()
+    alone = len(size_G) == 1
+    scale_G = np.full(1, np.nan) if alone else 1 / np.sqrt(leverage_G) / size_G.sum()
+    return Part(by_seed_S, residual_SxG * scale_G, share_G, np.asarray(document_G))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean difference between two methods and the two parts of its error."""
+
+    difference: float
+    """Mean over seeds."""
+    of_seeds: float | None
+    """Standard error from the spread of the seeds' differences; None for one seed."""
+    of_items: float | None
+    """Standard error from the choice of documents; None for one document."""
+    seeds: int
+    degrees: float
+    """Of freedom, of the error over documents."""
+    effective: float = math.inf
+    """How many documents of one size tell as much (`effective_documents`): of the part that has
+    fewest."""
+    lower: int = 0
+    """Seeds whose difference is below zero."""
+    welch: float | None = None
+    """Degrees of freedom of the error over seeds, where they are not seeds - 1."""
+    unseen: float = 0.0
+    """By how much one document of a kind that none was of would move it (`contrast`)."""
+
+    @property
+    def stderr(self) -> float | None:
+        """Both parts together."""
+        return None if self.of_items is None else math.hypot(self.of_seeds or 0, self.of_items)
+
+    @property
+    def seed_sd(self) -> float | None:
+        """Standard deviation of the seeds' differences."""
+        return None if self.of_seeds is None else self.of_seeds * math.sqrt(self.seeds)
+
+    @property
+    def seed_degrees(self) -> float:
+        """Of freedom, of the error over seeds."""
+        return self.seeds - 1 if self.welch is None else self.welch
+
+    @property
+    def enough(self) -> bool:
+        """Whether a verdict may rest on it: over seeds and documents enough."""
+        return self.seeds >= LEAST_SEEDS and self.effective >= LEAST_DOCUMENTS
+
+
+def estimate(parts: Sequence[Part], weights: Sequence[float] | None = None) -> Estimate:
+    """The mean difference over seeds, documents and parts, with its error.
+
+    Seeds are paired, and all read the same documents. A difference is made of what its seed, its
+    document and both together add. With S seeds, u_sg what document g adds in seed s (the sum over
+    the parts that hold it), M = sum_g (mean_s u_sg)^2 and Q = mean_s sum_g u_sg^2,
+
+        of_seeds^2 = SD(D_s)^2 / S,    of_items^2 = (S M - Q) / (S - 1), at least 0,
+
+    the seeds with what is random in both, and the documents net of it: their sum is the variance
+    without bias (Cameron, Gelbach and Miller 2011). One seed: of_items^2 = M.
+
+    Without weights all parts count alike in the mean; of a part without weight nothing counts.
+    """
+    weight_K = np.ones(len(parts)) if weights is None else np.array(weights, np.float64)
+    parts = [one for one, weight in zip(parts, weight_K, strict=True) if weight]
+    weight_K = weight_K[weight_K != 0] / weight_K.sum()
+    by_seed_S = weight_K @ [p.by_seed_S for p in parts]
+    seeds = len(by_seed_S)
+    names_N, place_J = np.unique(np.concatenate([p.document_G for p in parts]), return_inverse=True)
+    places = np.split(place_J, np.cumsum([len(p.document_G) for p in parts])[:-1])
+    error_SxN, share_N = np.zeros((seeds, len(names_N))), np.zeros(len(names_N))
+    for one, weight, place_G in zip(parts, weight_K, places, strict=True):
+        error_SxN[:, place_G] += weight * one.error_SxG
+        share_N[place_G] += weight * one.share_G
+    shared = float((error_SxN.mean(axis=0) ** 2).sum())
+    if seeds > 1:
+        shared = (seeds * shared - float((error_SxN**2).sum()) / seeds) / (seeds - 1)
+    return Estimate(
+        difference=float(by_seed_S.mean()),
+        of_seeds=_root(by_seed_S.var(ddof=1) / seeds) if seeds > 1 else None,
+        of_items=None if math.isnan(shared) else _root(shared),
+        seeds=seeds,
+        degrees=_degrees(parts, weight_K, share_N),
+        # Twenty alike are twenty, not a rounding less.
+        effective=round(min(map(_effective, parts)), 9),
+        lower=int((by_seed_S < 0).sum()),
+    )
+
+
+def _effective(part: Part) -> float:
+    """`effective_documents` of a part, whose documents' own differences its errors tell."""
+    h_G, error_G = part.share_G, part.error_SxG.mean(axis=0)
+    if not _root(float((error_G**2).sum())):
+        error_G = np.zeros_like(error_G)
+    some_G = h_G > 0
+    apart_G = error_G * np.sqrt(1 - 2 * h_G + (h_G**2).sum())
+    return effective_documents(h_G[some_G], apart_G[some_G] / h_G[some_G])
+
+
+def _root(variance: float) -> float:
+    """A standard error; what is rounding of a constant difference is none."""
+    return math.sqrt(variance) if variance > 1e-24 else 0.0
+
+
+def _degrees(parts: Sequence[Part], weight_K: Floats, share_N: Floats) -> float:
+    """Satterthwaite's degrees of freedom over the parts, fewer where they share documents.
+
+    Parts in which the same text stands add up, so that it counts once: the degrees fall by the
+    ratio of (sum h^2)^2 / sum h^4 of their joint shares to that of the shares one by one.
+    """
+    own_K = np.array([_degrees_of(p.share_G) for p in parts])
+    pairs = zip(weight_K, parts, strict=True)
+    variance_K = np.array([w**2 * (p.error_SxG.mean(axis=0) ** 2).sum() for w, p in pairs])
+    alone_J = np.concatenate([w * p.share_G for w, p in zip(weight_K, parts, strict=True)])
+    distinct = _spread(share_N) / _spread(alone_J)
+    whole = float(variance_K.sum())
+    known = math.isfinite(whole) and whole > 0
+    degrees = whole**2 / float((variance_K**2 / own_K).sum()) if known else own_K.sum()
+    return max(1.0, min(1.0, distinct) * float(degrees))
+
+
+def _spread(share_N: Floats) -> float:
+    return float((share_N**2).sum() ** 2 / (share_N**4).sum())
+
+
+def _degrees_of(share_G: Floats) -> float:
+    """Satterthwaite's degrees of freedom of one part's error; G documents of one size: G - 1.
+
+    With g = h^2 / (1 - 2 h + H): H^2 / sum_de g_d g_e C_de^2, C_de = (d = e) - h_d - h_e + H.
+    """
+    if len(share_G) == 1:
+        return 1.0
+    h, H = share_G, float((share_G**2).sum())
+    g = h**2 / (1 - 2 * h + H)
+    whole, first, second = g.sum(), (g * h).sum(), (g * h**2).sum()
+    apart = H**2 * whole**2 + 2 * whole * second - 4 * H * whole * first + 2 * first**2
+    own = (h**4).sum() - ((g * (H - 2 * h)) ** 2).sum()
+    return max(1.0, float(H**2 / (apart + own)))
+
+
+def ends(estimate: Estimate) -> tuple[float | None, float | None]:
+    """The 95% interval's ends; none where the error is not known."""
+    half = half_width(estimate)
+    if half is None:
+        return None, None
+    return estimate.difference - half, estimate.difference + half
+
+
+def half_width(estimate: Estimate, level: float = LEVEL) -> float | None:
+    """Half of the interval that holds the true difference with probability 1 - level.
+
+    Each part has its own quantile, Student's t with S - 1 degrees for the seeds and with those of
+    the documents (Banerjee 1960, Sankhya 22, 357):
+
+        half^2 = (t(S - 1) * of_seeds)^2 + (t(degrees) * of_items)^2
+
+    It errs in at most `level`, whatever the level and the variances: P(Z^2 <= y) is concave in y,
+    and y linear in the shares of both variances, so that the interval holds the truth at least as
+    often as where one of them is all. Narrower ones err more often (docs/error-rates.md).
+
+    Where many documents tell no difference at all, ln(level) `unseen` is a third part: none of n
+    items differs, then the interval is +-3 / n, by the rule of three.
+    """
+    if estimate.of_items is None:
+        return None
+    items = t_quantile(level, estimate.degrees) * estimate.of_items
+    if estimate.unseen:
+        items = math.hypot(items, math.log(level) * estimate.unseen)
+    if not estimate.of_seeds:
+        return items
+    return math.hypot(t_quantile(level, estimate.seed_degrees) * estimate.of_seeds, items)
+
+
+def p_value(estimate: Estimate) -> float | None:
+    """The level at which the interval of `half_width` touches zero.
+
+    Below 1e-100 it is 0, above 0.999998 it is 1.
+    """
+    if estimate.of_items is None:
+        return None
+    size, least, most = abs(estimate.difference), 1e-100, 1 - 1e-6
+
+    def half(level: float) -> float:
+        return half_width(estimate, level) or 0.0
+
+    if size <= half(1 - 2e-6):
+        return 1.0
+    if half(least) <= size:
+        return 0.0
+    # Logarithms of both are nearly a straight line.
+    ends = math.log(least), math.log(most)
+    return math.exp(optimize.brentq(lambda x: math.log(half(math.exp(x)) / size), *ends))
+
+
+def verdict_p(estimate: Estimate) -> float | None:
+    """`p_value` where a verdict may rest on it: not over few seeds or documents."""
+    return p_value(estimate) if estimate.enough else None

@@ -1,0 +1,63 @@
+"""Two methods on the same items: whether chance does as much, and Holm's correction.
+
+Shapes: S seeds, G clusters (documents that items were cut from), M comparisons.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from pike_mixing.comparison.distributions import binomial_pmf
+from pike_mixing.comparison.mean_difference import Estimate, verdict_p
+
+
+def sign_flip(sum_G: npt.ArrayLike) -> float:
+    """Exact two-sided p-value for differences that come in clusters: McNemar by document.
+
+    Under the null hypothesis the two methods can be swapped within any document, all its items
+    together: every sum d_g of differences, in points, has either sign with probability 1/2. p is
+    the probability that |sum of +-d_g| is at least as large as the one found, by convolution,
+    without drawing. Items that stand alone give McNemar's p-value.
+    """
+    fractions = [Fraction(float(d)).limit_denominator(1000) for d in np.asarray(sum_G).ravel()]
+    scale = math.lcm(*(f.denominator for f in fractions))
+    units = [int(f * scale) for f in fractions if f]
+    weight_X = np.ones(1)
+    for size, times in sorted(Counter(map(abs, units)).items()):
+        one_X = np.zeros(2 * size * times + 1)
+        one_X[:: 2 * size] = binomial_pmf(times)
+        weight_X = np.convolve(weight_X, one_X)
+    reach, result = len(weight_X) // 2, abs(sum(units))
+    tails = weight_X[: reach - result + 1].sum() + weight_X[reach + result :].sum()
+    return min(1.0, float(tails))
+
+
+def holm(p_M: Sequence[float | None]) -> list[float | None]:
+    """Holm's p-values: the chance of any false finding in the family stays below the level.
+
+    The smallest of m p-values is multiplied by m, the next by m - 1, and so on; none may be
+    smaller than one before it. Missing p-values stay missing and do not count.
+    """
+    order = sorted((p, i) for i, p in enumerate(p_M) if p is not None)
+    adjusted: list[float | None] = [None] * len(p_M)
+    highest = 0.0
+    for rank, (p, i) in enumerate(order):
+        highest = max(highest, min(1.0, (len(order) - rank) * p))
+        adjusted[i] = highest
+    return adjusted
+
+
+def tested(sum_SxG: npt.ArrayLike, result: Estimate) -> float | None:
+    """The p-value of sums of differences in points, with their estimate.
+
+    One seed: `sign_flip` over documents, which says nothing about other seeds. Several:
+    `verdict_p`, None where seeds or documents are too few for one; where they are enough and
+    nothing varies there is no error to go by, and documents are flipped too.
+    """
+    if result.seeds == 1 or (result.stderr == 0 and result.enough):
+        return sign_flip([math.fsum(row_S) / result.seeds for row_S in np.asarray(sum_SxG).T])
+    return verdict_p(result)

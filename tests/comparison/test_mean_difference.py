@@ -1,0 +1,230 @@
+"""The error of a difference over seeds and documents, by hand and against its properties."""
+
+import math
+from dataclasses import replace
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from pike_mixing.comparison import mean_difference
+from pike_mixing.comparison.distributions import t_tail
+from pike_mixing.comparison.like_size import effective_documents
+from pike_mixing.comparison.mean_difference import Estimate, estimate, part
+
+
+def names(count_G):
+    return [f"d{n}" for n in range(len(count_G))]
+
+
+def alone(sum_SxG, count_G):
+    """The estimate of one part."""
+    return estimate([part(sum_SxG, count_G, names(count_G))])
+
+
+def test_a_constant_difference_has_no_error():
+    found = alone([[0.2 * 3, 0.2 * 5, 0.2 * 1]] * 2, [3, 5, 1])
+    assert found.difference == pytest.approx(0.2)
+    assert (found.of_seeds, found.of_items, found.stderr) == (0, 0, 0)
+
+
+def test_the_error_of_unequal_documents_by_hand():
+    # Means 10 / 40; the residuals 10 - 10 / 4 and -30 / 4 are 7.5 and -7.5, of 40 tokens; shares
+    # 1/4 and 3/4 with squares that sum to 5/8 divide their squares by 9/8 and 1/8.
+    found = alone([[10, 0]], [10, 30])
+    assert found.difference == pytest.approx(0.25)
+    assert found.of_items == pytest.approx(7.5 / 40 * math.sqrt(8 / 9 + 8))
+    assert (found.effective, found.degrees) == pytest.approx((1.6, 1))
+
+
+def test_errors_of_seeds_and_documents_by_hand():
+    # Seeds: 4/4, 2/4, 0; mean 1/2, SD 1/2. Documents: means over seeds 1 and 0 of 2 items each;
+    # u = r / 4 * sqrt 2 with r = +-1, +-1, 0 in the three seeds, so M = 2 * (2/3)^2 / 8 = 1/9 and
+    # Q = 2 * (1 + 1 + 0) / 8 / 3 = 1/6: (3 / 9 - 1 / 6) / 2 = 1/12.
+    found = alone([[3, 1], [2, 0], [0, 0]], [2, 2])
+    assert found.difference == pytest.approx(0.5)
+    assert found.of_seeds == pytest.approx(0.5 / math.sqrt(3))
+    assert found.of_items == pytest.approx(math.sqrt(1 / 12))
+    assert (found.seeds, found.lower, found.degrees) == (3, 0, 1)
+    # Two degrees of freedom of the seeds, one of the documents.
+    half = math.hypot(4.303 * found.of_seeds, 12.706 * found.of_items)
+    assert mean_difference.half_width(found) == pytest.approx(half, rel=1e-3)
+
+
+def test_what_is_random_in_seed_and_document_counts_once():
+    # Each seed gains on another document: the documents have nothing in common over seeds.
+    found = alone(np.eye(3), [1, 1, 1])
+    assert (found.of_seeds, found.of_items) == (0, 0)
+    found = alone([[2, 0, 0], [0, 2, 0], [0, 0, 5]], [1, 1, 1])
+    assert found.of_seeds > 0
+    assert found.of_items == 0
+
+
+@given(
+    st.floats(1e-3, 10),
+    st.floats(1e-4, 1),
+    st.floats(1e-4, 1),
+    st.integers(2, 14),
+    st.floats(1, 300),
+)
+def test_the_p_value_is_where_the_interval_touches_zero(size, of_seeds, of_items, seeds, degrees):
+    found = Estimate(size, of_seeds=of_seeds, of_items=of_items, seeds=seeds, degrees=degrees)
+    p = mean_difference.p_value(found)
+    assume(p > 0)
+    assert mean_difference.half_width(found, p) == pytest.approx(size, rel=1e-6)
+
+
+def test_p_values_at_the_limits():
+    found = Estimate(0.035, of_seeds=0.006, of_items=0.008, seeds=3, degrees=49)
+    assert 0.0 < mean_difference.p_value(found) < 0.05
+    assert mean_difference.p_value(replace(found, difference=1e-20)) == 1
+    # Seeds alone, documents alone: Student's t of each.
+    seeds_alone = mean_difference.p_value(replace(found, of_items=0.0))
+    assert seeds_alone == pytest.approx(t_tail(0.035 / 0.006, 2))
+    documents_alone = mean_difference.p_value(replace(found, of_seeds=0.0))
+    assert documents_alone == pytest.approx(t_tail(0.035 / 0.008, 49))
+    nearly = mean_difference.p_value(replace(found, of_items=1e-9))
+    assert nearly == pytest.approx(seeds_alone, rel=1e-6)
+
+
+def test_means_over_parts_by_hand():
+    # SE 1/3 and 2 degrees each: a mean over other texts has 1/3 / sqrt 2 and 4, over the same the
+    # same; weighted 3 to 1, sqrt(9 + 1) / 4 of it and 2 (1 + 1/9)^2 / (1 + 1/81).
+    one = part([[1, 0, 0]], [1, 1, 1], ["a", "b", "c"])
+    other = part([[1, 0, 0]], [1, 1, 1], ["d", "e", "f"])
+    for parts, weights, error, degrees in (
+        ([one, other], None, 1 / 3 / math.sqrt(2), 4),
+        ([one, one], None, 1 / 3, 2),
+        ([one, other], [3, 1], math.sqrt(10) / 12, 2 * (10 / 9) ** 2 / (82 / 81)),
+    ):
+        found = estimate(parts, weights)
+        assert found.difference == pytest.approx(1 / 3)
+        assert found.of_items == pytest.approx(error)
+        assert found.degrees == pytest.approx(degrees)
+
+
+def test_a_part_without_weight_takes_nothing_away():
+    whole = alone(np.arange(40.0)[None], np.ones(40))
+    part_of_40 = part(np.arange(40.0)[None], np.ones(40), np.arange(40))
+    for few in (1, 8):
+        other = part(np.ones((1, few)), np.ones(few), [f"other {n}" for n in range(few)])
+        assert estimate([part_of_40, other], [2, 0]) == whole
+        assert estimate([part_of_40, other], [2, 1]).effective == few
+
+
+def test_one_document_has_no_error():
+    assert alone([[3]], [5]).stderr is None
+    assert alone([[3], [4]], [5]).stderr is None
+
+
+@pytest.mark.parametrize(
+    ("seeds", "documents", "told"), [(2, 20, False), (3, 20, True), (3, 19, False)]
+)
+def test_no_verdict_rests_on_few_seeds_or_documents(seeds, documents, told):
+    values = np.arange(seeds)[:, None] + np.arange(float(documents))
+    found = mean_difference.verdict_p(alone(values, np.ones(documents)))
+    assert (found is not None) == told
+
+
+def spread_out(documents, spread):
+    """Shares of lognormal lengths at evenly spaced quantiles, and their log lengths."""
+    places = (np.arange(documents) + 0.5) / documents
+    log_G = spread * np.array([NormalDist().inv_cdf(p) for p in places])
+    return np.exp(log_G) / np.exp(log_G).sum(), log_G
+
+
+def turns(documents):
+    """Differences that have nothing to do with length."""
+    return np.where(np.arange(documents) % 2, 1.0, -1.0)
+
+
+ONE_HUNDRED, SIX_HUNDRED = spread_out(100, 1.0), spread_out(600, 0.8)
+
+
+@pytest.mark.parametrize(
+    ("share_G", "apart_G", "effective"),
+    [
+        # Documents of one length, and such as are cut at one: whatever the difference follows.
+        (np.ones(40) / 40, np.arange(40.0), 40),
+        (np.repeat([1, 4], 30) / 150, np.repeat([0.0, 1.0], 30), 150**2 / (30 + 30 * 16)),
+        # A spread of 1: 100 exp(-1.5) = 22.3 are enough, but a difference that follows log length
+        # takes exp(1.5)^2 / 0.08^2 = 3138 documents.
+        (*ONE_HUNDRED, 20 * 100 / 3138),
+        (ONE_HUNDRED[0], -ONE_HUNDRED[1], 20 * 100 / 3138),
+        (ONE_HUNDRED[0], turns(100), 1 / (ONE_HUNDRED[0] ** 2).sum()),
+        (ONE_HUNDRED[0], np.zeros(100), 1 / (ONE_HUNDRED[0] ** 2).sum()),
+        # In proportion to length, and hardly to its logarithm: by its steepness. A spread of 0.8
+        # takes (0.8 exp(0.96))^2 / 0.08^2 = 682.
+        (SIX_HUNDRED[0], 600 * SIX_HUNDRED[0] + 2 * turns(600), 20 * 600 / 682),
+        (*spread_out(700, 0.8), 1 / (spread_out(700, 0.8)[0] ** 2).sum()),
+        # Too unequal, whatever the difference: 6.8.
+        (spread_out(200, 1.5)[0], turns(200), 200 * math.exp(-1.5 * 1.5**2)),
+        # Less than twenty by the shares alone.
+        (*spread_out(20, 0.3), 1 / (spread_out(20, 0.3)[0] ** 2).sum()),
+    ],
+)
+def test_documents_of_like_size_by_hand(share_G, apart_G, effective):
+    found = effective_documents(share_G, apart_G)
+    assert found == pytest.approx(effective, rel=0.015)
+    order = np.random.default_rng(0).permutation(len(share_G))
+    assert effective_documents(share_G[order], 3 * apart_G[order] + 1) == pytest.approx(found)
+
+
+def test_no_verdict_rests_on_differences_that_follow_unequal_lengths():
+    share_G, log_G = ONE_HUNDRED
+    for seeds in (1, 3):
+        few, enough = (
+            estimate(
+                [part(np.outer(np.ones(seeds), (apart_G + 5) * share_G), share_G, names(share_G))]
+            )
+            for apart_G in (log_G, turns(100))
+        )
+        assert few.effective < mean_difference.LEAST_DOCUMENTS < enough.effective
+        assert mean_difference.verdict_p(few) is None
+        assert (mean_difference.verdict_p(enough) is None) == (seeds == 1)
+
+
+counts = st.lists(st.integers(1, 4), min_size=2, max_size=12)
+
+
+@st.composite
+def sums(draw):
+    """S x G sums of differences, no larger than the documents' numbers of items."""
+    count_G, seeds = draw(counts), draw(st.integers(1, 3))
+    rows = [[draw(st.integers(-n, n)) for n in count_G] for _ in range(seeds)]
+    return np.array(rows), np.array(count_G)
+
+
+@settings(deadline=None, max_examples=30)
+@given(sums(), st.randoms())
+def test_swapping_methods_flips_the_sign_and_order_changes_nothing(found, random):
+    sum_SxG, count_G = found
+    one, other = alone(sum_SxG, count_G), alone(-sum_SxG, count_G)
+    assert other.difference == -one.difference
+    assert (other.of_seeds, other.of_items) == (one.of_seeds, one.of_items)
+    p = mean_difference.p_value(one)
+    assert mean_difference.p_value(other) == p
+    assert p is None or 0 <= p <= 1
+    documents, seeds = list(range(len(count_G))), list(range(len(sum_SxG)))
+    random.shuffle(documents)
+    random.shuffle(seeds)
+    mixed = sum_SxG[seeds][:, documents]
+    found = estimate([part(mixed, count_G[documents], documents)])
+    assert found.stderr == pytest.approx(one.stderr, rel=1e-9, abs=1e-12)
+    assert found.degrees == pytest.approx(one.degrees)
+
+
+def uniform(p_N):
+    """Kolmogorov and Smirnov's distance to uniform; beyond 1.95 / sqrt N once in a thousand."""
+    sorted_N, size = np.sort(p_N), len(p_N)
+    above = np.arange(1, size + 1) / size - sorted_N
+    return max(above.max(), (sorted_N - np.arange(size) / size).max()) < 1.95 / math.sqrt(size)
+
+
+def test_p_values_over_seeds_are_uniform_where_seeds_are_all_that_varies():
+    difference_NxS = np.random.default_rng(1).normal(size=(1500, 3))
+    found = [alone(d_S[:, None] * [1, 1], [1, 1]) for d_S in difference_NxS]
+    assert all(e.of_items == 0 for e in found)
+    assert uniform(np.array([mean_difference.p_value(e) for e in found]))
