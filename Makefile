@@ -26,6 +26,16 @@ endif
 
 BIN       := $(VENV)/bin
 READY     := $(VENV)/.ready-$(TORCH)
+# Snakemake keeps what it has fetched in the home folder, and does not start where there is none to write to, nor
+# for a user without a name, as containers have them.
+ifeq ($(shell mkdir -p "$$HOME/.cache" 2>/dev/null && test -w "$$HOME/.cache" && echo writable),)
+export XDG_CACHE_HOME ?= $(CURDIR)/.snakemake/cache
+export XDG_CONFIG_HOME ?= $(CURDIR)/.snakemake/config
+export XDG_DATA_HOME ?= $(CURDIR)/.snakemake/data
+endif
+ifeq ($(USER)$(LOGNAME)$(shell id -un 2>/dev/null),)
+export USER := uid-$(shell id -u)
+endif
 # The targets follow, and --configfile would take them for files. On a cluster, cores of this machine would
 # limit the threads of its jobs: profiles of one machine say themselves that they take all. Files are asked for
 # where it is used: a CONFIG of the environment stops no other target. A bar for each rule is shown; .snakemake/log has all.

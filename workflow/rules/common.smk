@@ -1,6 +1,7 @@
 """The plan of the experiment, and what every rule takes from it."""
 
 import gc
+import getpass
 import os
 import sys
 from pathlib import Path
@@ -30,6 +31,11 @@ def explained(function, *arguments):
 
 
 signal_handler.await_children()
+try:
+    getpass.getuser()
+except (KeyError, OSError):
+    # Snakemake asks for it; in a container a user may have none.
+    os.environ["USER"] = f"uid-{os.getuid()}"
 slurm.ignore_checkpoint_signals()
 FILES = workflow.overwrite_configfiles or workflow.configfiles
 RESOURCES = workflow.resource_settings
@@ -41,7 +47,9 @@ PROFILE = explained(
 )
 # Snakemake reads the files as YAML 1.1, we as 1.2: `config` is ours from here on.
 PATHS = [Path(os.path.relpath(f)) for f in FILES]
-PLAN, config = explained(planner.of_workflow, PATHS, workflow.config_settings.config)
+GIVEN = workflow.config_settings
+OPTIONS = explained(planner.read_options, GIVEN.config, GIVEN.config_args)
+PLAN, config = explained(planner.of_workflow, PATHS, OPTIONS)
 explained(output_root.claim, PLAN)
 
 RESULTS = PLAN.results
