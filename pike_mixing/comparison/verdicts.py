@@ -11,7 +11,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.comparison import mean_difference, sign_flip
-from pike_mixing.comparison.contrast import contrast, far_off
+from pike_mixing.comparison.contrast import by_run, contrast, far_off
 from pike_mixing.comparison.detectable import POWER, variances
 from pike_mixing.comparison.distributions import t_quantile
 from pike_mixing.comparison.mean_difference import (
@@ -24,6 +24,8 @@ from pike_mixing.comparison.mean_difference import (
 from pike_mixing.comparison.scores import Paired, Run
 
 BETTER, WORSE, EQUAL, UNKNOWN = "better", "worse", "equal", "cannot tell"
+Runs = tuple[list[Run], list[Run]]
+"""Of both sides."""
 MOST = 1000.0
 """More than so many times the runs or items nobody has."""
 
@@ -59,7 +61,7 @@ class Row:
 class Comparison:
     recipes: bool
     """Whether it is about two recipes; else about these checkpoints."""
-    runs: tuple[list[Run], list[Run]]
+    runs: Runs
     paired: bool
     """Whether runs are paired by seed."""
     margin: float | None
@@ -71,7 +73,7 @@ class Comparison:
 
 def compare(
     tasks: Sequence[Paired],
-    runs: tuple[list[Run], list[Run]],
+    runs: Runs,
     margin: float | None,
     by: str = "tasks",
 ) -> Comparison:
@@ -86,9 +88,7 @@ def compare(
         margin: Differences of this size do not matter; None: no test of equality.
         by: What weighs alike in the mean: `tasks` or `items`.
     """
-    recipes = min(map(len, runs)) >= LEAST_SEEDS
-    seeds = [[run.seed for run in side] for side in runs]
-    paired = recipes and None not in seeds[0] and seeds[0] == seeds[1]
+    recipes, paired = is_about_recipes(runs), _are_paired(runs)
     facts = [_Task(one, runs, paired) for one in tasks]
     found = [_judge([one], [1.0], recipes) for one in facts]
     p_K = [None if why else p for _, p, why in found]
@@ -105,10 +105,26 @@ def compare(
     return Comparison(recipes, runs, paired, margin, rows, mean, _warnings(facts, runs, recipes))
 
 
+def judge(tasks: Sequence[Paired], runs: Runs) -> "Judged":
+    """The estimate of the mean over tasks, its p-value, and why no verdict may rest on it."""
+    facts = [_Task(one, runs, _are_paired(runs)) for one in tasks]
+    return _judge(facts, [1.0] * len(facts), is_about_recipes(runs))
+
+
+def is_about_recipes(runs: Runs) -> bool:
+    """Whether runs stand for more of their recipes: where both sides have enough of them."""
+    return min(map(len, runs)) >= LEAST_SEEDS
+
+
+def _are_paired(runs: Runs) -> bool:
+    seeds = [[run.seed for run in side] for side in runs]
+    return is_about_recipes(runs) and None not in seeds[0] and seeds[0] == seeds[1]
+
+
 class _Task:
     """One task as parts of both groups."""
 
-    def __init__(self, one: Paired, runs: tuple[list[Run], list[Run]], paired: bool) -> None:
+    def __init__(self, one: Paired, runs: Runs, paired: bool) -> None:
         self.one, self.runs = one, runs
         sides = [one.value_AxI - one.value_BxI] if paired else [one.value_AxI, one.value_BxI]
         self.document_G, place_I = np.unique(one.document_I, return_inverse=True)
@@ -170,10 +186,10 @@ def _doubt(facts: Sequence[_Task], found: Estimate, recipes: bool) -> str | None
             f"{found.effective:.1f} of one size; a verdict takes {LEAST_DOCUMENTS}"
         )
     if recipes:
-        weight = [1.0] * len(facts)
-        for side in (0, 1):
-            means_S = np.average([one.means[side] for one in facts], axis=0, weights=weight)
-            if (place := far_off(means_S)) is not None:
+        weight_K = np.full(len(facts), 1 / len(facts))
+        for side in range(len(facts[0].groups)):
+            of_group = by_run([one.groups[side] for one in facts], weight_K)
+            if (place := far_off(*of_group)) is not None:
                 name = facts[0].runs[side][place].name
                 return f"{name} of side {'AB'[side]} lies far off from its other runs"
     return None
@@ -302,9 +318,7 @@ def _items_wanted(facts: Sequence[_Task], found: Estimate, level: float) -> floa
     return None if factor is None else float(math.ceil(factor * items))
 
 
-def _warnings(
-    facts: Sequence[_Task], runs: tuple[list[Run], list[Run]], recipes: bool
-) -> list[str]:
+def _warnings(facts: Sequence[_Task], runs: Runs, recipes: bool) -> list[str]:
     result = []
     for fact in facts:
         one = fact.one
