@@ -35,7 +35,7 @@ from pike_mixing.comparison.scores import Paired, Run
 from pipeline.runtime import atomic_files, code_fingerprint
 
 SEEDS, ITEMS = (1, 3, 5, 16), (20, 100, 1000, 5000)
-DOCUMENTS = ("equal", "lognormal", "one dominant")
+DOCUMENTS = ("equal", "lognormal", "lognormal, by length", "one dominant")
 SCORES = ("continuous", "0/1", "0/1, rarely different")
 RESAMPLES = 200
 REAL = ("installed/nano/mix", "installed/nano/pike")
@@ -66,6 +66,9 @@ class Cell:
                 first = first if first is not None else (document_I, weight_I)
                 document_I, weight_I = first
             apart_2xG = random.standard_normal((2, document_I.max() + 1))
+            if "by length" in self.documents:
+                # Of all tokens, as opposed to documents, the mean log length is one higher.
+                apart_2xG[0] = (apart_2xG[0] + np.log(weight_I / 50) - 1) / 2**0.5
             codes_I = document_I + (0 if self.shared else k * self.items)
             sides = self._values(random, document_I, weight_I, seed_2xS, apart_2xG)
             result.append(Paired(f"task {k}", "score", True, *sides, weight_I, codes_I, 0, 0, 0))
@@ -115,7 +118,8 @@ def cells() -> Iterator[Cell]:
     """The grid, and what it lacks: tasks and collapses."""
     grid = itertools.product(SEEDS, ITEMS, DOCUMENTS, SCORES)
     for seeds, items, documents, kind in grid:
-        if documents == "equal" or "rarely" not in kind:
+        lengths = "by length" not in documents or kind == "continuous"
+        if lengths and (documents == "equal" or "rarely" not in kind):
             yield Cell(seeds, items, documents, kind)
     for seeds, items, kind in itertools.product(SEEDS, (20, 100, 1000), SCORES[:2]):
         yield Cell(seeds, items, "equal", kind, 5, True)

@@ -46,6 +46,7 @@ def record(tmp_path, monkeypatch):
 def test_a_benchmark_ends(record, name, tmp_path, monkeypatch):
     # The peer is not among the packages of the tests.
     monkeypatch.setattr(scoring, "harness", lambda model: partial(scoring.ours, model))
+    monkeypatch.setattr(error_rates, "LENGTHS", error_rates.LENGTHS[:2])
     arguments = SMALL[name]
     if name == "estimators":
         arguments += f" --page {tmp_path / 'page.md'}"
@@ -56,6 +57,7 @@ def test_a_benchmark_ends(record, name, tmp_path, monkeypatch):
 def test_rounds_of_error_rates_go_on_where_they_stopped(record, tmp_path, monkeypatch):
     monkeypatch.setattr(error_rates, "CASES", {"alike": error_rates.CASES["all alike"]})
     monkeypatch.setattr(error_rates, "SEEDS", (3,))
+    monkeypatch.setattr(error_rates, "LENGTHS", error_rates.LENGTHS[:1])
     once = record("error_rates", "--rounds 1 --draws 2")
     again = record("error_rates", "--rounds 2 --draws 2")
     assert (once["rounds"], again["rounds"]) == (1, 2)

@@ -15,13 +15,13 @@ from scipy import optimize
 
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison.distributions import t_quantile
+from pike_mixing.comparison.like_size import LEAST_DOCUMENTS as LEAST_DOCUMENTS
+from pike_mixing.comparison.like_size import effective_documents
 
 LEVEL = 0.05
 LEAST_SEEDS = 3
 """Seeds below which no verdict rests on a comparison: two say too little about their spread
 (docs/error-rates.md)."""
-LEAST_DOCUMENTS = 20
-"""Effective documents below which no verdict rests on a domain or task."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,8 @@ class Estimate:
     degrees: float
     """Of freedom, of the error over documents."""
     effective: float = math.inf
-    """1 / sum h^2, how many documents of one size tell as much: of the part that has fewest."""
+    """How many documents of one size tell as much (`effective_documents`): of the part that has
+    fewest."""
     lower: int = 0
     """Seeds whose difference is below zero."""
     welch: float | None = None
@@ -156,9 +157,19 @@ def estimate(parts: Sequence[Part], weights: Sequence[float] | None = None) -> E
         seeds=seeds,
         degrees=_degrees(parts, weight_K, share_N),
         # Twenty alike are twenty, not a rounding less.
-        effective=round(min(1 / float((p.share_G**2).sum()) for p in parts), 9),
+        effective=round(min(map(_effective, parts)), 9),
         lower=int((by_seed_S < 0).sum()),
     )
+
+
+def _effective(part: Part) -> float:
+    """`effective_documents` of a part, whose documents' own differences its errors tell."""
+    h_G, error_G = part.share_G, part.error_SxG.mean(axis=0)
+    if not _root(float((error_G**2).sum())):
+        error_G = np.zeros_like(error_G)
+    some_G = h_G > 0
+    apart_G = error_G * np.sqrt(1 - 2 * h_G + (h_G**2).sum())
+    return effective_documents(h_G[some_G], apart_G[some_G] / h_G[some_G])
 
 
 def _root(variance: float) -> float:

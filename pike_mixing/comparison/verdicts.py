@@ -139,6 +139,10 @@ class _Task:
         sums = [np.bincount(place_I, weights=row * self.one.weight_I) for row in value_SxI]
         return mean_difference.part(np.stack(sums), self.count_G, self.document_G)
 
+    def effective(self) -> float:
+        """How many documents of one size tell as much."""
+        return contrast([[group] for group in self.groups], [1.0], [0.0], drawn=False).effective
+
     def _unseen(self) -> float:
         """By how much a document moves the mean that is unlike those that tell no difference.
 
@@ -180,10 +184,10 @@ def _whole(fact: _Task) -> int:
 
 def _doubt(facts: Sequence[_Task], found: Estimate, recipes: bool) -> str | None:
     if found.effective < LEAST_DOCUMENTS:
-        few = min(facts, key=lambda one: _effective(one.count_G))
+        few = min(facts, key=lambda one: one.effective())
         return (
             f"{few.one.task} has {len(few.count_G)} documents that tell as much as "
-            f"{found.effective:.1f} of one size; a verdict takes {LEAST_DOCUMENTS}"
+            f"{found.effective:.1f} of like size; a verdict takes {LEAST_DOCUMENTS}"
         )
     if recipes:
         weight_K = np.full(len(facts), 1 / len(facts))
@@ -193,10 +197,6 @@ def _doubt(facts: Sequence[_Task], found: Estimate, recipes: bool) -> str | None
                 name = facts[0].runs[side][place].name
                 return f"{name} of side {'AB'[side]} lies far off from its other runs"
     return None
-
-
-def _effective(count_G: Floats) -> float:
-    return float(count_G.sum() ** 2 / (count_G**2).sum())
 
 
 def _row(
