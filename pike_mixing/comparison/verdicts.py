@@ -91,10 +91,10 @@ def compare(
     recipes, paired = is_about_recipes(runs), _are_paired(runs)
     facts = [_Task(one, runs, paired) for one in tasks]
     found = [_judge([one], [1.0], recipes) for one in facts]
-    p_K = [None if why else p for _, p, why in found]
-    holm_K = sign_flip.holm(p_K)
+    # All tasks are of the family: which ones have no verdict follows from the same numbers.
+    holm_K = sign_flip.holm([p for _, p, _ in found])
     rows = [
-        _row([one], judged, p, len(facts), margin, recipes)
+        _row([one], judged, None if judged[2] else p, len(facts), margin, recipes)
         for one, judged, p in zip(facts, found, holm_K, strict=True)
     ]
     mean = None
@@ -194,8 +194,11 @@ def _doubt(facts: Sequence[_Task], found: Estimate, recipes: bool) -> str | None
         for side in range(len(facts[0].groups)):
             of_group = by_run([one.groups[side] for one in facts], weight_K)
             if (place := far_off(*of_group)) is not None:
-                name = facts[0].runs[side][place].name
-                return f"{name} of side {'AB'[side]} lies far off from its other runs"
+                runs = facts[0].runs
+                if len(facts[0].groups) == 1:
+                    pair = f"{runs[0][place].name} less {runs[1][place].name}"
+                    return f"{pair} lies far off from the other pairs"
+                return f"{runs[side][place].name} of side {'AB'[side]} lies far off from the others"
     return None
 
 

@@ -181,7 +181,7 @@ def test_a_run_far_off_gives_no_verdict_by_name(tmp_path, numbers):
     path = table(tmp_path / "t.csv", rows, "model,item,score,run")
     (task,) = numbers(path, "--models", "x", "y", "--lower")["tasks"]
     assert task["verdict"] == "cannot tell"
-    assert "x/3 of side A lies far off" in task["why_none"]
+    assert "x/3 of side A lies far off from the others" in task["why_none"]
 
 
 def test_tasks_on_one_text_count_once(tmp_path, numbers):
