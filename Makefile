@@ -3,6 +3,8 @@
 VENV   ?= .venv
 # Of XLA devices, whose library has a torch of its own. Tests run on TPU or CPU.
 TPU_VENV    ?= .venv-tpu
+# Of trainers, trackers and lm-evaluation-harness, whose adapters are tested in it.
+TRAINERS_VENV ?= .venv-trainers
 PJRT_DEVICE ?= CPU
 PYTHON ?= python3
 # nproc alone would answer with the threads that OpenMP may use.
@@ -26,16 +28,16 @@ BIN       := $(VENV)/bin
 READY     := $(VENV)/.ready-$(TORCH)
 # The targets follow, and --configfile would take them for files. On a cluster, cores of this machine would
 # limit the threads of its jobs: profiles of one machine say themselves that they take all. Files are asked for
-# where it is used: a CONFIG of the environment stops no other target.
+# where it is used: a CONFIG of the environment stops no other target. A bar for each rule is shown; .snakemake/log has all.
 SNAKEMAKE  = $(foreach file,$(CONFIG),$(if $(wildcard $(file)),,$(error CONFIG: there is no file $(file)))) \
-  $(BIN)/snakemake --configfile $(CONFIG) --profile workflow/profiles/$(PROFILE) \
+  $(BIN)/snakemake --logger rich --configfile $(CONFIG) --profile workflow/profiles/$(PROFILE) \
   $(if $(filter-out file,$(origin CORES)),--cores $(CORES))
 # A process for each core, each with one thread. Whoever has no test left takes over from another.
 # A process keeps what it has compiled for those after it, even where the environment says not to.
 PYTEST    := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(CORES) --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help record restore setup setup-tpu wheel run quick test test-slurm test-tpu gpu-check check lint format report dag docs headline lock release schema site bench unlock clean
+.PHONY: help record restore setup setup-tpu wheel run quick test test-trainers test-slurm test-tpu gpu-check check lint format report dag docs headline lock release schema site bench unlock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -65,8 +67,20 @@ run: $(READY) ## Run the experiment (CONFIG=..., PROFILE=..., CORES=...) and bui
 quick: $(READY) ## Build the first tables and figures alone: minutes
 	$(SNAKEMAKE) quick
 
-test: $(READY) ## Run every test that needs no accelerator
+test: $(READY) ## Run every test that needs neither an accelerator nor a trainer's package (make test-trainers)
 	$(PYTEST) -m 'not device'
+
+# Every file with tests that skip where a trainer, a tracker or the harness is not installed.
+TRAINERS_TESTS := tests/integration tests/data/test_json_tokenizer.py tests/data/test_packed_rows.py tests/evaluation/test_oracle.py \
+  tests/model/test_foreign.py tests/model/test_hf_config.py tests/model/test_hf_export.py tests/model/test_hf_tokenizer.py tests/training/test_track.py
+test-trainers: $(TRAINERS_VENV)/.ready ## Run the tests of adapters to trainers, trackers and the harness, which it installs (3 GB)
+	PIKE_TEST_NEEDS_PACKAGES=1 $(subst $(BIN),$(TRAINERS_VENV)/bin,$(PYTEST)) -m 'not device' $(TRAINERS_TESTS)
+
+$(TRAINERS_VENV)/.ready: pyproject.toml constraints-cpu.txt constraints-trainers.txt
+	# The harness needs an older python-dateutil.
+	{ grep -v '^python-dateutil==' constraints-cpu.txt; cat constraints-trainers.txt; } | \
+	  workflow/setup.sh $(PYTHON) $(TRAINERS_VENV) bench,finders,hf,hub,mlflow,tensorboard,test,torchtitan,trainers,wandb "$(TORCH_INDEX)"
+	touch $@
 
 test-slurm: $(READY) ## Run the tests that need a real Slurm, which they install and start (Debian, as root)
 	tests/slurm/onenode.sh install accounting
@@ -156,5 +170,5 @@ unlock: $(READY) ## Free the working folder after a killed run
 	$(SNAKEMAKE) --unlock
 
 clean: ## Delete the environment, wheels and caches; results stay
-	rm -rf $(VENV) $(TPU_VENV) .venv-restore build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(TPU_VENV) $(TRAINERS_VENV) .venv-restore build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

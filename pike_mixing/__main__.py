@@ -12,6 +12,7 @@ from pike_mixing.comparison import command as comparison
 from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS, commands, proposals, table, trajectory
 from pike_mixing.finders import registry as finder_registry
+from pike_mixing.mixtures import explore, export, trial
 from pike_mixing.settings_text import lines_of, wrapped
 from pike_mixing.swarms import catalogue
 from pike_mixing.swarms.fetch import fetch
@@ -50,6 +51,9 @@ def _parser() -> argparse.ArgumentParser:
         made.set_defaults(run=run)
         return made
 
+    trial.add_to(commands_)
+    explore.add_to(commands_)
+    export.add_to(commands_)
     rules = command("methods", methods, "list the rules with their settings")
     rules.add_argument("rule", nargs="?", help="one of them, or a finder")
     _fit_options(command("fit", commands.fitted, "a mixture from a table of proxy runs"))

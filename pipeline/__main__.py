@@ -28,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stderr is None:
         # Whoever closed it wants to hear nothing.
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the end
+    signal_handler.await_children()
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     words = sys.argv[1:] if arguments is None else arguments
     if "" not in sys.path:
@@ -74,8 +75,11 @@ def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes
         if not (place := chosen.pop("place")):
             # What all stages stand on is imported for a stage alone.
             from pipeline.planning import stages
+            from pipeline.runtime import code_fingerprint
 
             place = stages.STAGES[command]
+            # Before it is imported: an edit while it works is then seen.
+            code_fingerprint.of(place.partition(":")[0])
         module, _, function = place.partition(":")
         # To look for garbage among modules takes a tenth of importing torch.
         gc.disable()

@@ -217,7 +217,7 @@ def commands() -> list[Command]:
             _given("DATABASE", "default: results/pike.duckdb", nargs="?",
                    default=Path("results/pike.duckdb")),
             _option("--scenario", "default: all"), _option("--model", "default: all"),
-            _format("text", "json", "yaml", "python", "interleave"),
+            _format("text", "summary", "json", "yaml", "python", "interleave"),
             by="pipeline.results.advise:advise"),
         _command("look", "why", "show the chain behind an artifact",
             _given("ARTIFACT", "a table, figure, run, checkpoint, corpus or source", type=str),

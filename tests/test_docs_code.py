@@ -132,6 +132,7 @@ def test_a_pages_table_of_runs_gives_a_mixture(name, tmp_path):
     _swarm(tmp_path)
     said = ""
     for command in (c for n, c in documented.tried("library") if n == name):
+        command = command.replace("pike-mixing ", "python -m pike_mixing ", 1)
         command = command.replace("python ", f"{sys.executable} ", 1)
         said += _printed(tmp_path, "bash", "-c", command)
     assert re.search(r"(code|pile_cc) +0\.\d+ +0\.\d+", said), said

@@ -29,6 +29,8 @@ class SavedPredictor:
     """The mixture that was found."""
     held_out_rmse: float | None
     """Of losses that no fit has seen, nats per token."""
+    held_out_rmse_by_loss: dict[str, float] | None
+    """The same of each loss, of finders that predict each."""
     predictor: Predictor
 
 
@@ -56,6 +58,7 @@ def record(name: str, finder: SwarmFinder, swarm: Swarm, result: FinderResult) -
         "measured": swarm.arrays()[0].tolist(),
         "optimum": dict(zip(swarm.domains, result.weights_K.tolist(), strict=True)),
         "held_out_rmse": result.diagnostics["held_out_rmse"],
+        "held_out_rmse_by_loss": result.diagnostics.get("held_out_rmse_by_domain"),
         "predictor": result.predictor.record(),
     }
 
@@ -72,8 +75,9 @@ def load(path: Path) -> SavedPredictor:
         raise InputError(f"{path} cannot be read: {error}: check the path") from None
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise InputError(f"{path} is no saved predictor ({FORMAT}): make it with `fit --save`")
+    errors = ("held_out_rmse", "held_out_rmse_by_loss")
     keys = ("finder", "settings", "domains", "losses", "phases", "measured", "optimum")
-    if missing := [key for key in (*keys, "held_out_rmse", "predictor") if key not in values]:
+    if missing := [key for key in (*keys, *errors, "predictor") if key not in values]:
         raise InputError(f"{path} lacks {', '.join(missing)}: make it anew with `fit --save`")
     finder = cast(SwarmFinder, registry.build(values["finder"], values["settings"], str(path)))
     domains = tuple(values["domains"])
@@ -83,5 +87,6 @@ def load(path: Path) -> SavedPredictor:
         measured_NxK=np.array(values["measured"]),
         optimum_K=np.array([values["optimum"][domain] for domain in domains]),
         held_out_rmse=values["held_out_rmse"],
+        held_out_rmse_by_loss=values["held_out_rmse_by_loss"],
         predictor=finder.restore(swarm, values["predictor"]),
     )

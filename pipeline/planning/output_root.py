@@ -14,6 +14,9 @@ from pipeline import errors
 from pipeline.planning.plan import Plan, Settings
 from pipeline.runtime import atomic_files
 
+TAKEN = frozenset({".git", ".snakemake", ".venv", "pike_mixing", "pipeline", "workflow"})
+"""Folders beside the Snakefile where no results may lie."""
+
 
 def claim(plan: Plan) -> Settings:
     """Refuses an output root that another experiment has begun; returns the stamp to write.
@@ -59,15 +62,36 @@ def refuse_file(results: str) -> None:
     """Stops where something else is in the place of the output root or of a folder above it.
 
     Raises:
-        InputError: what is there; or the root is the working directory, which Snakemake cannot use.
+        InputError: what is there; or the root is the working directory, which Snakemake cannot use,
+            or lies among the code, or where DuckDB opens no database.
     """
-    if Path(results).resolve() == Path.cwd():
+    inside = Path(os.path.relpath(os.path.realpath(results))).parts
+    if not inside:
         raise InputError(
             f"results: {results}: that is the folder itself: name one in it (results:)"
+        )
+    refuse_path(Path(results))
+    if inside[0] in TAKEN:
+        raise InputError(
+            f"results: {results}: {inside[0]} holds what is not made here: give another (results:)"
         )
     for place in (Path(results), *Path(results).parents):
         if os.path.lexists(place) and not place.is_dir():
             raise InputError(f"results: {results}: {place} is no folder: give another (results:)")
+
+
+def refuse_path(path: Path) -> None:
+    """Stops at a path of a database, or of a folder of databases, that DuckDB cannot open.
+
+    Raises:
+        InputError: it has a backslash, which DuckDB reads as a slash, or a question mark.
+    """
+    place = os.path.realpath(path)
+    if wrong := {"\\", "?"}.intersection(place):
+        raise InputError(
+            f"{path}: DuckDB opens no database of the path {place}, for the {min(wrong)} in it: "
+            "rename the folder, or give another"
+        )
 
 
 def _stamp(path: Path) -> Settings:

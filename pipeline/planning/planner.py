@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pike_mixing.errors import InputError, refuse
+from pike_mixing.errors import InputError, brief, refuse
 from pipeline.planning import (
     cross_checks,
     dependencies,
@@ -22,6 +22,7 @@ from pipeline.planning import (
     strict_yaml,
 )
 from pipeline.planning.plan import Plan, Settings
+from pipeline.runtime.validation import DEEPEST
 
 LETTER_BYTES = 3
 """Of UTF-8, in most alphabets of synthetic languages."""
@@ -34,7 +35,15 @@ def alone(path: Path) -> Settings:
         InputError: it cannot be read, or is not a mapping in YAML (`strict_yaml`).
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path} is a folder, a pipe or a device: name a file")
+        if (size := path.stat().st_size) > strict_yaml.LARGEST:
+            raise InputError(
+                f"{path} has {size:,} bytes: a configuration has {strict_yaml.LARGEST:,} at most"
+            )
+        with path.open(encoding="utf-8") as file:
+            # What the kernel makes, such as a file of /proc, tells no size.
+            text = file.read(strict_yaml.LARGEST + 1)
     except FileNotFoundError:
         raise InputError(f"{path} does not exist: check the path") from None
     except OSError as error:
@@ -80,10 +89,14 @@ def included(
     if not isinstance(name, str):
         raise InputError(f"include: {name!r} is no path: give that of one file")
     path = folder / name
-    if not path.exists():
-        raise InputError(f"include: {path} does not exist: give its path from {folder}")
+    if not os.path.exists(path):  # noqa: PTH110 - Path raises where a name is too long.
+        raise InputError(f"include: {brief(str(path))} does not exist: give its path from {folder}")
     if path.resolve() in above:
         raise InputError(f"include: {path} includes itself: take one `include` out")
+    if len(above) > DEEPEST:
+        raise InputError(
+            f"include: {path}: {len(above)} files include each other down to it: join some"
+        )
     further = included(load(path), path.parent, (*above, path.resolve()), load)
     twice = []
     for section in further.keys() & whole.keys():

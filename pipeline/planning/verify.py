@@ -138,7 +138,8 @@ def _kept(path: Path) -> _Kept:
     stage = manifests.stage_of(path)
     if stage not in manifests.STAGES:
         content = atomic_files.read_json(path)
-        if isinstance(content, dict) and content.keys() >= manifests.OF_ARCHIVE:
+        if manifests.is_of_archive(content):
+            content = manifests.of_archive(path.parent)
             files = checksums.sealed(path.parent, content, "take the archive anew")
             return _Kept(path, "archive", content, files)
         raise InputError(f"{path} is no manifest of a stage: delete it, or put it elsewhere")

@@ -30,7 +30,8 @@ def advise(
         database: The experiment's database.
         scenario: The one that is asked about; without it all are.
         model: The size that is asked about; without it all are.
-        format: text or json; yaml, python or interleave are the lines to copy.
+        format: text or json; summary is a line for each scenario and size; yaml, python or
+            interleave are the lines to copy.
 
     Raises:
         InputError: nothing was compared there, or the database is another version's.
@@ -47,12 +48,13 @@ def advise(
             f"{database} has no two methods with one seed in common and two validation documents "
             "of each domain: train the baseline too, or add validation text (`pike corpus`)"
         )
-    if format in ("text", "json"):
+    if format in ("text", "json", "summary"):
         shown = [p for p in every if any(row["seeds"] >= LEAST_SEEDS for row in p["rows"])] or every
         rest = ", ".join(f"{p['scenario']} / {p['model']}" for p in every if p not in shown)
-        parts = [*map(text, shown)]
+        parts = [*map(summary if format == "summary" else text, shown)]
         parts += [f"Too few seeds for a verdict: {rest}"] if rest else []
-        return presentation.shown(format, every, lambda: "\n\n".join(parts))
+        gap = "\n" if format == "summary" else "\n\n"
+        return presentation.shown(format, every, lambda: gap.join(parts))
     return snippets(_only(every, f"--format {format}"))[format]
 
 
@@ -62,6 +64,14 @@ def _only(places: list[Row], option: str) -> Row:
         raise InputError(f"{option} is for one decision, here are several: give --scenario and "
                          f"--model of {names}")  # fmt: skip
     return places[0]
+
+
+def summary(place: Row) -> str:
+    """A decision in one line, with the difference of what it advises."""
+    (row,) = [row for row in place["rows"] if row["method"] == place["chosen"]] or [None]
+    loss = f" Loss minus that of {place['against']}: {decisions.difference(row)}." if row else ""
+    none = "" if row else f" {place['text'][1]}"
+    return f"{place['scenario']} / {place['model']}: {place['text'][0]}{loss}{none}"
 
 
 def text(place: Row) -> str:

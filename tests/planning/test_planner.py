@@ -297,7 +297,7 @@ def test_only_settings_that_changed_are_written_again(small, tmp_path):
         ("broken.yaml", b"", "is empty: a configuration is a mapping, such as config.yaml"),
         ("broken.yaml", b"- a\n", "holds a list: a configuration is a mapping, such as"),
         ("broken.yaml", b"\xff\xfe\xff", "is not UTF-8 ("),
-        (".", None, "cannot be read (Is a directory): check the path"),
+        (".", None, "is a folder, a pipe or a device: name a file"),
         ("missing.yaml", None, "does not exist: check the path"),
         ("x" * 300, None, "cannot be read (File name too long): check the path"),
     ],
