@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pike_mixing import METHODS, registry
+from pike_mixing import METHODS, delivered, registry
 from pike_mixing.comparison import command as comparison
 from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS, commands, proposals, table, trajectory
@@ -54,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     trial.add_to(commands_)
     explore.add_to(commands_)
     export.add_to(commands_)
+    delivered.add_to(commands_)
     rules = command("methods", methods, "list the rules with their settings")
     rules.add_argument("rule", nargs="?", help="one of them, or a finder")
     _fit_options(command("fit", commands.fitted, "a mixture from a table of proxy runs"))
