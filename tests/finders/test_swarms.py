@@ -142,6 +142,17 @@ def test_a_pair_in_olmixs_form_is_joined_by_its_run(said, tmp_path):
     assert said(*command).startswith("web,code\n")
 
 
+@pytest.mark.parametrize("total", [0.98, 0.989, 0.99, 0.995, 1.005, 1.01, 1.011, 1.02])
+def test_weights_of_two_digits_are_a_mixture(write, total):
+    rows = [[0.33, 0.33, total - 0.66, 1], [0.5, total - 0.5, 0, 2]]
+    path = write(["weight/a", "weight/b", "weight/c", "loss/l"], rows)
+    if 0.99 <= total <= 1.01:
+        assert table.read(path).runs[0].weights_K.sum() == pytest.approx(1)
+        return
+    with pytest.raises(InputError, match=r"row 1: the weights sum to"):
+        table.read(path)
+
+
 WHOLE = "run,size,w_a,w_b,l_x,acc_x\nr,10,1,0,1,7\ns,20,0,1,2,6\nt,20,0.5,0.5,3,5\n"
 FIRST = "run,size,w_a,w_b\nr,10,1,0\ns,20,0,1\nt,20,0.5,0.5\n"
 SECOND = "run,l_x,acc_x\nt,3,5\ns,2,6\nr,1,7\n"
