@@ -3,11 +3,15 @@
 VENV   ?= .venv
 # Of XLA devices, whose library has a torch of its own. Tests run on TPU or CPU.
 TPU_VENV    ?= .venv-tpu
+# Of trainers, trackers and lm-evaluation-harness, whose adapters are tested in it.
+TRAINERS_VENV ?= .venv-trainers
 PJRT_DEVICE ?= CPU
 PYTHON ?= python3
 # nproc alone would answer with the threads that OpenMP may use.
 CORES  ?= $(shell env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || sysctl -n hw.ncpu)
 CONFIG ?= config.yaml
+# Of the experiment that README, docs/results.md and recorded/ show: workflow/configs/decide.yaml.
+DECIDED ?= results/decide
 # Of workflow/profiles.
 PROFILE ?= default
 # cpu: the versions that this release was tested with. cuda: the newest torch, with CUDA.
@@ -22,18 +26,28 @@ endif
 
 BIN       := $(VENV)/bin
 READY     := $(VENV)/.ready-$(TORCH)
+# Snakemake keeps what it has fetched in the home folder, and does not start where there is none to write to, nor
+# for a user without a name, as containers have them.
+ifeq ($(shell mkdir -p "$$HOME/.cache" 2>/dev/null && test -w "$$HOME/.cache" && echo writable),)
+export XDG_CACHE_HOME ?= $(CURDIR)/.snakemake/cache
+export XDG_CONFIG_HOME ?= $(CURDIR)/.snakemake/config
+export XDG_DATA_HOME ?= $(CURDIR)/.snakemake/data
+endif
+ifeq ($(USER)$(LOGNAME)$(shell id -un 2>/dev/null),)
+export USER := uid-$(shell id -u)
+endif
 # The targets follow, and --configfile would take them for files. On a cluster, cores of this machine would
 # limit the threads of its jobs: profiles of one machine say themselves that they take all. Files are asked for
-# where it is used: a CONFIG of the environment stops no other target.
+# where it is used: a CONFIG of the environment stops no other target. A bar for each rule is shown; .snakemake/log has all.
 SNAKEMAKE  = $(foreach file,$(CONFIG),$(if $(wildcard $(file)),,$(error CONFIG: there is no file $(file)))) \
-  $(BIN)/snakemake --configfile $(CONFIG) --profile workflow/profiles/$(PROFILE) \
+  $(BIN)/snakemake --logger rich --configfile $(CONFIG) --profile workflow/profiles/$(PROFILE) \
   $(if $(filter-out file,$(origin CORES)),--cores $(CORES))
 # A process for each core, each with one thread. Whoever has no test left takes over from another.
 # A process keeps what it has compiled for those after it, even where the environment says not to.
 PYTEST    := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(CORES) --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help record restore setup setup-tpu wheel run quick test test-slurm test-tpu gpu-check check lint format report dag docs headline lock release schema site bench unlock clean
+.PHONY: help record restore setup setup-tpu wheel run quick test test-trainers test-slurm test-tpu gpu-check check lint format report dag docs headline lock release schema site bench unlock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -63,8 +77,20 @@ run: $(READY) ## Run the experiment (CONFIG=..., PROFILE=..., CORES=...) and bui
 quick: $(READY) ## Build the first tables and figures alone: minutes
 	$(SNAKEMAKE) quick
 
-test: $(READY) ## Run every test that needs no accelerator
+test: $(READY) ## Run every test that needs neither an accelerator nor a trainer's package (make test-trainers)
 	$(PYTEST) -m 'not device'
+
+# Every file with tests that skip where a trainer, a tracker or the harness is not installed.
+TRAINERS_TESTS := tests/integration tests/data/test_json_tokenizer.py tests/data/test_packed_rows.py tests/evaluation/test_oracle.py \
+  tests/model/test_foreign.py tests/model/test_hf_config.py tests/model/test_hf_export.py tests/model/test_hf_tokenizer.py tests/training/test_track.py
+test-trainers: $(TRAINERS_VENV)/.ready ## Run the tests of adapters to trainers, trackers and the harness, which it installs (3 GB)
+	PIKE_TEST_NEEDS_PACKAGES=1 $(subst $(BIN),$(TRAINERS_VENV)/bin,$(PYTEST)) -m 'not device' $(TRAINERS_TESTS)
+
+$(TRAINERS_VENV)/.ready: pyproject.toml constraints-cpu.txt constraints-trainers.txt
+	# The harness needs an older python-dateutil.
+	{ grep -v '^python-dateutil==' constraints-cpu.txt; cat constraints-trainers.txt; } | \
+	  workflow/setup.sh $(PYTHON) $(TRAINERS_VENV) bench,finders,hf,hub,mlflow,tensorboard,test,torchtitan,trainers,wandb "$(TORCH_INDEX)"
+	touch $@
 
 test-slurm: $(READY) ## Run the tests that need a real Slurm, which they install and start (Debian, as root)
 	tests/slurm/onenode.sh install accounting
@@ -96,8 +122,8 @@ format: $(READY) ## Put the sources into the house's format
 report: $(READY) ## Build the report alone, with what it needs
 	$(SNAKEMAKE) report
 
-record: $(READY) ## Write the records of results/ into recorded/, from which `make restore` builds all
-	$(BIN)/pike record results --out recorded
+record: $(READY) ## Write the records of the deciding experiment into recorded/, from which `make restore` builds all
+	$(BIN)/pike record $(DECIDED) --out recorded
 
 # An environment that is there serves; a new one gets what tables, figures and the report need.
 RESTORE := $(if $(wildcard $(READY)),$(VENV),.venv-restore)
@@ -120,8 +146,8 @@ docs: $(READY) ## Write docs/methods.md and docs/performance.md anew
 	$(BIN)/python -m benchmarks.page
 	$(BIN)/pike methods --format markdown > docs/methods.md.part && mv docs/methods.md.part docs/methods.md
 
-headline: $(READY) ## Write docs/results.md and the README's picture from the default experiment's database
-	$(BIN)/python -m pipeline.results.headline $(firstword $(wildcard results/databases/requested.duckdb) results/pike.duckdb) docs
+headline: $(READY) ## Write docs/results.md and the README's picture from the deciding experiment's database
+	$(BIN)/python -m pipeline.results.headline $(firstword $(wildcard $(DECIDED)/databases/requested.duckdb) $(DECIDED)/pike.duckdb) docs
 
 lock: $(READY) ## Write requirements-hashed.txt anew, of pyproject.toml and constraints-cpu.txt
 	$(MAKE) setup EXTRAS=release
@@ -147,12 +173,12 @@ bench: $(READY) ## Measure beside other packages, and record under benchmarks/re
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints-bench.txt --editable '.[bench,hub]'
 	# The requirements of these would take other packages back to older versions.
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --requirement benchmarks/peers.txt
-	set -e; for name in planning mixing packing reading memory loss firing training precision scoring estimators error_rates length_rates error_rates_page page finders own_swarm two_phases finders_page; do \
+	set -e; for name in planning mixing packing reading memory loss firing training precision scoring estimators error_rates length_rates error_rates_page stream_resumes page finders own_swarm two_phases finders_page; do \
 		$(BIN)/python -m benchmarks.$$name; done
 
 unlock: $(READY) ## Free the working folder after a killed run
 	$(SNAKEMAKE) --unlock
 
 clean: ## Delete the environment, wheels and caches; results stay
-	rm -rf $(VENV) $(TPU_VENV) .venv-restore build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(TPU_VENV) $(TRAINERS_VENV) .venv-restore build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

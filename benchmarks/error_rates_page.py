@@ -1,4 +1,4 @@
-"""docs/error-rates.md, from the recorded rates.
+"""docs/error-rates.md, from the recorded rates: of the pipeline's verdicts and of `compare`.
 
 python -m benchmarks.error_rates_page
 """
@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from benchmarks import records
+from benchmarks import comparison_rates_page, records
 from benchmarks.error_rates import METHODS, NARROWER, SEEDS, by_variance, errors
 from pike_mixing.comparison import mean_difference
 from pike_mixing.comparison.distributions import normal_quantile
@@ -57,13 +57,13 @@ A rate of 5% of all of them has half a 95% interval of {half:.1f}.
 
 """
 LENGTHS_READ = """
-Where one sample of ten or more gets a verdict, {together:.1f} ± {together_half:.1f}% of the verdicts
-are wrong, in the highest cell {most:.1f} ± {most_half:.1f}%; if the shares of tokens alone decided,
-{without_together:.1f}% and {without:.0f}%. The price is paid by differences that
-do not follow length (correlation 0) where the samples are small. The rule has two limits. Near its
-bounds, such as a spread of 0.6 with 100 documents and a correlation of 0.7, up to a quarter of the
-few verdicts is wrong. A difference proportional to length itself, not to its logarithm, is noticed
-from some 300 documents on. Recorded results are of cut documents: the rule changes none of them.
+Where one sample of ten or more gets a verdict, {together:.1f} ± {together_half:.1f}% of the
+verdicts are wrong, in the highest cell {most:.1f} ± {most_half:.1f}%; if the shares of tokens alone
+decided, {without_together:.1f}% and {without:.0f}%. The price is paid by differences that do not
+follow length (correlation 0) where the samples are small. The rule has two limits. Near its bounds,
+such as a spread of 0.6 with 100 documents and a correlation of 0.7, up to a quarter of the few
+verdicts is wrong. A difference proportional to length itself, not to its logarithm, is noticed from
+some 300 documents on. Recorded results are of cut documents: the rule changes none of them.
 
 """
 ONE_FAR_OFF = """
@@ -128,11 +128,12 @@ def page(record: dict[str, Any]) -> str:
     head = ["seeds", *(f"{name}, {of}" for name in WHOLES
                        for of in (f"{1 - LEVEL:.0%}", f"error at {CORRECTED:.2%}"))]  # fmt: skip
     text += f"{records.table(head, list(map(wholes, (2, *SEEDS))))}\n\n"
-    text += lengths(records.read("length_rates"))
     head = ["seeds drawn from PiKE's 16 on installed text, one of them far off",
             *(f"{seeds} seeds" for seeds in SEEDS)]  # fmt: skip
     missed = [f"{misses_one_far_off(seeds):.0%}" for seeds in SEEDS]
-    return f"{text}{records.table(head, [['intervals that miss their mean', *missed]])}\n"
+    text += f"{records.table(head, [['intervals that miss their mean', *missed]])}\n"
+    text += lengths(records.read("length_rates"))
+    return text + comparison_rates_page.section(records.read("comparison_rates"))
 
 
 def lengths(record: dict[str, Any]) -> str:

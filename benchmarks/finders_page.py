@@ -70,7 +70,7 @@ def main() -> None:
 LEFT_OUT = """
 ## Not judged here
 
-`best` and `average` predict no loss; MDE, MixMin, BiMix and TiKMiX-D need predictions of single
+`best` and `average` predict no loss; MDE and MixMin need predictions of single
 tokens, losses over steps or influences ([sources](methods.md#finders)). marin's table (796 MB) was
 not fetched.
 """

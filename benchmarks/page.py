@@ -20,8 +20,8 @@ PAGE = ROOT / "docs" / "performance.md"
 HEAD = """# Performance
 
 Made by `python -m benchmarks.page` from `benchmarks/results/*.json` and `benchmarks/bars.csv`; do
-not edit. Ours and its peers take turns; medians are shown. `make bench` makes all but `stages`,
-`growth` and that of a GPU (`make gpu-check`). On a busy machine (load) processor time says more.
+not edit. Ours and its peers take turns; medians are shown. `make bench` makes all but that of
+a GPU (`make gpu-check`). On a busy machine (load) processor time says more.
 Bars in bold are missed.
 """
 BENCHMARKS = {
@@ -68,17 +68,6 @@ BENCHMARKS = {
         "them.",
     ),
     "planning": ("Planning", "planning", ""),
-    "stages": (
-        "The default experiment",
-        "stages",
-        "Processor time of one job of each stage, least of the rounds, run symbols/nano/mix/seed0; "
-        "before: an Intel Xeon, 400 steps of 24 rows.",
-    ),
-    "growth": (
-        "Many runs",
-        "growth",
-        "529 of the runs of `claims.yaml`, in seven places (scenario and size), without an oracle.",
-    ),
     "gpu": (
         "A GPU",
         "gpu_check",

@@ -21,7 +21,7 @@ PARTS = {
     "Mixtures from other runs": ("finders.table", "finders.fit"),
 }  # fmt: skip
 """Modules of the library for whoever calls it; finders and rules follow by their tables."""
-MORE_FINDERS = ("mixmin", "bimix", "tikmix", "reuse")
+MORE_FINDERS = ("mixmin", "reuse")
 
 
 def modules() -> str:

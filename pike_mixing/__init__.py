@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pike_mixing.alarms import Alarm as Alarm
     from pike_mixing.alarms import Watch as Watch
+    from pike_mixing.delivered import Delivered as Delivered
     from pike_mixing.errors import InputError as InputError
     from pike_mixing.interface import Method as Method
     from pike_mixing.interface import Needs as Needs
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from pike_mixing.rules.balanced_pike import BalancedPiKE as BalancedPiKE
     from pike_mixing.rules.cagrad import CAGrad as CAGrad
     from pike_mixing.rules.conceptual_pike import ConceptualPiKE as ConceptualPiKE
-    from pike_mixing.rules.dga import DGA as DGA
     from pike_mixing.rules.doge import DoGE as DoGE
     from pike_mixing.rules.doremi import DoReMi as DoReMi
     from pike_mixing.rules.famo import FAMO as FAMO
@@ -84,7 +84,6 @@ RULES = {
     "doge": "pike_mixing.rules.doge:DoGE",
     "skill-it": "pike_mixing.rules.skill_it:SkillIt",
     "aioli": "pike_mixing.rules.aioli:Aioli",
-    "dga": "pike_mixing.rules.dga:DGA",
     "r-and-b": "pike_mixing.rules.r_and_b:RAndB",
     "pcgrad": "pike_mixing.rules.pcgrad:PCGrad",
     "gradvac": "pike_mixing.rules.gradvac:GradVaccine",
@@ -98,6 +97,7 @@ RULES = {
 _PLACES = {place.partition(":")[2]: place for place in RULES.values()} | {
     "Alarm": "pike_mixing.alarms:Alarm",
     "Watch": "pike_mixing.alarms:Watch",
+    "Delivered": "pike_mixing.delivered:Delivered",
     "Movement": "pike_mixing.movement:Movement",
     "InputError": "pike_mixing.errors:InputError",
     "RunFacts": "pike_mixing.interface:RunFacts",

@@ -58,7 +58,6 @@ RULES = {
         "losses at the end of a round; the code has those at its start",
     ),
     "aioli": Provenance("Aioli (arXiv 2411.05735)", "seeded order of slots"),
-    "dga": Provenance("DGA (arXiv 2410.02498), abstract and reviews", "form and settings inferred"),
     "r-and-b": Provenance(
         "R&B (arXiv 2505.00358), Algorithm 1",
         "no regrouping; products of each step averaged, with their noise; all layers",
@@ -101,14 +100,6 @@ FINDERS = {
         "MixMin (arXiv 2502.10510), code 7212abe",
         "EM steps to the same minimum",
         "recorded descent",
-    ),
-    "bimix": Provenance(
-        "BiMix (arXiv 2405.14908)", "A is 1: only its products can be told", "known laws"
-    ),
-    "tikmix": Provenance(
-        "TiKMiX-D (arXiv 2508.17677)",
-        "influence is the caller's; nothing added to its divisor",
-        "500 other mixtures",
     ),
     "reuse": Provenance("Olmix, section 4", checked="mixtures of its case study"),
     "design": Provenance("optimal design of experiments: D-optimal, I-optimal", "-", "by hand"),

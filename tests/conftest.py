@@ -1,12 +1,15 @@
 """Tiny corpora made by the real stages, tiny runs on them, the command line as users call it."""
 
+import collections
 import copy
 import gc
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import filelock
 import hypothesis
@@ -62,6 +65,47 @@ RUN = {
 }
 
 PIKE = {"rule": "pike", "method": {"zeta1": 0.5, "zeta2": 0.1, "every": 2, "first": 0, "rows": 3}}
+
+
+LACKING = re.compile(r"could not import '([\w.]+)'")
+"""What pytest says of a test that skips for lack of a package."""
+
+
+def skips_by_reason(reporter):
+    """How many tests skipped, by their reason; packages that lack are one."""
+    counts = collections.Counter()
+    for report in reporter.stats.get("skipped", ()):
+        reason = report.longrepr[2].removeprefix("Skipped: ")
+        package = LACKING.match(reason)
+        counts[f"no package {package[1]}" if package else reason] += 1
+    return counts
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Seconds by folder, and what was not tested and why."""
+    seconds = collections.Counter()
+    for report in [r for some in terminalreporter.stats.values() for r in some]:
+        if hasattr(report, "duration"):
+            folder = Path(report.nodeid.partition("::")[0]).parent
+            seconds[folder.as_posix()] += report.duration
+    listed = ", ".join(f"{name} {took:.0f}" for name, took in seconds.most_common() if took >= 1)
+    if listed:
+        terminalreporter.write_line(f"seconds by folder: {listed}")
+    if counts := skips_by_reason(terminalreporter):
+        told = "; ".join(f"{count} ({reason})" for reason, count in counts.most_common())
+        further = ". Of packages: make test-trainers" if "(no package" in told else ""
+        terminalreporter.write_line(f"NOT TESTED: {told}{further}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    """Where packages are installed for their tests, a test that skips for lack of one fails."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("PIKE_TEST_NEEDS_PACKAGES") and reporter:
+        lacking = [one for one in skips_by_reason(reporter) if one.startswith("no package")]
+        if lacking:
+            reporter.write_line(f"FAILED: {', '.join(lacking)}")
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_collection_modifyitems(items):

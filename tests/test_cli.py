@@ -56,13 +56,6 @@ def test_what_a_command_shows_is_there_for_programs(command):
     assert "json" in formats
 
 
-def test_power_in_json_has_the_numbers_of_the_text(capsys):
-    found = in_json(capsys, "power", "--difference", "1")
-    # McNemar's at 20% of discordant items: (1.960 sqrt(0.2) + 0.842 sqrt(0.1999))^2 / 0.0001.
-    assert found["paired_items"] == pytest.approx(15_697, abs=2)
-    assert found["seeds"] is None
-
-
 @pytest.mark.slow
 def test_a_name_is_completed_by_the_shell(tmp_path):
     pytest.importorskip("argcomplete")
@@ -86,7 +79,6 @@ def test_a_name_is_completed_by_the_shell(tmp_path):
     [
         ("torch", "--help", ""),
         ("duckdb", "--help", ""),
-        ("pipeline.planning", "power --difference 1", ""),
         ("pyarrow", "query x --database none", "none does not exist"),
         ("pipeline.planning.planner", "query x --database none", "none does not exist"),
         ("torch", "export nowhere --out out", "nowhere/manifest.json does not exist"),
@@ -117,8 +109,6 @@ def test_the_version_is_shown(capsys):
         (["export", "r", "--out", "o", "--step", "-1"], "'-1' is not a whole number from 0"),
         (["watch", "results", "--every", "-1"], "argument --every: -1 must be 0.01 or more"),
         (["watch", "results", "--every", "inf"], "argument --every: 'inf' is not a number"),
-        (["power", "--difference", "nan"], "argument --difference: 'nan' is not a number"),
-        (["power", "--difference", "1", "--seed-sd", "inf"], "--seed-sd: 'inf' is not a number"),
         (["query", "x", "--fromat", "json"], "pike query: error: option: '--fromat' is unknown: "),
         (["theory", "--out", "o", "c"], "pike theory: error: c is too much"),
         *(
@@ -142,7 +132,10 @@ def test_an_argument_that_nothing_can_be_done_with_is_named(arguments, expected,
             ["pretrain", "r", "--corpora", "c", "--nodes", "2", "--device", "xla"],
             "pike pretrain: device xla trains on one node, and nodes: 2 was asked for",
         ),
-        (["pretrain", ".", "--corpora", "."], "pike pretrain: . cannot be used: [Errno 21] Is a d"),
+        (
+            ["pretrain", ".", "--corpora", "."],
+            "pike pretrain: . is a folder, and a file of JSON is read there",
+        ),
     ],
 )
 def test_a_mistake_is_told_in_the_words_of_the_command(arguments, expected, capsys):
@@ -213,7 +206,7 @@ def test_a_file_that_cannot_be_read_is_told_by_its_name(monkeypatch, tmp_path, c
 
 @pytest.mark.parametrize(
     ("closed", "words", "code"),
-    [(">&-", ["power", "--difference", "5"], 0), ("2>&-", ["verify", "nothing-is-here"], 2)],
+    [(">&-", ["methods", "pike"], 0), ("2>&-", ["verify", "nothing-is-here"], 2)],
 )
 def test_a_command_with_an_output_that_is_closed_ends_as_it_would(closed, words, code):
     done = run("sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "pipeline", *words)
@@ -222,10 +215,10 @@ def test_a_command_with_an_output_that_is_closed_ends_as_it_would(closed, words,
 
 @pytest.mark.slow
 def test_an_answer_that_cannot_be_written_is_told():
-    command = f"exec {sys.executable} -m pipeline power --difference 5 >/dev/full"
+    command = f"exec {sys.executable} -m pipeline methods pike >/dev/full"
     done = run("sh", "-c", command)
     assert done.returncode == 2
-    assert done.stderr.startswith("pike power: the answer cannot be written: [Errno 28] No space")
+    assert done.stderr.startswith("pike methods: the answer cannot be written: [Errno 28] No space")
     assert done.stderr.count("\n") == 1
 
 
@@ -236,3 +229,12 @@ def test_a_rule_of_ones_own_is_found_where_the_command_is_given(tmp_path):
     pike = Path(sys.executable).with_name("pike")
     done = run(pike, "methods", "found_here:Mine", cwd=tmp_path)
     assert (done.returncode, "zeta1" in done.stdout) == (0, True), done.stderr
+
+
+def test_how_child_processes_end_is_known_where_the_parent_ignores_it():
+    code = (
+        "import subprocess; from pipeline.__main__ import main; main(['methods']);"
+        "print(subprocess.run(['false']).returncode)"
+    )
+    told = run("bash", "-c", 'trap "" CHLD; exec "$@"', "bash", sys.executable, "-c", code)
+    assert told.stdout.splitlines()[-1] == "1"

@@ -55,13 +55,18 @@ def test_the_wheel_holds_the_library_and_nothing_else(wheel):
         (licence,) = [n for n in archive.namelist() if n.endswith("/licenses/LICENSE")]
         assert archive.read(licence) == (ROOT / "LICENSE").read_bytes()
         metadata = archive.read(next(n for n in archive.namelist() if n.endswith("METADATA")))
+        scripts = archive.read(
+            next(n for n in archive.namelist() if n.endswith("entry_points.txt"))
+        )
+    assert "pike-mixing = pike_mixing.__main__:main" in scripts.decode().splitlines()
     modules = {p.relative_to(ROOT).as_posix() for p in LIBRARY.rglob("*.py")}
     swarms = {
         p.relative_to(ROOT).as_posix()
         for p in (LIBRARY / "swarms").iterdir()
         if p.is_file() and p.suffix != ".py"
     }
-    assert held == modules | swarms | {"pike_mixing/py.typed"}
+    page = "pike_mixing/mixtures/explorer.html"
+    assert held == modules | swarms | {page, "pike_mixing/py.typed"}
     required = re.findall(r"^Requires-Dist: (.*)$", metadata.decode(), re.MULTILINE)
     assert [line for line in required if "extra ==" not in line] == ["numpy>=1.26"]
     assert f"\nVersion: {pike_mixing.__version__}\n" in metadata.decode()
@@ -114,5 +119,7 @@ def test_the_command_line_needs_numpy_alone(alone, tmp_path):
     table = (str(tmp_path / "s.csv"), "--target", "a")
     assert "a       0.5000" in alone("-m", "pike_mixing", "fit", "best", *table)
     assert "first = 1000" in alone("-m", "pike_mixing", "methods", "ado")
+    refused = alone("-m", "pike_mixing", "compare", "--a", "x", "--b", "y", code=2)
+    assert "`pip install 'pike-mixing[compare]'`" in refused
     refused = alone("-m", "pike_mixing", "fit", "regmix", *table, code=2)
     assert "`pip install lightgbm scipy` elsewhere" in refused

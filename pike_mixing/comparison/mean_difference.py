@@ -96,6 +96,10 @@ class Estimate:
     fewest."""
     lower: int = 0
     """Seeds whose difference is below zero."""
+    welch: float | None = None
+    """Degrees of freedom of the error over seeds, where they are not seeds - 1."""
+    unseen: float = 0.0
+    """By how much one document of a kind that none was of would move it (`contrast`)."""
 
     @property
     def stderr(self) -> float | None:
@@ -106,6 +110,11 @@ class Estimate:
     def seed_sd(self) -> float | None:
         """Standard deviation of the seeds' differences."""
         return None if self.of_seeds is None else self.of_seeds * math.sqrt(self.seeds)
+
+    @property
+    def seed_degrees(self) -> float:
+        """Of freedom, of the error over seeds."""
+        return self.seeds - 1 if self.welch is None else self.welch
 
     @property
     def enough(self) -> bool:
@@ -223,13 +232,18 @@ def half_width(estimate: Estimate, level: float = LEVEL) -> float | None:
     It errs in at most `level`, whatever the level and the variances: P(Z^2 <= y) is concave in y,
     and y linear in the shares of both variances, so that the interval holds the truth at least as
     often as where one of them is all. Narrower ones err more often (docs/error-rates.md).
+
+    Where many documents tell no difference at all, ln(level) `unseen` is a third part: none of n
+    items differs, then the interval is +-3 / n, by the rule of three.
     """
     if estimate.of_items is None:
         return None
     items = t_quantile(level, estimate.degrees) * estimate.of_items
+    if estimate.unseen:
+        items = math.hypot(items, math.log(level) * estimate.unseen)
     if not estimate.of_seeds:
         return items
-    return math.hypot(t_quantile(level, estimate.seeds - 1) * estimate.of_seeds, items)
+    return math.hypot(t_quantile(level, estimate.seed_degrees) * estimate.of_seeds, items)
 
 
 def p_value(estimate: Estimate) -> float | None:

@@ -25,11 +25,11 @@ def parse_pairs(texts: Sequence[str], option: str, default: float | None = None)
             twice.
     """
     alone = [text for text in texts if "=" not in text and default is not None]
-    pairs = _texts([f"{text}=" if text in alone else text for text in texts], option)
+    pairs = parse_texts([f"{text}=" if text in alone else text for text in texts], option)
     return {name: default if name in alone else _value(text) for name, text in pairs.items()}
 
 
-def _texts(texts: Sequence[str], option: str) -> dict[str, str]:
+def parse_texts(texts: Sequence[str], option: str) -> dict[str, str]:
     """Parses NAME=VALUE texts; values stay texts."""
     result: dict[str, str] = {}
     for text in texts:
@@ -146,8 +146,8 @@ def swarm_of(
         InputError: a size of another name, or what `table.read` refuses.
     """
     path, metrics, chosen = (getattr(arguments, name) for name in named)
-    where = _texts(chosen, f"--{named[2]}".replace("_", "-"))
-    sizes = _texts(arguments.size_columns, "--size-columns")
+    where = parse_texts(chosen, f"--{named[2]}".replace("_", "-"))
+    sizes = parse_texts(arguments.size_columns, "--size-columns")
     refuse([unknown(name, SIZES, "--size-columns") for name in sizes if name not in SIZES])
     return table.read(
         catalogue.located(path),

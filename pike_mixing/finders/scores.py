@@ -32,8 +32,9 @@ def judge(
     Returns:
         `runs`; `regret_of_chance`, the regret of a run drawn at random; and, each as an `interval`:
         `spearman`, correlation of the ranks; `regret`, measured loss of the run with the lowest
-        prediction minus the lowest, nats per token; `slope`, nats of measured loss per nat of
-        prediction (least squares): 1 is calibrated.
+        prediction minus the lowest, nats per token; `worth`, the mean loss minus that of the run
+        with the lowest prediction; `slope`, nats of measured loss per nat of prediction (least
+        squares): 1 is calibrated.
 
     Raises:
         InputError: too few runs, numbers that are not finite, or predictions or losses that do not
@@ -55,6 +56,7 @@ def judge(
         "spearman": told["spearman"],
         "regret": told["regret"],
         "regret_of_chance": float(actual_N.mean() - actual_N.min()),
+        "worth": told["worth"],
         "slope": told["slope"],
     }
 
@@ -66,9 +68,11 @@ def interval(value: float, drawn_S: Floats) -> dict[str, float]:
 
 
 def _measures(predicted_SxN: Floats, actual_SxN: Floats) -> dict[str, Floats]:
+    regret_S = regrets(predicted_SxN, actual_SxN)
     return {
         "spearman": correlations(ranks(predicted_SxN), ranks(actual_SxN)),
-        "regret": regrets(predicted_SxN, actual_SxN),
+        "regret": regret_S,
+        "worth": actual_SxN.mean(axis=1) - actual_SxN.min(axis=1) - regret_S,
         "slope": slopes(predicted_SxN, actual_SxN),
     }
 

@@ -18,7 +18,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import State
 
 FORMAT = 2
-"""Of states; those without one are older."""
+"""Of states."""
 
 
 def as_json(value: Any) -> Any:

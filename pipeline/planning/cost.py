@@ -7,9 +7,9 @@ from typing import Any
 
 from pike_mixing import RULES
 from pike_mixing.errors import InputError
-from pipeline.planning import jobs, notices, outdated, output_root, planned_power, planner
+from pipeline.planning import jobs, notices, outdated, output_root, planner
 from pipeline.planning.profile import TRAINS
-from pipeline.runtime import accelerators, presentation
+from pipeline.runtime import accelerators, cpus, presentation
 from pipeline.runtime.accelerators import Accelerator
 
 
@@ -21,7 +21,7 @@ def plan(configuration: Path, *, devices: Sequence[str], format: str = "text") -
         devices: Names of kinds of devices (`pipeline.runtime.accelerators`); with `:8`, eight of
             them train each run together.
         format: `text` for people; `json` has the bill of each device (hours of devices, seconds,
-            bytes), the detectable differences and the warnings.
+            bytes) and the warnings.
 
     Raises:
         InputError: the configuration is wrong, a device is unknown, or its number is no number.
@@ -32,22 +32,32 @@ def plan(configuration: Path, *, devices: Sequence[str], format: str = "text") -
     planned, own = planner.of_workflow([configuration], {})
     output_root.refuse_file(planned.results)
     works = [jobs.Jobs(planned, kind, number) for kind, number in kinds]
-    titles, *shown = planned_power.rows(planned)
-    detectable = [dict(zip(titles, row, strict=True)) for row in shown]
     bills = [_numbers(work) for work in works]
     told = [
         *outdated.Comparison(planned).missing(),
         *notices.unused(planned, own),
         *notices.short_searches(planned),
     ]
+    told += [line for work, bill in zip(works, bills, strict=True) for line in _larger(work, bill)]
     if any(kind.hours_of == "core" for kind, _ in kinds):
         told += notices.slow_products(planned)
-    facts = {"devices": bills, "detectable": detectable, "warnings": told}
+    facts = {"devices": bills, "warnings": told}
     parts = [_for(work, bill) for work, bill in zip(works, bills, strict=True)]
-    if shown:
-        parts.append(f"{planned_power.NOTE}:\n{_table(titles, shown)}")
     lines = ["\n\n".join(parts), *told]
     return presentation.shown(format, facts, lambda: "\n".join(lines))
+
+
+def _larger(work: jobs.Jobs, bill: dict[str, Any]) -> Iterator[str]:
+    """A line where jobs on a CPU take more memory than this machine has."""
+    needed = {rule["rule"]: rule["memory_bytes"] for rule in bill["rules"]}
+    here = cpus.available_memory()
+    if not work.device.memory and max(needed.values(), default=0) > here:
+        rule = max(needed, key=needed.__getitem__)
+        yield (
+            f"{work.device.name}: a job of {rule} takes about {_size(needed[rule])} of memory, and "
+            f"this machine has {_size(here)}: lower the model's sizes or microbatch_rows, or run "
+            "it elsewhere"
+        )
 
 
 def _kind(device: str) -> tuple[Accelerator, int]:

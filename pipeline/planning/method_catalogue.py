@@ -28,8 +28,8 @@ formula, settings and source; they stand in its module, to which its name leads.
 - **work**, **memory**: what the rule needs more than mix. K is the number of domains, b the rows of
   a batch. The rules' own arithmetic, on K numbers or K x K, costs little.
 
-CLIMB (arXiv 2504.13161) is `pike domains` and the rounds of `workflow/configs/climb.yaml`: TF-IDF
-in the place of embeddings, without pruning and merging. Missing: OP-Mix (2605.15220), which trains
+`pike domains` clusters documents by TF-IDF, the first step of CLIMB (arXiv 2504.13161).
+Missing: OP-Mix (2605.15220), which trains
 low-rank adapters within a run; RegMix-D (2606.18663), Data Mixing Agent (2507.15640), not found;
 CAMEL (2603.08022), formula not found; DeMix (2602.00747), FastMix (2606.14971), code read;
 the laws of 2606.08167, code without licence.

@@ -1,11 +1,13 @@
 """What a plan tells that is no mistake: what nothing uses, what could be better, what is next."""
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pike_mixing.errors import enumerate_names
 from pipeline.planning import dependencies, stage_settings
 from pipeline.planning.configuration import Compare
 from pipeline.planning.dependencies import RunName
@@ -42,7 +44,7 @@ def unused(plan: Plan, own: Mapping[str, Any]) -> list[str]:
     idle = {s: [n for n in own.get(s, {}) if n not in names] for s, names in known.items()}
     return (
         [
-            f"{plan.origin}: {section}: defined, and used by no run: {', '.join(names)}"
+            f"{plan.origin}: {section}: defined, and used by no run: {enumerate_names(names)}"
             for section, names in idle.items()
             if names
         ]
@@ -123,8 +125,8 @@ def slow_products(plan: Plan) -> list[str]:
 def closing(plan: Plan) -> list[str]:
     """What a reader of a finished workflow needs next.
 
-    A line for each doubt about a packed corpus's validation text, and the commands that read the
-    database, where it is there.
+    A line for each doubt about a packed corpus's validation text. Where the report is there: what
+    to train with (`pike advise --format summary`), and the commands that say more.
     """
     manifests = [Path(plan.manifest("pack", corpus)) for corpus in plan.corpora]
     doubts = [
@@ -133,12 +135,24 @@ def closing(plan: Plan) -> list[str]:
         if manifest.exists()
         for doubt in atomic_files.read_mapping(manifest).get("warnings", ())
     ]
-    database = Path(plan.results) / "pike.duckdb"
-    if not database.exists():
+    report, database = Path(plan.results) / "report" / "index.html", plan.shown()[1]
+    if not report.exists():
         return doubts
+    asked = ("advise", database, "--format", "summary")
+    # A process of its own: DuckDB is large, and a plan never loads it.
+    answer = subprocess.run(
+        [sys.executable, "-m", "pipeline", *asked],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    pike = os.path.relpath(Path(sys.executable).with_name("pike"))
     return [
         *doubts,
-        f"What to train with: {os.path.relpath(Path(sys.executable).with_name('pike'))} advise "
-        f"{database}",
-        f"The report: {database.with_name('report') / 'index.html'}",
+        *(answer.stdout or answer.stderr).splitlines(),
+        f"The report: {report}",
+        f"Why, and what is open: {pike} advise {database}",
+        f"The paper's claims:    {pike} query 'from claims' --database {database}",
+        f"How a run was made:    {pike} why run/{plan.requested[0]} --database {database}",
     ]

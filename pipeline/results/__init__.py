@@ -10,7 +10,6 @@
     speedups     curves of two methods          -> the table speedups
     claim_tests  what the paper claims          -> pairs, claim_tests
     board_tests  differences by scenario        -> the table boards
-    power        a difference to be shown       -> how many items, or seeds, it takes
     database     records + lineage + views      -> one DuckDB file
     selection    a view + what is selected      -> rows
     cells        a number, and how it is shown

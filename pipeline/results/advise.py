@@ -1,6 +1,5 @@
 """`pike advise`: the decision of an experiment, and what is copied into a trainer's settings."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -9,22 +8,20 @@ import yaml
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
-from pipeline.planning import planner
 from pipeline.results import decisions
 from pipeline.results.picture import MOST_LINES
 from pipeline.results.provenance import counted
 from pipeline.results.selection import Row, ours
-from pipeline.runtime import atomic_files, presentation
+from pipeline.runtime import presentation
 
 NAME = "advised"
-"""What the method is called in a configuration that it is put into."""
+"""What the method is called in a configuration."""
 
 
 def advise(
     database: Path,
     scenario: str | None = None,
     model: str | None = None,
-    into: Path | None = None,
     format: str = "text",
 ) -> str:
     """What to train with, by the runs of a database.
@@ -33,12 +30,11 @@ def advise(
         database: The experiment's database.
         scenario: The one that is asked about; without it all are.
         model: The size that is asked about; without it all are.
-        into: A configuration that gets the mixture or rule as the method `advised`.
-        format: text or json; yaml, python or interleave are the lines to copy.
+        format: text or json; summary is a line for each scenario and size; yaml, python or
+            interleave are the lines to copy.
 
     Raises:
-        InputError: nothing was compared there, the database is another version's, or the
-            configuration cannot take the method.
+        InputError: nothing was compared there, or the database is another version's.
     """
     with ours(database) as connection:
         every = decisions.of(connection)
@@ -52,14 +48,13 @@ def advise(
             f"{database} has no two methods with one seed in common and two validation documents "
             "of each domain: train the baseline too, or add validation text (`pike corpus`)"
         )
-    if into is not None:
-        return insert(_only(every, "--into"), into)
-    if format in ("text", "json"):
+    if format in ("text", "json", "summary"):
         shown = [p for p in every if any(row["seeds"] >= LEAST_SEEDS for row in p["rows"])] or every
         rest = ", ".join(f"{p['scenario']} / {p['model']}" for p in every if p not in shown)
-        parts = [*map(text, shown)]
+        parts = [*map(summary if format == "summary" else text, shown)]
         parts += [f"Too few seeds for a verdict: {rest}"] if rest else []
-        return presentation.shown(format, every, lambda: "\n\n".join(parts))
+        gap = "\n" if format == "summary" else "\n\n"
+        return presentation.shown(format, every, lambda: gap.join(parts))
     return snippets(_only(every, f"--format {format}"))[format]
 
 
@@ -69,6 +64,14 @@ def _only(places: list[Row], option: str) -> Row:
         raise InputError(f"{option} is for one decision, here are several: give --scenario and "
                          f"--model of {names}")  # fmt: skip
     return places[0]
+
+
+def summary(place: Row) -> str:
+    """A decision in one line, with the difference of what it advises."""
+    (row,) = [row for row in place["rows"] if row["method"] == place["chosen"]] or [None]
+    loss = f" Loss minus that of {place['against']}: {decisions.difference(row)}." if row else ""
+    none = "" if row else f" {place['text'][1]}"
+    return f"{place['scenario']} / {place['model']}: {place['text'][0]}{loss}{none}"
 
 
 def text(place: Row) -> str:
@@ -122,54 +125,3 @@ def snippets(place: Row) -> dict[str, str]:
 def _line(values: Any) -> str:
     """YAML in one line."""
     return yaml.safe_dump(values, default_flow_style=True, width=10_000, sort_keys=False).strip()
-
-
-def insert(place: Row, path: Path) -> str:
-    """Puts the mixture or rule into a configuration: a method `advised`, and runs of it.
-
-    Only lines are added, so that remarks stay; the file is checked whole before it is written.
-
-    Returns:
-        What was added, and what to do next.
-
-    Raises:
-        InputError: it has no scenario of these domains, has such a method already, or is not laid
-            out in lines; then what is to be added is in the message. Or the rule stands on what is
-            not there.
-    """
-    config = planner.read(path)
-    mine = {
-        name: values
-        for name, values in config.get("scenarios", {}).items()
-        if set(values.get("domains", ())) == set(place["shares"])
-    }
-    if not mine:
-        raise InputError(
-            f"{path}: no scenario has the domains {', '.join(place['shares'])}: name them so, or "
-            f"copy the shares by hand:\n{snippets(place)['yaml']}"
-        )
-    if NAME in config.get("methods", {}):
-        raise InputError(f"{path}: methods.{NAME} is there already: remove it or name it otherwise")
-    scenario = place["scenario"] if place["scenario"] in mine else next(iter(mine))
-    entry: dict[str, Any] = next(
-        (e for e in config.get("runs", []) if scenario in e.get("scenarios", [])), {}
-    )
-    runs = {"scenarios": [scenario], "models": entry.get("models", []), "methods": [NAME],
-            "seeds": entry.get("seeds", [0])}  # fmt: skip
-    added = {
-        "methods": f"{NAME}: {_line(place['rule'])}",
-        "runs": f"- {_line(runs)}",
-    }
-    content = path.read_text(encoding="utf-8")
-    for section, line in added.items():
-        pattern = rf"^{section}:[ \t]*(#.*)?\n((?:[ \t]*(?:#.*)?\n)*)(?P<indent>[ \t]*)(?=\S)"
-        found = re.search(pattern, content, re.MULTILINE)
-        if found is None:
-            raise InputError(f"{path}: `{section}:` is no section of lines: add `{line}` by hand")
-        at = found.start("indent")
-        content = f"{content[:at]}{found['indent']}{line}\n{content[at:]}"
-    with atomic_files.atomic_write(path) as partial:
-        line_end = "\r\n" if b"\r\n" in path.read_bytes() else "\n"
-        partial.write_text(content, encoding="utf-8", newline=line_end)
-        planner.plan(planner.read(partial), str(path))
-    return f"{path}: methods.{NAME}, and runs of it in {scenario}; next: make run CONFIG={path}"

@@ -2,8 +2,8 @@
 
 import dataclasses
 import functools
-import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import glob
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,13 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pike_mixing.rules.pike import PiKE
-from pipeline.planning import paper_roles, records, resources
+from pipeline import errors
+from pipeline.planning import output_root, paper_roles, records
 from pipeline.planning.configuration import Paper
 from pipeline.results import (
     accuracy_tests,
     board_tests,
     claim_tests,
-    growth,
     lineage,
     loss_tests,
     sealed,
@@ -26,12 +26,11 @@ from pipeline.results import (
 )
 from pipeline.results.experiment import Experiment, read
 from pipeline.results.measured import Measured
-from pipeline.results.record_loader import RECORDS, Listed, insert, load, refuse_resized
-from pipeline.runtime import atomic_files
+from pipeline.results.record_loader import RECORDS, Listed, insert, load
+from pipeline.results.selection import log_of
+from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validation import validate
 from pipeline.settings import Model, Training
-
-log = logging.getLogger("pike")
 
 PAPER = Path(__file__).parents[1] / "paper"
 Loader = Callable[[duckdb.DuckDBPyConnection, Sequence[Listed]], None]
@@ -46,9 +45,11 @@ def build(settings: Path, out: Path) -> None:
             and says what to run.
     """
     experiment = read(settings)
+    places = (Path(place) for _, _, place in records.manifests_of(experiment.plain()))
+    taken = sealed.take("database", places)
     result = lineage.read(experiment)
     loader = functools.partial(load, result.manifests)
-    write(experiment, settings, out, result, loader, result.manifests)
+    write(experiment, settings, out, result, loader, taken)
 
 
 def write(
@@ -57,14 +58,9 @@ def write(
     out: Path,
     result: lineage.Lineage,
     loader: Loader,
-    inputs: Iterable[Path],
-    *,
-    anew: bool = False,
+    taken: made_from.Taken,
 ) -> None:
     """Writes the database of records, wherever they come from.
-
-    Where it replaces one of the same code, it takes over what is the same (`growth`); without one
-    it is made anew.
 
     Args:
         experiment: What is to be in it.
@@ -72,25 +68,24 @@ def write(
         out: The DuckDB file.
         result: What the records were made from.
         loader: Appends the records.
-        inputs: Manifests of the records.
-        anew: Whether nothing is taken over.
+        taken: Code, and manifests of the records, as they were before these were read.
 
     Raises:
-        InputError: a record or manifest is missing, truncated or altered; of a record that is
-            taken over, only its size is looked at.
+        InputError: a record or manifest is missing, truncated or altered.
     """
+    output_root.refuse_path(out)
     try:
         with atomic_files.atomic_write(out, "database", [settings]) as partial:
-            grows = not anew and growth.copy(out, partial)
             with duckdb.connect(str(partial)) as connection:
-                _fill(connection, experiment, result, loader, grows=grows)
+                _fill(connection, experiment, result, loader)
+            # Of the database that is replaced: to this one its changes do not belong.
+            log_of(out).unlink(missing_ok=True)
     except (duckdb.IOException, duckdb.FatalException) as error:
         first = str(error).splitlines()[0]
-        raise InputError(
-            f"{out} cannot be written ({first}): free some space there, or give another --out"
-        ) from error
+        errors.refuse_shortage(error)
+        raise InputError(f"{out} cannot be written ({first}): {errors.remedy(error)}") from error
     settings_of_it = records.database_settings(experiment.plain())
-    sealed.write(out, "database", settings_of_it, inputs, [out], result.digests)
+    sealed.write(out, taken, settings_of_it, [out])
 
 
 def _fill(
@@ -98,29 +93,21 @@ def _fill(
     experiment: Experiment,
     result: lineage.Lineage,
     loader: Loader,
-    *,
-    grows: bool,
 ) -> None:
-    """Fills the base tables, and adds the views, of an empty database or of a copy that grows."""
-    before, kept = growth.Bases(), set[str]()
-    if grows:
-        before, kept = growth.bases(connection), growth.forget(connection, result)
-        log.info("records of %d manifests are taken over from the database before", len(kept))
-    else:
-        connection.execute(views.schema())
+    """Fills the base tables of an empty database, and adds the views."""
+    connection.execute(views.schema())
     connection.execute("begin")
     _names(connection, experiment)
     _corpora(connection, result)
     fill_paper(connection, experiment.config)
     _runs(connection, experiment, result)
     _lineage(connection, result)
-    made = [one for one in records.manifests_of(experiment.plain()) if one[1] in RECORDS]
-    refuse_resized(result.manifests, [one for one in made if one[0] in kept])
-    loader(connection, [one for one in made if one[0] not in kept])
+    loader(
+        connection, [one for one in records.manifests_of(experiment.plain()) if one[1] in RECORDS]
+    )
     # Last, as they take seconds, which nobody waits for whose records are at fault.
-    if not grows:
-        views.add(connection)
-    measured = Measured(connection, growth.changed(connection, before))
+    views.add(connection)
+    measured = Measured(connection)
     accuracy_tests.fill(measured)
     loss_tests.fill(measured)
     speedups.fill(measured)
@@ -210,7 +197,7 @@ def _planned(run: str, values: Mapping[str, Any], recorded: lineage.Lineage) -> 
         "settings": atomic_files.canonical(values),
         "steps": recipe.steps,
         "tokens": recipe.steps * recipe.rows * recipe.length,
-        "parameters": resources.parameters(Model(**values["model"]), vocabulary),
+        "parameters": Model(**values["model"]).parameters(vocabulary),
     }
 
 
@@ -240,7 +227,7 @@ def fill_paper(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any])
         columns = "*"
         if name in printed:  # Digits behind the point are lost once a value is a number.
             columns += f", len(split_part({printed[name]}, '.', 2)) as decimals"
-        quoted = str(PAPER / f"{name}.csv").replace("'", "''")
+        quoted = glob.escape(str(PAPER / f"{name}.csv")).replace("'", "''")
         connection.execute(
             f"insert into {table} "
             f"select {columns} from read_csv('{quoted}', header = true, all_varchar = true)"

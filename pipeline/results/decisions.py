@@ -215,9 +215,6 @@ def _warnings(connection: duckdb.DuckDBPyConnection, tokenizer: str, scenario: s
 
 def _evenness(row: Row) -> str:
     documents = counted(row["documents"], "document")
-    # Packing of earlier releases did not measure the largest.
-    if row["largest"] is None:
-        return documents
     return f"{documents}, the largest {row['largest']:.0%} of its tokens"
 
 

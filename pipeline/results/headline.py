@@ -19,7 +19,7 @@ LINES = 8
 FRAME = """\
 # Results
 
-<!-- Made by `make headline` from the default experiment: change nothing by hand. -->
+<!-- Made by `make headline` from `workflow/configs/decide.yaml`: change nothing by hand. -->
 
 Mean validation loss after the last step minus that of {against}, in nats per token, with the 95%
 interval of this comparison alone, paired by seed and document; below zero is better. *Shown* is

@@ -15,6 +15,7 @@ SIGNS = {
     "collapsed": "\N{DAGGER}",
     "unmoved": "\N{SECTION SIGN}",
     "one_seed": "\N{SUPERSCRIPT ONE}",
+    "other_sign": "\N{NOT EQUAL TO}",
 }
 """What stands behind a cell with a mark that is no style."""
 
@@ -34,6 +35,8 @@ NOTES = {
     "trained as its initial weights alone do (alarm never-moved).",
     "one_seed": f"{SIGNS['one_seed']}: one seed: the interval is over documents or items alone; "
     "another seed may differ by more.",
+    "other_sign": f"{SIGNS['other_sign']}: over the seeds that this method and Mix both have, it "
+    "differs from Mix in the other direction: its other seeds, or those of Mix, make the means.",
 }
 """What each mark means."""
 
@@ -49,6 +52,7 @@ LATEX = {
     "collapsed": r"{}\dag{{}}",
     "unmoved": r"{}\S{{}}",
     "one_seed": r"{}$^1$",
+    "other_sign": r"{}$^{{\neq}}$",
     "underlined": r"\underline{{{}}}",
     "beats": r"\underline{{{}}}",
     "best": r"\textit{{{}}}",
@@ -100,6 +104,7 @@ def escaped(text: str) -> str:
         SIGNS["collapsed"]: r"\dag{}",
         SIGNS["unmoved"]: r"\S{}",
         SIGNS["one_seed"]: r"$^1$",
+        SIGNS["other_sign"]: r"$^{\neq}$",
     }
     return "".join(special.get(character, character) for character in text)
 

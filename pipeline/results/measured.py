@@ -4,7 +4,6 @@ Shapes: R checkpoints, G documents of one domain, N rows of documents, or what a
 """
 
 import functools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,14 +84,11 @@ def read_losses(
 
 
 class Measured:
-    """Losses and outcomes of a database's runs in some places or all, each read once at most."""
+    """Losses and outcomes of a database's runs, each read once at most."""
 
-    def __init__(
-        self, connection: duckdb.DuckDBPyConnection, places: Sequence[Place] | None = None
-    ) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection
-        all_places = connection.execute(PLACES).fetchall()
-        self.places: list[Place] = [p for p in all_places if places is None or p in places]
+        self.places: list[Place] = connection.execute(PLACES).fetchall()
         compared = "select baseline, oracle from experiment"
         ((self.baseline, self.oracle),) = connection.execute(compared).fetchall()
         self.losses = functools.cache(functools.partial(read_losses, connection))

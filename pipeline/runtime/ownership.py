@@ -110,5 +110,4 @@ def _names(folder: Path) -> list[str]:
 
 
 def _line(stage: str, name: str) -> bytes:
-    # Marks of folders that earlier versions made have the third entry, too.
-    return json.dumps([stage, name, None]).encode()
+    return json.dumps([stage, name]).encode()

@@ -19,7 +19,6 @@ SETTINGS = {
     "pike": {"zeta1": 0.1, "zeta2": 0.01, "every": 2},
     "balanced-pike": {"zeta1": 0.1, "zeta2": 0.01, "tau": 3, "every": 2},
     "conceptual-pike": {"L": 1, "eta": 0.1},
-    "dga": {"every": 2},
     "doremi": {"reference": "mix"},
 }
 MOMENTS = ("adatask",)

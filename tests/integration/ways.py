@@ -25,7 +25,6 @@ PIKE = {"zeta1": 0.5, "zeta2": 0.1, "every": 3, "first": 0, "rows": 3}
 METHODS: dict[str, dict[str, object]] = {
     "pike": PIKE,
     "pike-training": PIKE | {"batch": "training", "rows": 2},
-    "dga": {"every": 3, "first": 0, "rows": 3},
     "ado": {
         "first": 9,
         "every": 2,

@@ -59,7 +59,7 @@ def test_an_evaluation_takes_disk_by_its_windows_and_by_the_losses_that_it_keeps
 
 
 def test_what_the_default_leaves_on_the_disk_is_planned_within_a_factor_of_two():
-    work = planned(ROOT / "config.yaml")
+    work = planned(ROOT / "workflow/configs/decide.yaml")
     # Megabytes as they lay there on 27 November 2026, in the order below.
     found = {
         ("pack", "symbols/akin-1"): 4.0,
@@ -116,7 +116,7 @@ def test_what_is_refused_is_named_and_not_counted():
         assert [of[rule] for of in jobs_of] == [97 - 5, 97]
     text = cost.plan(PAPER, devices=["tpu-v4"])
     assert "refused, and not counted: run mc4-en-hi/gpt2-large/pike/seed0: model gpt2-" in text
-    assert "\n  and 2 more\n" in text
+    assert text.endswith("\n  and 2 more")
 
 
 def test_a_model_of_transformers_is_not_counted_where_it_is_not_trained(tmp_path):
@@ -202,13 +202,3 @@ def test_the_bill_tells_seeds_and_runs_that_serve_others_apart():
     shown = dict(re.findall(r"^  (seed \d|serving others): (\d+) runs, ", text, re.M))
     # Tables 11 and 12 have seeds of their own; grids of six pairs in three scenarios.
     assert shown == {"seed 0": "69", "seed 1": "6", "seed 2": "4", "serving others": "18"}
-
-
-def test_the_plan_says_how_large_a_difference_it_can_show():
-    text = cost.plan(ROOT / "config.yaml", devices=["cpu"])
-    found = {tuple(line.split()[:3]): line.split()[3:] for line in text.splitlines() if "/" in line}
-    # Continuations of two languages, 100 items each, 20 % of them answered differently by one:
-    # 2.802 * 100 sqrt(0.2 / 200) = 8.9 points. One seed bears no verdict.
-    own = {(seeds, *v) for (place, _, seeds), v in found.items() if place == "symbols-two/pico"}
-    assert own >= {("1", "-", "200", "8.9"), ("5", "1.68", "200", "8.9")}
-    assert "a verdict needs 3 seeds" in text

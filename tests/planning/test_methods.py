@@ -158,14 +158,14 @@ def test_a_plan_imports_no_class_of_the_users_own(own, config, tmp_path):
 INHERITING = """
 import pike_mixing
 import pike_mixing.rules.pike
-import pike_mixing.rules.dga as dga
+import pike_mixing.rules.r_and_b as r_and_b
 from pike_mixing import ScaleFreePiKE
 from pike_mixing.rules import balanced_pike
 from .again import Mine as Base
 
 class FromTop(ScaleFreePiKE): pass
 class FromPackage(pike_mixing.ScaleFreePiKE): pass
-class FromModule(dga.DGA): pass
+class FromModule(r_and_b.RAndB): pass
 class FromPlace(pike_mixing.rules.pike.PiKE): pass
 class FromFolder(balanced_pike.BalancedPiKE): pass
 class FromOwn(Base): pass

@@ -44,13 +44,16 @@ def test_all_that_is_defined_and_not_used_is_told(config):
     expected = {f"mine.yaml: {s}: defined, and used by no run: spare-{s}" for s in SPARE}
     expected.add("mine.yaml: tasks: defined, and used by no run: piqa")
     assert set(notices.unused(plan, values)) == expected
+    many = {"methods": {f"m{n}": {} for n in range(10**5)}}
+    (line,) = notices.unused(plan, many)
+    assert line.endswith(" m18, m19 and 99,980 more")
     # What a file includes serves others, too.
     assert notices.unused(plan, {"methods": {"mix": {}}}) == []
 
 
 def test_values_that_no_run_has_are_told(config):
     values = config()
-    values["evaluation"]["standard"]["curves"]["seeds"] = [180, 99]
+    values["evaluation"]["standard"]["curves"]["seeds"] = [200, 99]
     values["probe"]["standard"]["seeds"] = [98, 99]
     values["compare"] = {"baseline": "pike-high"}
     plan = planner.plan(values, "mine.yaml")
@@ -144,22 +147,24 @@ def test_files_that_are_not_there_are_all_told(local, tmp_path):
     )
 
 
-def test_a_finished_workflow_tells_of_too_little_text_and_what_is_next(
+def test_a_finished_workflow_tells_of_too_little_text_what_to_train_with_and_what_is_next(
     local, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("sys.executable", str(tmp_path / ".venv/bin/python"))
     assert notices.closing(local) == []
     for corpus, doubts in {"installed/code": ["too few"], "installed/prose": []}.items():
         folder = tmp_path / f"results/corpora/{corpus}"
         folder.mkdir(parents=True)
         (folder / MANIFEST).write_text(json.dumps({"warnings": doubts}), encoding="utf-8")
     assert notices.closing(local) == ["too few"]
-    (tmp_path / "results/pike.duckdb").touch()
-    assert notices.closing(local) == [
-        "too few",
-        "What to train with: .venv/bin/pike advise results/pike.duckdb",
-        "The report: results/report/index.html",
-    ]
+    (tmp_path / "results/report").mkdir()
+    (tmp_path / "results/report/index.html").touch()
+    first, verdict, report, *commands = notices.closing(local)
+    assert (first, report) == ("too few", "The report: results/report/index.html")
+    # There is none, and its command says so.
+    database = local.shown()[1]
+    assert f"pike advise: {database} does not exist" in verdict
+    assert all(line.endswith(f"--database {database}") for line in commands[1:])
+    assert [line.split("pike ")[1].split()[0] for line in commands] == ["advise", "query", "why"]
 
 
 def test_no_file_is_missed_of_what_is_not_used_or_was_made_under_the_same_settings(local, tmp_path):

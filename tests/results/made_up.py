@@ -119,7 +119,7 @@ def _corpus_facts(source):
         "dtype": "uint16",
         "splits": {
             "train": train,
-            "validation": {"shards": [], **smaller},
+            "validation": {"shards": [], **smaller, "largest_share": 0.025},
             # Of a small source it may be empty.
             "search": {"shards": [], **dict.fromkeys(smaller, 0 if source == "noise" else 9_000)},
         },
@@ -157,7 +157,7 @@ def _run(results, scenario, method, seed, experiment):
         here.mkdir(parents=True)
         (here / "model.safetensors").write_bytes(f"{name} {step}".encode())
         sums = {"model.safetensors": atomic_files.sha256(here / "model.safetensors")}
-        own = {"step": step, "identity": "i", "model": settings["model"]}
+        own = {"format": 2, "step": step, "identity": "i", "model": settings["model"]}
         atomic_files.write_json(
             here / atomic_files.MANIFEST, {**own, "vocabulary": VOCABULARY, "sha256": sums}
         )

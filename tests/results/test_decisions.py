@@ -1,7 +1,6 @@
-"""Decisions: what is shown, what stays open, and how it gets into a configuration."""
+"""Decisions: what is shown, what stays open, and how it is copied."""
 
 import json
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -12,7 +11,6 @@ from test_views import paired
 from pike_mixing import make
 from pike_mixing.comparison.detectable import detection_probability
 from pike_mixing.errors import InputError
-from pipeline.planning import planner
 from pipeline.results import advise, decisions, labels, marks, picture, remedies
 
 ROW = {"scenario": "s", "model": "m", "seeds": 3, "nll_document_stderr": 0.01}
@@ -229,35 +227,6 @@ def test_what_is_copied_makes_the_method(tmp_path):
     names = {"parts": {"en": 1, "de": 2}, "interleave_datasets": lambda *a, **k: taken.update(k)}
     exec(copied["interleave"], names)  # noqa: S102
     assert taken["probabilities"] == [0.25, 0.75]
-
-
-LANGUAGES = Path(__file__).parents[2] / "workflow" / "configs" / "languages.yaml"
-THREE = {"english": 0.5, "code": 0.25, "names": 0.25}
-OF_THREE = PLACE | {"shares": THREE, "rule": {"rule": "fixed", "weights_by_domain": THREE}}
-
-
-def test_a_configuration_gets_the_method_and_its_runs_and_keeps_all_else(tmp_path):
-    path = tmp_path / "mine.yaml"
-    lines = LANGUAGES.read_bytes().splitlines()
-    path.write_bytes(b"\r\n".join([*lines, b""]))
-    # What the rule stands on has another name here, or is not there.
-    before = path.read_bytes()
-    with pytest.raises(InputError, match=r"advised\.reference: 'equal' is unknown"):
-        advise.insert(OF_THREE | {"rule": {"rule": "doremi", "reference": "equal"}}, path)
-    assert path.read_bytes() == before
-    assert "make run CONFIG=" in advise.insert(OF_THREE, path)
-    config = planner.read(path)
-    assert config["methods"]["advised"] == OF_THREE["rule"]
-    assert config["runs"][0] == {
-        "scenarios": ["languages"], "models": ["nano"], "methods": ["advised"], "seeds": [0, 1, 2],
-    }  # fmt: skip
-    before = path.read_bytes()
-    assert [line for line in before.split(b"\r\n") if b"advised" not in line] == [*lines, b""]
-    with pytest.raises(InputError, match="advised is there already"):
-        advise.insert(OF_THREE, path)
-    with pytest.raises(InputError, match="no scenario has the domains x"):
-        advise.insert(PLACE | {"shares": {"x": 1.0}}, path)
-    assert path.read_bytes() == before
 
 
 def test_a_database_of_another_version_is_to_be_made_anew(tmp_path):

@@ -1,93 +1,31 @@
 """The report's pages in a browser: drawn, read by keyboard, sorted, dimmed, and accessible."""
 
-import html
-import importlib.util
-import json
 import re
-import shutil
-import subprocess
-from pathlib import Path
 
+import browser
 import pytest
 
 from pipeline.planning.records import PAGES
 
 pytestmark = pytest.mark.workflow
 
-BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
-AXE = importlib.util.find_spec("axe_core_python")
-WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
-
-# What is run in the page ends with an answer; a page around it has the width of a telephone.
-INSIDE = """
-<script>
-addEventListener("load", async () => {
-  const answer = await (async () => { %s })();
-  parent.postMessage(JSON.stringify({ errors: failures, answer }), "*");
-});
-</script>
-"""
-WATCH = "<script>window.failures = []; onerror = (m) => { failures.push(m); };</script>"
-AROUND = """<!doctype html><title></title>
-<iframe src="%s" style="width:%dpx;height:1000px"></iframe>
-<script>addEventListener("message", (event) => { document.title = event.data; });</script>"""
-OPTIONS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--enable-logging=stderr", "--window-size=1600,1200", "--virtual-time-budget=30000",
-    "--dump-dom",
-)  # fmt: skip
-AXE_SCRIPT = '<script src="axe.min.js"></script>'
-DARK = "--blink-settings=preferredColorScheme=0"
-
 
 @pytest.fixture
 def seen(shown, tmp_path):
     """What a script answers inside a page of the report."""
 
-    def look(page, script, *, width=1440, before="", options=()):
-        if BROWSER is None:
-            pytest.skip("neither chromium nor google-chrome is installed")
+    def look(page, script):
         text = (shown / f"report/{page}.html").read_text(encoding="utf-8")
-        ending = before + INSIDE % script + "</body>"
-        text = text.replace("<head>", "<head>" + WATCH).replace("</body>", ending)
-        (tmp_path / f"{page}.html").write_text(text, encoding="utf-8")
-        around = tmp_path / "around.html"
-        around.write_text(AROUND % (f"{page}.html", width), encoding="utf-8")
-        profile = f"--user-data-dir={tmp_path / 'profile'}"
-        done = subprocess.run(
-            [BROWSER, *OPTIONS, *options, profile, around.as_uri()],
-            capture_output=True,
-            text=True,
-            timeout=200,
-            check=True,
-        )
-        assert "CONSOLE" not in done.stderr
-        found = json.loads(html.unescape(re.search(r"<title>(.*?)</title>", done.stdout)[1]))
-        assert found["errors"] == []
-        return found["answer"]
+        return browser.answer(tmp_path, text, script, name=page)
 
     return look
 
 
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize(("width", "options"), [(360, ()), (1440, (DARK,))])
-def test_axe_finds_no_barrier(seen, tmp_path, page, width, options):
-    if AXE is None:
-        pytest.skip("the extra test installs axe-core-python")
-    shutil.copy(Path(AXE.origin).with_name("axe.min.js"), tmp_path)
-    script = (
-        f"const only = {json.dumps(WCAG)};"
-        + """
-      const wide = document.documentElement.scrollWidth;
-      const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-      for (const part of document.querySelectorAll("details")) part.open = true;
-      const found = await axe.run(document, { runOnly: only, resultTypes: ["violations"] });
-      const told = found.violations.map((one) => one.id + ": " + one.nodes[0].html);
-      return { wide, dark, told, passed: found.passes.length };
-    """
-    )
-    found = seen(page, script, width=width, before=AXE_SCRIPT, options=options)
+@pytest.mark.parametrize(("width", "options"), [(360, ()), (1440, (browser.DARK,))])
+def test_axe_finds_no_barrier(shown, tmp_path, page, width, options):
+    text = (shown / f"report/{page}.html").read_text(encoding="utf-8")
+    found = browser.barriers(tmp_path, text, name=page, width=width, options=options)
     assert found["told"] == []
     assert found["passed"] > 15
     assert found["dark"] == bool(options)

@@ -35,8 +35,6 @@ VARIANTS = {
     "odm": {"variant": "paper", "warmup": 1},
     "odm code": {"variant": "code", "warmup": 1},
     "skill-it": {"every": 1},
-    "dga": {"every": 1, "normalise": False},
-    "dga averaged": {"every": 1, "new_share": 0.5},
     "mgda l2": {"normalise": "l2"},
     "mgda loss": {"normalise": "loss"},
     "mgda loss+": {"normalise": "loss+"},
@@ -394,7 +392,6 @@ WITH_PRIOR = {
     "doremi": {},
     "ado": {"first": 9, "every": 1, "ignore": 0, "stride": 1, "window": 5, "min_weight": 0},
     "scale-free-pike": {"every": 1},
-    "dga": {"every": 1},
     "fixed": {"mixture": None},
 }
 

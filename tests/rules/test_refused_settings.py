@@ -89,8 +89,6 @@ NEGATIVE = {"en": -1.0, "hi": 2.0}
         ("ado", {"prior": NEGATIVE}),
         ("scale-free-pike", {"strength": 0, "every": 0, "rows": 1, "max_change": 0}),
         ("scale-free-pike", {"min_share": 0, "prior": NEGATIVE, "target": NEGATIVE}),
-        ("dga", {"rate": 0, "every": 0, "first": -1, "rows": 1, "new_share": 0}),
-        ("dga", {"target": NEGATIVE, "prior": NEGATIVE}),
         ("r-and-b", {"strength": 0, "every": 0, "target": NEGATIVE}),
         ("odm", {"warmup": -1, "memory": 1, "prior": NEGATIVE}),
         ("famo", {"rate": 0, "gamma": -1, "lower_bounds": NEGATIVE}),

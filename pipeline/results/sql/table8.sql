@@ -27,7 +27,15 @@ cross join lateral (values
 group by all
 union all by name
 select
-    'As printed' as section, 'method' as kind, z.position as row_position,
+    scenario, model, 'runs of PiKE' as section, 'method' as kind, row_position, row_label, 9000 as column_position,
+    'runs' as column_label, count(*) as value, 0 as decimals, 0 as block
+from measured
+group by all
+union all by name
+select
+    'As printed' as section, 'method' as kind,
+    -- As there: the smaller models first.
+    cast(if(p.params like '%B', 1000, 1) * cast(regexp_extract(p.params, '[0-9.]+') as double) as integer) as row_position,
     z.label || ' (' || p.params || ', ' || p.scenario || ')' as row_label, c.column_position,
     c.column_label, c.unit, p.value, c.decimals, 1 as block
 from paper as p

@@ -1,7 +1,8 @@
 -- The cells of the paper's tables of scores (1, 2, 9, 10, 13, 14), in its layout: ours, and beside or
 -- below them the paper's.
 --
--- Numbers of a column are over the seeds that all its rows have, so that means are compared on one set of seeds.
+-- The number of a row is its mean over all its seeds.
+-- other_sign: over the seeds that the method and Mix both have, it differs from Mix in the other direction.
 -- beats: the paper's rule for underlining: PiKE or Balanced-PiKE, and better than Mix, Round-Robin and
 -- Random in its column. published: the paper's value, where the scenario is comparable; where none is,
 -- the paper's own rows follow in sections of their own, marked as they are printed.
@@ -31,33 +32,30 @@ by_run as (
         and p.published_model = t.model and p.published_method = t.method
 ),
 
--- Rows of a column by seed and, where seed is null, in all.
-counted as (
-    select "table", scenario, model, single, column_position, seed, count(distinct published_method) as methods
-    from by_run
-    group by grouping sets (
-        ("table", scenario, model, single, column_position, seed), ("table", scenario, model, single, column_position)
-    )
-),
-
--- Over the seeds that all rows of a column have; without one, its rows are not compared.
-chosen as (
-    select b.*, bool_or(s.methods = m.methods) over (
-        partition by "table", scenario, model, single, column_position
-    ) as compared
-    from by_run as b
-    join counted as s using ("table", scenario, model, single, column_position, seed)
-    join counted as m using ("table", scenario, model, single, column_position)
-    where m.seed is null
-    qualify s.methods = m.methods or not compared
-),
-
 summed as (
     select * exclude (run, seed, value, error), count(*) as seeds, list(run order by seed) as runs,
         avg(value order by seed) as value,
         half_width(stddev_samp(value order by seed), count(*), sqrt(avg(error ^ 2 order by seed))) as error
-    from chosen
+    from by_run
     group by all
+),
+
+-- A row's difference to that of Mix: over the seeds that both have, and between the two means that are shown.
+paired as (
+    select b."table", b.scenario, b.model, b.single, b.column_position, b.published_method,
+        avg(b.value - m.value order by b.seed) as difference
+    from by_run as b
+    join by_run as m using ("table", scenario, model, single, column_position, seed)
+    where m.published_method = 'mix'
+    group by all
+),
+
+contradicted as (
+    select p.* exclude (difference)
+    from paired as p
+    join summed as s using ("table", scenario, model, single, column_position, published_method)
+    join summed as m using ("table", scenario, model, single, column_position)
+    where m.published_method = 'mix' and sign(p.difference) <> sign(s.value - m.value)
 ),
 
 cells as (
@@ -72,7 +70,7 @@ cells as (
 rivals as (
     select "table", scenario, model, column_position, min(value) as lowest, max(value) as highest
     from cells
-    where compared and published_method in ('mix', 'round-robin', 'random')
+    where published_method in ('mix', 'round-robin', 'random')
     group by all
     having count(distinct published_method) = 3
 ),
@@ -82,6 +80,7 @@ marked as (
         c.*,
         case when y.yes then p.value end as published,
         t.task is not null as by_chance,
+        d."table" is not null as other_sign,
         coalesce(
             t.task is null and contains(c.published_method, 'pike')
             and case when c.metric = 'perplexity' then c.value < r.lowest
@@ -92,6 +91,7 @@ marked as (
     join comparable as y using (scenario)
     left join chance_tasks as t on c.our_task = t.task
     left join rivals as r using ("table", scenario, model, column_position)
+    left join contradicted as d using ("table", scenario, model, single, column_position, published_method)
     left join paper as p
         on c."table" = p."table" and c.published_scenario = p.scenario
         and c.published_model = p.model and c.published_method = p.method
@@ -121,10 +121,11 @@ ours as (
         c.value,
         c.error,
         case when c.metric = 'accuracy' then 1 else shown_decimals('ppl', c.value, 2) end as decimals,
-        case when c.single or c.by_chance or not c.compared then null when c.metric = 'perplexity' then 'lower'
+        case when c.single or c.by_chance then null when c.metric = 'perplexity' then 'lower'
             else 'higher' end as better,
         c.significant,
         c.beats,
+        c.other_sign,
         c.published,
         c.seeds,
         c.runs

@@ -1,0 +1,1 @@
+"""Commands around one mixture: try the finders, explore it, export it, check what arrives."""

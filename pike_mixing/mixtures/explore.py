@@ -1,0 +1,182 @@
+"""The command `explore`: a saved predictor as one HTML file that needs no network.
+
+The page has a slider for each domain, predicted losses with bands, epochs for a budget and an
+inventory, the mixture as each trainer's files, and guesses with their hash.
+"""
+
+import argparse
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pike_mixing.errors import InputError
+from pike_mixing.finders import options, saved
+from pike_mixing.finders.convex_program import Program
+from pike_mixing.finders.regmix import Trees
+from pike_mixing.mixtures.formats import FORMATS, Each, Format
+
+TEMPLATE = Path(__file__).with_name("explorer.html")
+LARGEST = 1_000_000
+"""Bytes of a page."""
+
+
+def add_to(subparsers: Any) -> None:
+    """Adds the command `explore`."""
+    about = "a saved predictor as an HTML page with sliders"
+    command = subparsers.add_parser("explore", help=about, description=__doc__)
+    command.set_defaults(run=run)
+    command.add_argument("predictor", type=Path, help="a file that `fit --save` wrote")
+    about = "the page (default: mixture.html)"
+    command.add_argument("-o", "--out", type=Path, default=Path("mixture.html"), help=about)
+    about = "tokens that there are of each domain, as the page begins"
+    command.add_argument("--inventory", nargs="+", default=[], metavar="DOMAIN=TOKENS", help=about)
+    command.add_argument("--budget", type=float, help="tokens of the run, as the page begins")
+    about = "epochs above which a domain is marked (default: 4, or the predictor's own cap)"
+    command.add_argument("--epochs", type=float, help=about)
+
+
+def run(arguments: argparse.Namespace) -> str:
+    """Writes the page; where it is.
+
+    Raises:
+        InputError: a file that cannot be read or written, or what `page` refuses.
+    """
+    text = page(
+        arguments.predictor,
+        inventory=options.numbers(arguments.inventory, "--inventory"),
+        budget=arguments.budget,
+        epochs=arguments.epochs,
+    )
+    try:
+        arguments.out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--out: {error}: give another path") from None
+    return f"{arguments.out}: open it in a browser; it needs no network"
+
+
+def page(
+    path: Path,
+    *,
+    inventory: Mapping[str, float] | None = None,
+    budget: float | None = None,
+    epochs: float | None = None,
+) -> str:
+    """The HTML of a saved predictor.
+
+    Args:
+        path: The predictor's file.
+        inventory: Tokens that there are of each domain.
+        budget: Tokens of the run.
+        epochs: Above which a domain is marked.
+
+    Raises:
+        InputError: it is no predictor, predicts by no formula or of several phases, or its page
+            would be larger than `LARGEST`.
+    """
+    kept = saved.load(path)
+    domains = kept.swarm.domains
+    if len(kept.swarm.phases) > 1:
+        raise InputError(
+            f"{path}: is of {len(kept.swarm.phases)} phases: a page has one mixture: fit without "
+            "--phases"
+        )
+    record = json.loads(path.read_text(encoding="utf-8"))
+    settings = record["settings"]
+    stock = {**(settings.get("tokens_by_domain") or {}), **(inventory or {})}
+    if further := [name for name in stock if name not in domains]:
+        raise InputError(f"--inventory: {further[0]!r} is no domain of {path}")
+    target_K = kept.swarm.target(settings.get("target"))
+    names = [n for n, u in zip(kept.swarm.losses, target_K, strict=True) if u]
+    by_loss = kept.held_out_rmse_by_loss or {}
+    data = {
+        "about": f"{record['finder']}, fitted to {len(kept.measured_NxK)} runs of {len(domains)} "
+        f"domains, from {path.name}. Predicted losses are those of models of their size.",
+        "digest": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "domains": domains,
+        "losses": kept.swarm.losses,
+        "target": target_K.tolist(),
+        "targetName": names[0] if len(names) == 1 else f"Weighted mean of {len(names)} losses",
+        "optimum": kept.optimum_K.tolist(),
+        "equal": kept.swarm.uniform().tolist(),
+        "measured": kept.measured_NxK.tolist(),
+        "rmse": kept.held_out_rmse,
+        "rmseByLoss": [by_loss.get(name) for name in kept.swarm.losses],
+        "inventory": [_number(stock.get(name)) for name in domains],
+        "budget": _number(budget or settings.get("budget_tokens")),
+        "epochs": _number(epochs or settings.get("epochs") or 4),
+        "formats": {name: _format(one) for name, one in FORMATS.items()},
+        **_formula(record["finder"], kept.predictor),
+    }
+    # A name with </script> in it ends no script.
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    result = TEMPLATE.read_text(encoding="utf-8").replace("__DATA__", text)
+    if (size := len(result.encode("utf-8"))) > LARGEST:
+        raise InputError(
+            f"{path}: its page would have {size / 1e6:.1f} MB, above {LARGEST / 1e6:g}: fit with "
+            "fewer trees (--set rounds=200), or take the finder mixing-law"
+        )
+    return result
+
+
+def _number(value: float | None) -> str:
+    """As a person types it: 25B."""
+    if value is None:
+        return ""
+    for unit, mark in ((1e12, "T"), (1e9, "B"), (1e6, "M")):
+        if value >= unit:
+            return f"{value / unit:.6g}{mark}"
+    return f"{value:.6g}"
+
+
+def _formula(finder: str, predictor: Any) -> dict[str, Any]:
+    """What the page computes predictions from."""
+    if isinstance(predictor, Program):
+        laws = predictor.laws
+        values = {"c": laws.c_K, "b": laws.b_K, "t": laws.t_KxK}
+        return {"law": {name: array.tolist() for name, array in values.items()}}
+    if isinstance(predictor, Trees):
+        dumped = predictor.booster.dump_model()["tree_info"]
+        return {"trees": [_flat(tree["tree_structure"]) for tree in dumped]}
+    raise InputError(
+        f"the finder {finder!r} predicts by no formula that a page can hold: take mixing-law or "
+        "regmix"
+    )
+
+
+def _flat(root: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """A tree as arrays: children below 0 are leaves ~child."""
+    tree: dict[str, list[Any]] = {n: [] for n in ("feature", "threshold", "left", "right", "leaf")}
+
+    def place(node: Mapping[str, Any]) -> int:
+        if "split_feature" not in node:
+            tree["leaf"].append(node["leaf_value"])
+            return ~(len(tree["leaf"]) - 1)
+        assert node["decision_type"] == "<=", "weights are numbers, and none is missing"
+        number = len(tree["feature"])
+        tree["feature"].append(node["split_feature"])
+        tree["threshold"].append(node["threshold"])
+        for side in ("left", "right"):
+            tree[side].append(0)
+        for side in ("left", "right"):
+            tree[side][number] = place(node[f"{side}_child"])
+        return number
+
+    place(root)
+    return tree
+
+
+def _format(form: Format) -> dict[str, Any]:
+    def parts(file: Sequence[Any]) -> list[Any]:
+        return [vars(part) if isinstance(part, Each) else part for part in file]
+
+    return {
+        "trainer": form.trainer,
+        "counts": form.counts,
+        "notes": form.notes,
+        "forbidden": form.forbidden,
+        "needsRows": form.needs_rows,
+        "named": form.writes_names,
+        "files": {name: parts(file) for name, file in form.files.items()},
+    }

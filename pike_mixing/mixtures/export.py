@@ -1,0 +1,369 @@
+"""The command `export`: a mixture or a schedule as the files that a trainer reads.
+
+The mixture is typed in (`--mixture web=0.7 code=0.3`), or read from a JSON file: what `fit --format
+json`, `fit --save`, `stages` and `pike advise --format json` write, the settings of the rules
+`fixed` and `schedule`, or shares by domain.
+
+Shapes: K domains.
+"""
+
+import argparse
+import dataclasses
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pike_mixing import by_domain
+from pike_mixing.apportion import apportion
+from pike_mixing.errors import InputError, refuse
+from pike_mixing.finders import commands, options, saved
+from pike_mixing.mixtures.formats import FORMATS, Format, PerStage, Source, Stage, render
+from pike_mixing.rules.fixed import Fixed
+from pike_mixing.rules.mix import Mix
+from pike_mixing.rules.schedule import Schedule
+from pike_mixing.settings import parse, unknown
+
+SMALLEST = 1e-12
+"""A share below this counts as 0: solvers leave such."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """Shares of each stage."""
+
+    domains: tuple[str, ...]
+    starts: tuple[float, ...]
+    """Part of the run at which each stage begins, the first 0."""
+    shares: tuple[tuple[float, ...], ...]
+    """Of each stage and domain, summing to 1."""
+    warnings: tuple[str, ...] = ()
+
+    def stages(self, paths: Mapping[str, str], steps: int, rows: int) -> list[Stage]:
+        """Steps, paths and whole rows of each stage, without domains of share 0."""
+        result = []
+        ends = (*self.starts[1:], 1.0)
+        for start, end, shares in zip(self.starts, ends, self.shares, strict=True):
+            count_K = apportion(np.array(shares), round((end - start) * rows)).tolist()
+            sources = tuple(
+                Source(name, paths.get(name, ""), share, count)
+                for name, share, count in zip(self.domains, shares, count_K, strict=True)
+                if share >= SMALLEST
+            )
+            result.append(Stage(round(start * steps), sources))
+        return result
+
+
+def add_to(subparsers: Any) -> None:
+    """Adds the command `export`."""
+    about = "a mixture as the files that a trainer reads"
+    command = subparsers.add_parser("export", help=about, description=__doc__)
+    command.set_defaults(run=run)
+    about = f"{', '.join(FORMATS)}; without it they are listed"
+    command.add_argument("trainer", nargs="?", help=about)
+    given = command.add_mutually_exclusive_group()
+    given.add_argument("--mixture", nargs="+", metavar="DOMAIN=SHARE", help="typed in")
+    given.add_argument("--from", dest="file", type=Path, metavar="FILE", help="a JSON file")
+    about = "paths of the domains' data; '*=/data/*' gives one to each that has none"
+    command.add_argument("--path", nargs="+", default=[], metavar="DOMAIN=PATH", help=about)
+    about = "steps of the run: a schedule's stages are written in steps"
+    command.add_argument("--steps", type=int, help=about)
+    about = "tokens of the run, where the schedule's places or caps are in tokens"
+    command.add_argument("--tokens", type=float, help=about)
+    command.add_argument("--rows", type=int, help="rows of the run, for trainers without weights")
+    about = "how often a domain may be read, for trainers that hold such caps"
+    command.add_argument("--epochs", type=float, help=about)
+    about = "folder for the files (default: they are printed)"
+    command.add_argument("--out", type=Path, help=about)
+
+
+def run(arguments: argparse.Namespace) -> str:
+    """The files as a text, or where they were written; remarks go to the standard error.
+
+    Raises:
+        InputError: what a trainer cannot be told, a wrong option, or a file that cannot be read or
+            written.
+    """
+    if arguments.trainer is None:
+        return "\n".join(
+            f"{name:<20}  {one.trainer}: a share of {one.counts}" for name, one in FORMATS.items()
+        )
+    if arguments.trainer not in FORMATS:
+        raise InputError(unknown(arguments.trainer, FORMATS, "trainer"))
+    if arguments.mixture is None and arguments.file is None:
+        raise InputError("--mixture: give shares (web=0.7 code=0.3), or a file by --from FILE")
+    if arguments.mixture is not None:
+        plan = of_shares(options.numbers(arguments.mixture, "--mixture"), "--mixture")
+    else:
+        plan = of_file(arguments.file, arguments.steps, arguments.tokens)
+    form = FORMATS[arguments.trainer]
+    files, remarks = export(
+        arguments.trainer,
+        plan,
+        _paths(arguments.path, plan.domains),
+        steps=arguments.steps,
+        rows=arguments.rows,
+        epochs=arguments.epochs,
+    )
+    remarks = [f"shares are of: {form.counts}", *remarks]
+    sys.stderr.write("".join(f"{form.trainer}: {remark}\n" for remark in remarks))
+    if arguments.out is not None:
+        return _write(files, arguments.out)
+    if len(files) == 1:
+        return next(iter(files.values())).rstrip("\n")
+    return "\n".join(f"==> {name} <==\n{text}" for name, text in files.items()).rstrip("\n")
+
+
+def export(
+    trainer: str,
+    plan: Plan,
+    paths: Mapping[str, str],
+    *,
+    steps: int | None = None,
+    rows: int | None = None,
+    epochs: float | None = None,
+) -> tuple[dict[str, str], list[str]]:
+    """The files of a trainer by name, and what it cannot be told.
+
+    Args:
+        trainer: A name of `FORMATS`.
+        plan: The mixture or schedule.
+        paths: Where each domain's data is.
+        steps: Of the run; needed for a schedule.
+        rows: Of the run; needed by trainers without weights.
+        epochs: How often a domain may be read.
+
+    Raises:
+        InputError: a domain without a path, or with one that the trainer's parser would take for
+            something else; or a number that is needed and missing.
+    """
+    form, staged = FORMATS[trainer], len(plan.starts) > 1
+    refuse(_problems(form, plan, paths, steps, rows, epochs))
+    stages = plan.stages(paths, steps or 0, rows or 0)
+    repetition = f"{float(epochs or 1):.12g}"
+    remarks = [*plan.warnings, *form.notes]
+    if gone := [d for d, shares in zip(plan.domains, zip(*plan.shares, strict=True), strict=True)
+                if max(shares) < SMALLEST]:  # fmt: skip
+        remarks.append(f"left out, as their share is 0: {', '.join(gone)}")
+    if epochs is not None and not form.has_repetition:
+        remarks.append(
+            f"the cap of {epochs:g} epochs is not written: it has no such setting; `delivered` "
+            "counts what was read"
+        )
+    if not staged:
+        return {n: render(parts, stages, repetition) for n, parts in form.files.items()}, remarks
+    if form.staged is not None:
+        # Sources are those that any stage reads.
+        every = {s.name: s for stage in reversed(stages) for s in stage.sources}
+        whole = Stage(0, tuple(every[d] for d in plan.domains if d in every))
+        files = {n: _with_stages(parts, whole, stages) for n, parts in form.staged.items()}
+        return files, remarks
+    assert steps is not None
+    ends = [*(stage.start for stage in stages[1:]), steps]
+    files = {}
+    remarks.append(
+        "it knows no schedule: one configuration for each stage; a loader that begins anew reads "
+        "the same rows again, so give later stages other files, or count both as epochs"
+    )
+    for n, (stage, end) in enumerate(zip(stages, ends, strict=True), 1):
+        for name, parts in form.files.items():
+            files[f"stage-{n}/{name}"] = render(parts, [stage], repetition)
+        then = "from the start" if n == 1 else f"from the checkpoint of stage-{n - 1}"
+        remarks.append(
+            f"stage-{n}: steps {stage.start} to {end} ({end - stage.start} steps), {then}, with "
+            "the learning-rate schedule of the whole run"
+        )
+    return files, remarks
+
+
+def _with_stages(parts: Sequence[Any], whole: Stage, stages: Sequence[Stage]) -> str:
+    return "".join(
+        render([part], stages if isinstance(part, PerStage) else [whole]) for part in parts
+    )
+
+
+def _problems(
+    form: Format,
+    plan: Plan,
+    paths: Mapping[str, str],
+    steps: int | None,
+    rows: int | None,
+    epochs: float | None,
+) -> list[str]:
+    """Why the trainer cannot be told."""
+    problems = []
+    for name, number in (("--steps", steps), ("--rows", rows), ("--epochs", epochs)):
+        if number is not None and not number >= 1:
+            problems.append(f"{name}: {number} must be at least 1")
+    if len(plan.starts) > 1 and steps is None:
+        problems.append("--steps: give those of the run: stages are told in steps")
+    if form.needs_rows and rows is None:
+        problems.append(
+            f"--rows: {form.trainer} has no weights, so its shares are numbers of rows: give the "
+            "rows of the run"
+        )
+    for domain, shares in zip(plan.domains, zip(*plan.shares, strict=True), strict=True):
+        if max(shares) < SMALLEST:
+            continue
+        if not paths.get(domain):
+            problems.append(f"--path: domain {domain!r} has none: give {domain}=/its/data")
+        texts = [paths.get(domain, ""), *([domain] if form.writes_names else [])]
+        marks = sorted({repr(c) for text in texts for c in text if c in form.forbidden})
+        if marks:
+            problems.append(
+                f"{domain!r}: {form.trainer} takes {' and '.join(marks)} in a path or name for "
+                "something else: rename it, or link to it by another path"
+            )
+    return problems
+
+
+def of_shares(values: Mapping[str, float], setting: str) -> Plan:
+    """A plan of one stage.
+
+    Args:
+        values: Shares by domain, in any unit.
+        setting: Where they were set, for messages.
+
+    Raises:
+        InputError: a share is negative, or all are 0.
+    """
+    domains = tuple(values)
+    shares = by_domain.shares(values, domains, setting)
+    return Plan(domains, (0.0,), (tuple(shares.tolist()),))
+
+
+def of_rule(
+    settings: Mapping[str, Any],
+    where: str,
+    steps: int | None = None,
+    tokens: float | None = None,
+    shares: Mapping[str, float] | None = None,
+) -> Plan:
+    """The plan of a rule's settings.
+
+    Args:
+        settings: With the rule's name as `rule`.
+        where: Where they were set, for messages.
+        steps: Of the run.
+        tokens: Of the run.
+        shares: What the rule drew on average, where that is known.
+
+    Raises:
+        InputError: weights of losses, ramps, or a rule whose weights follow signals: no file of a
+            trainer says such.
+    """
+    rule, values = settings.get("rule"), {k: v for k, v in settings.items() if k != "rule"}
+    if values.get("objective") is not None:
+        raise InputError(
+            f"{where}: objective: no trainer's file sets weights of losses apart from shares: "
+            "train with an adapter of pike_mixing, or leave the objective out"
+        )
+    if rule == "fixed":
+        fixed = parse(Fixed, values, where)
+        if fixed.weights_by_domain is None:
+            raise InputError(f"{where}: mixture: give its shares as weights_by_domain")
+        return of_shares(fixed.weights_by_domain, where)
+    if rule == "mix" and shares is not None:
+        parse(Mix, values, where)
+        return of_shares(dict.fromkeys(shares, 1.0), where)
+    if rule == "schedule":
+        return _of_schedule(parse(Schedule, values, where), where, steps, tokens)
+    if shares is None:
+        raise InputError(
+            f"{where}: rule {rule!r}: its weights follow what it measures, so that no file can "
+            "hold them: train with an adapter of pike_mixing, or give shares by --mixture"
+        )
+    told = f"{rule} moved its weights; these are the shares that it drew, untried as fixed ones"
+    return dataclasses.replace(of_shares(shares, where), warnings=(told,))
+
+
+def _of_schedule(rule: Schedule, where: str, steps: int | None, tokens: float | None) -> Plan:
+    points = rule.points
+    if points is None:
+        raise InputError(f"{where}: points: give the weights of each stage")
+    if rule.between != "constant" and len(points) > 1:
+        raise InputError(
+            f"{where}: between: no trainer's file has a {rule.between} ramp: write the points of "
+            "its steps with `between: constant`"
+        )
+    rule = dataclasses.replace(
+        rule, steps=rule.steps or steps, budget_tokens=rule.budget_tokens or tokens
+    )
+    domains = tuple(points[0])
+    if rule.steps is None and (rule.epochs is not None or max(rule.at) > 0):
+        raise InputError("--steps: give those of the run: stages and caps on epochs depend on them")
+    length = {"share": 1.0, "steps": rule.steps, "tokens": rule.budget_tokens}[rule.unit]
+    if length is None:
+        raise InputError(f"--{rule.unit}: give those of the run: the schedule's places are in them")
+    state = rule.init(domains, 0)
+    # Before the first point its weights hold.
+    starts = [0.0, *(place / length for place in rule.at[1:])]
+    if starts[-1] >= 1:
+        raise InputError(
+            f"{where}: at: {rule.at[-1]:g} lies behind the end of the run ({length:g})"
+        )
+    weighted_PxK = state["points_PxK"] * state["factor_K"]
+    shares_PxK = weighted_PxK / weighted_PxK.sum(axis=1, keepdims=True)
+    told = "the cap on epochs is in the shares; the trainer itself does not hold it"
+    return Plan(
+        domains,
+        tuple(starts),
+        tuple(map(tuple, shares_PxK.tolist())),
+        () if rule.epochs is None else (told,),
+    )
+
+
+def of_file(path: Path, steps: int | None = None, tokens: float | None = None) -> Plan:
+    """The plan of a JSON file: see the module.
+
+    Raises:
+        InputError: it cannot be read, holds several mixtures, or none.
+    """
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"--from: {path} cannot be read: {error}: check the path") from None
+    where = str(path)
+    several = values if isinstance(values, list) else values.get("targets", [values]) \
+        if isinstance(values, dict) else []  # fmt: skip
+    if len(several) != 1 or not isinstance(several[0], dict):
+        raise InputError(
+            f"{path}: holds {len(several)} mixtures, one is needed: give `fit` one --target, or "
+            "`pike advise` one --scenario and --model"
+        )
+    values = several[0]
+    if values.get("format") == saved.FORMAT:
+        phases = values["phases"]
+        if len(phases) > 1:
+            return of_rule(commands.schedule(values["optimum"], phases), where, steps, tokens)
+        return of_shares(values["optimum"], where)
+    if isinstance(values.get("rule"), dict):
+        return of_rule(values["rule"], where, steps, tokens, values["shares"])
+    if "rule" in values:
+        return of_rule(values, where, steps, tokens)
+    if "schedule" in values:
+        return of_rule(values["schedule"], where, steps, tokens)
+    return of_shares(values.get("mixture", values), where)
+
+
+def _paths(texts: Sequence[str], domains: tuple[str, ...]) -> dict[str, str]:
+    """Paths by domain; that of `*` stands for all others, its own * for their names."""
+    values = {k: str(v) for k, v in options.parse_texts(texts, "--path").items()}
+    pattern = values.pop("*", None)
+    refuse([unknown(name, domains, "--path") for name in values if name not in domains])
+    if pattern is None:
+        return values
+    return {name: pattern.replace("*", name) for name in domains} | values
+
+
+def _write(files: Mapping[str, str], folder: Path) -> str:
+    try:
+        for name, text in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--out: {error}: give another folder") from None
+    return "\n".join(str(folder / name) for name in files)

@@ -1,0 +1,345 @@
+"""How each trainer is told of a mixture: one entry of `FORMATS` for each.
+
+A file is a sequence of parts: a text, or `Each`, whose item is written for each domain, or
+`PerStage`, whose parts are written for each stage. The explorer's page writes the same parts in
+JavaScript. Fields of an item:
+
+    {weight} {rows} {name} {path}    share, whole rows, name and path as they are
+    {name:j} {path:j}                as a JSON string, which YAML and Python read too
+    {path:s}                         as a word of a shell
+
+Parsers were read in the trainers' own code (August 2026, NeMo and levanter: September 2025).
+"""
+
+import json
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Source:
+    """One domain of a stage."""
+
+    name: str
+    path: str
+    share: float
+    rows: int = 0
+    """Of a run whose rows are counted."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Shares from one step on."""
+
+    start: int
+    """First step."""
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True)
+class Each:
+    """A text for each domain, and what stands between two of them."""
+
+    item: str
+    between: str = ""
+
+
+@dataclass(frozen=True)
+class PerStage:
+    """Parts for each stage; {start} is its first step."""
+
+    parts: tuple[str | Each, ...]
+
+
+Part = str | Each | PerStage
+
+
+@dataclass(frozen=True)
+class Format:
+    """One trainer's files."""
+
+    trainer: str
+    counts: str
+    """What a share is a share of."""
+    files: dict[str, tuple[Part, ...]]
+    checked: str
+    """How a test reads the files."""
+    staged: dict[str, tuple[Part, ...]] | None = None
+    """Files of a schedule, where the trainer knows one."""
+    needs_rows: bool = False
+    has_repetition: bool = False
+    """Whether {repetition}, the cap on epochs, is in it."""
+    forbidden: str = ""
+    """Characters that its parser would take for something else, in paths or names."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def writes_names(self) -> bool:
+        """Whether its parser sees domains' names as they are."""
+        items = [p.item for file in self.files.values() for p in file if isinstance(p, Each)]
+        return any("{name}" in item for item in items)
+
+
+def _levanter(weights: tuple[Part, ...]) -> tuple[Part, ...]:
+    source = "    {name:j}:\n      source: {{type: url, train_urls: [{path:j}]}}\n"
+    return ("data:\n  components:\n", Each(source), "  train_weights:\n", *weights)
+
+
+PACKED = '''\
+from torchtitan.components.data import (
+    ConcatThenSplitPackingConfig,
+    DatasetMixConfig,
+    IndexedJsonlSource,
+    SingleDatasetConfig,
+    WeightedDataset,
+)
+from torchtitan.hf_datasets.text_datasets import TextProcessor
+
+
+def packed(pattern):
+    """Rows of one length: mixed after packing, shares count tokens."""
+    rows = SingleDatasetConfig(
+        source=IndexedJsonlSource.Config(patterns=(pattern,)),
+        processor=TextProcessor.Config(),
+        post_filters=(lambda sample: sample is not None,),
+    )
+    return ConcatThenSplitPackingConfig(dataset=rows)
+
+
+'''
+
+FORMATS = {
+    "interleave-datasets": Format(
+        "datasets.interleave_datasets (Hugging Face)",
+        "rows as they are stored: documents, if a row is one",
+        {
+            "mixture.py": (
+                "from datasets import interleave_datasets, load_dataset\n\n"
+                "paths = {\n", Each("    {name:j}: {path:j},\n"), "}\n"
+                "shares = {\n", Each("    {name:j}: {weight},\n"), "}\n"
+                "mixed = interleave_datasets(\n"
+                '    [load_dataset(paths[n], split="train", streaming=True) for n in shares],\n'
+                "    probabilities=list(shares.values()),\n"
+                "    seed=0,\n"
+                '    stopping_strategy="all_exhausted",\n'
+                ")\n",
+            )
+        },
+        "run with the package datasets",
+        notes=("small domains are read again until the largest has ended",),
+    ),
+    "megatron-lm": Format(
+        "Megatron-LM",
+        "sequences of seq_length tokens",
+        {"blend.txt": (Each("{weight} {path}", "\n"), "\n")},
+        "read by get_blend_from_list of the package megatron-core",
+        forbidden=" \t\n",
+        notes=("give it as --data-args-path blend.txt",),
+    ),
+    "megatron-energon": Format(
+        "Megatron-Energon",
+        "samples, before packing",
+        {
+            "metadataset.yaml": (
+                "__module__: megatron.energon\n__class__: MetadatasetV2\n"
+                "splits:\n  train:\n    blend:\n",
+                Each("      - weight: {weight}\n        path: {path:j}\n"
+                     "        subflavors: {{domain: {name:j}}}\n"),
+            )
+        },
+        "loaded by load_config of the package megatron-energon",
+        notes=("each sample carries its domain as a subflavor",),
+    ),
+    "olmo-core": Format(
+        "OLMo-core",
+        "tokens",
+        {
+            "source_mixture.yaml": (
+                "sources:\n",
+                Each("  - source_name: {name:j}\n    target_ratio: {weight}\n"
+                     "    paths: [{path:j}]\n    max_repetition_ratio: {repetition}\n"),
+            )
+        },
+        "loaded by SourceMixtureList.from_yaml of the package ai2-olmo-core",
+        has_repetition=True,
+        notes=(
+            "read it with SourceMixtureList.from_yaml; requested_tokens is the run's budget",
+        ),
+    ),
+    "torchtitan": Format(
+        "torchtitan, main branch (Grain)",
+        "packed rows of one length",
+        {
+            "mixture.py": (
+                PACKED + "mixture = DatasetMixConfig(\n    datasets=(\n",
+                Each("        WeightedDataset(dataset=packed({path:j}), weight={weight}),"
+                     "  # {name}\n"),
+                "    )\n)\n",
+            )
+        },
+        "run with stand-ins that have the documented fields: no release has this loader; by hand, "
+        "its main branch of August 2026 gave 700 and 300 of 1,000 rows for 0.7 and 0.3",
+        forbidden="\n",
+        notes=(
+            "config.dataloader = GrainDataLoader.Config(dataset=mixture)",
+            "torchtitan 0.2.2 has no mixtures: use pike_mixing.torchtitan there",
+        ),
+    ),
+    "levanter": Format(
+        "levanter, marin",
+        "sequences of the model's length",
+        {"data.yaml": _levanter((Each("    {name:j}: {weight}\n"),))},
+        "compared with the documented schema of LmDataConfig",
+        staged={
+            "data.yaml": _levanter(
+                (PerStage(("    - [{start}, {{", Each("{name:j}: {weight}", ", "), "}}]\n")),)
+            )
+        },
+        notes=(
+            "counts are rounded in blocks of mixture_block_size (2048) sequences; a stage's first "
+            "step times the batch size must be a multiple of it",
+        ),
+    ),
+    "litdata": Format(
+        "litData",
+        "samples, as they were optimized",
+        {
+            "mixture.py": (
+                "from litdata import CombinedStreamingDataset, StreamingDataset\n\n"
+                "paths = {\n", Each("    {name:j}: {path:j},\n"), "}\n"
+                "shares = {\n", Each("    {name:j}: {weight},\n"), "}\n"
+                "mixed = CombinedStreamingDataset(\n"
+                "    [StreamingDataset(paths[name], shuffle=True) for name in shares],\n"
+                "    weights=list(shares.values()),\n"
+                "    iterate_over_all=False,\n"
+                ")\n",
+            )
+        },
+        "run with the package litdata",
+        notes=("an epoch ends with the first domain that ends",),
+    ),
+    "mosaicml-streaming": Format(
+        "MosaicML Streaming",
+        "samples, as they were written",
+        {
+            "mixture.py": (
+                "from streaming import Stream, StreamingDataset\n\n"
+                "streams = [\n",
+                Each("    Stream(local={path:j}, proportion={weight}),  # {name}\n"),
+                "]\nmixed = StreamingDataset(streams=streams, shuffle=True, batch_size=1)\n",
+            )
+        },
+        "run with the package mosaicml-streaming",
+        forbidden="\n",
+        notes=(
+            "set batch_size to the rows of a device, and epoch_size to those of the run; for "
+            "remote shards give remote=",
+        ),
+    ),
+    "axolotl": Format(
+        "axolotl",
+        "rows as they are stored",
+        {
+            "datasets.yaml": (
+                "datasets:\n",
+                Each("  - path: {path:j}\n    split: train[:{rows}]\n    type: completion\n"),
+                "shuffle_merged_datasets: true\n",
+            )
+        },
+        "each split is loaded by the package datasets, as axolotl loads it",
+        needs_rows=True,
+        notes=(
+            "axolotl has no weights: it joins what each split holds, so that shares are whole rows",
+            "a path is a file or a name of the Hub; of a folder of save_to_disk it reads all rows",
+            "set `type` to your data's",
+        ),
+    ),
+    "llamafactory": Format(
+        "LlamaFactory",
+        "rows as they are stored, before packing",
+        {
+            "mixture.yaml": (
+                'dataset_dir: "."\ndataset: "', Each("{name}", ","), '"\n'
+                'interleave_probs: "', Each("{weight}", ","), '"\n'
+                "mix_strategy: interleave_over\nstreaming: true\n",
+            ),
+            "dataset_info.json": (
+                "{{\n", Each('  {name:j}: {{"file_name": {path:j}}}', ",\n"), "\n}}\n",
+            ),
+        },
+        "read as its DataArguments split it",
+        forbidden=',"\\\n',
+        notes=("streaming needs max_steps",),
+    ),
+    "ms-swift": Format(
+        "ms-swift",
+        "rows as they are stored, before packing",
+        {
+            "arguments.sh": (
+                "--dataset ", Each("{path:s}", " "),
+                " --interleave_prob ", Each("{weight}", " "),
+                " --stopping_strategy all_exhausted --streaming true\n",
+            )
+        },
+        "split by a shell's rules, as its argument parser gets it",
+        forbidden="#:\n",
+        notes=("streaming needs --max_steps",),
+    ),
+    "nemo": Format(
+        "NeMo (PreTrainingDataModule)",
+        "sequences of seq_length tokens",
+        {"paths.json": ("[\n", Each('  "{weight}", {path:j}', ",\n"), "\n]\n")},
+        "read by get_blend_from_list of the package megatron-core, as NeMo reads it",
+        notes=("PreTrainingDataModule(paths=json.load(open('paths.json')), ...)",),
+    ),
+}  # fmt: skip
+"""Trainers by the name that `export` knows them by."""
+
+
+def number(share: float) -> str:
+    """A share without an exponent, which YAML would take for a text, and without a loss."""
+    return str(np.format_float_positional(share, unique=True, trim="0"))
+
+
+def render(parts: Sequence[Any], stages: Sequence[Stage], repetition: str = "1.0") -> str:
+    """The text of a file.
+
+    Args:
+        parts: Of `Format.files` or `Format.staged`.
+        stages: One, or those of a schedule. Domains are those of the first.
+        repetition: How often a domain may be read.
+    """
+    text = ""
+    for part in parts:
+        if isinstance(part, PerStage):
+            for stage in stages:
+                text += render(part.parts, [stage], repetition)
+        elif isinstance(part, Each):
+            items = [_item(part.item, s, repetition) for s in stages[0].sources]
+            text += part.between.join(items)
+        else:
+            start = str(stages[0].start)
+            text += part.replace("{start}", start).replace("{{", "{").replace("}}", "}")
+    return text
+
+
+def _item(template: str, source: Source, repetition: str) -> str:
+    """One pass over the fields: a path with braces in it is no field."""
+    values = {
+        "{{": "{",
+        "}}": "}",
+        "{weight}": number(source.share),
+        "{rows}": str(source.rows),
+        "{repetition}": repetition,
+        "{name}": source.name,
+        "{path}": source.path,
+        "{name:j}": json.dumps(source.name, ensure_ascii=False),
+        "{path:j}": json.dumps(source.path, ensure_ascii=False),
+        "{path:s}": shlex.quote(source.path),
+    }
+    return re.sub(r"\{\{|\}\}|\{[a-z:]+\}", lambda found: values[found[0]], template)

@@ -1,0 +1,229 @@
+"""The command `try`: what a finder is worth, on public runs that come with the package.
+
+A law is fitted to RegMix's 512 runs of 1M parameters. It then ranks the mixtures of 64 models of 1B
+parameters, which it has not seen, and the ranking is compared with their measured losses.
+
+Shapes: K domains, M losses, N models of 1B parameters.
+"""
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pike_mixing.arrays import Floats
+from pike_mixing.errors import InputError
+from pike_mixing.finders import registry, saved, scores, table
+from pike_mixing.finders.interface import Swarm, SwarmFinder
+from pike_mixing.mixtures import explore
+from pike_mixing.swarms import catalogue
+
+FINDER = "mixing-law"
+TARGETS = ("pile_cc", "mean of 13 losses")
+"""RegMix's own target, web text, and the harder one: all that it measures."""
+MEASURES = (
+    ("spearman", "rank correlation with the models of 1B", 3),
+    ("regret", "regret: nats above the best of the 64", 3),
+    ("worth", "worth: nats below one of the 64 at random", 3),
+    ("slope", "measured nats at 1B for a predicted nat", 2),
+)
+WIDTH, HEIGHT = 56, 14
+"""Characters of the picture inside its frame."""
+
+
+def add_to(subparsers: Any) -> None:
+    """Adds the command `try`."""
+    about = "a finder on public runs: from 1M to 1B parameters, in seconds"
+    command = subparsers.add_parser("try", help=about, description=__doc__.split("\n\n")[1])
+    command.set_defaults(run=run)
+    about = "folder for law.json, the fitted law, and mixture.html, the page of `explore`"
+    command.add_argument("--out", type=Path, help=about)
+    command.add_argument("--seed", type=int, default=0, help="of the draws behind the intervals")
+    command.add_argument("--format", choices=("text", "json"), default="text")
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """The law's predictions and the measured losses, for each of `TARGETS`."""
+
+    domains: tuple[str, ...]
+    proxies: int
+    """Runs of 1M that the law is fitted to."""
+    weights_NxK: Floats
+    """Mixtures of the models of 1B."""
+    predicted_2xN: Floats
+    measured_2xN: Floats
+    scores: tuple[dict[str, Any], ...]
+    optimum_K: Floats
+    """The mixture of lowest predicted mean loss, held near equal shares."""
+    predicted_gain: float
+    """How far below that of equal shares its mean loss is predicted, nats at 1M."""
+    record: dict[str, Any]
+    """The saved law of the mean of all losses."""
+
+
+def trial(seed: int = 0) -> Trial:
+    """Fits the law to the runs of 1M, and judges it on those of 1B.
+
+    Args:
+        seed: Of the draws behind the intervals.
+
+    Raises:
+        InputError: scipy is not installed.
+    """
+    path = catalogue.located(Path("regmix"))
+    proxies = table.read(path, where={"set": "train", "parameters": "1e6"})
+    models = table.read(path, where={"parameters": "1e9"})
+    finder: Any = registry.build(FINDER, {}, "try")
+    result = finder.find(proxies)
+    weights_NxK, loss_NxM = models.arrays()
+    targets = (dict.fromkeys(proxies.losses, 0.0) | {"pile_cc": 1.0}, None)
+    predicted_2xN = np.stack(
+        [_predicted(finder, proxies, result.predictor.record(), t, weights_NxK) for t in targets]
+    )
+    measured_2xN = np.stack([loss_NxM @ models.target(t) for t in targets])
+    pairs = zip(predicted_2xN, measured_2xN, strict=True)
+    diagnostics = result.diagnostics
+    return Trial(
+        domains=proxies.domains,
+        proxies=len(proxies.runs),
+        weights_NxK=weights_NxK,
+        predicted_2xN=predicted_2xN,
+        measured_2xN=measured_2xN,
+        scores=tuple(scores.judge(*pair, seed=seed) for pair in pairs),
+        optimum_K=result.weights_K,
+        predicted_gain=diagnostics["predicted_loss_uniform"] - diagnostics["predicted_loss"],
+        record=saved.record(FINDER, finder, proxies, result),
+    )
+
+
+def _predicted(
+    finder: SwarmFinder, swarm: Swarm, record: dict[str, Any], target: Any, weights_NxK: Floats
+) -> Floats:
+    """Predictions of one target: each loss has a law of its own, which no target changes."""
+    aimed: Any = dataclasses.replace(finder, target=target)  # type: ignore[type-var]
+    return np.asarray(aimed.restore(swarm, record).losses(weights_NxK))
+
+
+def run(arguments: argparse.Namespace) -> str:
+    """What the trial found, as text or JSON.
+
+    Raises:
+        InputError: a wrong option, a file that cannot be written, or what `trial` refuses.
+    """
+    if arguments.seed < 0:
+        raise InputError("--seed: must not be negative")
+    found = trial(arguments.seed)
+    written = [] if arguments.out is None else _write(found, arguments.out)
+    if arguments.format == "json":
+        return json.dumps(_values(found), indent=2, allow_nan=False)
+    return "\n".join([*_text(found), *written])
+
+
+def _values(found: Trial) -> dict[str, Any]:
+    chosen_K = found.weights_NxK[found.predicted_2xN[1].argmin()]
+    return {
+        "proxies": found.proxies,
+        "targets": dict(zip(TARGETS, found.scores, strict=True)),
+        "mixture": dict(zip(found.domains, found.optimum_K.tolist(), strict=True)),
+        "predicted_gain": found.predicted_gain,
+        "chosen_of_measured": dict(zip(found.domains, chosen_K.tolist(), strict=True)),
+    }
+
+
+def _text(found: Trial) -> list[str]:
+    N, names = len(found.weights_NxK), [f"{name:>24}" for name in TARGETS]
+    lines = [
+        f"Fitted: {found.proxies} public runs of 1M parameters, each on another mixture of "
+        f"{len(found.domains)} domains of the Pile (RegMix).",
+        f"Judged: the order of {N} models of 1B parameters, which the law has not seen.",
+        "",
+        f"{'target':<44}{''.join(names)}",
+    ]
+    for key, words, digits in MEASURES:
+        cells = [_interval(one[key], digits) for one in found.scores]
+        lines.append(f"{words:<44}" + "".join(f"{cell:>24}" for cell in cells))
+    slope = found.scores[1]["slope"]
+    worth = [found.predicted_gain * slope[name] for name in ("value", "low", "high")]
+    return [
+        *lines,
+        "In parentheses: 95 % over the 64 mixtures.",
+        "",
+        *picture(found.predicted_2xN[0], found.measured_2xN[0]),
+        "",
+        "Mixtures that the law chooses for the mean of the 13 losses:",
+        "",
+        *_mixture(found),
+        "",
+        "The first column is the mixture of lowest predicted loss: at 1M "
+        f"{found.predicted_gain:.3f} nats below equal shares,",
+        f"hence about {worth[0]:.3f} ({worth[1]:.3f} to {worth[2]:.3f}) at 1B, where nobody has "
+        "trained on it. The second column is the mixture",
+        "of the model of 1B that the law chose among the 64: its loss is measured.",
+    ]
+
+
+def _interval(value: dict[str, float], digits: int) -> str:
+    numbers = [f"{value[name]:.{digits}f}" for name in ("value", "low", "high")]
+    return f"{numbers[0]} ({numbers[1]} to {numbers[2]})"
+
+
+def _mixture(found: Trial) -> list[str]:
+    chosen_K = found.weights_NxK[found.predicted_2xN[1].argmin()]
+    width = max(map(len, found.domains))
+    lines = [f"{'domain':<{width}}   law   of the 64"]
+    order_K = np.argsort(-found.optimum_K, kind="stable").tolist()
+    return lines + [
+        f"{found.domains[k]:<{width}}  {found.optimum_K[k]:.3f}  {chosen_K[k]:.3f}  "
+        + "#" * round(100 * found.optimum_K[k])
+        for k in order_K
+    ]
+
+
+def picture(predicted_N: Floats, measured_N: Floats) -> list[str]:
+    """Predictions (across) against measurements (up) as characters, with a sentence for each axis.
+
+    A cell holds `.` for one model, `:` for two, `#` for more, and X where the model is that was
+    predicted best.
+    """
+    column_N, row_N = (_cells(v, n) for v, n in ((predicted_N, WIDTH), (measured_N, HEIGHT)))
+    count_YxX = np.zeros((HEIGHT, WIDTH), dtype=np.int64)
+    np.add.at(count_YxX, (row_N, column_N), 1)
+    cells = np.array(list(" .:#"))[count_YxX.clip(max=3)]
+    best = int(predicted_N.argmin())
+    cells[row_N[best], column_N[best]] = "X"
+    low, high = f"{measured_N.min():.2f}", f"{measured_N.max():.2f}"
+    labels = {HEIGHT - 1: high, 0: low}
+    width = max(len(low), len(high))
+    left, right = f"{predicted_N.min():.2f}", f"{predicted_N.max():.2f}"
+    return [
+        "Web text (pile_cc), nats per token: up, measured at 1B; across, predicted from 1M.",
+        "Each . is a model, : two, # more; X is the one that was predicted best.",
+        *(f"{labels.get(y, ''):>{width}} |{''.join(cells[y])}" for y in reversed(range(HEIGHT))),
+        " " * width + " +" + "-" * WIDTH,
+        f"{'':{width}}  {left}{right:>{WIDTH - len(left)}}",
+    ]
+
+
+def _cells(value_N: Floats, count: int) -> Any:
+    """Number of the cell of each value, from the lowest value to the highest."""
+    part_N = (value_N - value_N.min()) / np.ptp(value_N)
+    return np.minimum((part_N * count).astype(np.int64), count - 1)
+
+
+def _write(found: Trial, folder: Path) -> list[str]:
+    law, html = folder / "law.json", folder / "mixture.html"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        law.write_text(json.dumps(found.record, indent=1) + "\n", encoding="utf-8")
+        html.write_text(explore.page(law, budget=25e9), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--out: {error}: give another folder") from None
+    return [
+        "",
+        f"{law}: the fitted law, for `predict` and `explore`",
+        f"{html}: sliders for its mixture; open it in a browser",
+    ]

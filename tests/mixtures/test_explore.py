@@ -1,0 +1,198 @@
+"""The explorer's page in a browser: the library's numbers, by keyboard, without a barrier."""
+
+import hashlib
+import json
+import re
+
+import browser
+import numpy as np
+import pytest
+from known_law import DOMAINS, swarm
+
+from pike_mixing.errors import InputError
+from pike_mixing.finders import saved, validation
+from pike_mixing.finders.best import Best
+from pike_mixing.finders.mixing_law import MixingLaw
+from pike_mixing.finders.regmix import RegMix
+from pike_mixing.mixtures import explore, export
+from pike_mixing.mixtures.formats import FORMATS
+
+CSP = re.compile(r"<meta http-equiv=\"Content-Security-Policy\".*?>")
+
+
+@pytest.fixture(scope="module")
+def law(tmp_path_factory):
+    return keep(
+        tmp_path_factory.mktemp("law"),
+        "mixing-law",
+        MixingLaw(target={"code": 2, "prose": 1, "talk": 0}),
+    )
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory):
+    pytest.importorskip("lightgbm")
+    return keep(tmp_path_factory.mktemp("trees"), "regmix", RegMix(samples=2000, rounds=60))
+
+
+def keep(folder, name, finder):
+    """A saved predictor of a known law's runs."""
+    runs = swarm(30, noise=0.02)
+    record = saved.record(name, finder, runs, finder.find(runs))
+    (folder / "p.json").write_text(json.dumps(record), encoding="utf-8")
+    return folder / "p.json"
+
+
+def inside(tmp_path, path, script, **page):
+    """An answer of the page, whose policy lets a test's script in."""
+    return browser.answer(tmp_path, CSP.sub("", explore.page(path, **page)), script)
+
+
+@pytest.mark.workflow
+@pytest.mark.parametrize("kind", ["law", "trees"])
+def test_predictions_are_the_librarys(request, tmp_path, kind):
+    path = request.getfixturevalue(kind)
+    # Beyond the measured mixtures too, and at the edges.
+    weights_SxK = np.random.default_rng(3).dirichlet([0.4] * 3, 60)
+    weights_SxK[:3] = np.eye(3)
+    found = inside(
+        tmp_path,
+        path,
+        f"""const mixtures = {json.dumps(weights_SxK.tolist())};
+        return mixtures.map((w) => ({{
+          target: targetLoss(w), all: data.law ? losses(w) : [], far: distance(w) > 1e-6,
+        }}));""",
+    )
+    kept = saved.load(path)
+    expected_S = kept.predictor.losses(weights_SxK)
+    np.testing.assert_allclose([one["target"] for one in found], expected_S, rtol=0, atol=1e-9)
+    outside = [bool(validation.outside(w, kept.measured_NxK)) for w in weights_SxK]
+    assert [one["far"] for one in found] == outside
+    assert 5 < sum(outside) < 55
+    if kind == "law":
+        all_SxM = kept.predictor.laws.losses(weights_SxK)
+        np.testing.assert_allclose([one["all"] for one in found], all_SxM, rtol=0, atol=1e-9)
+
+
+@pytest.mark.workflow
+def test_sliders_keep_the_sum_and_mark_caps(law, tmp_path):
+    found = inside(
+        tmp_path,
+        law,
+        """
+        const press = (id) => document.getElementById(id).click();
+        const type = (id, value, kind) => {
+          const box = document.getElementById(id);
+          box.value = value;
+          box.dispatchEvent(new Event(kind));
+        };
+        press("equal");
+        const equal = weights.slice();
+        press("keep-2");
+        type("slider-0", "500", "input");
+        const moved = weights.slice();
+        type("share-1", "90", "change");
+        const most = weights.slice();
+        type("slider-0", "0", "input");
+        const { textContent: shown, className: red } = document.getElementById("epochs-2");
+        const warned = document.getElementById("warnings").textContent;
+        const spoken = document.getElementById("slider-2").getAttribute("aria-valuetext");
+        press("optimum");
+        await new Promise((done) => setTimeout(done, 600));
+        return { equal, moved, most, epochs: shown, red, warned, spoken, best: weights,
+                 said: document.getElementById("said").textContent };
+        """,
+        inventory={"talk": 1e6},
+        budget=6e6,
+        epochs=1.5,
+    )
+    assert found["equal"] == pytest.approx([1 / 3] * 3)
+    # A third is kept; a half leaves a sixth.
+    assert found["moved"] == pytest.approx([1 / 2, 1 / 6, 1 / 3])
+    assert found["most"] == pytest.approx([0, 2 / 3, 1 / 3])
+    # 6M x 1/3 of 1M are 2 epochs.
+    assert found["epochs"].startswith("2.00 over 1.5")
+    assert "over" in found["red"]
+    assert "Read more than 1.5 times: talk" in found["warned"]
+    assert found["spoken"] == "33.33 %, 2.00 over 1.5 epochs"
+    kept = saved.load(law)
+    assert found["best"] == kept.optimum_K.tolist()
+    loss = kept.predictor.losses(kept.optimum_K[None])[0]
+    assert found["said"].startswith(f"Predicted loss {loss:.4f} nats, \u2212")
+
+
+@pytest.mark.workflow
+def test_copies_are_those_of_export_and_a_guess_has_its_hash(law, tmp_path):
+    weights = {"code": 0.25, "prose": 0.75, "talk": 0.0}
+    found = inside(
+        tmp_path,
+        law,
+        f"""
+        weights = {json.dumps(list(weights.values()))};
+        const all = {{}};
+        for (const name of Object.keys(data.formats)) {{
+          all[name] = filled(name, weights, "/my data's/*", 1001);
+        }}
+        document.getElementById("note").value = "café <b> 😀";
+        document.getElementById("write").click();
+        document.getElementById("trainer").value = "nemo";
+        document.getElementById("trainer").dispatchEvent(new Event("change"));
+        return {{ all, hash: document.getElementById("hash").textContent,
+          guess: document.getElementById("guess-text").value,
+          shown: document.querySelector("[data-file]").value, long: sha256("a".repeat(1000)) }};
+        """,
+    )
+    plan = export.of_shares(weights, "x")
+    paths = {name: f"/my data's/{name}" for name in DOMAINS}
+    for name, one in found["all"].items():
+        if " " in FORMATS[name].forbidden:
+            assert one["bad"] == [" "]
+            continue
+        files, _ = export.export(name, plan, paths, rows=1001)
+        assert (one["files"], one["bad"], one["gone"]) == (files, [], ["talk"]), name
+    assert '"0.25", "/data/code"' in found["shown"]
+    assert found["hash"] == hashlib.sha256(found["guess"].encode()).hexdigest()
+    assert found["long"] == hashlib.sha256(b"a" * 1000).hexdigest()
+    guess = json.loads(found["guess"])
+    assert guess["predictor"] == hashlib.sha256(law.read_bytes()).hexdigest()
+    assert guess["mixture"] == weights
+    loss = saved.load(law).predictor.losses(np.array([list(weights.values())]))[0]
+    assert guess["prediction"]["target"]["value"] == pytest.approx(loss, abs=1e-9)
+
+
+@pytest.mark.workflow
+@pytest.mark.parametrize(("width", "options"), [(360, ()), (1440, (browser.DARK,)), (800, ())])
+def test_axe_finds_no_barrier(law, tmp_path, width, options):
+    text = CSP.sub("", explore.page(law, inventory={"talk": 1e6}, budget=9e6))
+    text = text.replace("show();\n</script>", 'show();\nat("write").click();\n</script>')
+    found = browser.barriers(tmp_path, text, width=width, options=options)
+    assert found["told"] == []
+    assert found["passed"] > 15
+    assert found["dark"] == bool(options)
+    assert found["wide"] <= width
+
+
+def test_a_page_is_small_needs_no_network_and_says_what_it_was_given(said, law, tmp_path):
+    out = tmp_path / "m.html"
+    told = said("explore", law, "-o", out, "--budget", "2.5e10", "--inventory", "code=1e9")
+    assert told == f"{out}: open it in a browser; it needs no network\n"
+    text = out.read_text(encoding="utf-8")
+    assert len(text.encode()) < explore.LARGEST
+    assert "default-src 'none'" in text
+    assert re.findall(r"(?:src|href)=\"(?!#)", text) == []
+    data = json.loads(re.search(r'id="data">(.*?)</script>', text)[1])
+    assert (data["budget"], data["inventory"], data["epochs"]) == ("25B", ["1B", "", ""], "4")
+    assert data["targetName"] == "Weighted mean of 2 losses"
+
+
+def test_what_no_page_can_hold_is_refused(said, law, trees, tmp_path, monkeypatch):
+    runs = swarm(12)
+    with pytest.raises(InputError, match="predicts no losses"):
+        saved.record("best", Best(), runs, Best().find(runs))
+    assert "'cod' is no domain" in said("explore", law, "--inventory", "cod=1", code=2)
+    record = json.loads(law.read_text(encoding="utf-8"))
+    (tmp_path / "two.json").write_text(json.dumps(record | {"phases": [1, 2, 3]}))
+    assert "is of 3 phases" in said("explore", tmp_path / "two.json", code=2)
+    assert "give another path" in said("explore", law, "-o", tmp_path, code=2)
+    monkeypatch.setattr(explore, "LARGEST", 20_000)
+    assert "fewer trees (--set rounds=200)" in said("explore", trees, code=2)
