@@ -21,8 +21,8 @@ HEAD = """
 Two sides of equal worth, judged by `pike-mixing compare` over {least} to {most} items: percent of
 false verdicts (better or worse) among the comparisons that get one.
 `python -m benchmarks.comparison_rates`, {date}, {commit}: {times} draws of each cell ({long} of
-5,000 items). One run stands for itself, so that its seed adds nothing; else seeds, documents and chance
-weigh alike. A collapse: seeds of Student's t with three degrees of freedom, one of 16 ten
+5,000 items). One run stands for itself, so that its seed adds nothing; else seeds, documents and
+chance weigh alike. A collapse: seeds of Student's t with three degrees of freedom, one of 16 ten
 standard deviations below.
 
 """
