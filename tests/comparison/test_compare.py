@@ -303,6 +303,35 @@ def test_metrics_filters_and_directions_of_the_harness(tmp_path, said, numbers):
     assert (code, "bleu is left out: it is no mean over items" in err) == (2, True)
 
 
+def test_lines_of_older_versions_have_their_filters_from_the_results_file(tmp_path, said, numbers):
+    def run(side, right):
+        rows = [
+            json.loads(line(n, {"exact_match": float(n % 4 < right - loose)}, filter_="x"))
+            for loose in (0, 1) for n in range(40)
+        ]  # fmt: skip
+        old = [
+            json.dumps({k: v for k, v in r.items() if k not in ("filter", "metrics")}) for r in rows
+        ]
+        folder = write(
+            tmp_path / side,
+            {"old": [f"{one}\n" for one in old]},
+            metrics={"exact_match": ("mean", True)},
+        )
+        path = folder / f"results_{DATE}.json"
+        results = json.loads(path.read_text())
+        results["configs"]["old"]["filter_list"] = [{"name": "strict"}, {"name": "loose"}]
+        path.write_text(json.dumps(results))
+        return folder
+
+    a, b = run("a", 3), run("b", 2)
+    for name, means in (("strict", (0.75, 0.5)), ("loose", (0.5, 0.25))):
+        (task,) = numbers("--a", a, "--b", b, "--metric", f"exact_match,{name}")["tasks"]
+        assert (task["a"], task["b"]) == means
+    (b / f"results_{DATE}.json").unlink()
+    code, _, err = said("compare", "--a", a, "--b", b, "--metric", "exact_match,strict")
+    assert (code, "says of which filter" in err) == (2, True)
+
+
 def damage(path, how):
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines(keepends=True)
