@@ -20,6 +20,9 @@ from repository import run as start
 from scipy import stats
 
 from pike_mixing.__main__ import main
+from pike_mixing.comparison import verdicts
+from pike_mixing.comparison.detectable import detection_probability
+from pike_mixing.comparison.mean_difference import Estimate
 
 
 @pytest.fixture
@@ -471,6 +474,18 @@ def test_tables_in_three_forms_are_one(tmp_path, numbers):
     found.append(numbers(tmp_path / "t.parquet", "--models", "x", "y", "--higher"))
     assert len(found) == 4
     assert all(one == found[0] for one in found)
+
+
+def test_power_is_that_of_the_pipelines_test():
+    # Documents of which there are many, four paired seeds: the same test.
+    found = Estimate(0.0, of_seeds=0.6 / 2, of_items=0.2, seeds=4, degrees=1e9)
+    for size in (0.3, 1.0, 2.0):
+        expected = detection_probability(size, 0.6, 4, 0.2)
+        assert verdicts.power(size, found) == pytest.approx(expected, abs=1e-6)
+    assert verdicts.power(verdicts.smallest(found), found) == pytest.approx(0.8, abs=1e-3)
+    # Sixteen runs in the place of four: half the error, and fifteen degrees.
+    more = Estimate(0.0, of_seeds=0.3 / 2, of_items=0.2, seeds=16, degrees=1e9)
+    assert verdicts.power(0.6, found, runs=4) == pytest.approx(verdicts.power(0.6, more))
 
 
 # Noise -----------------------------------------------------------------------------------------
