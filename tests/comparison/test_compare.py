@@ -184,16 +184,16 @@ def test_a_run_that_is_given_twice_is_named(tmp_path, said):
     assert (code, out.count("have the same score on every item")) == (0, 4)
 
 
-def test_a_run_far_off_gives_no_verdict_by_name(tmp_path, numbers):
+def test_a_run_far_off_is_named(tmp_path, numbers):
     draw = np.random.default_rng(0)
     rows = [
         (m, n, v + (9 if (m, run) == ("x", 3) else 0), run)
         for m in "xy" for run in range(8) for n, v in enumerate(draw.normal(size=40) * 0.1)
     ]  # fmt: skip
     path = table(tmp_path / "t.csv", rows, "model,item,score,run")
-    (task,) = numbers(path, "--models", "x", "y", "--lower")["tasks"]
-    assert task["verdict"] == "cannot tell"
-    assert "x/3 of side A lies far off from the others" in task["why_none"]
+    found = numbers(path, "--models", "x", "y", "--lower")
+    assert found["tasks"][0]["verdict"] == "cannot tell"
+    assert "x/3 of side A lies far off from the others on items" in found["warnings"][0]
 
 
 def test_tasks_on_one_text_count_once(tmp_path, numbers):
