@@ -19,6 +19,8 @@ from pyarrow import parquet
 from repository import run as start
 from scipy import stats
 
+from benchmarks import comparison_rates
+from benchmarks.comparison_rates import Cell
 from pike_mixing.__main__ import main
 from pike_mixing.comparison import verdicts
 from pike_mixing.comparison.detectable import detection_probability
@@ -486,6 +488,26 @@ def test_power_is_that_of_the_pipelines_test():
     # Sixteen runs in the place of four: half the error, and fifteen degrees.
     more = Estimate(0.0, of_seeds=0.3 / 2, of_items=0.2, seeds=16, degrees=1e9)
     assert verdicts.power(0.6, found, runs=4) == pytest.approx(verdicts.power(0.6, more))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "cell",
+    [
+        Cell(1, 100, "equal", "0/1"),
+        Cell(1, 20, "equal", "0/1, rarely different"),
+        Cell(3, 100, tasks=3, shared=True),
+        Cell(5, 1000, "lognormal"),
+        Cell(16, 100, collapse=True),
+    ],
+)
+def test_equal_sides_are_rarely_told_apart(cell):
+    random, draws = np.random.default_rng(8), 400
+    counts = [comparison_rates.once(cell, random, others=False) for _ in range(draws)]
+    given = sum(one["given"] for one in counts)
+    assert given > draws / 2
+    # Three standard errors above the level.
+    assert sum(one["false"] for one in counts) / given < 0.05 + 3 * (0.05 * 0.95 / given) ** 0.5
 
 
 # Noise -----------------------------------------------------------------------------------------
