@@ -132,7 +132,10 @@ def test_an_argument_that_nothing_can_be_done_with_is_named(arguments, expected,
             ["pretrain", "r", "--corpora", "c", "--nodes", "2", "--device", "xla"],
             "pike pretrain: device xla trains on one node, and nodes: 2 was asked for",
         ),
-        (["pretrain", ".", "--corpora", "."], "pike pretrain: . is a folder, and a file of JSON is read there"),
+        (
+            ["pretrain", ".", "--corpora", "."],
+            "pike pretrain: . is a folder, and a file of JSON is read there",
+        ),
     ],
 )
 def test_a_mistake_is_told_in_the_words_of_the_command(arguments, expected, capsys):

@@ -154,6 +154,12 @@ def _swarm(folder):
     files = {"train_mixture_1m": weights, "train_pile_loss_1m": measured, "swarm": own}
     for name, lines in files.items():
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    rows = {"code": 9, "prose": 23}
+    step = {"rows": rows, "tokens": {name: 100 * n for name, n in rows.items()}}
+    (folder / "steps.jsonl").write_text(f"{json.dumps(step)}\n" * 80, encoding="utf-8")
+    points = [rows, {"code": 0.6, "prose": 0.4}]
+    schedule = {"rule": "schedule", "points": points, "at": [0, 0.8]}
+    (folder / "cool-down.json").write_text(json.dumps(schedule), encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """The plan of the experiment, and what every rule takes from it."""
 
 import gc
+import getpass
 import os
 import sys
 from pathlib import Path
@@ -30,6 +31,11 @@ def explained(function, *arguments):
 
 
 signal_handler.await_children()
+try:
+    getpass.getuser()
+except (KeyError, OSError):
+    # Snakemake asks for it; in a container a user may have none.
+    os.environ["USER"] = f"uid-{os.getuid()}"
 slurm.ignore_checkpoint_signals()
 FILES = workflow.overwrite_configfiles or workflow.configfiles
 RESOURCES = workflow.resource_settings
@@ -41,7 +47,9 @@ PROFILE = explained(
 )
 # Snakemake reads the files as YAML 1.1, we as 1.2: `config` is ours from here on.
 PATHS = [Path(os.path.relpath(f)) for f in FILES]
-PLAN, config = explained(planner.of_workflow, PATHS, workflow.config_settings.config)
+GIVEN = workflow.config_settings
+OPTIONS = explained(planner.read_options, GIVEN.config, GIVEN.config_args)
+PLAN, config = explained(planner.of_workflow, PATHS, OPTIONS)
 explained(output_root.claim, PLAN)
 
 RESULTS = PLAN.results
@@ -111,7 +119,13 @@ onstart:
     for rule, tries in TAKES.further_tries().items():
         workflow.get_rule(rule).restart_times = retries + tries
     explained(output_root.write_settings, PLAN, PYTHONS)
-    explained(COMPARED.prepare, jobs)
+    if workflow.executor_plugin.name == "touch":
+        logger.warning(
+            "--touch changes times, and finished work is compared by its manifests: what is "
+            "outdated stays so; --rerun-triggers mtime keeps it"
+        )
+    else:
+        explained(COMPARED.prepare, jobs)
     if workflow.local_exec:
         start = forked_jobs.start(rules, PROFILE, PREFIX.format())
         for names in NAMES:
@@ -145,7 +159,8 @@ def reads(rule):
             manifest = PLAN.manifest(rule, name)
             if manifest not in workflow.dag.forcefiles:
                 OUTDATED.add(manifest)
-            workflow.dag.forcefiles.add(manifest)
+            if os.path.exists(manifest):
+                workflow.dag.forcefiles.add(manifest)
             for line in COMPARED.told(rule, name):
                 logger.warning(line)
 
