@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing import METHODS, delivered, registry
+from pike_mixing.comparison import command as comparison
 from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS, commands, proposals, table, trajectory
 from pike_mixing.finders import registry as finder_registry
@@ -23,22 +24,26 @@ ABOUT_TABLE = "CSV or Parquet: a row for each run; or the name of a swarm in the
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; returns the exit code: `MISTAKE` after an InputError, which is printed."""
+    """Runs one command; returns its exit code: `MISTAKE` after an InputError, which is printed."""
     parsed = _parser().parse_args(arguments)
-    command: Callable[[argparse.Namespace], str] = parsed.run
+    command: Callable[[argparse.Namespace], str | tuple[str, int]] = parsed.run
+    code = 0
     try:
-        print(command(parsed), flush=True)
+        said = command(parsed)
+        if isinstance(said, tuple):
+            said, code = said
+        print(said, flush=True)
     except BrokenPipeError:
         # Whoever reads has enough; what is still to be written goes nowhere, without a message.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except InputError as error:
-        print(f"pike_mixing {parsed.command}: {error}", file=sys.stderr)
+        print(f"pike-mixing {parsed.command}: {error}", file=sys.stderr)
         return MISTAKE
-    return 0
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m pike_mixing", description=__doc__)
+    parser = argparse.ArgumentParser(prog="pike-mixing", description=__doc__)
     commands_ = parser.add_subparsers(dest="command", required=True)
 
     def command(name: str, run: Callable[[argparse.Namespace], str], about: str) -> Any:
@@ -71,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     tables.add_argument("--to", type=Path, default=Path(), help="folder (default: this one)")
     about = "address of the repository's files elsewhere: file:///folder"
     tables.add_argument("--from", dest="base", help=about)
+    comparison.add_to(commands_)
     return parser
 
 

@@ -1,6 +1,9 @@
 """The one exception that stands for a mistake of the user's, and the remedy of a common one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+MOST_PROBLEMS, MOST_CHARACTERS, MOST_NAMES = 200, 200, 20
+"""How much a message shows: lines, characters of a value, names in a row."""
 
 
 class InputError(ValueError):
@@ -12,9 +15,24 @@ class InputError(ValueError):
 
 
 def refuse(problems: Sequence[str]) -> None:
-    """Raises one InputError of all problems, a line each, if there are any."""
+    """Raises one InputError of all problems, a line each, if there are any; of many, the first."""
     if problems:
-        raise InputError("\n".join(problems))
+        more = len(problems) - MOST_PROBLEMS
+        last = [f"and {more:,} more like these"] if more > 0 else []
+        raise InputError("\n".join([*problems[:MOST_PROBLEMS], *last]))
+
+
+def brief(value: object) -> str:
+    """A value as a message shows it: the beginning of a long one."""
+    text = repr(value)
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."
+
+
+def enumerate_names(names: Iterable[str]) -> str:
+    """Names with commas between: of many the first, and how many more there are."""
+    listed = [*names]
+    more = len(listed) - MOST_NAMES
+    return ", ".join(listed[:MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def install(*extras: str) -> str:

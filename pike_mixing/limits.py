@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from pike_mixing.errors import brief
+
 WIDEST = 2**63 - 1
 """The greatest whole number that a setting can be: the database has 64 bits for it."""
 KEYWORDS = {
@@ -54,9 +56,9 @@ class Limits:
         if self.filled and not value:
             return "must not be empty" if isinstance(value, str) else "name at least one"
         if self.distinct and (twice := [v for n, v in enumerate(value) if v in value[:n]]):
-            return f"{twice[0]!r} is named twice"
+            return f"{brief(twice[0])} is named twice"
         if self.pattern is not None and not re.fullmatch(self.pattern, value):
-            return f"{value!r} is not {self.means or self.pattern}"
+            return f"{brief(value)} is not {self.means or self.pattern}"
         return self.judge(value) if self.judge else None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:

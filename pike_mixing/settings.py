@@ -17,7 +17,7 @@ import typing
 from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, Literal, NotRequired, TypeVar, Union, cast, get_args, get_origin
 
-from pike_mixing.errors import refuse
+from pike_mixing.errors import brief, refuse
 from pike_mixing.limits import WIDEST, Limits
 
 T = TypeVar("T")
@@ -132,7 +132,7 @@ def unknown(name: str, known: Iterable[str], where: str) -> str:
     """
     names = sorted(known)
     hint = _nearest(name, names) or f"known: {', '.join(names) or 'none'}"
-    return f"{where}: {name!r} is unknown: {hint}"
+    return f"{where}: {brief(name)} is unknown: {hint}"
 
 
 def _nearest(name: object, names: Iterable[str]) -> str:
@@ -223,7 +223,7 @@ def type_message(value: object, hint: Any) -> str:
         way_out = f": write {int(value)}"
     elif hint is str and isinstance(value, bool | int | float):
         way_out = ": put it in quotes"
-    return f"{value!r} is not {_described(hint)}{way_out}"
+    return f"{brief(value)} is not {_described(hint)}{way_out}"
 
 
 def _described(hint: Any) -> str:

@@ -1,7 +1,9 @@
-"""Troubles of the disk that a user can mend, said plainly."""
+"""Troubles of the disk, and too little memory, files or processes, said plainly."""
 
 import contextlib
 import errno
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +23,50 @@ _MENDABLE = {
     errno.ELOOP: "a symbolic link is in its place or leads to itself: give another path",
     errno.EBUSY: "it is in use, or something is mounted there: give a folder below it",
 }
+_SHORT = {
+    errno.ENOMEM: "memory ran out: give it more (ulimit -v, or the batch system's limit), a "
+    "smaller model, or a lower training.microbatch_rows or evaluation.batch_tokens",
+    errno.EMFILE: "more files are open than may be: raise their number (ulimit -n)",
+    errno.ENFILE: "more files are open than the system can hold: end other programs",
+    errno.EAGAIN: "no further process or thread can be started: raise their number (ulimit -u) or "
+    "the memory (ulimit -v)",
+}
+"""What a process has too little of. No file is to blame."""
+_NO_MEMORY = re.compile(
+    r"bad_alloc|n't allocate|(cannot|unable to|could not|failed to) allocate|out of memory|"
+    r"could not create a primitive|failed to map segment|malloc .* failed",
+    re.IGNORECASE,
+)
+"""How libraries that raise no MemoryError say it."""
+
+
+def refuse_shortage(error: BaseException) -> None:
+    """Raises an InputError where an error is of too little memory, files or processes.
+
+    What reads a file asks it before it calls the file damaged.
+    """
+    if told := shortage(error):
+        raise InputError(told) from error
+
+
+def shortage(error: BaseException) -> str | None:
+    """What a process has too little of, and what to do; None of any other error."""
+    number = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)):
+        number = errno.ENOMEM
+    elif re.search("can't start new thread|launch worker thread", str(error)):
+        number = errno.EAGAIN
+    first = (str(error).splitlines() or [type(error).__name__])[0]
+    return f"{_SHORT[number]} ({first:.200})" if number in _SHORT else None
+
+
+def remedy(error: BaseException) -> str:
+    """What to do where a file could not be written, by what a library says of it."""
+    number = getattr(error, "errno", None)
+    for known in _MENDABLE:
+        if f"os error {known})" in str(error) or os.strerror(known) in str(error):
+            number = known
+    return _MENDABLE[number if number in _MENDABLE else errno.ENOSPC]
 
 
 @contextlib.contextmanager
@@ -28,12 +74,13 @@ def explain_disk_errors(path: Path) -> Iterator[None]:
     """Turns a full or unwritable disk inside the block into a message that names `path`.
 
     Raises:
-        InputError: the disk is full, over quota or not writable, or something else is in the
-            place. Other errors pass unchanged.
+        InputError: the disk is full, over quota or not writable, something else is in the place,
+            or too little is left of memory, files or processes. Other errors pass unchanged.
     """
     try:
         yield
     except OSError as error:
+        refuse_shortage(error)
         if not mendable(error):
             raise
         # No name is given to what is raised: it would hold itself by this frame, and open files.

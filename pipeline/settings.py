@@ -42,6 +42,8 @@ DEVICES = ("auto", "cpu", "cuda", "xla")
 
 GRID = "grid"
 """What stands in a finder's place where other runs find settings, not a mixture."""
+MOST_PARAMETERS = 10**13
+"""Of a model: their states take 160 TB."""
 MLP_RATIO = 4
 """Width of a block's MLP over the model's width."""
 
@@ -60,6 +62,11 @@ class Model:
     """Width of one attention head; rotary positions need an even one."""
     vocabulary_multiple: PositiveInt = 128
     """The embedding has the tokenizer's size rounded up to a multiple of this."""
+    activation: Literal["gelu", "gelu-tanh"] = "gelu"
+    """Of the MLP: GELU as it is defined, or its approximation by tanh, which JAX's `gelu` is."""
+    initial_weights: Literal["scaled-normal", "xavier-uniform"] = "scaled-normal"
+    """Of matrices: normal with variance 1 / fan-in, smaller where they write to the residual
+    stream; or uniform by fan-in and fan-out, as in NanoDO."""
     transformers: Annotated[str, Limits(filled=True)] | None = None
     """Folder or `config.json` of a causal model of transformers, which is trained in place of the
     paper's decoder. `layers`, `width`, `heads` and `head_width` then price it: they are read from
@@ -72,17 +79,40 @@ class Model:
     """Digest of those weights; a plan computes it."""
 
     def problems(self) -> list[str]:
-        """Weights to go on from that lie nowhere."""
-        if self.continued and self.transformers is None:
-            return [
-                "continued: nothing to go on from: name the folder of the weights, transformers"
+        """Weights that lie nowhere, settings of another model, a size that no machine holds."""
+        result = []
+        if self.transformers is not None:
+            result += [
+                f"{name}: a model of transformers has its own: leave it out"
+                for name in ("activation", "initial_weights")
+                if getattr(self, name) != getattr(Model, name)
             ]
-        return []
+        if self.continued and self.transformers is None:
+            result.append(
+                "continued: nothing to go on from: name the folder of the weights, transformers"
+            )
+        if (numbers := self.parameters(1)) > MOST_PARAMETERS:
+            result.append(
+                f"layers: {self.layers:,} of width {self.width:,} and {self.heads:,} heads of "
+                f"width {self.head_width:,} are {numbers:.1e} parameters, of which no machine "
+                f"holds more than {MOST_PARAMETERS:.0e}: lower them"
+            )
+        return result
 
     @property
     def weights(self) -> str | None:
         """Folder of the weights that training goes on from."""
         return self.transformers if self.continued else None
+
+    def matrices(self, pieces: int) -> int:
+        """Numbers of the decoder's matrices over so many pieces."""
+        block = 4 * self.heads * self.head_width * self.width + 2 * MLP_RATIO * self.width**2
+        return self.layers * block + self.padded_vocabulary(pieces) * self.width
+
+    def parameters(self, pieces: int) -> int:
+        """Numbers of the decoder over so many pieces: its matrices and gains."""
+        gains = 2 * self.width + 2 * self.head_width
+        return self.matrices(pieces) + self.layers * gains + self.width
 
     def padded_vocabulary(self, pieces: int) -> int:
         """Rows of the embedding: 250,100 pieces and a multiple of 128 give the 250,112 of mT5."""
@@ -117,6 +147,8 @@ class Training:
     """How many of the newest checkpoints stay to go on from, whatever their kind."""
     weight_decay: NonNegativeFloat = 0.1
     """AdamW's decoupled weight decay."""
+    decayed: Literal["matrices", "all"] = "matrices"
+    """Which weights decay: matrices and the embedding, or the gains of norms, too."""
     beta1: Decay = 0.95
     """AdamW's decay of the first moment."""
     beta2: Decay = 0.98

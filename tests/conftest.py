@@ -93,7 +93,8 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line(f"seconds by folder: {listed}")
     if counts := skips_by_reason(terminalreporter):
         told = "; ".join(f"{count} ({reason})" for reason, count in counts.most_common())
-        terminalreporter.write_line(f"NOT TESTED: {told}")
+        further = ". Of packages: make test-trainers" if "(no package" in told else ""
+        terminalreporter.write_line(f"NOT TESTED: {told}{further}")
 
 
 @pytest.hookimpl(trylast=True)

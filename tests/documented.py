@@ -26,6 +26,7 @@ HOW = [
     (r"\.venv/bin/pike pretrain ", "not run: test_throughput.py trains with --profile"),
     (r"(HF_HUB_OFFLINE=1 )?\.venv/bin/pike fetch ", "not run: the Hub; test_fetch.py has a copy"),
     (r"\.venv/bin/torchrun ", "not run: test_distributed.py starts several processes"),
+    (r"\.venv/bin/python -m benchmarks\.stream_resumes", "not run: PyPI; test_benchmarks.py"),
     (r"pip install ", "not run: test_wheel.py builds the wheel and uses it"),
     (r"gcloud ", "not run: a cloud"),
     (r"podman ", "not run: a builder of containers"),

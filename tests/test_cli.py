@@ -132,7 +132,10 @@ def test_an_argument_that_nothing_can_be_done_with_is_named(arguments, expected,
             ["pretrain", "r", "--corpora", "c", "--nodes", "2", "--device", "xla"],
             "pike pretrain: device xla trains on one node, and nodes: 2 was asked for",
         ),
-        (["pretrain", ".", "--corpora", "."], "pike pretrain: . cannot be used: [Errno 21] Is a d"),
+        (
+            ["pretrain", ".", "--corpora", "."],
+            "pike pretrain: . is a folder, and a file of JSON is read there",
+        ),
     ],
 )
 def test_a_mistake_is_told_in_the_words_of_the_command(arguments, expected, capsys):
@@ -226,3 +229,12 @@ def test_a_rule_of_ones_own_is_found_where_the_command_is_given(tmp_path):
     pike = Path(sys.executable).with_name("pike")
     done = run(pike, "methods", "found_here:Mine", cwd=tmp_path)
     assert (done.returncode, "zeta1" in done.stdout) == (0, True), done.stderr
+
+
+def test_how_child_processes_end_is_known_where_the_parent_ignores_it():
+    code = (
+        "import subprocess; from pipeline.__main__ import main; main(['methods']);"
+        "print(subprocess.run(['false']).returncode)"
+    )
+    told = run("bash", "-c", 'trap "" CHLD; exec "$@"', "bash", sys.executable, "-c", code)
+    assert told.stdout.splitlines()[-1] == "1"

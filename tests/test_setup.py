@@ -216,3 +216,20 @@ def test_openmps_threads_do_not_say_how_many_cores_there_are():
 def test_jobs_of_a_cluster_are_not_held_to_the_cores_of_this_machine():
     assert "--cores" not in made("run", "PROFILE=slurm")
     assert made("run", "CORES=3")[-2:] == ["--cores", "3"]
+
+
+def test_every_test_that_skips_without_a_trainer_is_run_with_the_trainers():
+    packages = (
+        "accelerate|lightning|lm_eval|mlflow|tensorboard|tokenizers|torchdata|torchtitan|"
+        "transformers|trl|wandb"
+    )
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    listed = re.search(r"^TRAINERS_TESTS := (.*?[^\\])$", makefile, re.MULTILINE | re.DOTALL)[1]
+    run_there = [ROOT / word for word in listed.split() if word != "\\"]
+    assert all(path.exists() for path in run_there)
+    skipping = {
+        path
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if re.search(rf'importorskip\(\s*"({packages})\b', path.read_text(encoding="utf-8"))
+    }
+    assert [p for p in skipping if not any(p.is_relative_to(folder) for folder in run_there)] == []

@@ -15,13 +15,13 @@ from scipy import optimize
 
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison.distributions import t_quantile
+from pike_mixing.comparison.like_size import LEAST_DOCUMENTS as LEAST_DOCUMENTS
+from pike_mixing.comparison.like_size import effective_documents
 
 LEVEL = 0.05
 LEAST_SEEDS = 3
 """Seeds below which no verdict rests on a comparison: two say too little about their spread
 (docs/error-rates.md)."""
-LEAST_DOCUMENTS = 20
-"""Effective documents below which no verdict rests on a domain or task."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,14 @@ class Estimate:
     degrees: float
     """Of freedom, of the error over documents."""
     effective: float = math.inf
-    """1 / sum h^2, how many documents of one size tell as much: of the part that has fewest."""
+    """How many documents of one size tell as much (`effective_documents`): of the part that has
+    fewest."""
     lower: int = 0
     """Seeds whose difference is below zero."""
+    welch: float | None = None
+    """Degrees of freedom of the error over seeds, where they are not seeds - 1."""
+    unseen: float = 0.0
+    """By how much one document of a kind that none was of would move it (`contrast`)."""
 
     @property
     def stderr(self) -> float | None:
@@ -105,6 +110,11 @@ class Estimate:
     def seed_sd(self) -> float | None:
         """Standard deviation of the seeds' differences."""
         return None if self.of_seeds is None else self.of_seeds * math.sqrt(self.seeds)
+
+    @property
+    def seed_degrees(self) -> float:
+        """Of freedom, of the error over seeds."""
+        return self.seeds - 1 if self.welch is None else self.welch
 
     @property
     def enough(self) -> bool:
@@ -147,9 +157,19 @@ def estimate(parts: Sequence[Part], weights: Sequence[float] | None = None) -> E
         seeds=seeds,
         degrees=_degrees(parts, weight_K, share_N),
         # Twenty alike are twenty, not a rounding less.
-        effective=round(min(1 / float((p.share_G**2).sum()) for p in parts), 9),
+        effective=round(min(map(_effective, parts)), 9),
         lower=int((by_seed_S < 0).sum()),
     )
+
+
+def _effective(part: Part) -> float:
+    """`effective_documents` of a part, whose documents' own differences its errors tell."""
+    h_G, error_G = part.share_G, part.error_SxG.mean(axis=0)
+    if not _root(float((error_G**2).sum())):
+        error_G = np.zeros_like(error_G)
+    some_G = h_G > 0
+    apart_G = error_G * np.sqrt(1 - 2 * h_G + (h_G**2).sum())
+    return effective_documents(h_G[some_G], apart_G[some_G] / h_G[some_G])
 
 
 def _root(variance: float) -> float:
@@ -212,13 +232,18 @@ def half_width(estimate: Estimate, level: float = LEVEL) -> float | None:
     It errs in at most `level`, whatever the level and the variances: P(Z^2 <= y) is concave in y,
     and y linear in the shares of both variances, so that the interval holds the truth at least as
     often as where one of them is all. Narrower ones err more often (docs/error-rates.md).
+
+    Where many documents tell no difference at all, ln(level) `unseen` is a third part: none of n
+    items differs, then the interval is +-3 / n, by the rule of three.
     """
     if estimate.of_items is None:
         return None
     items = t_quantile(level, estimate.degrees) * estimate.of_items
+    if estimate.unseen:
+        items = math.hypot(items, math.log(level) * estimate.unseen)
     if not estimate.of_seeds:
         return items
-    return math.hypot(t_quantile(level, estimate.seeds - 1) * estimate.of_seeds, items)
+    return math.hypot(t_quantile(level, estimate.seed_degrees) * estimate.of_seeds, items)
 
 
 def p_value(estimate: Estimate) -> float | None:

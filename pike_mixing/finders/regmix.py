@@ -132,7 +132,10 @@ class RegMix(CheckedSettings):
         """The trees of a record, with these settings."""
         import lightgbm as lgb
 
-        return Trees(lgb.Booster(model_str=record["model"]), self, swarm.domains)
+        try:
+            return Trees(lgb.Booster(model_str=record["model"]), self, swarm.domains)
+        except lgb.basic.LightGBMError as error:
+            raise ValueError(str(error)) from None
 
     def _arrays(self, swarm: Swarm) -> tuple[Floats, Floats]:
         if len(swarm.phases) > 1:

@@ -29,6 +29,8 @@ from pike_mixing.swarms.catalogue import KEYS, LABELS
 
 TOLERANCE = 0.01
 """Weights of a row may sum to 1 within this: many write them with three digits."""
+ROUNDING = 1e-9
+"""Of their sum: 0.99 differs from 1 by a little more than 0.01."""
 
 
 def read(
@@ -218,7 +220,7 @@ def _refuse_no_mixture(path: Path, weights_NxK: Floats, rows: list[int]) -> None
     problems += [
         f"{path}: row {rows[n] + 1}: the weights sum to {total_N[n]:.4g}, not 1: give each "
         "domain's share"
-        for n in np.flatnonzero(np.abs(total_N - 1) > TOLERANCE)
+        for n in np.flatnonzero(np.abs(total_N - 1) > TOLERANCE + ROUNDING)
     ]
     refuse_first(problems)
 

@@ -37,7 +37,8 @@ class SkillIt(Method):
     graph: dict[str, dict[str, NonNegativeFloat]] | None = None
     """A: graph[i][j] is how much training on i helps j; each domain itself alone when absent.
 
-    Between domains, edges that are all 0 or 1 count half, as in the code; others as they are."""
+    An edge of exactly 1 between two domains counts as 0.5, as in the authors' code; every other
+    edge counts as given."""
 
     def needs(self) -> Needs:
         """Losses on rows of comparison."""
@@ -64,7 +65,7 @@ class SkillIt(Method):
         return state | {"weights_K": weights_K, "losses_WxK": losses_WxK}
 
     def edges(self, domains: tuple[str, ...]) -> Floats:
-        """A in the order of the domains; edges to other domains count half if all are 0 or 1.
+        """A in the order of the domains, with 0.5 for every edge of 1 between two domains.
 
         Raises:
             InputError: the graph names a domain that is not there, or misses one.
@@ -77,5 +78,4 @@ class SkillIt(Method):
         if not (graph_KxK > 0).any():
             raise InputError("graph: at least one entry must be positive")
         other_KxK = ~np.eye(len(domains), dtype=bool)
-        binary = bool(np.isin(graph_KxK[other_KxK], (0, 1)).all())
-        return np.where(other_KxK & binary, graph_KxK / 2, graph_KxK)
+        return np.where(other_KxK & (graph_KxK == 1), 0.5, graph_KxK)

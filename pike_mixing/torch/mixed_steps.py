@@ -39,6 +39,7 @@ class MixedSteps(Engine):
         super().__init__(method, source, gradient, rounding)
         self.dataset: MixedDataset = source.dataset
         self.latency, self.group = latency, source.group
+        self._collate_fn = source.collate_fn
         self._prepared = -1
         self._drawn: collections.deque[list[Rows]] = collections.deque()
         self._metrics: dict[str, float] = {}
@@ -48,7 +49,11 @@ class MixedSteps(Engine):
         self._at = self._empty()
 
     def prepare(self) -> None:
-        """Measures what is due before the step's rows are drawn, and publishes the next counts."""
+        """Measures what is due before the step's rows are drawn, and publishes the next counts.
+
+        Before the first, the rows of the domains are compared.
+        """
+        self.dataset.compare_rows(self._collate_fn, self.group)
         if self._prepared == self.step:
             return
         if self.dataset.published != (self._prepared + self.latency if self._prepared >= 0 else -1):

@@ -129,7 +129,6 @@ class Mixing(MixedSteps):
         super().__init__(method, source, gradient, rounding, latency)
         self.delivered = Delivered(dict.fromkeys(dataset.domains, 1.0)) if delivered else None
         self.loss_fn = loss_fn.loss_fn if isinstance(loss_fn, Passes) else loss_fn
-        self._collate_fn = collate_fn
         self._watch = Watch(domains=dataset.domains)
         self._watched = self._watch.init()
         self._settings = {

@@ -11,8 +11,20 @@ LIMIT = 2**28
 """Characters of a document, or of a line of JSON: both are held in memory, packing takes 45 times
 it."""
 
+_SEEN = re.compile(
+    r"[^\s\0-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    r"\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
+    r"\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""A character that shows: no blank or control, and none that Unicode calls default-ignorable."""
+
 Refusal = Callable[[int | None], Exception]
 """What to raise of a document that is too long, by its number."""
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text shows nothing: white space and characters without width alone, or nothing."""
+    return not _SEEN.search(text)
 
 
 def characters(how: str) -> int | None:

@@ -67,6 +67,7 @@ def domains(
     values = {"files": tuple(map(str, given)), "documents": documents, "field": field}
     source = validate(Local, values, "domains")
     inputs = [path for path, _ in source.paths()]
+    taken = made_from.Taken("domains", [__name__], given=inputs)
     place_N, terms_C = clustered((d.text for d in _read(source)), clusters, seed)
     names = [f"cluster-{c + 1}" for c in range(clusters)]
     with atomic_files.atomic_write(out, "domains", inputs) as folder:
@@ -82,6 +83,7 @@ def domains(
             files=[folder / name for name in (*map(_file, names), SECTIONS)],
             modules=[__name__],
             facts={"domains": dict(zip(names, terms_C, strict=True))},
+            taken=taken,
         )
     count_C = np.bincount(place_N, minlength=clusters)
     width = len(names[-1])

@@ -21,6 +21,8 @@ from pipeline.data.splits import normalised
 from pipeline.data.tokenizer import Tokenizer
 
 UNTOUCHED = Hygiene()
+BLANK = "\N{LOWER ONE EIGHTH BLOCK}".encode()
+"""What stands for a blank in pieces of SentencePiece."""
 
 
 class DocumentBatch(NamedTuple):
@@ -41,6 +43,8 @@ class Encoded(NamedTuple):
     characters_N: npt.NDArray[np.int64]
     hash_N: npt.NDArray[np.uint64]
     """First 8 bytes of each text's SHA-256."""
+    blanks: int
+    """How often U+2581 stands in them, which SentencePiece reads as a blank."""
     read_bytes: int
     """UTF-8 bytes that were read, those of documents left out included."""
     skipped: Counter[str]
@@ -90,6 +94,7 @@ def encode(batch: DocumentBatch, encoder: Tokenizer, hygiene: Hygiene = UNTOUCHE
         np.array([len(content) for content in contents], np.int64),
         np.array([len(content.decode()) for content in contents], np.int64),
         np.frombuffer(hashes, ">u8").astype(np.uint64),
+        sum(content.count(BLANK) for content in contents),
         read,
         skipped,
     )

@@ -35,12 +35,15 @@ class LocalSettings:
     """Patterns of paths, relative to the working directory (`**` crosses folders); the files are
     read in the order of their names. Formats: .parquet, .arrow, .txt, .jsonl and .json with a
     JSON object on each line, these last three also as .gz and .zst."""
+    exclude: Patterns | None = None
+    """Patterns of files that are not read, though `files` or `validation_files` match them."""
     documents: Cut = "file"
     """What a document of a text file is: "file", "paragraphs" (set off by blank lines), "lines",
     or "2000 characters" (any number), behind the last blank or line break among so many. Line ends
     and blank lines between documents are left out; other formats have documents of their own."""
     field: str = "text"
-    """Name of the JSON field or the column that holds the text."""
+    """Name of the JSON field or the column that holds the text; `content.text` is the `text` within
+    each `content`."""
     licence: str = "unknown"
     """Licence of the documents, for the record."""
     invalid_utf8: Utf8Policy = "error"

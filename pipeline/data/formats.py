@@ -5,23 +5,28 @@ A reader takes a `Reading`: a file and what is to be told of it.
 
 import codecs
 import contextlib
+import gzip
 import io
 import json
 import re
+import shlex
+import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TextIO
+from typing import Any, TextIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
+from pipeline import errors
 from pipeline.data import cutting
 from pipeline.data.file_settings import Utf8Policy
 from pipeline.data.source_interface import Document
+from pipeline.runtime import file_kinds
 
 _CHUNK = 2**20
 _ROWS = 64
@@ -33,6 +38,19 @@ _WIDE = {
 """Byte order marks; that of UTF-16 begins one of UTF-32."""
 _ARROW_FILE = b"ARROW1"
 """What a file of Arrow begins with, and a stream does not."""
+_LISTED = 20
+"""Names of columns that a message lists at most."""
+_REMEDIES = {
+    "too much memory": "its window is long, unpack it: `zstd -dc --long=31 < {path} > NEW`",
+    "Dictionary mismatch": "unpack it with its dictionary: `zstd -dc -D DICTIONARY < {path} > NEW`",
+    "Not a gzipped file": "where bytes that mean nothing follow the gzip stream, "
+    "`gzip -dc < {path} > NEW` leaves them out; else fetch it anew",
+    "Permission denied": "give this user the right to read it",
+    "cast from": "name another `field`",
+    "Truncated": "it is cut off: fetch or make it anew",
+    "end-of-stream": "it is cut off: fetch or make it anew",
+}
+"""What to do, by a part of what a library says."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +62,7 @@ class Reading:
     place: str
     """Where it lies, for messages."""
     field: str
-    """Column of the text."""
+    """Column of the text; `content.text` is the `text` within each `content`."""
     invalid_utf8: Utf8Policy
     """What to do with text that is not UTF-8: see `LocalSettings`."""
     path: Path
@@ -63,11 +81,12 @@ class Reading:
         """
         try:
             yield
-        except (OSError, pa.ArrowException, EOFError, UnicodeDecodeError) as error:
-            raise InputError(
-                f"{self.place} cannot be read: {error}: fetch or make it anew, name another "
-                "`field`, or leave it out"
-            ) from error
+        except (OSError, pa.ArrowException, EOFError, zlib.error, UnicodeDecodeError) as error:
+            errors.refuse_shortage(error)
+            told = (how for part, how in _REMEDIES.items() if part in str(error))
+            remedy = next(told, "fetch or make it anew, or name it in `exclude`")
+            remedy = remedy.format(path=shlex.quote(str(self.path)))
+            raise InputError(f"{self.place} cannot be read: {error}: {remedy}") from error
 
     def too_long(self, number: int | None) -> InputError:
         """What to tell of a document, or of a line, that is too long."""
@@ -89,13 +108,15 @@ class Reading:
             self.skipped["null"] += 1
             return
         if not isinstance(value, str):
-            raise InputError(f"{place}: {self.field!r} is {value!r:.80}, not a text")
+            inner = _listed(value, f"{self.field}.") if isinstance(value, dict) else ""
+            remedy = f": name what lies in it: {inner}" if inner else ""
+            raise InputError(f"{place}: {self.field!r} is {value!r:.80}, not a text{remedy}")
         named = isinstance(identity, str | int) and not isinstance(identity, bool)
         kept = self._encodable(value, place)
         name = self._encodable(str(identity) if named else place, f"{place}: the id")
         if kept is None or name is None:
             return
-        if not kept.strip():
+        if cutting.is_blank(kept):
             self.skipped["blank"] += 1
             return
         yield Document(name, kept)
@@ -129,12 +150,13 @@ def _mended(value: str, problem: UnicodeError) -> tuple[UnicodeError, str]:
 def _text(reading: Reading) -> Iterator[Document]:
     with _opened(reading, newline="") as stream:
         for number, text in cutting.cut(stream, reading.cut, reading.too_long):
+            if number is None and not text:
+                return
             place = reading.name if number is None else f"{reading.name}:{number}"
             yield from reading.documents(place, text, place)
 
 
 def _json_lines(reading: Reading) -> Iterator[Document]:
-    number = 0
     with _opened(reading, newline="\n") as stream:
         for number, text in cutting.lines(stream, reading.too_long):
             place = f"{reading.name}:{number}"
@@ -152,43 +174,90 @@ def _json_lines(reading: Reading) -> Iterator[Document]:
                     f"{place} holds {text.strip()!r:.40}, no object: give each object a line, as "
                     f"`jq -c '.[]' {reading.place}` does with those of a list"
                 )
-            _refuse_missing(reading.field, record, place)
-            yield from reading.documents(record.get("id"), record[reading.field], place)
-    if not number:
-        raise InputError(f"{reading.place} holds nothing: leave it out of `files`")
+            value: Any = record
+            for part in _path(reading.field, record, place):
+                value = None if value is None else value[part]
+            yield from reading.documents(record.get("id"), value, place)
+
+
+class _WithoutMarks(io.RawIOBase):
+    """Bytes of UTF-8 without the byte order marks that begin their lines.
+
+    A file that was joined of others has the mark of each.
+    """
+
+    def __init__(self, stream: io.BufferedReader) -> None:
+        self._stream = stream
+        # As if a line had ended before the first byte.
+        self._begun, self._waiting, self._ready = False, b"\n", b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            read = self._stream.read1(_CHUNK)
+            found = self._waiting + read
+            if codecs.BOM_UTF8 in found:
+                found = re.sub(rb"([\r\n])(?:\xef\xbb\xbf)+", rb"\1", found)
+            # A mark may go on in what is read next.
+            open_end = re.search(rb"[\r\n](?:\xef\xbb?)?\Z", found) if read else None
+            end = open_end.start() if open_end else len(found)
+            self._ready, self._waiting = found[:end], found[end:]
+            if self._ready and not self._begun:
+                self._begun, self._ready = True, self._ready[1:]
+            if not read and not self._ready:
+                return 0
+        size = min(len(buffer), len(self._ready))
+        buffer[:size], self._ready = self._ready[:size], self._ready[size:]
+        return size
 
 
 @contextlib.contextmanager
 def _opened(reading: Reading, newline: str) -> Iterator[TextIO]:
-    """The file's text, unpacked, without a byte order mark.
+    """The file's text, unpacked, without byte order marks.
 
     Bytes that are not UTF-8 are lone surrogates in it.
 
     Raises:
         InputError: UTF-16, UTF-32 or no text, or a compressed stream that is truncated or damaged.
-            Only pyarrow's streams notice it for zstd; `zstandard` and `fsspec` end in silence.
     """
-    codec = {".gz": "gzip", ".zst": "zstd"}.get(PurePosixPath(reading.name).suffix)
-    with reading.named(), pa.input_stream(str(reading.path), compression=codec) as raw:
+    with reading.named(), _unpacked(reading) as raw:
         stream = io.BufferedReader(raw, _CHUNK)
-        head = stream.peek(16)[:16]
+        head = stream.peek(file_kinds.HEAD)[: file_kinds.HEAD]
         for name, marks in _WIDE.items():
             if head.startswith(marks):
                 how = f"iconv -f {name} -t UTF-8"
                 raise InputError(f"{reading.place} is {name}: convert it ({how})")
-        if b"\0" in head:
+        if not isinstance(raw, io.FileIO):
+            file_kinds.refuse_other_bytes(head, reading.path, reading.place, inside=True)
+        if b"\0" in head[:16]:
             raise InputError(
                 f"{reading.place} is no UTF-8 text, with NUL among its first bytes: convert UTF-16 "
                 "(iconv -f UTF-16LE -t UTF-8), or name the file by its format's suffix"
             )
-        yield io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline)
+        plain = io.BufferedReader(_WithoutMarks(stream), _CHUNK)
+        yield io.TextIOWrapper(plain, "utf-8", "surrogateescape", newline)
+
+
+def _unpacked(reading: Reading) -> Any:
+    """The bytes of a file, or of the one that it packs, as a context."""
+    end = PurePosixPath(suffix(reading.name)).suffix
+    if end == ".gz":
+        # It reads streams behind each other, and the zeros that tapes leave between and after them.
+        return gzip.GzipFile(reading.path)
+    if end == ".zst":
+        # `zstandard` and `fsspec` end in silence where a stream is truncated.
+        return pa.input_stream(str(reading.path), compression="zstd")
+    return io.FileIO(reading.path)
 
 
 def _parquet(reading: Reading) -> Iterator[Document]:
     with reading.named(), pq.ParquetFile(reading.path) as file:
-        wanted = _columns(reading, file.schema_arrow.names)
+        path = _column(reading, file.schema_arrow)
+        wanted = [reading.field, *_identity(path, file.schema_arrow)]
         batches = file.iter_batches(batch_size=_ROWS, columns=wanted)
-        yield from _records(reading, wanted, batches)
+        yield from _records(reading, path, batches)
 
 
 def _arrow(reading: Reading) -> Iterator[Document]:
@@ -197,27 +266,39 @@ def _arrow(reading: Reading) -> Iterator[Document]:
         whole = mapped.read(len(_ARROW_FILE)) == _ARROW_FILE
         mapped.seek(0)
         with (pa.ipc.open_file if whole else pa.ipc.open_stream)(mapped) as table:
-            wanted = _columns(reading, table.schema.names)
+            path = _column(reading, table.schema)
             batches = map(table.get_batch, range(table.num_record_batches)) if whole else table
-            yield from _records(reading, wanted, batches)
+            yield from _records(reading, path, batches)
 
 
-def _columns(reading: Reading, names: list[str]) -> list[str]:
-    """The text's column, and `id` where there is one."""
-    _refuse_missing(reading.field, names, reading.place)
-    if twice := {reading.field, "id"} & {name for name in names if names.count(name) > 1}:
+def _column(reading: Reading, schema: pa.Schema) -> tuple[str, ...]:
+    """The path of the text's column."""
+    result = _path(reading.field, _nested(schema), reading.place)
+    if twice := {result[0], "id"} & {n for n in schema.names if schema.names.count(n) > 1}:
         raise InputError(f"{reading.place} has several columns {twice}: rename all but one")
-    return [reading.field, *({"id"} & {*names} - {reading.field})]
+    return result
+
+
+def _identity(path: tuple[str, ...], schema: pa.Schema) -> list[str]:
+    return ["id"] if "id" in schema.names and path != ("id",) else []
+
+
+def _nested(fields: Iterable[pa.Field]) -> dict[str, Any]:
+    """Names of columns, and below each those of a struct's fields."""
+    return {f.name: _nested(f.type) if pa.types.is_struct(f.type) else f.type for f in fields}
 
 
 def _records(
-    reading: Reading, wanted: list[str], batches: Iterable[pa.RecordBatch]
+    reading: Reading, path: tuple[str, ...], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[Document]:
     number = 0
     for batch in batches:
-        texts = _texts(batch.column(reading.field))
-        ids = batch.column("id").to_pylist() if "id" in wanted[1:] else [None] * len(batch)
-        for value, identity in zip(texts, ids, strict=True):
+        column = batch.column(path[0])
+        for part in path[1:]:
+            column = pc.struct_field(column, part)
+        named = _identity(path, batch.schema)
+        ids = batch.column("id").to_pylist() if named else [None] * len(batch)
+        for value, identity in zip(_texts(column), ids, strict=True):
             number += 1
             if value is not None and len(value) > cutting.LIMIT:
                 raise reading.too_long(number)
@@ -232,15 +313,41 @@ def _texts(column: pa.Array) -> Iterator[str | None]:
         yield None if content is None else content.decode(errors="surrogateescape")
 
 
-def _refuse_missing(field: str, columns: Collection[str], place: str) -> None:
-    if field not in columns:
-        listed = ", ".join(map(repr, columns)) or "none"
+def _path(field: str, columns: Mapping[str, Any], place: str) -> tuple[str, ...]:
+    """The names that lead to a field: of `content.text`, a column of that name or two steps."""
+    if (result := _steps(field, columns)) is None:
+        listed = _listed(columns) or "none"
         raise InputError(f"{place}: no column {field!r}; columns: {listed}: name one in `field`")
+    return result
+
+
+def _steps(field: str, columns: Mapping[str, Any]) -> tuple[str, ...] | None:
+    if field in columns:
+        return (field,)
+    for dot in (match.start() for match in re.finditer(r"\.", field)):
+        inner = columns.get(field[:dot], ())
+        if inner is None:
+            # No record at all: its text is missing, too.
+            return (field[:dot], field[dot + 1 :])
+        below = _steps(field[dot + 1 :], inner) if isinstance(inner, Mapping) else None
+        if below:
+            return (field[:dot], *below)
+    return None
+
+
+def _listed(columns: Mapping[str, Any], above: str = "") -> str:
+    """Names of columns for a message, those within others with both names."""
+    names = [
+        repr(f"{above}{name}{'.' + part if part else ''}")
+        for name, inner in columns.items()
+        for part in (inner if isinstance(inner, Mapping) and inner else ("",))
+    ]
+    return ", ".join(names[:_LISTED]) + (f", ... ({len(names):,})" if names[_LISTED:] else "")
 
 
 def suffix(name: str) -> str:
-    """The format's suffix: `.jsonl.gz` of `en.2024.jsonl.gz`."""
-    path = PurePosixPath(name)
+    """The format's suffix: `.jsonl.gz` of `en.2024.JSONL.gz`."""
+    path = PurePosixPath(name.lower())
     last = path.suffix
     return path.with_suffix("").suffix + last if last in (".gz", ".zst") else last
 
@@ -261,7 +368,18 @@ TEXT = tuple(name for name, reader in FORMATS.items() if reader is _text)
 def documents(reading: Reading) -> Iterator[Document]:
     """The documents of a file of a known format, in its order.
 
+    A file of no bytes, or of no lines or records, gives none and is counted.
+
     Raises:
         InputError: it cannot be read as what its suffix says.
     """
-    return FORMATS[suffix(reading.name)](reading)
+    before, given = reading.skipped.total(), False
+    with reading.named():
+        size = reading.path.stat().st_size
+        if size:
+            file_kinds.refuse_other_kind(reading.path, reading.place)
+    for document in FORMATS[suffix(reading.name)](reading) if size else ():
+        given = True
+        yield document
+    if not given and reading.skipped.total() == before:
+        reading.skipped["empty file"] += 1

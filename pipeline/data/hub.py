@@ -83,7 +83,7 @@ class HuggingFace(HuggingFaceSettings):
         if unknown:
             raise InputError(
                 f"dataset {self.dataset!r}: {', '.join(unknown[:3])}: formats are told by suffix: "
-                f"{', '.join(formats.FORMATS)}; name other files in data_files"
+                f"{', '.join(formats.FORMATS)}: name other files in data_files"
             )
         root = f"datasets/{self.dataset}@{self.revision}/"
         return [path.removeprefix("hf://").removeprefix(root) for path in dict.fromkeys(result)]

@@ -4,6 +4,7 @@ Such a file does not say which piece ends a document. The model file of the pipe
 `{"end": "</s>", "tokenizer": {...}}`.
 """
 
+import codecs
 import importlib.metadata
 import json
 import os
@@ -21,7 +22,7 @@ LOADER = "tokenizers:Tokenizer"
 
 def is_json(content: bytes) -> bool:
     """Whether a model file holds a tokenizer.json: no SentencePiece model begins with a brace."""
-    return content.lstrip()[:1] == b"{"
+    return content.removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"{"
 
 
 def read(content: bytes, place: str) -> dict[str, Any]:
@@ -34,9 +35,15 @@ def read(content: bytes, place: str) -> dict[str, Any]:
         values = json.loads(content)
     except ValueError as error:
         raise InputError(f"{place} is not valid JSON ({error}): download it again") from None
-    if not isinstance(values, dict) or "vocab" not in (values.get("model") or {}):
+    try:
+        known = pieces(values)
+        sound = all(isinstance(n, int) and isinstance(piece, str) for piece, n in known.items())
+    except (TypeError, KeyError, ValueError, AttributeError):
+        known, sound = {}, False
+    if not (known and sound):
         raise InputError(f"{place} has no model.vocab: give a tokenizer.json of tokenizers")
-    return values
+    result: dict[str, Any] = values
+    return result
 
 
 def pieces(values: dict[str, Any]) -> dict[str, int]:

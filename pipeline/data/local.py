@@ -10,7 +10,7 @@ from pike_mixing.errors import InputError
 from pipeline.data import formats
 from pipeline.data.file_settings import LocalSettings
 from pipeline.data.source_interface import CUT, Document
-from pipeline.runtime import atomic_files, file_patterns
+from pipeline.runtime import atomic_files, file_kinds, file_patterns
 
 
 class Local(LocalSettings):
@@ -53,26 +53,24 @@ class Local(LocalSettings):
     def paths(self) -> list[tuple[Path, str]]:
         """Each file with its name relative to the innermost folder that holds them all.
 
-        Files of the validation text are none of them, under whatever name.
+        Files of `exclude` and of the validation text are none of them, under whatever name.
 
         Raises:
-            InputError: a pattern without a file, a file of an unknown format, or none but the
-                validation text.
+            InputError: a pattern without a file, a file of an unknown format, or none but those.
         """
         result = _saved(sorted(file_patterns.all_files(self.files, "files")))
-        if self.validation_files:
-            named = file_patterns.all_files(self.validation_files, "validation_files")
-            held_out = {Path(name).resolve() for name in named}
-            result = [name for name in result if Path(name).resolve() not in held_out]
+        for setting in ("exclude", "validation_files"):
+            named = file_patterns.all_files(getattr(self, setting) or (), setting)
+            others = {Path(name).resolve() for name in named}
+            result = [name for name in result if Path(name).resolve() not in others]
             if not result:
-                raise InputError(
-                    "files: validation_files names all of them, none is left to train on: name more"
-                )
+                raise InputError(f"files: {setting} names all of them, none is left: name more")
         unknown = [name for name in result if formats.suffix(name) not in formats.FORMATS]
         if unknown:
             known = ", ".join(formats.FORMATS)
             first = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")
-            raise InputError(f"files: {first}: formats are told by suffix: {known}")
+            how = file_kinds.remedy_of_suffix(unknown[0])
+            raise InputError(f"files: {first}: formats are told by suffix: {known}: {how}")
         common = os.path.commonpath([Path(name).absolute().parent for name in result])
         return [(Path(name), Path(os.path.relpath(name, common)).as_posix()) for name in result]
 
@@ -87,6 +85,7 @@ class Local(LocalSettings):
         (path, _), *further = listed
         split = self.validation_files is not None
         if not (further or other or split) and self.documents == "file":
+            file_kinds.refuse_other_kind(path)
             raise InputError(
                 f"{path} is the only file, and a text file is one document, of which a corpus "
                 f"needs some to train on and some for validation: {CUT}, or name more files"

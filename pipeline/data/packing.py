@@ -60,9 +60,13 @@ def pack(
     """
     values = atomic_files.read_mapping(settings_file)
     chosen = validate(Packing, values, "packing")
+    inputs, items = _inputs(chosen, documents, tokenizer)
+    given = [path for path in items if path.parent / atomic_files.MANIFEST not in inputs]
+    taken = made_from.Taken("pack", [__name__], inputs=inputs, given=given)
+    if taken.stands(out / atomic_files.MANIFEST, values):
+        return
     source = store.manifest(documents, verify=True)
     encoder = Tokenizer(tokenizer)
-    inputs, items = _inputs(chosen, documents, tokenizer)
     with (
         atomic_files.atomic_write(
             out, "pack", [documents, settings_file, *inputs, *items]
@@ -81,7 +85,10 @@ def pack(
         facts = {name: split.close(encoder.unknown) for name, split in splits.items()}
         _refuse(chosen, documents, facts)
         result = {**_facts(documents.name, source, encoder, splits, facts), **work.cleaned()}
-        result["warnings"] = list(_doubts(chosen, documents, facts, own=work.own))
+        result["warnings"] = [
+            *_doubts(chosen, documents, facts, own=work.own),
+            *_read_as_blanks(documents.name, encoder, work.blanks),
+        ]
         for warning in result["warnings"]:
             log.warning("%s", warning)
         (partial / "README.md").write_text(dataset_card.text(result), encoding="utf-8")
@@ -90,13 +97,14 @@ def pack(
             stage="pack",
             settings=values,
             inputs=inputs,
-            given=[path for path in items if path.parent / atomic_files.MANIFEST not in inputs],
+            given=given,
             files=sorted(partial.iterdir()),
             modules=[__name__],
             facts=result,
             known={
                 partial / s["file"]: s["sha256"] for part in facts.values() for s in part["shards"]
             },
+            taken=taken,
         )
 
 
@@ -127,6 +135,7 @@ class _Work:
         self._limit = math.inf if chosen.tokens is None else chosen.tokens
         self.own = any(store.is_validation(path.name) for path in listed)
         self._skipped = Counter[str]()
+        self.blanks = 0
         self._seen: set[int] = set()
 
     def run(self, workers: int, progress: Progress) -> None:
@@ -160,6 +169,7 @@ class _Work:
         self._splits["validation"].add(batch, held_out_N & ~search_N & new_N)
         self._splits["search"].add(batch, search_N & new_N)
         self._skipped.update(batch.skipped)
+        self.blanks += batch.blanks
         if not new_N.all():
             self._skipped["duplicate"] += int((~new_N & (held_out_N | within_N)).sum())
 
@@ -239,6 +249,17 @@ def _doubts(
             f"tokens (at most {LARGEST_SHARE:.0%} is even), {validation['tokens']:,} of {tokens:,} "
             f"tokens ({share:.1%}), so that losses are uncertain: "
             f"{'give more validation text' if own else longer}"
+        )
+
+
+def _read_as_blanks(domain: str, encoder: Tokenizer, count: int) -> Iterator[str]:
+    """That the tokenizer reads a character of the text as another."""
+    named, blank = encoder.encode([f"a{encoding.BLANK.decode()}b", "a b"])
+    if count and named.tolist() == blank.tolist():
+        yield (
+            f"domain {domain!r}: U+2581 (\N{LOWER ONE EIGHTH BLOCK}), which SentencePiece reads "
+            f"as a blank, stands {count:,} times in the text: it cannot be told from a blank any "
+            "more, nor does it count as unknown; write another character there if it matters"
         )
 
 

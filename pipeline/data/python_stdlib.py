@@ -103,10 +103,10 @@ class Python:
                 continue
             any_read = True
             for number, text in cutting.cut(io.StringIO(whole), self.documents, _too_long(name)):
-                if text.strip():
-                    yield Document(name if number is None else f"{name}:{number}", text)
-                else:
+                if cutting.is_blank(text):
                     skipped["blank"] += 1
+                else:
+                    yield Document(name if number is None else f"{name}:{number}", text)
         if not any_read:
             who = f"this Python ({_version()}) lacks" if self.packages is None else "packages lack"
             raise InputError(

@@ -51,6 +51,8 @@ def download(settings_file: Path, out: Path) -> None:
     held_out = source.validation() if isinstance(source, HeldOut) else None
     of_files = [one for one in (source, held_out) if isinstance(one, OfFiles)]
     given = [path for one in of_files for path, _ in one.paths()]
+    modules = [__name__, SOURCES[values["kind"]].partition(":")[0]]
+    taken = made_from.Taken(store.STAGE, modules, given=given)
     with atomic_files.atomic_write(out, store.STAGE, [settings_file, *given]) as partial:
         partial.mkdir()
         files = [partial / f"{store.TRAINING}.parquet"]
@@ -66,8 +68,9 @@ def download(settings_file: Path, out: Path) -> None:
             inputs=[],
             given=given,
             files=files,
-            modules=[__name__, SOURCES[values["kind"]].partition(":")[0]],
+            modules=modules,
             facts=facts,
+            taken=taken,
         )
 
 

@@ -13,7 +13,7 @@ from pike_mixing.errors import InputError
 from pipeline.data import json_tokenizer, tokenizer_training
 from pipeline.data.json_tokenizer import JsonPieces, is_json
 from pipeline.data.tokenizer_settings import File, Hub, Train
-from pipeline.runtime import atomic_files, made_from, optional_imports, ownership
+from pipeline.runtime import atomic_files, file_kinds, made_from, optional_imports, ownership
 from pipeline.runtime.validation import validate
 
 STAGE = "tokenizer"
@@ -72,6 +72,7 @@ class Tokenizer:
         """
         if not path.is_file():
             raise InputError(f"{path} does not exist: make the tokenizer first, or check the path")
+        file_kinds.refuse_other_kind(path)
         content, place = path.read_bytes(), str(path)
         self._pieces: JsonPieces | _SentencePieces = (
             JsonPieces(content, place) if is_json(content) else _SentencePieces(content, place)
@@ -135,6 +136,8 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
     inputs = [settings_file, *sources, *given]
     for place in (out, manifest):
         ownership.refuse(place, STAGE, inputs)
+    read = [source / atomic_files.MANIFEST for source in sources]
+    taken = made_from.Taken(STAGE, [__name__], inputs=read, given=given)
     sampled: dict[str, int] = {}
     if isinstance(chosen, File):
         content = _model_content(Path(chosen.path), chosen, where, "path")
@@ -157,11 +160,12 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
         manifest,
         stage=STAGE,
         settings=values,
-        inputs=[source / atomic_files.MANIFEST for source in sources],
+        inputs=read,
         given=given,
         files=[out],
         modules=[__name__],
         facts={**tokenizer.facts(), "unknown": tokenizer.unknown, "training_characters": sampled},
+        taken=taken,
     )
 
 
@@ -171,6 +175,7 @@ def named_pieces(path: Path) -> dict[str, int]:
     Raises:
         InputError: it is none.
     """
+    file_kinds.refuse_other_kind(path)
     content = path.read_bytes()
     if is_json(content):
         return json_tokenizer.pieces(json_tokenizer.read(content, str(path)))
@@ -196,6 +201,7 @@ def _model_content(path: Path, chosen: File | Hub, where: str, key: str) -> byte
             f"{where}.sha256: {path} has SHA-256 {result}, not {chosen.sha256}: fetch it anew"
         )
     content, place = path.read_bytes(), f"{where}.{key}: {path}"
+    file_kinds.refuse_other_kind(path, place)
     if is_json(content):
         return json_tokenizer.with_end(content, chosen.end, place, f"{where}.end")
     _SentencePieces(content, place)

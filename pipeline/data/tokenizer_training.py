@@ -3,6 +3,7 @@
 import heapq
 import io
 import itertools
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -134,8 +135,11 @@ def train(chosen: Train, sources: Sequence[Path], where: str) -> tuple[bytes, di
             user_defined_symbols=breaks,
         )
     except RuntimeError as error:
+        # Each character is a piece, and so are the special ones: more text may need more.
+        needed = re.search(r"required_chars\. \d+ vs (\d+)", str(error))
+        remedy = f"raise `vocabulary` to {needed[1]} or more" if needed else "give more text"
         raise InputError(
             f"{where}: SentencePiece cannot make {chosen.vocabulary} {chosen.model} pieces of "
-            f"{sampled} characters ({error}): change `vocabulary` or give more text"
+            f"{sampled} characters ({error}): {remedy}"
         ) from error
     return model.getvalue(), sampled

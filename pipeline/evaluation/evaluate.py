@@ -52,7 +52,17 @@ def evaluate(
     """
     values = atomic_files.read_json(settings)
     evaluation = validate(Evaluation, values, str(settings))
+    taken = made_from.Taken("evaluate", [__name__], inputs=[run / atomic_files.MANIFEST, tokenizer])
     record, work = manifests.of_run(run)
+    steps = record["checkpoints"] if evaluation.checkpoints == "all" else record["checkpoints"][-1:]
+    folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
+    folders += [corpora / domain for domain in evaluation.domains or work.domains]
+    read = [*(folder / atomic_files.MANIFEST for folder in folders), tokenizer]
+    asked = dict.fromkeys(one.task for one in evaluation.tasks) if tasks else {}
+    fetched = [tasks / name / atomic_files.MANIFEST for name in asked] if tasks else []
+    taken.read([*read, *fetched])
+    if taken.stands(run / "evaluations" / atomic_files.MANIFEST, values):
+        return
     devices.keep_freed_memory()
     place = devices.pick(device)
     pieces = Tokenizer(tokenizer)
@@ -60,7 +70,6 @@ def evaluate(
     benchmarks = downstream(evaluation, tasks, pieces, work.training.length)
     questions = [several for domain in domains for several in domain.questions()]
     questions += [one.questions() for one in benchmarks]
-    steps = record["checkpoints"] if evaluation.checkpoints == "all" else record["checkpoints"][-1:]
     with (
         atomic_files.atomic_write(run / "evaluations", "evaluate") as out,
         Progress(f"evaluate {record['run']}", total=len(steps), unit="checkpoint") as bar,
@@ -77,17 +86,15 @@ def evaluate(
                 raise InputError(f"{record['run']}, step {step}: {error}") from None
             written += rows.write(out / f"step{step}", step)
             bar.add(1, step=step)
-        folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
-        folders += [corpora / domain.name for domain in domains]
-        read = [*(folder / atomic_files.MANIFEST for folder in folders), tokenizer]
         made_from.write_manifest(
             out / atomic_files.MANIFEST,
             stage="evaluate",
             settings=values,
-            inputs=[*read, *dict.fromkeys(b.benchmark.manifest for b in benchmarks)],
+            inputs=[*read, *fetched],
             files=written,
             modules=[__name__],
             facts={"run": record["run"], "steps": list(steps), **_facts(domains, benchmarks)},
+            taken=taken,
         )
 
 

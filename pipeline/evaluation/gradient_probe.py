@@ -52,12 +52,19 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
     """
     values = atomic_files.read_json(settings)
     probe = validate(Probe, values, str(settings))
+    taken = made_from.Taken("probe", [__name__], inputs=[run / atomic_files.MANIFEST])
     record, work = manifests.of_run(run)
+    steps = record["checkpoints"] if probe.checkpoints == "all" else record["checkpoints"][-1:]
+    folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
+    folders += [corpora / domain for domain in work.domains]
+    read = [folder / atomic_files.MANIFEST for folder in folders]
+    taken.read(read)
+    if taken.stands(run / "probes" / atomic_files.MANIFEST, values):
+        return
     devices.keep_freed_memory()
     place = devices.pick(device)
     rows_by_domain, pieces = _rows(probe, work, corpora)
     rows_by_domain = [rows.to(devices.of_rows(place)) for rows in rows_by_domain]
-    steps = record["checkpoints"] if probe.checkpoints == "all" else record["checkpoints"][-1:]
     with (
         atomic_files.atomic_write(run / "probes", "probe") as out,
         Progress(f"probe {record['run']}", total=len(steps), unit="checkpoint") as bar,
@@ -71,17 +78,16 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
             result = _measured(model, rows_by_domain, probe.microbatch, work.domains, where)
             _write(out / f"step{step}.parquet", step, work.domains, result)
             bar.add(1, step=step)
-        folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
-        folders += [corpora / domain for domain in work.domains]
         count = {d: len(r) for d, r in zip(work.domains, rows_by_domain, strict=True)}
         made_from.write_manifest(
             out / atomic_files.MANIFEST,
             stage="probe",
             settings=values,
-            inputs=[folder / atomic_files.MANIFEST for folder in folders],
+            inputs=read,
             files=[out / f"step{step}.parquet" for step in steps],
             modules=[__name__],
             facts={"run": record["run"], "steps": list(steps), "rows": count},
+            taken=taken,
         )
 
 

@@ -21,7 +21,7 @@ class AdamW(Uncompiled, torch.optim.AdamW):
 
 
 def adamw(model: nn.Module, recipe: settings.Training) -> AdamW:
-    """AdamW that decays every matrix; gains of norms are not pulled to zero."""
+    """AdamW that decays every matrix, and gains of norms where the recipe says so."""
     matrices = [p for p in model.parameters() if p.ndim >= 2]
     gains = [p for p in model.parameters() if p.ndim < 2]
     # A program that is compiled once counts its steps itself.
@@ -29,7 +29,7 @@ def adamw(model: nn.Module, recipe: settings.Training) -> AdamW:
     return AdamW(
         [
             {"params": matrices, "weight_decay": recipe.weight_decay},
-            {"params": gains, "weight_decay": 0.0},
+            {"params": gains, "weight_decay": recipe.weight_decay * (recipe.decayed == "all")},
         ],
         lr=recipe.initial_learning_rate,
         betas=(recipe.beta1, recipe.beta2),

@@ -25,7 +25,7 @@ from torch import Tensor
 from pike_mixing.arrays import Array, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.torch import parallel
-from pipeline import settings
+from pipeline import errors, settings
 from pipeline.model import models
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, distributed, made_from, manifests
@@ -115,9 +115,10 @@ def write(folder: Path, taken: Snapshot) -> None:
             facts = {**taken.facts, "sha256": sums}
             atomic_files.write_json(partial / atomic_files.MANIFEST, facts)
     except (OSError, SafetensorError) as error:
+        errors.refuse_shortage(error)
         raise InputError(
-            f"checkpoint {folder} could not be written ({error}): free some space and start the "
-            "same command again; the run goes on from the checkpoint before"
+            f"checkpoint {folder} could not be written ({error}): {errors.remedy(error)}; the same "
+            "command then goes on from the checkpoint before"
         ) from error
 
 
@@ -168,7 +169,8 @@ def restore(
             is named. Model and optimizer are as they were.
     """
     manifest = _checked(folder, MODEL, TRAINING)
-    if identity is not None and (result := made_from.differences(manifest["identity"], identity)):
+    of = manifest["identity"]
+    if identity is not None and (result := made_from.differences_of_identity(of, identity)):
         told = "; ".join(map(str, result))
         raise InputError(f"{folder} is of another run: {told}: train in a folder of its own")
     # A corpus's manifest says how many pieces there are, and no fingerprint is over that.
@@ -203,7 +205,8 @@ def resumable(checkpoints: Path, identity: Any, every: int) -> Path | None:
 
     Damaged checkpoints are logged and passed over: an earlier one leads to the same bits. So are
     those behind a missing one of the checkpoints that are kept `every` so many steps: it is made
-    again on the way. What another identity differs in is logged once.
+    again on the way. Where the newest whole one is of another identity none serves, and what
+    differs is logged.
 
     Args:
         checkpoints: Folder of the run's checkpoints.
@@ -212,19 +215,19 @@ def resumable(checkpoints: Path, identity: Any, every: int) -> Path | None:
     """
     result = atomic_files.steps(checkpoints)
     gap = next(step for step in itertools.count(step=every) if step not in result)
-    others: list[made_from.Difference] = []
     for folder in [path for step, path in reversed(result.items()) if step < gap]:
         try:
             manifest = _checked(folder, MODEL, TRAINING)
         except InputError as error:
             log.warning("%s; going on from an earlier checkpoint", error)
             continue
-        differing = made_from.differences(manifest["identity"], identity)
-        if not differing:
+        others = made_from.differences_of_identity(manifest["identity"], identity)
+        if not others:
             return folder
-        others = others or differing
-    if others:
+        # An earlier one, which had not run the code that changed, would serve; but a run is made
+        # from one state of everything.
         log.info("%s: of another run: %s", checkpoints, "; ".join(map(str, others)))
+        break
     return None
 
 

@@ -50,7 +50,7 @@ def config(shape: settings.Model, vocabulary: int, length: int) -> dict[str, Any
         "intermediate_size": settings.MLP_RATIO * shape.width,
         "num_hidden_layers": shape.layers,
         "num_attention_heads": _heads(shape),
-        "hidden_act": "gelu",
+        "hidden_act": {"gelu": "gelu", "gelu-tanh": "gelu_pytorch_tanh"}[shape.activation],
         "layer_norm_eps": NORM_EPSILON,
         "qk_layernorm": True,
         "tie_word_embeddings": True,

@@ -1,10 +1,12 @@
 """A SentencePiece model as Hugging Face's `tokenizers` has it: `tokenizer.json`.
 
-Both cut a text the same way but for two cases: where several cuts have the same score up to
-rounding, and where a text holds the name of a special piece, such as `</s>`, which Hugging Face
-takes for the piece.
+Both cut a text the same way but for three cases: where several cuts have the same score up to
+rounding; where a text holds the name of a special piece, such as `</s>`, which Hugging Face takes
+for the piece; and where a letter and its combining marks have six bytes or more, which its map of
+characters reads one by one.
 """
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,13 @@ def converted(path: Path) -> tokenizers.Tokenizer:
     return made
 
 
+@functools.cache
+def scores(path: Path) -> list[float]:
+    """The score of each piece of a SentencePiece model file."""
+    messages: Any = sentencepiece_model_pb2
+    return [piece.score for piece in messages.ModelProto.FromString(path.read_bytes()).pieces]
+
+
 def _model(proto: Any, path: Path) -> models.Model:
     spec = proto.trainer_spec
     scores = [(piece.piece, piece.score) for piece in proto.pieces]
@@ -80,11 +89,19 @@ def _merges(scores: list[tuple[str, float]]) -> list[tuple[str, str]]:
 
 def _normalizer(spec: Any) -> normalizers.Normalizer:
     steps: list[normalizers.Normalizer] = []
+    if spec.add_dummy_prefix and not spec.remove_extra_whitespaces:
+        # Also before a text of which the map below leaves nothing.
+        steps.append(normalizers.Prepend(" "))
     if spec.precompiled_charsmap:
         steps.append(normalizers.Precompiled(spec.precompiled_charsmap))
     if spec.remove_extra_whitespaces:
-        steps.append(normalizers.Strip())
+        # Of white space SentencePiece takes away blanks alone (U+0020), `Strip` would take all.
+        steps.append(normalizers.Replace(tokenizers.Regex(r"\A +"), ""))
         steps.append(normalizers.Replace(tokenizers.Regex(" {2,}"), " "))
-    if spec.add_dummy_prefix:
-        steps.append(normalizers.Prepend(" "))
-    return normalizers.Sequence([*steps, normalizers.Replace(" ", BLANK)])
+        if spec.add_dummy_prefix:
+            steps.append(normalizers.Prepend(" "))
+    steps.append(normalizers.Replace(" ", BLANK))
+    if spec.remove_extra_whitespaces:
+        # At the end it no longer knows which of them were blanks.
+        steps.append(normalizers.Replace(tokenizers.Regex(BLANK + r"+\z"), ""))
+    return normalizers.Sequence(steps)

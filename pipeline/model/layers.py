@@ -91,6 +91,7 @@ class Block(nn.Module):
         self.mlp_norm = Norm(shape.width)
         self.up = products.Linear(shape.width, settings.MLP_RATIO * shape.width)
         self.down = products.Linear(settings.MLP_RATIO * shape.width, shape.width)
+        self.approximate = "tanh" if shape.activation == "gelu-tanh" else "none"
 
     def forward(
         self,
@@ -103,7 +104,8 @@ class Block(nn.Module):
         x_BxLxD = x_BxLxD + self.attention(
             self.attention_norm(x_BxLxD), rotation, seen_Bx1xLxS, shared
         )
-        return x_BxLxD + self.down(F.gelu(self.up(self.mlp_norm(x_BxLxD))))
+        inner_BxLxF = F.gelu(self.up(self.mlp_norm(x_BxLxD)), approximate=self.approximate)
+        return x_BxLxD + self.down(inner_BxLxF)
 
 
 def turns(position: Tensor, width: int) -> tuple[Tensor, Tensor]:

@@ -135,9 +135,13 @@ class Transformer(nn.Module):
 def initialised(shape: settings.Model, vocabulary: int, seed: int) -> Transformer:
     """A model with initial weights that depend on shape, vocabulary and seed alone.
 
-    Matrices are normal with variance 1 / fan-in, those that write to the residual stream divided
-    by sqrt(2 * layers) besides; the embedding is normal with variance 1 / D, so that logits of a
-    normalised stream start with variance 1.
+    The embedding is normal with variance 1 / D, so that logits of a normalised stream start with
+    variance 1. Matrices are by `shape.initial_weights`
+
+    - `scaled-normal`: normal with variance 1 / fan-in, those that write to the residual stream
+      divided by sqrt(2 * layers) besides;
+    - `xavier-uniform`: uniform within sqrt(6 / (fan-in + fan-out)), where queries, keys and values
+      are a matrix each (nanodo/model.py).
 
     Args:
         shape: The model's shape.
@@ -162,6 +166,11 @@ def initialised(shape: settings.Model, vocabulary: int, seed: int) -> Transforme
             if weight.ndim < 2:
                 continue
             fan_in = shape.width if name == "embedding.weight" else weight.shape[1]
+            if shape.initial_weights == "xavier-uniform" and name != "embedding.weight":
+                fan_out = len(weight) // (3 if name.endswith("qkv.weight") else 1)
+                bound = math.sqrt(6 / (fan_in + fan_out))
+                weight.copy_((2 * torch.rand(weight.shape, generator=generator) - 1) * bound)
+                continue
             residual = name.endswith(("attention.out.weight", "down.weight"))
             scale = fan_in**-0.5 / (math.sqrt(2 * shape.layers) if residual else 1.0)
             weight.copy_(torch.randn(weight.shape, generator=generator) * scale)

@@ -9,7 +9,7 @@ from pike_mixing import RULES
 from pike_mixing.errors import InputError
 from pipeline.planning import jobs, notices, outdated, output_root, planner
 from pipeline.planning.profile import TRAINS
-from pipeline.runtime import accelerators, presentation
+from pipeline.runtime import accelerators, cpus, presentation
 from pipeline.runtime.accelerators import Accelerator
 
 
@@ -38,12 +38,26 @@ def plan(configuration: Path, *, devices: Sequence[str], format: str = "text") -
         *notices.unused(planned, own),
         *notices.short_searches(planned),
     ]
+    told += [line for work, bill in zip(works, bills, strict=True) for line in _larger(work, bill)]
     if any(kind.hours_of == "core" for kind, _ in kinds):
         told += notices.slow_products(planned)
     facts = {"devices": bills, "warnings": told}
     parts = [_for(work, bill) for work, bill in zip(works, bills, strict=True)]
     lines = ["\n\n".join(parts), *told]
     return presentation.shown(format, facts, lambda: "\n".join(lines))
+
+
+def _larger(work: jobs.Jobs, bill: dict[str, Any]) -> Iterator[str]:
+    """A line where jobs on a CPU take more memory than this machine has."""
+    needed = {rule["rule"]: rule["memory_bytes"] for rule in bill["rules"]}
+    here = cpus.available_memory()
+    if not work.device.memory and max(needed.values(), default=0) > here:
+        rule = max(needed, key=needed.__getitem__)
+        yield (
+            f"{work.device.name}: a job of {rule} takes about {_size(needed[rule])} of memory, and "
+            f"this machine has {_size(here)}: lower the model's sizes or microbatch_rows, or run "
+            "it elsewhere"
+        )
 
 
 def _kind(device: str) -> tuple[Accelerator, int]:

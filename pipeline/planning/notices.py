@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pike_mixing.errors import enumerate_names
 from pipeline.planning import dependencies, stage_settings
 from pipeline.planning.configuration import Compare
 from pipeline.planning.dependencies import RunName
@@ -43,7 +44,7 @@ def unused(plan: Plan, own: Mapping[str, Any]) -> list[str]:
     idle = {s: [n for n in own.get(s, {}) if n not in names] for s, names in known.items()}
     return (
         [
-            f"{plan.origin}: {section}: defined, and used by no run: {', '.join(names)}"
+            f"{plan.origin}: {section}: defined, and used by no run: {enumerate_names(names)}"
             for section, names in idle.items()
             if names
         ]

@@ -6,7 +6,7 @@ Snakemake's own memory (`.snakemake/`) or with other times, are compared like al
 
 import atexit
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +14,12 @@ from pike_mixing.errors import refuse
 from pipeline.planning import notices, output_root, planner, rule_inputs, stages
 from pipeline.planning.plan import Plan
 from pipeline.planning.records import MADE
-from pipeline.runtime import checksums, made_from
+from pipeline.runtime import atomic_files, checksums, made_from, manifests
+
+RECORDED = ("settings.licence",)
+"""Differences that change no text, no token and no number."""
+STAND = ("pack", "pretrain", "mixture", "evaluate", "probe")
+"""Rules whose jobs look first whether their work stands (`made_from.Taken.stands`)."""
 
 
 class Stale(NamedTuple):
@@ -88,10 +93,33 @@ class Comparison:
 
     @functools.cache  # noqa: B019 - as above.
     def outdated(self, rule: str, name: str) -> bool:
-        """Whether a piece of work differs from the plan, or any that it stands on."""
+        """Whether a piece of work differs from the plan, or may, as any does that it stands on."""
         if self.of(rule, name) or self._forced(rule, self._plan.manifest(rule, name)):
             return True
-        return any(map(self.is_made_again, self.inputs.of(rule, name).paths()))
+        return any(self.is_made_again(path, rule) for path in self.inputs.of(rule, name).paths())
+
+    def prepare(self, jobs: Iterable[tuple[str, str]]) -> None:
+        """Leaves word for some jobs why they run, before Snakemake deletes their outputs.
+
+        Of work that only stands on what is made again the manifest is kept: where that comes out
+        the same, the work stands. What the user forces is made from the start: without its
+        `starts.json` a run begins anew, whatever checkpoints lie there; stopped then, it goes on
+        like any other.
+
+        Args:
+            jobs: Rules and names of the jobs that are about to run.
+        """
+        for rule, name in jobs:
+            if rule not in MADE:
+                continue
+            place = Path(self._plan.manifest(rule, name))
+            forced = self._forced(rule, str(place))
+            if self.of(rule, name) or forced or not place.is_file():
+                made_from.forget(place)
+            else:
+                made_from.keep(place)
+            if rule == "pretrain" and forced:
+                atomic_files.remove(place.with_name("starts.json"))
 
     def told(self, rule: str, name: str) -> Iterator[str]:
         """A line for settings, code, versions or inputs that differ, of the first such work."""
@@ -100,10 +128,39 @@ class Comparison:
             if kind not in self._told:
                 self._told.add(kind)
                 yield f"{MADE[rule].artifact.format(name)} is made again: {one}"
+        forced = self._forced(rule, self._plan.manifest(rule, name))
+        if rule in STAND and not (self.of(rule, name) or forced or ("", "") in self._told):
+            self._told.add(("", ""))
+            yield (
+                "corpora, trainings, mixtures, evaluations and probes behind what is made again "
+                "stand where it comes out the same: such jobs may have nothing to do"
+            )
 
-    def is_made_again(self, path: str) -> bool:
-        """Whether a file is one of a piece of work that is outdated."""
-        return path in self._makers and self.outdated(*self._makers[path])
+    def is_made_again(self, path: str, reader: str) -> bool:
+        """Whether what a rule uses of a file of a piece of work will, or may, be another.
+
+        So it may where work has lost its manifest alone.
+        """
+        if path not in self._makers:
+            return False
+        rule, name = self._makers[path]
+        if _is_cut_off(path, rule):
+            return True
+        if rule != "download" or reader != "pack":
+            stage = MADE[reader].stage or reader
+            if stage not in manifests.SHOW_ALL:
+                return self._is_another(rule, name)
+        return self.outdated(rule, name)
+
+    @functools.cache  # noqa: B019 - as above.
+    def _is_another(self, rule: str, name: str) -> bool:
+        """Whether a piece of work may come out otherwise, not what is recorded with it alone."""
+        if any(one.what not in RECORDED for one in self.of(rule, name)):
+            return True
+        if self._forced(rule, self._plan.manifest(rule, name)):
+            return True
+        makers = (self._makers[p] for p in self.inputs.of(rule, name).paths() if p in self._makers)
+        return any(self._is_another(*maker) for maker in makers)
 
     def missing(self) -> list[str]:
         """The user's own files that are not there, and that are to be read.
@@ -148,12 +205,28 @@ class Comparison:
             if name in used.get(MADE[rule].section, {name})
         ]
 
+    def settings_files(self) -> list[str]:
+        """Where the settings of the plan's work lie, or will."""
+        return [*self._plan.settings_files()]
+
     def every(self) -> Iterator[Stale]:
         """All differences of the plan's finished work, without those that follow from others."""
         for rule, name in self._every():
             artifact = MADE[rule].artifact.format(name)
             for one in self.of(rule, name):
                 yield Stale(artifact, one.what, one.recorded, one.today)
+
+
+def _is_cut_off(manifest: str, rule: str) -> bool:
+    """Whether work has lost its manifest alone: results stand without what is gone as a whole."""
+    place = Path(manifest)
+    if place.is_file():
+        return False
+    patterns = [f"{place.name.partition('.')[0]}.*"]
+    if place.name == atomic_files.MANIFEST:
+        # The workflow writes settings beside a run, whether or not it is there.
+        patterns = ["*.parquet", "checkpoints/*"] if rule == "pretrain" else ["*"]
+    return any(any(place.parent.glob(pattern)) for pattern in patterns)
 
 
 def of_results(*folders: Path) -> Comparison | None:

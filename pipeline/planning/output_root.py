@@ -14,6 +14,9 @@ from pipeline import errors
 from pipeline.planning.plan import Plan, Settings
 from pipeline.runtime import atomic_files
 
+TAKEN = frozenset({".git", ".snakemake", ".venv", "pike_mixing", "pipeline", "workflow"})
+"""Folders beside the Snakefile where no results may lie."""
+
 
 def claim(plan: Plan) -> Settings:
     """Refuses an output root that another experiment has begun; returns the stamp to write.
@@ -59,15 +62,36 @@ def refuse_file(results: str) -> None:
     """Stops where something else is in the place of the output root or of a folder above it.
 
     Raises:
-        InputError: what is there; or the root is the working directory, which Snakemake cannot use.
+        InputError: what is there; or the root is the working directory, which Snakemake cannot use,
+            or lies among the code, or where DuckDB opens no database.
     """
-    if Path(results).resolve() == Path.cwd():
+    inside = Path(os.path.relpath(os.path.realpath(results))).parts
+    if not inside:
         raise InputError(
             f"results: {results}: that is the folder itself: name one in it (results:)"
+        )
+    refuse_path(Path(results))
+    if inside[0] in TAKEN:
+        raise InputError(
+            f"results: {results}: {inside[0]} holds what is not made here: give another (results:)"
         )
     for place in (Path(results), *Path(results).parents):
         if os.path.lexists(place) and not place.is_dir():
             raise InputError(f"results: {results}: {place} is no folder: give another (results:)")
+
+
+def refuse_path(path: Path) -> None:
+    """Stops at a path of a database, or of a folder of databases, that DuckDB cannot open.
+
+    Raises:
+        InputError: it has a backslash, which DuckDB reads as a slash, or a question mark.
+    """
+    place = os.path.realpath(path)
+    if wrong := {"\\", "?"}.intersection(place):
+        raise InputError(
+            f"{path}: DuckDB opens no database of the path {place}, for the {min(wrong)} in it: "
+            "rename the folder, or give another"
+        )
 
 
 def _stamp(path: Path) -> Settings:
@@ -105,12 +129,17 @@ class Root(NamedTuple):
 def of(folder: Path) -> Root | None:
     """What a folder was last started with; None where it is no output root."""
     path = folder / "experiment.json"
-    stamp = _read(path) if path.is_file() else None
+    stamp: Any = _read(path) if path.is_file() else None
     # Settings of a database have the same name.
-    if not isinstance(stamp, dict) or "started_with" not in stamp:
+    if not isinstance(stamp, dict):
         return None
-    files = map(Path, stamp["started_with"])
-    return Root(folder, [*files], stamp.get("options", {}), stamp.get("pythons", {}))
+    given = stamp.get("started_with")
+    if not (isinstance(given, list) and all(isinstance(one, str) for one in given)):
+        return None
+    options, pythons = (stamp.get(key, {}) for key in ("options", "pythons"))
+    if not (isinstance(options, dict) and isinstance(pythons, dict)):
+        return None
+    return Root(folder, [*map(Path, given)], options, pythons)
 
 
 @functools.cache
@@ -121,14 +150,24 @@ def above(folder: Path) -> Root | None:
 
 def command(path: Path, *, force: bool = False) -> str:
     """The command that makes a file of an experiment, also where it is there (`force`)."""
-    here, root = Path.cwd(), above(path.absolute().parent)
+    here = Path.cwd()
     own = path.relative_to(here) if path.is_relative_to(here) else path
-    words = ["snakemake", "--cores", "2", *(["--force"] if force else []), os.path.normpath(own)]
+    words = [*(["--force"] if force else []), os.path.normpath(own)]
+    return _command(above(path.absolute().parent), words)
+
+
+def command_of_all(folder: Path) -> str:
+    """The command that makes all that an experiment lacks, given its output root."""
+    return _command(above(folder), [])
+
+
+def _command(root: Root | None, words: list[str]) -> str:
+    result = ["snakemake", "--cores", "2", *words]
     if root and root.files != [Path("config.yaml")]:
-        words += ["--configfile", *map(str, root.files)]
+        result += ["--configfile", *map(str, root.files)]
     if root and root.options:
-        words += ["--config", *(f"{name}={_word(value)}" for name, value in root.options.items())]
-    return shlex.join(words)
+        result += ["--config", *(f"{name}={_word(value)}" for name, value in root.options.items())]
+    return shlex.join(result)
 
 
 def _word(value: Any) -> str:

@@ -12,16 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pike_mixing.errors import InputError, refuse
+from pike_mixing.errors import InputError, brief, refuse
 from pipeline.planning import (
     cross_checks,
     dependencies,
+    normal_form,
     schema,
     shorthand,
     stage_settings,
     strict_yaml,
 )
 from pipeline.planning.plan import Plan, Settings
+from pipeline.runtime.validation import DEEPEST
 
 LETTER_BYTES = 3
 """Of UTF-8, in most alphabets of synthetic languages."""
@@ -34,7 +36,15 @@ def alone(path: Path) -> Settings:
         InputError: it cannot be read, or is not a mapping in YAML (`strict_yaml`).
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path} is a folder, a pipe or a device: name a file")
+        if (size := path.stat().st_size) > strict_yaml.LARGEST:
+            raise InputError(
+                f"{path} has {size:,} bytes: a configuration has {strict_yaml.LARGEST:,} at most"
+            )
+        with path.open(encoding="utf-8") as file:
+            # What the kernel makes, such as a file of /proc, tells no size.
+            text = file.read(strict_yaml.LARGEST + 1)
     except FileNotFoundError:
         raise InputError(f"{path} does not exist: check the path") from None
     except OSError as error:
@@ -80,10 +90,14 @@ def included(
     if not isinstance(name, str):
         raise InputError(f"include: {name!r} is no path: give that of one file")
     path = folder / name
-    if not path.exists():
-        raise InputError(f"include: {path} does not exist: give its path from {folder}")
+    if not os.path.exists(path):  # noqa: PTH110 - Path raises where a name is too long.
+        raise InputError(f"include: {brief(str(path))} does not exist: give its path from {folder}")
     if path.resolve() in above:
         raise InputError(f"include: {path} includes itself: take one `include` out")
+    if len(above) > DEEPEST:
+        raise InputError(
+            f"include: {path}: {len(above)} files include each other down to it: join some"
+        )
     further = included(load(path), path.parent, (*above, path.resolve()), load)
     twice = []
     for section in further.keys() & whole.keys():
@@ -99,6 +113,25 @@ def included(
             "file, too: take it out of one of them"
         )
     return further | whole
+
+
+def read_options(parsed: Mapping[str, Any], words: Sequence[str] | None) -> Settings:
+    """What `--config` sets, with numbers in the place of texts that look like them.
+
+    Snakemake makes texts of all that stands within a mapping or a list.
+
+    Args:
+        parsed: The options, as Snakemake reads them.
+        words: The same as they were given: `training={text: {steps: 8}}`.
+
+    Raises:
+        InputError: as `strict_yaml.load`.
+    """
+    result: Settings = {}
+    for name, _, text in (word.partition("=") for word in words or ()):
+        if isinstance(parsed[name], Mapping | list):
+            result = _replaced(result, {name: strict_yaml.load(text, f"--config {name}")})
+    return {**parsed, **result}
 
 
 def _owner(path: Path, load: Callable[[Path], Settings]) -> Path:
@@ -162,7 +195,7 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
         InputError: every mistake in it, in one message, each with its path and a way out.
     """
     refuse(schema.problems(config, origin) or cross_checks.problems(config, origin))
-    own = copy.deepcopy(dict(config))
+    own = normal_form.of_config(config, origin)
     requested = dependencies.requested_runs(own)
     every = dependencies.closure(own, requested)
     found_of = {run: found for run in every if (found := dependencies.mixture(own, run))}

@@ -71,18 +71,6 @@ class ResourceEstimate:
     """Whether there is a way in which the micro-batch of the settings fits each of them."""
 
 
-def parameters(shape: settings.Model, vocabulary: int) -> int:
-    """Numbers of the model."""
-    gains = 2 * shape.width + 2 * shape.head_width
-    return _matrices(shape, vocabulary) + shape.layers * gains + shape.width
-
-
-def _matrices(shape: settings.Model, vocabulary: int) -> int:
-    inner = shape.heads * shape.head_width
-    block = 4 * inner * shape.width + 2 * settings.MLP_RATIO * shape.width**2
-    return shape.layers * block + shape.padded_vocabulary(vocabulary) * shape.width
-
-
 def training_flops(shape: settings.Model, vocabulary: int, length: int) -> float:
     """FLOPs of training on one token: forward and backward.
 
@@ -91,7 +79,7 @@ def training_flops(shape: settings.Model, vocabulary: int, length: int) -> float
         vocabulary: Pieces of the tokenizer.
         length: Tokens of a row.
     """
-    return accelerators.training_flops(_matrices(shape, vocabulary), shape, length)
+    return accelerators.training_flops(shape.matrices(vocabulary), shape, length)
 
 
 def activations(
@@ -168,7 +156,7 @@ def of_run(
     """
     shape, recipe = settings.Model(**values["model"]), values["training"]
     precision = recipe.get("precision", settings.Training.precision)
-    N, rows, length = parameters(shape, vocabulary), recipe["rows"], recipe["length"]
+    N, rows, length = shape.parameters(vocabulary), recipe["rows"], recipe["length"]
     microbatch = recipe.get("microbatch_rows") or rows
     own = bool(recipe.get("activation_checkpointing"))
     state = HEADROOM * states(values, N)
@@ -248,7 +236,7 @@ def of_evaluation(
     flops = tokens * training_flops(shape, vocabulary, length) / 3
     batch = evaluation["batch_tokens"]
     inner = FLOAT * batch * 12 * shape.width + logits(shape, vocabulary, batch)
-    N, times = parameters(shape, vocabulary), _checkpoints_read(values, evaluation["checkpoints"])
+    N, times = shape.parameters(vocabulary), _checkpoints_read(values, evaluation["checkpoints"])
     kept = FLOAT * windows * length if evaluation.get("token_losses") else 0
     disk = TABLES_BYTES + WINDOW_BYTES * windows + RECORD_BYTES * (asked + own) + kept
     return _host(N, HEADROOM * inner, device), times * _seconds(flops, values, device), times * disk
@@ -266,7 +254,7 @@ def of_probe(
         device: The kind of device.
     """
     shape, length = settings.Model(**values["model"]), values["training"]["length"]
-    K, N = len(values["domains"]), parameters(shape, vocabulary)
+    K, N = len(values["domains"]), shape.parameters(vocabulary)
     flops = probe["rows"] * K * length * training_flops(shape, vocabulary, length)
     inner = probe["microbatch"] * activations(shape, length)
     inner += logits(shape, vocabulary, probe["microbatch"] * length)

@@ -9,7 +9,13 @@ from typing import Any
 
 import yaml
 
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, brief, refuse
+from pipeline.runtime.validation import DEEPEST, MOST_DIGITS, is_text
+
+LARGEST = 2**20
+"""Bytes of a file. The largest of ours has 20,000, and parsing 70,000 takes a second."""
+MOST_VALUES = 50_000
+"""Values of a file, those that an alias repeats at each of its places; 100 characters are one."""
 
 _SCALARS = {
     "null": r"~|null|Null|NULL|",
@@ -23,8 +29,21 @@ _SCALARS = {
 _TAG = "tag:yaml.org,2002:"
 
 
+class _TooMuchError(Exception):
+    """There are more values than a configuration has."""
+
+
 class _Loader(yaml.SafeLoader):
     """Not libyaml's loader, which crashes on deep nesting."""
+
+    composed = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """A node, and not one too many."""
+        self.composed += 1
+        if self.composed > MOST_VALUES:
+            raise _TooMuchError
+        return super().compose_node(parent, index)
 
     def integer(self, node: Any) -> int:
         """The number that a scalar is: 010 is ten."""
@@ -42,35 +61,84 @@ def load(text: str, where: str) -> Any:
 
     Raises:
         InputError: it is not YAML, names something twice in one mapping or by anything but a text,
-            holds itself, or a character that no text has: every such place.
+            holds itself, a tag, or a character that no text has: every such place. It is larger
+            than `LARGEST`, or than `MOST_VALUES` once its aliases are written out.
     """
+    if len(text) > LARGEST:
+        raise InputError(
+            f"{where} has {len(text):,} characters: a configuration has {LARGEST:,} at most"
+        )
     try:
         loader = _Loader(text)
         root = loader.get_single_node()
-        problems = [] if root is None else list(_problems(root, ()))
+        problems = [] if root is None else [*_problems(root, (), set())]
         if not problems:
+            if root is not None and _values(root, {}) > MOST_VALUES:
+                raise _TooMuchError
             return None if root is None else loader.construct_document(root)
     except (yaml.YAMLError, ValueError) as error:
-        # A ValueError is a number too long to be read.
         raise InputError(f"{where} is not valid YAML: {error}") from None
     except RecursionError:
         raise InputError(f"{where} is nested too deeply: flatten it") from None
-    raise InputError("\n".join(f"{where}: line {problem}" for problem in dict.fromkeys(problems)))
+    except _TooMuchError:
+        raise InputError(
+            f"{where} holds more than {MOST_VALUES:,} values, those that aliases repeat included: "
+            "take out what is not needed"
+        ) from None
+    refuse([f"{where}: line {problem}" for problem in dict.fromkeys(problems)])
 
 
-def _problems(node: Any, above: tuple[int, ...]) -> Iterator[str]:
+def _values(node: Any, known: dict[int, int]) -> int:
+    """How many values a node is once its aliases are written out."""
+    if isinstance(node, yaml.ScalarNode):
+        return 1 + len(node.value) // 100
+    if id(node) not in known:
+        parts = [part for one in node.value for part in (one if isinstance(one, tuple) else (one,))]
+        known[id(node)] = 1 + sum(_values(part, known) for part in parts)
+    return known[id(node)]
+
+
+def _problems(node: Any, above: tuple[int, ...], seen: set[int]) -> Iterator[str]:
     """What is wrong with a node and all below it, each with its line."""
     line = node.start_mark.line + 1
     if id(node) in above:
         yield f"{line}: a list or a mapping holds itself: take it out of itself"
-    elif not isinstance(node, yaml.ScalarNode):
+    elif len(above) > DEEPEST:
+        yield f"{line}: it is nested too deeply: flatten it"
+    elif id(node) not in seen:
+        seen.add(id(node))
+        yield from _of_tag(node, line)
+        if isinstance(node, yaml.ScalarNode):
+            yield from _of_scalar(node, line)
+            return
         items = [item if isinstance(item, tuple) else (item,) for item in node.value]
         if isinstance(node, yaml.MappingNode):
             yield from _of_names([key for key, _ in items])
-        for inner in (part for item in items for part in item):
-            yield from _problems(inner, (*above, id(node)))
-    elif any(one == "\0" or "\ud800" <= one <= "\udfff" for one in node.value):
-        yield f"{line}: {node.value!r} holds a character that no text has: take it out"
+        for inner in (item[-1] for item in items):
+            yield from _problems(inner, (*above, id(node)), seen)
+
+
+def _of_tag(node: Any, line: int) -> Iterator[str]:
+    """A tag that says something else than what stands behind it."""
+    name = node.tag.removeprefix(_TAG)
+    if isinstance(node, yaml.ScalarNode):
+        pattern = {**_SCALARS, "str": "(?s:.*)", "merge": ""}.get(name)
+        fits = pattern is not None and re.fullmatch(pattern, node.value) is not None
+    else:
+        fits = name == ("map" if isinstance(node, yaml.MappingNode) else "seq")
+    if not fits and name == "merge":
+        yield f"{line}: << stands where a value is wanted: put it in quotes"
+    elif not fits:
+        given = f" {brief(node.value)}" if isinstance(node, yaml.ScalarNode) else " of this"
+        yield f"{line}: the tag {brief(node.tag)} makes nothing{given}: leave the tag out"
+
+
+def _of_scalar(node: Any, line: int) -> Iterator[str]:
+    if not is_text(node.value):
+        yield f"{line}: {brief(node.value)} holds a character that no text has: take it out"
+    elif node.tag == f"{_TAG}int" and len(node.value) > MOST_DIGITS:
+        begin = node.value[:20]
+        yield f"{line}: the number {begin}... has {len(node.value):,} digits: 19 are the most"
 
 
 def _of_names(keys: list[Any]) -> Iterator[str]:
@@ -79,13 +147,15 @@ def _of_names(keys: list[Any]) -> Iterator[str]:
         name, line = key.value, key.start_mark.line + 1
         if not isinstance(key, yaml.ScalarNode):
             yield f"{line}: a list or a mapping cannot be a name"
+        elif not is_text(name):
+            yield f"{line}: {brief(name)} holds a character that no text has: take it out"
         elif key.tag not in (f"{_TAG}str", f"{_TAG}merge"):
             kind = key.tag.rpartition(":")[2]
-            yield f"{line}: YAML reads the name {name} as {kind}: put it in quotes"
+            yield f"{line}: YAML reads the name {name:.100} as {kind}: put it in quotes"
         elif name in lines:
             yield (
-                f"{line}: {name!r} is named a second time, after line {lines[name]}: take one of "
-                "them out"
+                f"{line}: {brief(name)} is named a second time, after line {lines[name]}: take one "
+                "of them out"
             )
         else:
             lines[name] = line

@@ -6,12 +6,14 @@ file, and which database each output reads. Restoring trains nothing and needs n
 """
 
 import concurrent.futures
+import contextlib
 import functools
+import glob
 import itertools
 import json
 import multiprocessing
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +21,29 @@ import duckdb
 
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.settings import unknown
+from pipeline import settings as settings_of
 from pipeline.planning import records
-from pipeline.results import database, experiment, figures, lineage, report, sealed, tables
+from pipeline.results import database, experiment, figures, lineage, report, sealed, tables, views
 from pipeline.results.record_loader import OF_THEORY, RECORDS, Listed, columns, insert
 from pipeline.results.selection import connect_ours, query
 from pipeline.runtime import atomic_files, checksums, manifests
+from pipeline.runtime.validation import validate
 
 RECORDED = (*itertools.chain(*RECORDS.values()), "lineage")
 """Base tables that an archive holds; all others follow from these and the settings."""
 KINDS = {"table": (tables.write, ".md"), "figure": (figures.write, ".svg")}
+SETTINGS: dict[str, Any] = {"table": tables.TableSettings, "figure": figures.FigureSettings}
+NAMED = {
+    **dict.fromkeys(("domain_losses", "weights", "gradient_statistics"), ("run", "domain")),
+    **dict.fromkeys(("coefficients", "perplexities"), ("run", "domain")),
+    "documents": ("run", "domain", "document"),
+    **dict.fromkeys(("accuracies", "choices"), ("run", "task", "formulation")),
+    "similarities": ("run", "domain_a", "domain_b"),
+}
+"""Columns of records that name what a row is of."""
+IMPOSSIBLE = {table: " or ".join(f"{name} is null" for name in of) for table, of in NAMED.items()}
+IMPOSSIBLE["choices"] += " or coalesce(gold not between 0 and len(sum_log_likelihood) - 1, true)"
+"""Conditions in SQL that no row of a record meets."""
 WHOLE = "pike"
 """The database of all runs; the others are `databases/NAME`."""
 COMPRESSION = "format parquet, parquet_version v2, compression zstd, compression_level 19"
@@ -40,7 +56,7 @@ def record(results: Path, *, out: Path) -> str:
         InputError: a result is missing, or `out` is somebody else's.
     """
     reads = {kind: _databases(results, kind) for kind in KINDS}
-    shown = _database_of(results / "report" / "index.manifest.json", results)
+    shown = _database_of(results / "report" / "index.manifest.json", "report", results)
     every = {WHOLE, shown, *(name for read in reads.values() for name in read.values())}
     with atomic_files.atomic_write(out, "record", [results]) as partial:
         (partial / "records").mkdir(parents=True)
@@ -67,6 +83,8 @@ def record(results: Path, *, out: Path) -> str:
             if path.is_file()
         }
         facts = {"reads": reads, "report": shown, "files": listed}
+        remedy = f"move what the workflow did not make out of {results}"
+        manifests.require(facts, manifests.ARCHIVE, out / atomic_files.MANIFEST, remedy)
         atomic_files.write_json(partial / atomic_files.MANIFEST, facts)
     size = sum(file["bytes"] for file in listed.values())
     return f"{out}: {len(listed)} files, {size / 1e6:.1f} MB"
@@ -74,6 +92,10 @@ def record(results: Path, *, out: Path) -> str:
 
 def restore(archive: Path, *, out: Path, only: Iterable[str] = ()) -> str:
     """Builds databases, tables, figures and the report of an archive.
+
+    Somebody else may have made it: nothing is read or written before all that it names has been
+    judged, no link is followed out of it or out of `out`, and nothing is read that its manifest
+    does not list.
 
     Args:
         archive: What `pike record` or `pike crate` wrote.
@@ -84,10 +106,14 @@ def restore(archive: Path, *, out: Path, only: Iterable[str] = ()) -> str:
         Where the results are.
 
     Raises:
-        InputError: this is no archive, a file of it was changed, or a name is not in it.
+        InputError: this is no archive, a file of it was changed or is not listed, a name is not in
+            it, or a folder of `out` is a link.
     """
-    archive = archive / "recorded" if (archive / "recorded").is_dir() else archive
-    made = _checked(archive)
+    crated = archive / "recorded"
+    if os.path.lexists(crated):
+        manifests.refuse_link(crated, archive)
+        archive = crated
+    made = _judge(archive)
     wanted = set(only)
     known = [name for read in made["reads"].values() for name in read]
     refuse([unknown(name, known, "--only") for name in sorted(wanted.difference(known))])
@@ -99,6 +125,8 @@ def restore(archive: Path, *, out: Path, only: Iterable[str] = ()) -> str:
     if not wanted:
         jobs.setdefault(WHOLE, [])
         jobs.setdefault(made["report"], [])
+    for folder in ("tables", "figures", "databases", "report"):
+        manifests.refuse_link(out / folder, out)
     work = functools.partial(_restore_one, archive, out)
     # The largest first; duckdb and matplotlib do not survive a fork.
     order = sorted(jobs.items(), key=lambda job: (job[0] != made["report"], job[0] != WHOLE))
@@ -115,14 +143,107 @@ def restore(archive: Path, *, out: Path, only: Iterable[str] = ()) -> str:
     return f"{index}: the report; {out}/{WHOLE}.duckdb, tables and figures are there too"
 
 
+def _judge(archive: Path) -> dict[str, Any]:
+    """What an archive's manifest says, if results can be made of all that it names.
+
+    Raises:
+        InputError: it does not list what is read, or lists more; a file was changed; settings make
+            no result, or a record is none.
+    """
+    made = manifests.of_archive(archive)
+    kinds = made["reads"].items()
+    places = {WHOLE, made["report"], *(d for _, read in kinds for d in read.values())}
+    needed = {f"records/{table}.parquet" for table in RECORDED}
+    needed |= {f"settings/{place}.json" for place in places}
+    needed |= {f"settings/{kind}s/{name}.json" for kind, read in kinds for name in read}
+    path = archive / atomic_files.MANIFEST
+    for names, wrong in (
+        (needed.difference(made["files"]), "does not list"),
+        (set(made["files"]) - needed, "lists what no result is made from:"),
+    ):
+        if names:
+            some = ", ".join(sorted(names)[:3]) + (" ..." if len(names) > 3 else "")
+            raise InputError(f"{path} {wrong} {some}: {manifests.ARCHIVE_REMEDY}")
+    for file in checksums.sealed(archive, made, manifests.ARCHIVE_REMEDY):
+        if problem := checksums.altered(file):
+            raise InputError(problem)
+    _refuse_other_records(archive)
+    for place in sorted(places):
+        _lineage(archive, _read_settings(archive / "settings" / f"{place}.json"))
+    for kind, read in kinds:
+        for name in read:
+            own = archive / "settings" / f"{kind}s" / f"{name}.json"
+            asked = validate(SETTINGS[kind], atomic_files.read_json(own), str(own))
+            if asked.name != name:
+                raise InputError(f"{own} is of {asked.name!r}: {manifests.ARCHIVE_REMEDY}")
+    return made
+
+
+def _refuse_other_records(archive: Path) -> None:
+    """Stops at files that are no records of their tables.
+
+    Raises:
+        InputError: one cannot be read, lacks a column, or has other values in it.
+    """
+    with duckdb.connect() as connection:
+        connection.execute(views.schema())
+        for table in RECORDED:
+            selected = ", ".join(columns(connection, table))
+            place = archive / "records" / f"{table}.parquet"
+            with _explain(place):
+                connection.execute(
+                    f"insert into {table} ({selected}) select {selected} from read_parquet(?)",
+                    [glob.escape(str(place))],
+                )
+            wrong = f"select 1 from {table} where {IMPOSSIBLE.get(table, 'false')} limit 1"
+            if connection.execute(wrong).fetchall():
+                raise InputError(
+                    f"{place} has a row where {IMPOSSIBLE[table]}: {manifests.ARCHIVE_REMEDY}"
+                )
+
+
+def _read_settings(place: Path) -> experiment.Experiment:
+    """The settings of a database, with those of its runs.
+
+    Raises:
+        InputError: they are not whole, or a run's text is not among the corpora.
+    """
+    result = experiment.read(place)
+    for run, record in result.runs.items():
+        where, own = f"{place}: runs.{run}.settings", record.settings
+        manifests.require(own, manifests.RUN_SETTINGS, where, manifests.ARCHIVE_REMEDY)
+        if not record.trained:
+            validate(settings_of.Run, own, where)
+        texts: Any = own["domains"]
+        if lacking := sorted({f"{own['tokenizer']}/{one}" for one in texts} - {*result.corpora}):
+            raise InputError(f"{where}: no corpus {lacking[0]!r}: {manifests.ARCHIVE_REMEDY}")
+    return result
+
+
+@contextlib.contextmanager
+def _explain(place: Path) -> Iterator[None]:
+    """Names the record that DuckDB cannot read as one.
+
+    Raises:
+        InputError: it cannot.
+    """
+    try:
+        yield
+    except duckdb.Error as error:
+        first = str(error).splitlines()[0]
+        raise InputError(
+            f"{place} is not a whole record ({first}): {manifests.ARCHIVE_REMEDY}"
+        ) from None
+
+
 def _restore_one(archive: Path, out: Path, name: str, outputs: list[tuple[str, str]]) -> None:
     """Builds one database, and what reads it."""
     settings, place = archive / "settings" / f"{name}.json", out / f"{name}.duckdb"
-    named = experiment.read(settings)
+    named = _read_settings(settings)
     loader = functools.partial(_load, archive)
-    inputs = [archive / atomic_files.MANIFEST]
+    taken = sealed.take("database", [archive / atomic_files.MANIFEST])
     made_from = _lineage(archive, named)
-    database.write(named, settings, place, made_from, loader, inputs)
+    database.write(named, settings, place, made_from, loader, taken)
     for kind, output in outputs:
         write, suffix = KINDS[kind]
         own = archive / "settings" / f"{kind}s" / f"{output}.json"
@@ -145,7 +266,7 @@ def _load(archive: Path, connection: duckdb.DuckDBPyConnection, made: Sequence[L
         connection.execute(
             f"insert into {table} ({selected}) select {selected} from read_parquet("
             f"?, file_row_number = true) {chosen}",
-            [str(archive / "records" / f"{table}.parquet")],
+            [glob.escape(str(archive / "records" / f"{table}.parquet"))],
         )
         connection.execute("drop table wanted")
 
@@ -156,60 +277,78 @@ def _table(connection: duckdb.DuckDBPyConnection, table: str) -> Any:
 
 
 def _lineage(archive: Path, named: experiment.Experiment) -> lineage.Lineage:
-    """What an experiment's records were made from, of all that the archive has."""
-    with duckdb.connect() as connection:
+    """What an experiment's records were made from, of all that the archive has.
+
+    Raises:
+        InputError: it lacks a manifest of a record, or what one says is not what its stage writes.
+    """
+    place = archive / "records" / "lineage.parquet"
+    with duckdb.connect() as connection, _explain(place):
         every = query(
             connection,
-            "select artifact as name, path, sha256, produced_by, inputs, settings, "
-            "code_fingerprint, code_commit, facts "
+            "select artifact::text as name, path::text as path, sha256::text as sha256, "
+            "produced_by::text as produced_by, inputs::text[] as inputs, settings::text as "
+            "settings, code_fingerprint::text as code_fingerprint, "
+            "code_commit::text as code_commit, facts::text as facts "
             "from read_parquet(?, file_row_number = true) order by file_row_number",
-            str(archive / "records" / "lineage.parquet"),
+            glob.escape(str(place)),
         )
     rows = {row["name"]: row for row in every}
-    names = {name for name, _, _ in records.manifests_of(named.plain())}
+    stages = {name: stage for name, stage, _ in records.manifests_of(named.plain())}
+    if lacking := sorted(stages.keys() - rows.keys()):
+        some = ", ".join(lacking[:3])
+        raise InputError(f"{place} has no row of {some}: {manifests.ARCHIVE_REMEDY}")
     runs = tuple(f"checkpoint/{run}/" for run in named.runs)
-    kept = {name for name in rows if name in names or name.startswith(runs)}
-    kept |= {n for name in kept for n in rows[name]["inputs"] if n.startswith("file/")}
+    kept = {name for name in rows if name in stages or name.startswith(runs)}
+    kept |= {n for name in kept for n in rows[name]["inputs"] or () if n.startswith("file/")}
+    kept &= rows.keys()
     for name in [name for name in rows if name.partition("/")[0] in KINDS]:
         # A database of some runs holds a part of what an output stands on.
-        rows[name]["inputs"] = [n for n in rows[name]["inputs"] if n in kept]
+        rows[name]["inputs"] = [n for n in rows[name]["inputs"] or () if n in kept]
         kept.add(name)
-    return lineage.Lineage({name: _artifact(row) for name, row in rows.items() if name in kept})
+    return lineage.Lineage(
+        {n: _artifact(row, stages.get(n), place) for n, row in rows.items() if n in kept}
+    )
 
 
-def _artifact(row: Mapping[str, Any]) -> lineage.Artifact:
-    plain = {n: None if row[n] is None else json.loads(row[n]) for n in ("settings", "facts")}
-    return lineage.Artifact(**{**row, "inputs": tuple(row["inputs"]), **plain})
+def _artifact(row: Mapping[str, Any], stage: str | None, place: Path) -> lineage.Artifact:
+    """A row of the lineage; of a stage's work, it is checked as the stage's manifest is."""
+    where = f"{place}: {row['name']}"
+    try:
+        plain = {n: None if row[n] is None else json.loads(row[n]) for n in ("settings", "facts")}
+    except ValueError as error:
+        raise InputError(f"{where}: no JSON ({error}): {manifests.ARCHIVE_REMEDY}") from None
+    if stage:
+        facts = plain["facts"] if isinstance(plain["facts"], dict) else {}
+        code: dict[str, Any] = {
+            "fingerprint": row["code_fingerprint"],
+            "commit": row["code_commit"],
+        }
+        content: dict[str, Any] = {key: {} for key in ("inputs", "given", "files")} | facts
+        content |= {"stage": row["produced_by"], "settings": plain["settings"]}
+        content["code"] = code | {"loaded": {}}
+        manifests.refuse_other(content, stage, where, manifests.ARCHIVE_REMEDY)
+    return lineage.Artifact(**{**row, "inputs": tuple(row["inputs"] or ()), **plain})
 
 
 def _databases(results: Path, kind: str) -> dict[str, str]:
     """The finished tables or figures, and the database that each reads."""
     places = sorted((results / f"{kind}s").glob("*.manifest.json"))
-    return {p.name.removesuffix(".manifest.json"): _database_of(p, results) for p in places}
+    return {p.name.removesuffix(".manifest.json"): _database_of(p, kind, results) for p in places}
 
 
-def _database_of(manifest: Path, results: Path) -> str:
+def _database_of(manifest: Path, stage: str, results: Path) -> str:
     """The name of the database that an output was made from."""
     sealed.refuse_missing(manifest)
-    inputs = atomic_files.read_json(manifest)["inputs"]
+    inputs = manifests.read(manifest, stage)["inputs"]
     names = [os.path.relpath(manifest.parent / name, results) for name in inputs]
-    own = (n for n in names if n == f"{WHOLE}.manifest.json" or n.startswith("databases"))
-    return next(own).removesuffix(".manifest.json")
+    own = (n for n in names if n == f"{WHOLE}.manifest.json" or n.startswith("databases/"))
+    if (found := next(own, None)) is None:
+        raise InputError(f"{manifest} names no database of {results}: make it anew")
+    return found.removesuffix(".manifest.json")
 
 
 def _copied(source: Path, place: Path) -> None:
     sealed.refuse_missing(source)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(source.read_bytes())
-
-
-def _checked(archive: Path) -> dict[str, Any]:
-    """What an archive's manifest says, if all its files are as they were recorded."""
-    place = archive / atomic_files.MANIFEST
-    made: Any = atomic_files.read_json(place) if place.is_file() else None
-    if not isinstance(made, dict) or not made.keys() >= manifests.OF_ARCHIVE:
-        raise InputError(f"{archive} is no archive: give what `pike record` or `pike crate` wrote")
-    for file in checksums.sealed(archive, made, "take the archive anew from where it came"):
-        if problem := checksums.altered(file):
-            raise InputError(problem)
-    return made

@@ -15,7 +15,7 @@ from typing import Any
 from pike_mixing.errors import InputError, install
 from pipeline.results import archive, experiment, provenance, sealed
 from pipeline.results.selection import connect_ours
-from pipeline.runtime import atomic_files
+from pipeline.runtime import atomic_files, manifests
 
 PROFILES = {
     "https://w3id.org/ro/wfrun/process/0.5": "Process Run Crate",
@@ -32,11 +32,15 @@ def crate(results: Path, *, out: Path) -> str:
     """Writes the crate of finished results, whole or not at all, and says what it has.
 
     Raises:
-        InputError: a result is missing, `out` is somebody else's, this is no clone, or rocrate is
-            not installed.
+        InputError: a result is missing, is a link or no file, `out` is somebody else's, this is no
+            clone, or rocrate is not installed.
     """
     settings = results / "settings" / "experiment.json"
     sealed.refuse_missing(settings, *(results / name for name in RESULTS), ROOT / "Snakefile")
+    for place in (path for name in RESULTS for path in (results / name).rglob("*")):
+        manifests.refuse_link(place, results)
+        if not place.is_dir() and (other := atomic_files.not_a_file(place)):
+            raise InputError(f"{place} is {other}, and a crate holds files: move it away")
     try:
         library = importlib.import_module("rocrate.rocrate")
     except ModuleNotFoundError:

@@ -2,7 +2,8 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import glob
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pike_mixing.rules.pike import PiKE
-from pipeline.planning import paper_roles, records, resources
+from pipeline import errors
+from pipeline.planning import output_root, paper_roles, records
 from pipeline.planning.configuration import Paper
 from pipeline.results import (
     accuracy_tests,
@@ -25,7 +27,8 @@ from pipeline.results import (
 from pipeline.results.experiment import Experiment, read
 from pipeline.results.measured import Measured
 from pipeline.results.record_loader import RECORDS, Listed, insert, load
-from pipeline.runtime import atomic_files
+from pipeline.results.selection import log_of
+from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validation import validate
 from pipeline.settings import Model, Training
 
@@ -42,9 +45,11 @@ def build(settings: Path, out: Path) -> None:
             and says what to run.
     """
     experiment = read(settings)
+    places = (Path(place) for _, _, place in records.manifests_of(experiment.plain()))
+    taken = sealed.take("database", places)
     result = lineage.read(experiment)
     loader = functools.partial(load, result.manifests)
-    write(experiment, settings, out, result, loader, result.manifests)
+    write(experiment, settings, out, result, loader, taken)
 
 
 def write(
@@ -53,7 +58,7 @@ def write(
     out: Path,
     result: lineage.Lineage,
     loader: Loader,
-    inputs: Iterable[Path],
+    taken: made_from.Taken,
 ) -> None:
     """Writes the database of records, wherever they come from.
 
@@ -63,24 +68,24 @@ def write(
         out: The DuckDB file.
         result: What the records were made from.
         loader: Appends the records.
-        inputs: Manifests of the records.
+        taken: Code, and manifests of the records, as they were before these were read.
 
     Raises:
         InputError: a record or manifest is missing, truncated or altered.
     """
+    output_root.refuse_path(out)
     try:
-        with (
-            atomic_files.atomic_write(out, "database", [settings]) as partial,
-            duckdb.connect(str(partial)) as connection,
-        ):
-            _fill(connection, experiment, result, loader)
+        with atomic_files.atomic_write(out, "database", [settings]) as partial:
+            with duckdb.connect(str(partial)) as connection:
+                _fill(connection, experiment, result, loader)
+            # Of the database that is replaced: to this one its changes do not belong.
+            log_of(out).unlink(missing_ok=True)
     except (duckdb.IOException, duckdb.FatalException) as error:
         first = str(error).splitlines()[0]
-        raise InputError(
-            f"{out} cannot be written ({first}): free some space there, or give another --out"
-        ) from error
+        errors.refuse_shortage(error)
+        raise InputError(f"{out} cannot be written ({first}): {errors.remedy(error)}") from error
     settings_of_it = records.database_settings(experiment.plain())
-    sealed.write(out, "database", settings_of_it, inputs, [out], result.digests)
+    sealed.write(out, taken, settings_of_it, [out])
 
 
 def _fill(
@@ -192,7 +197,7 @@ def _planned(run: str, values: Mapping[str, Any], recorded: lineage.Lineage) -> 
         "settings": atomic_files.canonical(values),
         "steps": recipe.steps,
         "tokens": recipe.steps * recipe.rows * recipe.length,
-        "parameters": resources.parameters(Model(**values["model"]), vocabulary),
+        "parameters": Model(**values["model"]).parameters(vocabulary),
     }
 
 
@@ -222,7 +227,7 @@ def fill_paper(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any])
         columns = "*"
         if name in printed:  # Digits behind the point are lost once a value is a number.
             columns += f", len(split_part({printed[name]}, '.', 2)) as decimals"
-        quoted = str(PAPER / f"{name}.csv").replace("'", "''")
+        quoted = glob.escape(str(PAPER / f"{name}.csv")).replace("'", "''")
         connection.execute(
             f"insert into {table} "
             f"select {columns} from read_csv('{quoted}', header = true, all_varchar = true)"

@@ -246,8 +246,8 @@ def sentences(place: Row) -> Iterator[str]:
         yield (
             f"Of {compared} none is shown to have a lower validation loss."
             if place["tested"]
-            else f"A domain has fewer than {LEAST_DOCUMENTS} effective validation documents, too "
-            "few for a verdict."
+            else f"A domain has fewer than {LEAST_DOCUMENTS} effective validation documents of "
+            "like size, too few for a verdict."
             if any(row["effective"] < LEAST_DOCUMENTS for row in place["rows"])
             else f"No method has {counted(LEAST_SEEDS, 'seed')}, the least for a verdict."
         )

@@ -6,6 +6,7 @@ from typing import Any
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files
+from pipeline.runtime.manifests import IS_SLUG
 from pipeline.runtime.validation import validate
 
 RUN_NAMES = ("scenario", "model_name", "method_name", "seed", "domains", "tokenizer")
@@ -74,10 +75,23 @@ class Experiment:
         return {**vars(self), "runs": {name: vars(run) for name, run in self.runs.items()}}
 
     def problems(self) -> list[str]:
-        """An experiment without runs and without the theory has no results."""
-        if self.runs or self.theory:
-            return []
-        return ["runs: is empty, so there is nothing to put in a database"]
+        """Names that cannot be parts of paths; runs of other settings; no results at all."""
+        result = [
+            f"{section}: {problem}"
+            for section in ("runs", "corpora", "sources", "tokenizers", "mixtures", "tasks",
+                            "tables", "figures")
+            for name in getattr(self, section)
+            for part in name.split("/")
+            if (problem := IS_SLUG.problem(part))
+        ]  # fmt: skip
+        for name, run in self.runs.items():
+            *parts, seed = (run.settings.get(key) for key in RUN_NAMES[:4])
+            own = "/".join([*map(str, parts), f"seed{seed}"])
+            if not run.problems() and name != own:
+                result.append(f"runs: {name!r} has the settings of {own!r}")
+        if not (self.runs or self.theory):
+            result.append("runs: is empty, so there is nothing to put in a database")
+        return result
 
     def scenarios(self) -> list[str]:
         """Scenarios in the order of the runs."""

@@ -11,6 +11,7 @@ from pipeline.results import curves, drawing, labels, marks, sealed, views
 from pipeline.results.panels import Panel
 from pipeline.results.selection import Row, connect_ours, rows
 from pipeline.runtime import atomic_files, ownership
+from pipeline.runtime.manifests import Slug
 from pipeline.runtime.validation import validate
 
 
@@ -18,7 +19,7 @@ from pipeline.runtime.validation import validate
 class FigureSettings:
     """One figure."""
 
-    name: str
+    name: Slug
     """Its name, that of its files."""
     selection: dict[str, object] = dataclasses.field(default_factory=dict)
     """Runs by scenarios, models, methods or seeds, or values by column of the view."""
@@ -47,6 +48,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
     kind = KINDS[figure.kind or figure.name]
     view = views.view_of(f"figure_{figure.kind or figure.name}")
     places = ownership.siblings(out, (".svg", ".png", ".json"), "figure", [settings, database])
+    taken = sealed.take("figure", [sealed.manifest(database, "database")])
     with connect_ours(database) as connection:
         result = rows(connection, view, figure.selection, str(settings))
         baseline = connection.execute("select baseline from experiment").fetchall()[0][0]
@@ -76,7 +78,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
     with atomic_files.atomic_write(places[".json"], "figure") as partial:
         text = json.dumps({**facts, **data}, allow_nan=False)
         partial.write_text(f"{text}\n", encoding="utf-8")
-    sealed.write(out, "figure", values, [sealed.manifest(database)], places.values())
+    sealed.write(out, taken, values, places.values())
 
 
 def _one_place_each(panels: list[Panel]) -> list[Panel]:

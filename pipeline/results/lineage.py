@@ -20,7 +20,7 @@ RUN_NAMES = {
 }
 """What a selection of runs names, and the setting of a run that holds it."""
 
-STANDARD_KEYS = frozenset(manifests.STANDARD) - {"versions"}
+STANDARD_KEYS = {key.removesuffix("?") for key in manifests.STANDARD} - {"versions"}
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,6 @@ class Lineage:
     artifacts: dict[str, Artifact] = field(default_factory=dict)
     manifests: dict[Path, Mapping[str, Any]] = field(default_factory=dict)
     """What those say that were read, but of checkpoints: a run's own stands for them."""
-    digests: dict[Path, str] = field(default_factory=dict)
-    """SHA-256 of these manifests."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +71,7 @@ def read(experiment: Experiment) -> Lineage:
     result, results = list(_manifests(experiment)), _absolute(experiment.results)
     owners, sums = _owners(result)
     own = [m for m in result if not m.name.startswith("checkpoint/")]
-    digests = {m.path: sums[_absolute(m.path)] for m in own}
-    lineage = Lineage({}, {m.path: m.content for m in own}, digests)
+    lineage = Lineage({}, {m.path: m.content for m in own})
     for manifest in result:
         inputs, here, content = list[str](), _absolute(manifest.path.parent), manifest.content
         read = {_absolute(name, here): sha for name, sha in content["inputs"].items()}

@@ -2,6 +2,7 @@
 
 import io
 import logging
+import re
 import textwrap
 from collections import Counter
 from pathlib import Path
@@ -34,7 +35,7 @@ def query(sql: str, database: Path, format: Format = "table") -> str | bytes:
     try:
         with connect(database) as connection:
             statement = _only(connection, sql)
-            if "stale" in sql.lower():
+            if _asks_for_stale(connection, sql):
                 _add_stale(connection, database)
             _warn_of_age(database)
             if format == "parquet":
@@ -63,6 +64,14 @@ def _only(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
             f"there are {len(statements)} statements: ask one at a time, without `;` between them"
         )
     return statements[0]
+
+
+def _asks_for_stale(connection: duckdb.DuckDBPyConnection, sql: str) -> bool:
+    """Whether a statement names the table `stale`, which is made for it alone."""
+    try:
+        return "stale" in map(str.lower, connection.get_table_names(sql))
+    except duckdb.InvalidInputException:  # To DuckDB, a pivot is several statements.
+        return re.search(r"\bstale\b", sql, re.IGNORECASE) is not None
 
 
 def _refuse_twice(columns: list[str]) -> None:
@@ -106,7 +115,9 @@ def _add_stale(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
 def _warn_of_age(database: Path) -> None:
     """Tells in a line where files that a database was made from have changed since."""
     known = checksums.Memory(checksums.MEMORY)
-    result = made_from.of_finished(made_from.beside(database), "database", known)
+    every = made_from.of_finished(made_from.beside(database), "database", known)
+    # Of the file itself it was told when it was opened.
+    result = [one for one in every if not one.what.startswith("files.")]
     if result:
         # As above.
         from pipeline.planning import output_root

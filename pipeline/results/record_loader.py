@@ -1,5 +1,6 @@
 """Records of runs, checked against their manifests, into the base tables."""
 
+import glob
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -135,7 +136,8 @@ def _append(
     connection: duckdb.DuckDBPyConnection, table: str, names: list[str], files: _Files
 ) -> None:
     """Appends the records of one table; a run's name is not in its files."""
-    places = [*files]
+    # To DuckDB they are patterns.
+    places = [glob.escape(place) for place in files]
     schema = "select name from parquet_schema(?) group by name having count(*) < ?"
     fewer = {name for (name,) in connection.execute(schema, [places, len(files)]).fetchall()}
     if lacking := sorted(fewer.intersection(names)):
@@ -159,7 +161,9 @@ def _refuse_broken(table: str, names: list[str], files: _Files) -> None:
     selected = ", ".join(name for name in names if name != "run")
     for place, (_, remedy) in files.items():
         try:
-            duckdb.connect().execute(f"select {selected} from read_parquet(?)", [place]).fetchall()
+            duckdb.connect().execute(
+                f"select {selected} from read_parquet(?)", [glob.escape(place)]
+            ).fetchall()
         except duckdb.Error as error:
             first = str(error).splitlines()[0]
             raise InputError(

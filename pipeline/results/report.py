@@ -13,7 +13,7 @@ import yaml
 from markupsafe import Markup
 
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
-from pipeline.planning import outdated
+from pipeline.planning import outdated, records
 from pipeline.planning.predictions import Predictions
 from pipeline.planning.records import PAGES
 from pipeline.results import (
@@ -30,7 +30,7 @@ from pipeline.results import (
 )
 from pipeline.results.provenance import REPORT, counted
 from pipeline.results.selection import Row, ours, query
-from pipeline.runtime import atomic_files
+from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validation import validate
 
 FRONT = ("losses",)
@@ -69,12 +69,13 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
         read += [figures / f"{name}.svg" for name in _names(named.figures, figures, ".svg")]
         folders = {"tables": tables, "figures": figures}
         files = {k: Path(os.path.relpath(f, out.parent)).as_posix() for k, f in folders.items()}
+        stood_on = [sealed.manifest(database, "database"), *map(made_from.beside, read)]
+        taken = sealed.take("report", stood_on)
         texts = _pages(named, database, read, files)
         for page, partial in partials.items():
             partial.write_text(texts[page], encoding="utf-8")
-    under = {"config": named.config, "rules": named.rules}
-    stood_on = [sealed.manifest(path) for path in (database, *read)]
-    sealed.write(out, "report", under, stood_on, places.values())
+    under = {"config": records.in_full(named.config), "rules": named.rules}
+    sealed.write(out, taken, under, places.values())
 
 
 def _pages(

@@ -1,6 +1,6 @@
 """Databases, tables, figures and reports with the manifests that vouch for them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,39 +9,42 @@ from pipeline.planning import output_root, stages
 from pipeline.runtime import checksums, made_from, manifests
 
 
-def write(
-    out: Path,
-    stage: str,
-    settings: Any,
-    read: Iterable[Path],
-    files: Iterable[Path],
-    known: Mapping[Path, str] | None = None,
-) -> None:
+def take(stage: str, read: Iterable[Path] = ()) -> made_from.Taken:
+    """What a stage of results is made from, taken before it reads these manifests or files."""
+    modules = [stages.STAGES[stage].partition(":")[0]]
+    return made_from.Taken(stage, modules, inputs=read, assets=stages.ASSETS[stage])
+
+
+def write(out: Path, taken: made_from.Taken, settings: Any, files: Iterable[Path]) -> None:
     """Writes the manifest of what a stage has made.
 
     Args:
         out: The file that the manifest is named after.
-        stage: Name of the stage.
+        taken: What it was made from.
         settings: What it was made under.
-        read: Manifests, or files that have none.
         files: The files that it made.
-        known: SHA-256 of what was hashed when it was read.
     """
     made_from.write_manifest(
         made_from.beside(out),
-        stage=stage,
+        stage=taken.stage,
         settings=settings,
-        inputs=[*read],
+        inputs=[*taken.inputs],
         files=[*files],
-        modules=[stages.STAGES[stage].partition(":")[0]],
-        assets=stages.ASSETS[stage],
+        modules=[stages.STAGES[taken.stage].partition(":")[0]],
+        assets=stages.ASSETS[taken.stage],
         facts={},
-        known=known,
+        taken=taken,
     )
 
 
-def manifest(out: Path) -> Path:
-    """What stands for a file among inputs: its manifest or, where it has none, itself."""
+def manifest(out: Path, stage: str) -> Path:
+    """What stands for a file among inputs: its manifest or, where it has none, itself.
+
+    Raises:
+        InputError: the manifest describes another file.
+    """
+    if wrong := problem(out, stage):
+        raise InputError(wrong)
     beside = made_from.beside(out)
     return beside if beside.is_file() else out
 
@@ -56,6 +59,23 @@ def refuse_missing(*paths: Path) -> None:
         raise InputError(f"{', '.join(missing)}: not there: finish the experiment with `make run`")
 
 
+def problem(out: Path, stage: str) -> str | None:
+    """How a file differs from what its manifest describes, and what to run; None without one.
+
+    It is hashed once for as long as nobody writes to it.
+    """
+    place = made_from.beside(out)
+    if not place.is_file():
+        return None
+    remake = f"make it with `{output_root.command(out, force=True)}`"
+    known = checksums.Memory(checksums.MEMORY)
+    listed = checksums.sealed(place.parent, manifests.read(place, stage, remake), remake)
+    wrong = (checksums.altered(file, known.sha256) for file in listed)
+    result = next(filter(None, wrong), None)
+    known.keep()
+    return result
+
+
 def refuse_altered(out: Path, stage: str) -> None:
     """Stops at files of a table or figure that are not those that were made.
 
@@ -63,10 +83,7 @@ def refuse_altered(out: Path, stage: str) -> None:
         InputError: one is missing or was changed, or there is no manifest; with what to run.
     """
     place = made_from.beside(out)
-    remake = f"make it with `{output_root.command(out, force=True)}`"
     if not place.is_file():
+        remake = f"make it with `{output_root.command(out, force=True)}`"
         raise InputError(f"{place} does not exist, which vouches for {out.name}: {remake}")
-    listed = manifests.read(place, stage, remake)
-    for file in checksums.sealed(place.parent, listed, remake):
-        if problem := checksums.altered(file):
-            raise InputError(problem)
+    manifest(out, stage)

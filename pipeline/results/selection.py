@@ -1,6 +1,9 @@
 """Rows of a view that a table or figure asks for."""
 
 import contextlib
+import logging
+import os
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,18 +13,31 @@ import duckdb
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.settings import unknown
 from pipeline.planning import output_root
+from pipeline.results import sealed
+
+log = logging.getLogger("pike")
 
 Row = dict[str, Any]
 
+READING: dict[str, Any] = {"enable_external_access": "false", "lock_configuration": "true"}
+"""What a database is opened with: SQL can reach no other file, and cannot change that."""
 RUN_COLUMNS = {"scenarios": "scenario", "models": "model", "methods": "method", "seeds": "seed"}
 """What a selection of runs names, and the column that holds it."""
+
+
+def log_of(database: Path) -> Path:
+    """Where DuckDB keeps changes of a database that are not in its file yet."""
+    return database.with_name(f"{database.name}.wal")
 
 
 def connect(database: Path) -> duckdb.DuckDBPyConnection:
     """Opens a database for reading only; nothing outside it can be read or written.
 
+    Every reader opens it here. A warning tells where it is not the one that its manifest describes.
+
     Raises:
-        InputError: there is no database, or it is not one.
+        InputError: there is no database, it is not one, or a log of changes lies beside it, which
+            DuckDB would add to what is read.
     """
     if not database.is_file():
         wrong = "is no file" if database.exists() else "does not exist"
@@ -31,15 +47,26 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
             f"folder that its configuration names under `results`"
             + (f"; here are databases of some runs (--database): {some}" if some else "")
         )
-    try:
-        return duckdb.connect(
-            str(database), read_only=True, config={"enable_external_access": "false"}
+    output_root.refuse_path(database)
+    if os.path.lexists(changes := log_of(database)):
+        raise InputError(
+            f"{changes} holds changes by a program that writes to {database}, or that was stopped "
+            "while it did, and no result is made with them: end that program, or delete them with "
+            f"`rm {shlex.quote(str(changes))}`"
         )
+    try:
+        result = duckdb.connect(str(database), read_only=True, config=READING)
     except duckdb.Error as error:
         first = str(error).splitlines()[0]
-        locked = isinstance(error, duckdb.IOException) and "lock" in first
-        remedy = "wait until that process has closed it" if locked else "check the path"
+        remedy = "check the path"
+        if isinstance(error, duckdb.IOException) and "lock" in first:
+            remedy = "wait until that process has closed it"
+        elif "version number" in first:
+            remedy = f"it is of another version of DuckDB than {duckdb.__version__}: make it anew"
         raise InputError(f"{database} cannot be opened ({first}): {remedy}") from None
+    if problem := sealed.problem(database, "database"):
+        log.warning("%s", problem)
+    return result
 
 
 def connect_ours(database: Path) -> duckdb.DuckDBPyConnection:

@@ -44,6 +44,7 @@ from pipeline.results import marks, sealed, views
 from pipeline.results.cells import EMPTY, Cell, cell_of, finite, number
 from pipeline.results.selection import Row, connect_ours, rows
 from pipeline.runtime import atomic_files, ownership, presentation
+from pipeline.runtime.manifests import Slug
 from pipeline.runtime.validation import validate
 
 COLUMNS = (
@@ -57,7 +58,7 @@ OPTIONAL = ("unit", "value", "error", "better")
 class TableSettings:
     """One table."""
 
-    name: str
+    name: Slug
     """Its name, that of its files."""
     selection: dict[str, object] = field(default_factory=dict)
     """Runs by scenarios, models, methods or seeds, or values by column of the view."""
@@ -109,6 +110,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
     inputs, values = [settings, database], atomic_files.read_json(settings)
     table = validate(TableSettings, values, str(settings))
     places = ownership.siblings(out, (".md", ".csv", ".tex"), "table", inputs)
+    taken = sealed.take("table", [sealed.manifest(database, "database")])
     blocks = read(table, database, str(settings))
     for suffix, text in (
         (".md", markdown(table, blocks)),
@@ -117,7 +119,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
     ):
         with atomic_files.atomic_write(places[suffix], "table", inputs) as partial:
             partial.write_text(text, encoding="utf-8")
-    sealed.write(out, "table", values, [sealed.manifest(database)], places.values())
+    sealed.write(out, taken, values, places.values())
 
 
 def read(table: TableSettings, database: Path, where: str) -> list[TableSection]:

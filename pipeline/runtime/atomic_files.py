@@ -1,6 +1,7 @@
 """Files that appear whole or not at all, and what they hold: JSON, checksums."""
 
 import contextlib
+import errno
 import functools
 import glob
 import hashlib
@@ -8,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,16 @@ from pipeline.runtime import file_locks, ownership
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 MANIFEST = "manifest.json"
+MOST_BYTES = 2**28
+"""Of a file of JSON; the largest that is written here, of 10,000 runs, has a tenth of it."""
+KINDS = {
+    stat.S_ISDIR: "a folder",
+    stat.S_ISFIFO: "a pipe",
+    stat.S_ISCHR: "a device",
+    stat.S_ISBLK: "a device",
+    stat.S_ISSOCK: "a socket",
+}
+"""What may be in the place of a file."""
 
 Stamp = tuple[int, int, int, int]
 
@@ -135,6 +147,20 @@ def stamp(path: Path) -> Stamp:
     return result.st_ino, result.st_size, result.st_mtime_ns, result.st_ctime_ns
 
 
+def not_a_file(path: Path) -> str | None:
+    """What is in the place of a file, in words: a folder, a pipe; None of a file or of nothing.
+
+    Pipes and devices are not opened: whoever does may wait for ever.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        if path.is_symlink() and error.errno in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR):
+            return "a link that leads nowhere"
+        return None
+    return next((kind for is_kind, kind in KINDS.items() if is_kind(mode)), None)
+
+
 def canonical(value: Any) -> str:
     """The one JSON text of a value: sorted keys, no blanks. NaN and infinities are refused."""
     return _CANONICAL.encode(value)
@@ -164,9 +190,13 @@ def read_json(path: Path) -> Any:
     """Reads JSON.
 
     Raises:
-        InputError: the file is missing or is not JSON.
+        InputError: the file is missing, is no file or is not JSON.
     """
+    if other := not_a_file(path):
+        raise InputError(f"{path} is {other}, and a file of JSON is read there: move it away")
     try:
+        if (size := path.stat().st_size) > MOST_BYTES:
+            raise InputError(f"{path} has {size:,} bytes, too many for JSON: check the path")
         return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except FileNotFoundError:
         raise InputError(f"{path} does not exist: make it first, or check the path") from None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pike_mixing.errors import InputError, refuse
-from pipeline.runtime import atomic_files, cpus
+from pipeline.runtime import atomic_files, cpus, manifests
 
 MEMORY = Path(".snakemake", "sha256.json")
 """Where digests are remembered, in the folder where the workflow is started."""
@@ -44,7 +44,9 @@ def sealed(folder: Path, manifest: Mapping[str, Any], remedy: str) -> list[Seale
 
 
 def resized(file: Sealed) -> str | None:
-    """What is wrong with a file's size, or None."""
+    """What is wrong with a file's kind or size, or None."""
+    if other := atomic_files.not_a_file(file.path):
+        return f"{file.path} is {other}, and the manifest lists a file: {file.remedy}"
     try:
         result = file.path.stat().st_size
     except (FileNotFoundError, NotADirectoryError):
@@ -118,11 +120,14 @@ class Memory:
             self._known = atomic_files.read_mapping(path)
 
     def sha256(self, path: Path) -> str:
-        place, stamp = str(path.absolute()), list(atomic_files.stamp(path))
+        return str(self._of(path, "", atomic_files.sha256))
+
+    def _of(self, path: Path, kind: str, digest: Callable[[Path], Any]) -> Any:
+        place, stamp = f"{path.absolute()}{kind}", list(atomic_files.stamp(path))
         known = self._known.get(place)
         if isinstance(known, list) and known[:-1] == stamp and isinstance(known[-1], str):
             return known[-1]
-        result = atomic_files.sha256(path)
+        result = digest(path)
         if time.time_ns() - max(stamp[2:]) > RECENT:
             self._known[place] = [*stamp, result]
             self._changed = True
@@ -132,6 +137,13 @@ class Memory:
     def present(self, path: str) -> str | None:
         """Hex SHA-256 of a file, None where there is none: looked up once."""
         return self.sha256(Path(path)) if Path(path).is_file() else None
+
+    @functools.cache  # noqa: B019 - as above.
+    def content(self, path: str, reader: str) -> str | None:
+        """The same of what a stage uses of a manifest (`manifests.content_digest`)."""
+        digest = functools.partial(manifests.content_digest, reader=reader)
+        result = self._of(Path(path), f" {reader}", digest) if Path(path).is_file() else None
+        return None if result is None else str(result)
 
     def keep(self) -> None:
         """Writes what was hashed; a disk that cannot be written costs time and no truth."""

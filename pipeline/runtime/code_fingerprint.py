@@ -2,8 +2,9 @@
 
 A fingerprint covers a module and all that it imports, transitively: modules of this repository, and
 for a module of the user's own every other one that is neither Python's nor of an installed package,
-with the `__init__` of its packages. What is imported by a computed name is found when it was
-imported (`loaded`). Comments, docstrings, layout and what a class says `about` itself do not count.
+with the `__init__` of its packages. What is imported by a computed name or from a path is recorded
+by its file when it is run (`watch`, `loaded`). Comments, docstrings, layout and what a class says
+`about` itself do not count.
 Nor do this repository's `__init__` files, which hold names only (a test keeps them so): adding a
 method's name to the table re-runs no other method.
 """
@@ -14,6 +15,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -21,7 +23,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pipeline.runtime import source_names
+from pipeline.runtime import atomic_files, source_names
 
 Scope = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 MEMORY = source_names.PACKAGE / "__pycache__" / "code_fingerprints.json"
@@ -37,15 +39,30 @@ def of(*modules: str, assets: tuple[str, ...] = ()) -> str:
     """
     digests = {module: _read(module)[0] for module in sorted(closure(*modules))}
     _keep_memory()
-    return "-".join([_together(digests), *map(_of_files, assets)])
+    return "-".join([_together(digests), *(_together(_files(asset)) for asset in assets)])
 
 
 @functools.cache
-def _of_files(asset: str) -> str:
+def _files(asset: str) -> dict[str, str]:
     top = source_names.PACKAGE
     listed = [top / asset, *sorted((top / asset).rglob("*"))]
     files = (f for f in listed if f.is_file() and f.suffix != ".pyc")
-    return _together({f.relative_to(top).as_posix(): _sha256(f.read_bytes()) for f in files})
+    return {f.relative_to(top).as_posix(): _sha256(f.read_bytes()) for f in files}
+
+
+def changed(*modules: str, assets: tuple[str, ...] = ()) -> list[Path]:
+    """The files of code and assets that are not as `of` has read them; they are read anew."""
+
+    def digests(modules: Iterable[str]) -> dict[Path, str]:
+        read = {source_names.path_of(module): _read(module)[0] for module in closure(*modules)}
+        top = source_names.PACKAGE
+        return read | {top / name: one for a in assets for name, one in _files(a).items()}
+
+    before = digests(modules)
+    for cache in (of, _files, imports, _read, source_names.tree, source_names.path_of):
+        cache.cache_clear()
+    now = digests(filter(source_names.exists, modules))
+    return sorted(path for path in before.keys() | now if before.get(path) != now.get(path))
 
 
 def _together(digests: dict[str, str]) -> str:
@@ -76,19 +93,85 @@ def named(modules: Iterable[str]) -> set[str]:
     return {name.partition(".")[0] for module in modules for name in _read(module)[1]}
 
 
-def loaded(*known: str) -> dict[str, str | None]:
-    """Digests of the modules of the user's own that this process has imported, by dotted name.
+def watch() -> None:
+    """Notes from now on which files of the user's own this process runs, and what is in them.
 
-    `known` are left out, with all that their code names: they have a fingerprint.
+    A module that is run from a path need not be among `sys.modules`, and its file may be another
+    when a training of hours ends.
     """
-    names = {*sys.modules} - closure(*known)
-    own = sorted(name for name in names if _is_own(name.partition(".")[0]))
-    return {name: digest for name in own if (digest := of_module(name)) is not None}
+    if not _watching:
+        _watching.append(True)
+        sys.addaudithook(_note)
 
 
-def of_module(module: str) -> str | None:
-    """Digest of the code of one module; None where there is no such source."""
-    return _read(module)[0][:16] if source_names.exists(module) else None
+def _note(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "exec" and (name := getattr(arguments[0], "co_filename", "")):
+        # Installed packages write code themselves and run it, as compilers of models do.
+        by = sys._getframe(1).f_code.co_filename
+        path = os.path.abspath(name)  # noqa: PTH100
+        if (by[0] == "<" or _is_own_file(by)) and _is_own_file(path) and Path(path).is_file():
+            _run[path] = of_file(path)
+
+
+def loaded(*known: str) -> dict[str, str]:
+    """Digests of the files of the user's own whose code this process has run, by path.
+
+    Paths are relative to the working directory where they lie in it. The files of the modules
+    `known`, and of all that their code names, are left out: they have a fingerprint.
+    """
+    files = {n: f for n, m in [*sys.modules.items()] if (f := getattr(m, "__file__", None))}
+    for name, file in files.items():
+        path = os.path.abspath(file)  # noqa: PTH100
+        top = files.get(name.partition(".")[0], file)
+        if path not in _run and _is_own_file(path) and _is_own_file(top):
+            _run[path] = of_file(path)
+    main = getattr(sys.modules["__main__"], "__file__", None)
+    apart = {str(source_names.path_of(module).absolute()) for module in closure(*known)}
+    apart |= {os.path.abspath(main)} if main else set()  # noqa: PTH100
+    here = Path.cwd()
+    return {
+        str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path: digest
+        for path, digest in sorted(_run.items())
+        if path not in apart and digest is not None
+    }
+
+
+def of_file(name: str) -> str | None:
+    """Digest of the code of one file that `loaded` names; None where it is gone.
+
+    A file that was moved together with its folder is found on Python's path.
+    """
+    path = Path(name)
+    tails = [Path(*path.parts[n:]) for n in range(1, len(path.parts))]
+    places = (path, *(Path(entry, tail) for tail in tails for entry in sys.path))
+    place = next((place for place in places if place.is_file()), None)
+    return None if place is None else _of_source(place, atomic_files.stamp(place))
+
+
+@functools.cache
+def _of_source(path: Path, _: atomic_files.Stamp) -> str:
+    content = path.read_bytes()
+    if path.suffix == ".py":
+        content = _shape(source_names.parsed(path)).encode()
+    return _sha256(content)[:16]
+
+
+def _is_own_file(path: str) -> bool:
+    """Whether a file is the user's: neither ours, nor Python's, nor installed."""
+    installed = re.search(r"/(site|dist)-packages/", path)
+    return not (installed or path.startswith(_NOT_OWN))
+
+
+_run: dict[str, str | None] = {}
+"""Digests of files of the user's own, as they were when they were run, by absolute path."""
+_watching: list[bool] = []
+_NOT_OWN = tuple(
+    f"{folder}{os.sep}"
+    for folder in (
+        *(str(source_names.ROOT / name) for name in source_names.FIRST_PARTY),
+        *{sysconfig.get_path(name) for name in ("stdlib", "platstdlib")},
+    )
+)
 
 
 @functools.cache
@@ -194,9 +277,21 @@ def _own() -> bytes:
 
 @functools.cache
 def _memory() -> dict[str, Any]:
-    with contextlib.suppress(OSError, ValueError):
-        return dict(json.loads(MEMORY.read_text(encoding="utf-8")))
+    """What was read before, or nothing where the file is missing or damaged."""
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        known = json.loads(MEMORY.read_text(encoding="utf-8"))
+        if isinstance(known, dict) and all(map(_is_entry, known.values())):
+            return known
     return {}
+
+
+def _is_entry(value: Any) -> bool:
+    """Whether a value is two digests and a list of names."""
+    return (
+        isinstance(value, list)
+        and [type(part) for part in value] == [str, str, list]
+        and all(isinstance(name, str) for name in value[2])
+    )
 
 
 _unkept: set[str] = set()

@@ -2,10 +2,16 @@
 
 import glob
 import os
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pike_mixing.errors import InputError
+
+_LONGEST = 255
+"""Characters of a file's name, on all usual disks."""
+_Identities = frozenset[tuple[int, int]]
+"""Folders by device and number."""
 
 
 def all_files(patterns: Iterable[str], where: str) -> list[str]:
@@ -28,12 +34,16 @@ def all_files(patterns: Iterable[str], where: str) -> list[str]:
     return [*result.values()]
 
 
-def _hint(folder: Path) -> str:
+def _hint(named: Path) -> str:
     """What to name instead of a folder: a data set saved by `datasets` has one for each split."""
-    if not folder.is_dir():
+    if len(named.name) > _LONGEST:
+        return f": no name is longer than {_LONGEST} characters"
+    if named.is_symlink() and not named.exists():
+        return f": it is a link to {named.readlink()}, which is not there"
+    if not named.is_dir():
         return ""
-    splits = sorted({str(path.parent / "*.arrow") for path in folder.glob("**/*.arrow")})
-    return f": name its files: {' or '.join(splits[:9]) or f'{folder}/**'}"
+    splits = sorted({str(path.parent / "*.arrow") for path in named.glob("**/*.arrow")})
+    return f": name its files: {' or '.join(splits[:9]) or f'{named}/**'}"
 
 
 def files(pattern: str) -> list[str]:
@@ -42,15 +52,23 @@ def files(pattern: str) -> list[str]:
     A file of exactly the pattern's name is the only one: brackets in its name are no pattern then.
     `**` crosses folders, those that links lead to too, but never enters a folder within itself:
     Python's own `glob` gives each file below a link to its parent 41 times, and does not end
-    where there are two such links.
+    where there are two such links, or many `**`.
 
     Raises:
-        InputError: a file whose name is not UTF-8, which no record can hold.
+        InputError: a file whose name is not UTF-8, which no record can hold, or a link of
+            git-annex to a file that is not here.
     """
-    if Path(pattern).is_file():
+    if _is_file(pattern):
         result = [pattern]
     else:
-        result = sorted(name for name in _matches(pattern) if Path(name).is_file())
+        matches = _matches(pattern)
+        result = sorted(filter(_is_file, matches))
+        for name in matches.difference(result):
+            if Path(name).is_symlink() and "annex/objects/" in os.fspath(Path(name).readlink()):
+                raise InputError(
+                    f"{name} is a link of git-annex to a file that is not here: run "
+                    f"`git annex get {shlex.quote(name)}`, or name it in `exclude`"
+                )
     for name in result:
         try:
             name.encode()
@@ -59,20 +77,41 @@ def files(pattern: str) -> list[str]:
     return result
 
 
+def _is_file(name: str) -> bool:
+    return os.path.isfile(name)  # noqa: PTH113 - Path raises where a name is too long.
+
+
 def _matches(pattern: str) -> set[str]:
-    parts = pattern.split("/")
-    if "**" not in parts:
+    """What a pattern names: one part between `**` after the other."""
+    parts: list[list[str]] = [[]]
+    for one in pattern.split("/"):
+        if one != "**":
+            parts[-1].append(one)
+        elif parts[-1] or len(parts) == 1:
+            # `**/**` crosses the same folders as `**`.
+            parts.append([])
+    first, *further = parts
+    if not further:
         return set(glob.glob(pattern))  # noqa: PTH207 - Path.glob refuses absolute patterns.
-    at = parts.index("**")
-    before, after = "/".join([*parts[:at], ""]) if at else "", "/".join(parts[at + 1 :] or ["*"])
-    tops = glob.glob(before) if before else [""]  # noqa: PTH207
-    folders = {folder for top in tops for folder in _folders(top)}
-    return {name for folder in folders for name in _matches(glob.escape(folder) + after)}
+    tops = glob.glob("/".join([*first, ""])) if first else [""]  # noqa: PTH207
+    found: dict[str, _Identities] = dict.fromkeys(tops, frozenset())
+    for part in further:
+        names = "/".join((part or ["*"]) if part is further[-1] else [*part, ""])
+        crossed = {folder: above for top in found.items() for folder, above in _folders(*top)}
+        found = {
+            name: above
+            for folder, above in crossed.items()
+            for name in glob.glob(glob.escape(folder) + names)  # noqa: PTH207
+        }
+    return set(found)
 
 
-def _folders(top: str) -> Iterator[str]:
-    """A folder and those below it that are not hidden, each with a slash at its end."""
-    left: list[tuple[str, frozenset[tuple[int, int]]]] = [(top, frozenset())]
+def _folders(top: str, above: _Identities) -> Iterator[tuple[str, _Identities]]:
+    """A folder and those below it that are not hidden, each with a slash at its end.
+
+    Beside each stand the folders that it lies in, those `above` the first among them, and itself.
+    """
+    left = [(top, above)]
     while left:
         folder, above = left.pop()
         try:
@@ -83,8 +122,9 @@ def _folders(top: str) -> Iterator[str]:
             continue  # Not a folder, or one that this user may not read.
         identity = (facts.st_dev, facts.st_ino)
         if identity not in above:
-            yield folder
-            left += [(f"{folder}{name}/", above | {identity}) for name in below]
+            within = above | {identity}
+            yield folder, within
+            left += [(f"{folder}{name}/", within) for name in below]
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -6,6 +6,7 @@ It imports nothing of ours and little else: it starts in a tenth of the time of 
 Signals that it gets it hands on, and it ends as the command ends.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -52,7 +53,9 @@ def _status(server: socket.socket, numbers: set[signal.Signals]) -> int:
     """How the command ended, as `os.wait` says it."""
 
     def hand_on(number: int, _: object) -> None:
-        server.send(bytes([number]))
+        # A job that has ended needs none: how it ended waits to be read, as after SIGSTOP.
+        with contextlib.suppress(OSError):
+            server.send(bytes([number]))
         if number == signal.SIGTSTP:
             os.kill(os.getpid(), signal.SIGSTOP)
 

@@ -30,6 +30,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pipeline.runtime import signal_handler
 from pipeline.runtime.fork_client import ACCEPTED, peer
 from pipeline.runtime.imported import Imported, Request
 
@@ -230,6 +231,7 @@ def _become(request: Request, server: int) -> None:
 
 def main() -> None:
     name, *pairs = sys.argv[1:]
+    signal_handler.await_children()
     modules, server = dict(pair.split("=") for pair in pairs), os.getpid()
     imported = Imported(dict.fromkeys(modules.values()))
     request = _Jobs([f"{name}/{command}" for command in modules], imported).serve()

@@ -5,8 +5,10 @@ files. Plans, resuming, and the commands `query`, `why` and `verify` ask `differ
 are still the same.
 """
 
+import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,8 +23,14 @@ from pipeline.runtime import (
     source_names,
 )
 
+log = logging.getLogger("pike")
+
 SPARED = "checkpoints/"
 """Files of a run that may be deleted to save space: its records stand without them."""
+KEPT = Path(".snakemake", "standing")
+"""Copies of manifests, in the folder where the workflow is started (`keep`)."""
+LARGE = frozenset({"download", "pack", "fetch", "domains"})
+"""Stages whose files, like checkpoints, are compared by size: to hash them all takes minutes."""
 UNSET = "not set"
 """This very object stands for what one of two records has not."""
 _LONG = 200
@@ -44,6 +52,134 @@ class Difference(NamedTuple):
         return f"{self.what} was {self.recorded}, is {self.today}"
 
 
+class Taken:
+    """What a stage's work is made from, taken before it and compared at its end.
+
+    Somebody may edit code or files while a stage works. Its manifest must not say then that it was
+    made from what is there when it ends.
+    """
+
+    def __init__(
+        self,
+        stage: str,
+        modules: Sequence[str],
+        *,
+        inputs: Iterable[Path] = (),
+        given: Iterable[Path] = (),
+        assets: Sequence[str] = (),
+    ) -> None:
+        """Takes the code's fingerprint, and reads the first files.
+
+        Args:
+            stage: Name of the stage.
+            modules: Modules whose code, with all that they import, does the work.
+            inputs: As `read` has them.
+            given: As `read` has them.
+            assets: Folders of the package whose files decide the result, too.
+        """
+        self.stage, self._modules, self._assets = stage, tuple(modules), tuple(assets)
+        self.code = code(stage, modules, assets)
+        self._commit = code_fingerprint.commit()
+        self.inputs: dict[Path, str] = {}
+        self.content: dict[Path, str] = {}
+        self.given: dict[Path, str] = {}
+        self._stamps: dict[Path, atomic_files.Stamp] = {}
+        self.read(inputs, given)
+
+    def read(self, inputs: Iterable[Path] = (), given: Iterable[Path] = ()) -> None:
+        """Takes digests of files that the stage is about to read; of each once.
+
+        What is missing is left out: the stage itself says so.
+
+        Args:
+            inputs: Manifests (or files) of other stages; of a manifest the work is a function of
+                what it vouches for (`manifests.content_digest`).
+            given: Files of the user's own.
+        """
+        for path in inputs:
+            if path not in self.inputs and path.is_file():
+                self._stamps[path] = atomic_files.stamp(path)
+                self.inputs[path] = atomic_files.sha256(path)
+                if content := manifests.content_digest(path, self.stage):
+                    self.content[path] = content
+        for path in given:
+            if path not in self.given and path.is_file():
+                self._stamps[path] = atomic_files.stamp(path)
+                self.given[path] = atomic_files.sha256(path)
+
+    def stands(self, path: Path, settings: Any) -> bool:
+        """Whether work that the workflow starts again would come out as it lies there.
+
+        The workflow cannot know this of work behind a stage that it makes again, and keeps its
+        manifest (`keep`). Where all that the work is made from has come out the same, that manifest
+        is written again, and there is nothing to do.
+
+        Args:
+            path: The place of the work's manifest, which Snakemake has deleted.
+            settings: What it would be made under.
+        """
+        kept = _kept(path)
+        if path.exists() or not kept.is_file():
+            return False
+        result = manifests.read(kept, self.stage)
+        kept.unlink()
+        here, loaded = path.parent, result["code"]["loaded"]
+        now = {
+            "settings": settings,
+            "inputs": _relative(self.inputs | self.content, here),
+            "given": {str(one): digest for one, digest in self.given.items()},
+            "code": {**self.record()["code"], "loaded": _loaded_today(loaded)},
+            "versions": self.code["versions"],
+        }
+        before = {name: result[name] for name in now}
+        before["inputs"] = result["inputs"] | result.get("content", {})
+        now["code"]["commit"] = before["code"]["commit"]
+        whole = all(
+            _is_spared(file.path, here) or not checksums.altered(file)
+            for file in checksums.sealed(here, result, "it is made again")
+        )
+        if differences(before, now) or not whole:
+            return False
+        of_file = self.stage if self.stage in ownership.MAKE_FILES else None
+        atomic_files.write_json(path, result | {"inputs": _relative(self.inputs, here)}, of_file)
+        log.info("%s stands: all that it was made from has come out the same", path)
+        return True
+
+    def refuse_changed(self) -> None:
+        """Stops where code or files are not those that were taken.
+
+        A training vouches for the code that it began with: nobody waits days to edit a file.
+
+        Raises:
+            InputError: what changed, and what to do.
+        """
+        changed = [path for path in (*self.inputs, *self.given) if self._is_changed(path)]
+        if self.stage != "pretrain":
+            changed += code_fingerprint.changed(*self._modules, assets=self._assets)
+        if changed:
+            more = f" and {len(changed) - 3:,} more" if len(changed) > 3 else ""
+            named = ", ".join(map(str, changed[:3]))
+            raise InputError(
+                f"{named}{more} changed while `pike {self.stage}` worked: run the same command "
+                "again"
+            )
+
+    def _is_changed(self, path: Path) -> bool:
+        """Whether a file is gone, or was written to or replaced by one that says something else."""
+        if not path.is_file():
+            return True
+        if self._stamps[path] == atomic_files.stamp(path):
+            return False
+        if path in self.content:
+            return manifests.content_digest(path, self.stage) != self.content[path]
+        return atomic_files.sha256(path) != (self.inputs | self.given)[path]
+
+    def record(self) -> dict[str, Any]:
+        """The code and the packages, as a manifest has them."""
+        own = {"loaded": _loaded(self._modules), "commit": self._commit}
+        return {**self.code, "code": {**self.code["code"], **own}}
+
+
 def write_manifest(
     path: Path,
     *,
@@ -56,6 +192,7 @@ def write_manifest(
     given: Sequence[Path] = (),
     assets: Sequence[str] = (),
     known: Mapping[Path, str] | None = None,
+    taken: Taken | None = None,
 ) -> None:
     """Writes the record of one stage's work; it is written last and marks the work as complete.
 
@@ -63,24 +200,29 @@ def write_manifest(
         path: The manifest's place.
         stage: Name of the command that did the work.
         settings: The explicit settings that it was given.
-        inputs: Manifests (or files) of stages that it read, recorded with their SHA-256.
+        inputs: Manifests (or files) of stages that it read, recorded with their digests.
         files: Files that it wrote, recorded with size and SHA-256. Like `inputs` they are
             recorded relative to the manifest's folder, so that a results folder can be moved.
         modules: Modules whose code, with all that they import, did the work.
         facts: What is particular to the stage: counts, revisions.
         given: Files of the user's own that it read, recorded as they are named, with their SHA-256.
         assets: Folders of the package whose files decide the result, too.
-        known: SHA-256 of those of `inputs` and `files` that were hashed before.
+        known: SHA-256 of those of `files` that were hashed before.
+        taken: What the work was made from, taken before it; absent: nothing happened meanwhile.
+
+    Raises:
+        InputError: what the work was made from changed meanwhile.
     """
     here, known = path.parent, known or {}
+    taken = taken or Taken(stage, modules, assets=assets)
+    taken.read(inputs, given)
+    taken.refuse_changed()
     manifest = {
         "stage": stage,
         "settings": settings,
-        "inputs": {
-            os.path.relpath(i, here): known.get(i) or atomic_files.sha256(i)
-            for i in dict.fromkeys(inputs)
-        },
-        "given": {str(one): atomic_files.sha256(one) for one in dict.fromkeys(given)},
+        "inputs": _relative({i: taken.inputs[i] for i in inputs}, here),
+        "content": _relative(taken.content, here),
+        "given": {str(one): taken.given[one] for one in dict.fromkeys(given)},
         "files": {
             os.path.relpath(f, here): {
                 "bytes": f.stat().st_size,
@@ -88,13 +230,32 @@ def write_manifest(
             }
             for f in files
         },
-        **code(stage, modules, assets),
+        **taken.record(),
         **facts,
     }
-    manifest["code"]["commit"] = code_fingerprint.commit()
     # The manifest of a folder lies in it; that of a file lies beside it, an output with a mark.
     of_file = stage if stage in ownership.MAKE_FILES else None
     atomic_files.write_json(path, manifest, of_file, [*inputs, *given])
+
+
+def _relative(digests: Mapping[Path, str], folder: Path) -> dict[str, str]:
+    return {os.path.relpath(path, folder): digest for path, digest in digests.items()}
+
+
+def keep(path: Path) -> None:
+    """Keeps a copy of a manifest whose work is started again, in case that it stands."""
+    place = _kept(path)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, place)
+
+
+def forget(path: Path) -> None:
+    """Drops such a copy: the work is made again whatever comes out."""
+    _kept(path).unlink(missing_ok=True)
+
+
+def _kept(path: Path) -> Path:
+    return Path(KEPT, f"{atomic_files.digest(str(path.absolute()))}.json")
 
 
 def code(stage: str, modules: Sequence[str], assets: Sequence[str] = ()) -> dict[str, Any]:
@@ -106,13 +267,16 @@ def code(stage: str, modules: Sequence[str], assets: Sequence[str] = ()) -> dict
         assets: Folders of the package whose files decide the result, too.
     """
     fingerprint = code_fingerprint.of(*modules, assets=tuple(assets))
-    # No other stage runs code of the user's own.
-    own = not all(map(source_names.is_first_party, modules))
-    loaded = code_fingerprint.loaded(*modules) if own else {}
     return {
-        "code": {"fingerprint": fingerprint, "loaded": loaded},
+        "code": {"fingerprint": fingerprint, "loaded": _loaded(modules)},
         "versions": package_versions.of(stage, modules),
     }
+
+
+def _loaded(modules: Sequence[str]) -> dict[str, str]:
+    # No other stage runs code of the user's own.
+    own = not all(map(source_names.is_first_party, modules))
+    return code_fingerprint.loaded(*modules) if own else {}
 
 
 def beside(out: Path) -> Path:
@@ -134,7 +298,7 @@ def of_finished(
     """How one finished piece of work, if it is there, differs from what would be made today.
 
     What is gone has not changed: results stand without the texts, corpora and checkpoints that
-    they were made from. A file of the work itself that is gone, or of another size, is damage.
+    they were made from. A file of the work itself that is gone or was changed is damage.
 
     Args:
         path: Its manifest.
@@ -154,10 +318,16 @@ def of_finished(
         return [Difference("manifest", str(damage), "a whole one")]
     places = {name: os.path.normpath(path.parent / name) for name in result["inputs"]}
     lacking = set(map(os.path.normpath, inputs)).difference(places.values())
-    before = {name: result[name] for name in ("settings", "inputs", "given")}
+    content = result.get("content", {})
+    before = {name: result[name] for name in ("settings", "given")}
+    before["inputs"] = result["inputs"] | content
     before |= {"code": result["code"]["fingerprint"], "versions": result["versions"]}
     before["loaded"] = loaded = result["code"]["loaded"]
-    read = {name: known.present(place) or before["inputs"][name] for name, place in places.items()}
+    digests = {
+        name: known.content(place, stage) if name in content else known.present(place)
+        for name, place in places.items()
+    }
+    read = {name: digest or before["inputs"][name] for name, digest in digests.items()}
     added = {os.path.relpath(one, path.parent): "an input" for one in lacking}
     own = None if given is None else {name: known.present(name) for name in given}
     now = {
@@ -167,19 +337,49 @@ def of_finished(
         "given": None if own is None or None in own.values() else own,
         "code": code,
         "versions": versions,
-        "loaded": {name: code_fingerprint.of_module(name) for name in loaded},
+        "loaded": _loaded_today(loaded),
     }
     now = {name: before[name] if one is None else one for name, one in now.items()}
-    return [*differences(before, now), *_damaged(path.parent, result)]
+    return [*differences(before, now), *_damaged(path.parent, result, known)]
 
 
-def _damaged(folder: Path, manifest: dict[str, Any]) -> Iterator[Difference]:
-    """Files of a piece of work that are gone, or of another size than they were."""
+def _loaded_today(recorded: Mapping[str, Any]) -> dict[str, str | None]:
+    return {name: code_fingerprint.of_file(name) for name in recorded}
+
+
+def differences_of_identity(before: Any, now: Mapping[str, Any]) -> list[Difference]:
+    """How what a run is made from differs from what a checkpoint was made from.
+
+    What code the checkpoint has run late, in a hook, a run that begins has not: these files are
+    compared as they are.
+
+    Args:
+        before: The checkpoint's identity.
+        now: The run's, at its beginning.
+    """
+    code = before.get("code") if isinstance(before, Mapping) else None
+    if isinstance(code, Mapping) and isinstance(recorded := code.get("loaded"), Mapping):
+        loaded = {**_loaded_today(recorded), **now["code"]["loaded"]}
+        now = {**now, "code": {**now["code"], "loaded": loaded}}
+    return differences(before, now)
+
+
+def _damaged(
+    folder: Path, manifest: dict[str, Any], known: checksums.Memory
+) -> Iterator[Difference]:
+    """Files of a piece of work that are gone, or are others than they were."""
+    large = manifest["stage"] in LARGE
     for file in checksums.sealed(folder, manifest, "it is made again"):
-        if problem := checksums.resized(file):
-            name = file.path.relative_to(folder).as_posix()
-            if file.path.exists() or not name.startswith(SPARED):
-                yield Difference(f"files.{name}", "whole", problem)
+        name = os.path.relpath(file.path, folder)
+        by_size = large or name.startswith(SPARED)
+        problem = checksums.resized(file) if by_size else checksums.altered(file, known.sha256)
+        if problem and not _is_spared(file.path, folder):
+            yield Difference(f"files.{name}", "whole", problem)
+
+
+def _is_spared(path: Path, folder: Path) -> bool:
+    """Whether a file is gone that may be deleted."""
+    return path.relative_to(folder).as_posix().startswith(SPARED) and not path.exists()
 
 
 def differences(before: Any, now: Any, name: str = "") -> list[Difference]:

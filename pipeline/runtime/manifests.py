@@ -1,5 +1,6 @@
 """The one reader of manifests: what a stage promises there is checked before anybody uses it."""
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,8 +8,9 @@ from typing import Annotated, Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse
 from pike_mixing.limits import Limits, NonNegativeFloat, NonNegativeInt, PositiveInt
+from pike_mixing.settings import unknown
 from pipeline import settings
 from pipeline.runtime import atomic_files
 from pipeline.runtime.validation import validate
@@ -23,6 +25,14 @@ def _mapping(keys: Mapping[str, Any]) -> Any:
 Size = NonNegativeInt
 Nats = NonNegativeFloat | None
 WholeNumber = Annotated[str, Limits(pattern=r"\d+", means="a whole number")]
+
+
+IS_SLUG = Limits(
+    pattern="[a-z0-9][a-z0-9_-]{0,99}",
+    means="a name of lower-case letters, digits, hyphens and underscores, 100 at most",
+)
+Slug = Annotated[str, IS_SLUG]
+"""A name that becomes a part of a path."""
 
 
 class FileRecord(TypedDict):
@@ -44,6 +54,7 @@ STANDARD: dict[str, Any] = {
     "stage": str,
     "settings": dict[str, Any],
     "inputs": dict[str, str],
+    "content?": dict[str, str],
     "given": dict[str, str],
     "files": dict[str, FileRecord],
     "code": _mapping({"fingerprint": str, "commit": str | None, "loaded": dict[str, str]}),
@@ -65,6 +76,16 @@ MAY_BE_EMPTY = _mapping(_SPLIT | {"tokens": Size, "documents": Size})
 MEASURED = _mapping({key.removesuffix("?"): kind for key, kind in _SPLIT.items()})
 """A split of a corpus as it is written since its text is measured."""
 _EVALUATED = {"run": str, "steps": list[Size]}
+RUN_SETTINGS = _mapping(
+    {
+        **dict.fromkeys(("scenario", "model_name", "method_name"), str),
+        "seed": Size,
+        "domains": list[str],
+        "training": _mapping({"steps": Size}),
+        "method": dict[str, Any],
+    }
+)
+"""What is read of a run's settings where no run is trained."""
 _FACTS: dict[str, dict[str, Any]] = {
     "download": {
         "licence": str,
@@ -88,15 +109,7 @@ _FACTS: dict[str, dict[str, Any]] = {
     },
     "fetch": {"task": str},
     "pretrain": {
-        "settings": _mapping(
-            {
-                **dict.fromkeys(("scenario", "model_name", "method_name"), str),
-                "seed": Size,
-                "domains": list[str],
-                "training": _mapping({"steps": Size}),
-                "method": dict[str, Any],
-            }
-        ),
+        "settings": RUN_SETTINGS,
         "run": str,
         "domains": list[str],
         "steps": Size,
@@ -117,8 +130,26 @@ _FACTS: dict[str, dict[str, Any]] = {
 }
 STAGES = {stage: _mapping({**STANDARD, **facts}) for stage, facts in _FACTS.items()}
 """What the manifest of each stage holds, of what is read of it."""
-OF_ARCHIVE = {"reads", "report", "files"}
-"""What that of `pike record` names."""
+_DATABASE = Limits(
+    pattern="pike|databases/[a-z0-9][a-z0-9-]{0,99}", means="a database: pike, or databases/NAME"
+)
+OUTPUTS = frozenset({"table", "figure"})
+"""Kinds of results that an archive can restore, beside databases and the report."""
+_OUTPUTS = dict[Slug, Annotated[str, _DATABASE]]
+_RECORD = r"records/[a-z0-9_]{1,100}\.parquet"
+_SETTINGS = r"settings/((databases|tables|figures)/)?[a-z0-9][a-z0-9-]{0,99}\.json"
+_PLACE = Limits(pattern=f"{_RECORD}|{_SETTINGS}", means="a file of an archive")
+ARCHIVE = _mapping(
+    {
+        "reads": _mapping(dict.fromkeys(OUTPUTS, _OUTPUTS)),
+        "report": Annotated[str, _DATABASE],
+        "files": dict[Annotated[str, _PLACE], FileRecord],
+    }
+)
+"""That of `pike record`. Its names become paths, and somebody else may have written them."""
+ARCHIVE_REMEDY = "take the archive anew from where it came"
+MOST_OF_ARCHIVE = 2**24
+"""Bytes of an archive's manifest, and of each of its files of settings."""
 
 CHECKPOINT = _mapping(
     {
@@ -143,16 +174,21 @@ def read(path: Path, stage: str, remedy: str = "make it anew") -> dict[str, Any]
     Raises:
         InputError: it is missing, is of another stage, or lacks something: all that it lacks.
     """
-    result = atomic_files.read_json(path)
-    if not isinstance(result, dict) or result.get("stage") != stage:
+    result: Any = atomic_files.read_json(path)
+    refuse_other(result, stage, path, remedy)
+    return dict(result)
+
+
+def refuse_other(content: Any, stage: str, path: Path | str, remedy: str) -> None:
+    """Stops at what is no whole manifest of a stage; arguments and errors as of `read`."""
+    if not isinstance(content, dict) or content.get("stage") != stage:
         raise InputError(f"{path} is not the manifest of the stage {stage!r}: {remedy}")
-    require(result, STAGES[stage], path, remedy)
+    require(content, STAGES[stage], path, remedy)
     if stage == "pretrain":
-        _refuse_contradiction(result, path, remedy)
-    return result
+        _refuse_contradiction(content, path, remedy)
 
 
-def _refuse_contradiction(manifest: Mapping[str, Any], path: Path, remedy: str) -> None:
+def _refuse_contradiction(manifest: Mapping[str, Any], path: Path | str, remedy: str) -> None:
     """Stops at a run whose manifest says something else than its settings."""
     own = manifest["settings"]
     name = f"{own['scenario']}/{own['model_name']}/{own['method_name']}/seed{own['seed']}"
@@ -170,6 +206,69 @@ def _refuse_contradiction(manifest: Mapping[str, Any], path: Path, remedy: str) 
         )
 
 
+SHOW_ALL = ("database", "table", "figure", "report")
+"""Stages that read all that a manifest says; others read what it vouches for."""
+OF_MIXTURE = ("weights.parquet", "coefficients.parquet")
+"""Records of a run that a mixture is found from, beside its checkpoints."""
+
+
+def content_digest(path: Path, reader: str) -> str | None:
+    """Digest of what a stage uses of a manifest: where it is the same, so is the stage's work.
+
+    These are the files that it lists, and such facts as the reader uses: neither licences and
+    revisions, which are recorded with them, nor code, times and places.
+
+    Args:
+        path: A manifest of a stage or of a checkpoint, or any other file.
+        reader: The stage that reads it.
+
+    Returns:
+        None of what is no manifest, or of one that the stage reads whole.
+    """
+    if reader in SHOW_ALL or path.suffix != ".json":
+        return None
+    try:
+        content = atomic_files.read_json(path)
+    except InputError:
+        # Whoever reads it says what is wrong.
+        return None
+    vouched = _vouched(content, reader) if isinstance(content, dict) else None
+    return None if vouched is None else atomic_files.digest(vouched)
+
+
+def _vouched(manifest: Mapping[str, Any], reader: str) -> Any:
+    """What another stage uses of a manifest; None of one that it reads whole."""
+    named = manifest.get("files", {})
+    files = {n: f.get("sha256") for n, f in named.items()} if isinstance(named, dict) else {}
+
+    def facts(*names: str) -> dict[str, Any]:
+        return {name: manifest.get(name) for name in names}
+
+    match manifest.get("stage"):
+        case "download":
+            # A corpus has these on record.
+            recorded = ("licence", "revision", "skipped", "entropy_nats_per_character")
+            return [files, facts(*recorded) if reader == "pack" else {}]
+        case "pack":
+            # The card is for people.
+            return [{n: f for n, f in files.items() if n != "README.md"}, facts("fingerprint")]
+        case "pretrain":
+            own = OF_MIXTURE if reader == "mixture" else ()
+            read = {n: f for n, f in files.items() if "/" in n or n in own}
+            return [read, facts("settings", "domains", "steps", "checkpoints")]
+        case "mixture":
+            return facts("weights_by_domain", "chosen")
+        case "evaluate" | "fetch":
+            return [files, facts("steps", "task")]
+        case None if "identity" in manifest:
+            sums = manifest.get("sha256")
+            if reader != "mixture" and isinstance(sums, dict):
+                # Only who finds mixtures reads the states of optimizers and methods.
+                sums = sums.get("model.safetensors")
+            return [facts("step", "model", "vocabulary"), sums]
+    return None
+
+
 def stage_of(path: Path) -> str | None:
     """Which stage wrote a manifest; None of what is no manifest of a stage.
 
@@ -181,7 +280,7 @@ def stage_of(path: Path) -> str | None:
     return stage if isinstance(stage, str) else None
 
 
-def require(content: Any, kind: Any, path: Path, remedy: str) -> None:
+def require(content: Any, kind: Any, path: Path | str, remedy: str) -> None:
     """Stops at a file's content that is not of a type.
 
     Args:
@@ -228,3 +327,50 @@ def of_checkpoint(folder: Path) -> dict[str, Any]:
     if re.fullmatch(r"step\d+", folder.name) and folder.name != f"step{result['step']}":
         raise InputError(f"{path} says step {result['step']}, but lies in {folder.name}: {remedy}")
     return result
+
+
+def is_of_archive(content: Any) -> bool:
+    """Whether a file of JSON is meant as the manifest of an archive."""
+    return isinstance(content, dict) and content.keys() >= {"reads", "report", "files"}
+
+
+def of_archive(folder: Path) -> dict[str, Any]:
+    """The manifest of what `pike record` wrote.
+
+    Raises:
+        InputError: there is none, or it is not whole or names what no archive holds.
+    """
+    path = folder / atomic_files.MANIFEST
+    refuse_link(path, folder)
+    if path.is_file() and path.stat().st_size > MOST_OF_ARCHIVE:
+        raise InputError(f"{path} has {path.stat().st_size:,} bytes: it is of no archive")
+    content: Any = atomic_files.read_json(path) if os.path.lexists(path) else None
+    if not is_of_archive(content):
+        raise InputError(f"{folder} is no archive: give what `pike record` or `pike crate` wrote")
+    require(content, ARCHIVE, path, ARCHIVE_REMEDY)
+    result: dict[str, Any] = content
+    refuse([unknown(one, OUTPUTS, f"{path}: reads") for one in result["reads"].keys() - OUTPUTS])
+    for name, file in result["files"].items():
+        refuse_link(folder / name, folder)
+        if name.endswith(".json") and file["bytes"] > MOST_OF_ARCHIVE:
+            raise InputError(
+                f"{path} lists {file['bytes']:,} bytes of {name}, more than any settings have: "
+                f"{ARCHIVE_REMEDY}"
+            )
+    return result
+
+
+def refuse_link(path: Path, folder: Path) -> None:
+    """Stops at a link in the place of a file, or of a folder on the way to it from `folder`.
+
+    Raises:
+        InputError: there is one: what it leads to is not of the folder.
+    """
+    for place in (path, *path.parents):
+        if place == folder:
+            return
+        if place.is_symlink():
+            raise InputError(
+                f"{place} is a symbolic link, and none is followed out of {folder}: put the file "
+                "or folder itself there"
+            )

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import atomic_files, checksums
+from pipeline.runtime import atomic_files, checksums, file_kinds
 
 SIZES = {
     "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
@@ -28,6 +28,7 @@ def described(place: str, where: str) -> dict[str, Any]:
     path = Path(place) / "config.json" if Path(place).is_dir() else Path(place)
     if not path.is_file():
         raise InputError(f"{where}: {path} does not exist: name a folder with a config.json")
+    file_kinds.refuse_other_kind(path)
     values = atomic_files.read_mapping(path)
     result = {
         ours: next((values[name] for name in theirs if isinstance(values.get(name), int)), None)
@@ -69,6 +70,8 @@ def weights_sha256(folder: Path) -> str:
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise InputError(f"{folder} has no weights (*.safetensors): leave `continued` out")
+    for path in files:
+        file_kinds.refuse_other_kind(path)
     known = checksums.Memory(checksums.MEMORY)
     result = atomic_files.digest({path.name: known.sha256(path) for path in files})
     known.keep()

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
+from pipeline import errors
+from pipeline.runtime import file_kinds
 
 
 def read(path: Path, remedy: str) -> Iterator[Any]:
@@ -24,6 +26,7 @@ def read(path: Path, remedy: str) -> Iterator[Any]:
     """
     place = str(path)
     try:
+        file_kinds.refuse_other_kind(path)
         if path.suffix == ".parquet":
             with pq.ParquetFile(path) as file:
                 for batch in file.iter_batches():
@@ -31,7 +34,7 @@ def read(path: Path, remedy: str) -> Iterator[Any]:
             return
         packed = path.suffix == ".gz"
         plain = (path.with_suffix("") if packed else path).suffix == ".txt"
-        with (gzip.open if packed else open)(path, "rt", encoding="utf-8") as lines:
+        with (gzip.open if packed else open)(path, "rt", encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, start=1):
                 place = f"{path}:{number}"
                 if line.strip():
@@ -39,5 +42,8 @@ def read(path: Path, remedy: str) -> Iterator[Any]:
                     # JSON can escape a lone surrogate, which no text may hold.
                     json.dumps(record, ensure_ascii=False).encode()
                     yield record
+    except InputError:
+        raise
     except (OSError, EOFError, zlib.error, ValueError, RecursionError, pa.ArrowException) as error:
+        errors.refuse_shortage(error)
         raise InputError(f"{place} cannot be read ({error}): {remedy}") from error

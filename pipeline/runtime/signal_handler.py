@@ -20,6 +20,16 @@ SAVES = ("USR1", "USR2")
 """Signals that can ask for a checkpoint, without SIG."""
 
 
+def await_children() -> None:
+    """Has the system keep how child processes end until somebody asks, as nearly everywhere.
+
+    Who starts this process may have it ignore SIGCHLD (`trap '' CHLD`): then nobody is told how
+    its jobs have ended.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
 class Interrupted(Exception):  # noqa: N818 - nothing went wrong
     """A signal ended the work; all that is worth keeping has been saved."""
 

@@ -34,7 +34,15 @@ def tree(module: str) -> ast.Module:
     Raises:
         InputError: it is no Python.
     """
-    path = path_of(module)
+    return parsed(path_of(module))
+
+
+def parsed(path: Path) -> ast.Module:
+    """Syntax tree of a file of Python.
+
+    Raises:
+        InputError: it is none.
+    """
     try:
         return ast.parse(path.read_bytes(), filename=str(path))
     except SyntaxError as error:

@@ -6,16 +6,22 @@ the docstring below each field.
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
 
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
-from pike_mixing.errors import InputError, refuse
+from pike_mixing.errors import brief, refuse
 from pike_mixing.settings import hints_of, missing, type_message, unknown, without_limits
 
 T = TypeVar("T")
+DEEPEST = 50
+"""Lists and mappings within each other: no setting has a tenth of it."""
+MOST_DIGITS = 3000
+"""Of a number that is read at all: Python writes none of more than 4,300."""
+_TOLD = 150
+"""Mistakes of one file in one message."""
 Extra = Literal["forbid", "ignore"]
 OrOne = BeforeValidator(
     lambda value: tuple(value) if isinstance(value, list) else (value,),
@@ -44,10 +50,13 @@ def validate(
         # As JSON, where a list may become a tuple and 1 a float, but no text a number.
         (made,) = adapter.validate_json(to_json([values]))
     except ValidationError as error:
-        told = [_told(one, kind, where) for one in error.errors(include_url=False)]
-        raise InputError("\n".join(told)) from None
+        found = error.errors(include_url=False)
+        # What is said of a name looks for others like it, and takes a while.
+        told = [_told(one, kind, where) for one in found[:_TOLD]]
+        more = [f"{where}: and {len(found) - _TOLD:,} more mistakes"] if found[_TOLD:] else []
+        refuse([*_unreadable(values, where)] or [*told, *more])
     except PydanticSerializationError as error:
-        raise InputError(f"{where}: {error}") from None
+        refuse([*_unreadable(values, where)] or [f"{where}: {error}"])
     refuse(contradictions(made, where) if together else [])
     return made
 
@@ -70,6 +79,29 @@ def _adapter(kind: Any, extra: Extra) -> TypeAdapter[Any]:
     return TypeAdapter(tuple[kind], config=config)
 
 
+def _unreadable(value: Any, where: str, depth: int = 0) -> Iterator[str]:
+    """Values that JSON, or what reads it, cannot hold."""
+    if depth > DEEPEST:
+        yield f"{where:.200}...: it is nested too deeply: flatten it"
+    elif isinstance(value, Mapping | list | tuple):
+        named = value.items() if isinstance(value, Mapping) else enumerate(value)
+        for name, one in named:
+            within = f"{where}.{name}" if isinstance(value, Mapping) else f"{where}[{name}]"
+            if isinstance(name, str) and not is_text(name):
+                yield f"{where}: {brief(name)} holds a character that no text has: take it out"
+            else:
+                yield from _unreadable(one, within, depth + 1)
+    elif isinstance(value, str) and not is_text(value):
+        yield f"{where}: {brief(value)} holds a character that no text has: take it out"
+    elif isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:
+        yield f"{where}: a number of more than {MOST_DIGITS} digits: 19 are the most"
+
+
+def is_text(value: str) -> bool:
+    """Whether UTF-8 and JSON can hold a text: no NUL, and no half of a surrogate pair."""
+    return not any(one == "\0" or "\ud800" <= one <= "\udfff" for one in value)
+
+
 def _told(error: Any, kind: Any, where: str) -> str:
     """A mistake that pydantic has found, in words, with its place."""
     _, *loc = error["loc"] or [0]
@@ -85,8 +117,6 @@ def _told(error: Any, kind: Any, where: str) -> str:
         if told == "union_tag_not_found":
             return f"{place}: kind is missing: one of {', '.join(kinds)}"
         return unknown(error["ctx"]["tag"], kinds, f"{place}.kind")
-    if told == "json_invalid":
-        return f"{place}: it holds a character that no text has: take it out ({cause})"
     return f"{place}: {cause or type_message(error['input'], Mapping if _kinds(hint) else hint)}"
 
 

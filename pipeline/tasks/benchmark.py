@@ -66,8 +66,6 @@ class Benchmark:
     rows: list[Row]
     shots: list[Row]
     """Demonstrations in their order."""
-    manifest: Path
-    """What was fetched."""
 
     @functools.cached_property
     def prompts(self) -> list[formats.Prompt]:
@@ -134,7 +132,7 @@ def load(folder: Path, spec: TaskSpec) -> Benchmark:
         behind = list(_rows(task, split, result, range(count, len(result)), spec.leave_out))
         candidates = demonstrations.hashed(task, rows, behind, spec.demonstrations_seed)
     shots = demonstrations.chosen(task, rows, candidates, spec.shots)
-    return Benchmark(task, spec, rows, shots, place / atomic_files.MANIFEST)
+    return Benchmark(task, spec, rows, shots)
 
 
 def records(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[Record]:

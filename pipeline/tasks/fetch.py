@@ -70,6 +70,7 @@ def _fetch(task: Task, place: Path, revision: str | None, own: Mapping[str, Path
     settings: dict[str, Any] = {"revision": revision} if revision else {}
     if own:
         settings["files"] = {split: str(path) for split, path in own.items()}
+    taken = made_from.Taken("fetch", [__name__], given=own.values())
     pinned = revision is None
     ownership.refuse(place, "fetch", list(own.values()))
     log.info("%s: %s, licence: %s", task.name, task.repository, task.licence)
@@ -98,7 +99,7 @@ def _fetch(task: Task, place: Path, revision: str | None, own: Mapping[str, Path
         "rows": {name: len(records) for name, records in kept.items()},
         "unusable": unusable,
     }
-    _write(place, kept, settings, facts, [*own.values()])
+    _write(place, kept, settings, facts, taken)
     return _summary(place, facts)
 
 
@@ -161,7 +162,7 @@ def _write(
     kept: Mapping[str, Sequence[Record]],
     settings: Mapping[str, Any],
     facts: Mapping[str, Any],
-    given: Sequence[Path],
+    taken: made_from.Taken,
 ) -> None:
     with atomic_files.atomic_write(place, "fetch") as partial:
         partial.mkdir()
@@ -174,10 +175,11 @@ def _write(
             stage="fetch",
             settings=settings,
             inputs=[],
-            given=given,
+            given=[*taken.given],
             files=[*written],
             modules=[__name__],
             facts=facts,
+            taken=taken,
         )
 
 

@@ -83,22 +83,27 @@ def find(settings: Path, out: Path) -> None:
     finder = None if grid else registry.build(search.finder, search.options, f"{settings}: options")
     folders = [Path(proxy.folder) for proxy in search.proxies.values()]
     ownership.refuse(out, "mixture", [settings, *folders])
+    modules = [__name__] if grid else registry.modules(search.finder)
+    taken = made_from.Taken("mixture", modules)
     # The order in which proxies are listed must not decide between equals or fill the folds.
     reads = finder.reads if finder else "losses"
-    read = [_read(name, search.proxies[name], search, reads) for name in sorted(search.proxies)]
-    proxies = [proxy for proxy, _ in read]
-    facts = _mixture(finder, search, proxies) if finder else _best(search, proxies)
+    named = sorted(search.proxies)
+    proxies = [_read(name, search.proxies[name], search, reads, taken) for name in named]
     for proxy_settings in values["proxies"].values():
         # Where a run lies changes no mixture: results can be moved.
         del proxy_settings["folder"]
+    if taken.stands(out, values):
+        return
+    facts = _mixture(finder, search, proxies) if finder else _best(search, proxies)
     made_from.write_manifest(
         out,
         stage="mixture",
         settings=values,
-        inputs=[path for _, paths in read for path in paths],
+        inputs=[*taken.inputs],
         files=[],
-        modules=[__name__] if grid else registry.modules(search.finder),
+        modules=modules,
         facts=facts,
+        taken=taken,
     )
 
 
@@ -134,12 +139,13 @@ def _best(search: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
     return {"weights_by_domain": {}, "chosen": search.proxies[best].gives, "diagnostics": told}
 
 
-def _read(name: str, source: ProxyRun, search: Search, reads: str) -> tuple[Proxy, list[Path]]:
-    """One proxy and the manifests that were read for it."""
+def _read(name: str, source: ProxyRun, search: Search, reads: str, taken: made_from.Taken) -> Proxy:
+    """One proxy; the manifests that are read for it are taken."""
     folder, domains = Path(source.folder), search.domains
     path = folder / atomic_files.MANIFEST
     if not path.is_file():
         raise InputError(f"proxy {name}: {path} does not exist: train the run to its end first")
+    taken.read([path])
     record = manifests.read(path, "pretrain", "train the run again")
     if set(record["domains"]) != set(domains):
         raise InputError(
@@ -152,22 +158,22 @@ def _read(name: str, source: ProxyRun, search: Search, reads: str) -> tuple[Prox
         weights_K = by_domain.shares(source.weights_by_domain, domains, name)
     step = f"step{record['steps']}"
     if reads != "state":
+        taken.read([folder / "evaluations" / atomic_files.MANIFEST])
         place = (name, folder / "evaluations", record["steps"], domains)
         losses = _evaluated(*place, "search_losses")
         loss_K = np.array([math.nan if loss is None else loss for loss in losses])
-        inputs = [path, folder / "evaluations" / atomic_files.MANIFEST]
         token_loss = None
         if reads == "predictions" and weights_K is not None and weights_K.max() == 1:
             token_loss = [np.array(nll) for nll in _evaluated(*place, "token_losses")]
-        return Proxy(name, weights_K=weights_K, loss_K=loss_K, token_loss=token_loss), inputs
+        return Proxy(name, weights_K=weights_K, loss_K=loss_K, token_loss=token_loss)
     if record["domains"] != list(domains):
         raise InputError(
             f"proxy {name} has the domains in the order {', '.join(record['domains'])}, the "
             f"mixture in the order {', '.join(domains)}: give both the same order"
         )
+    taken.read([folder / "checkpoints" / step / atomic_files.MANIFEST])
     state = _state(name, folder / "checkpoints" / step)
-    inputs = [path, folder / "checkpoints" / step / atomic_files.MANIFEST]
-    return Proxy(name, weights_K=weights_K, state=state), inputs
+    return Proxy(name, weights_K=weights_K, state=state)
 
 
 def _constant(

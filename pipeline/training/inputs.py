@@ -19,7 +19,7 @@ from pipeline.data.corpus_manifest import refuse_other_tokenizer
 from pipeline.data.shards import Corpus
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
-from pipeline.runtime import atomic_files, chips, devices, distributed
+from pipeline.runtime import atomic_files, chips, cpus, devices, distributed, made_from
 from pipeline.runtime import manifests as reading
 
 log = logging.getLogger("pike")
@@ -37,8 +37,8 @@ class Inputs:
     """Weights by domain that other runs found."""
     reference: Transformer | None
     """A finished run's model."""
-    manifests: list[Path]
-    """Manifests of all of them."""
+    taken: made_from.Taken
+    """Manifests of all of them, and the code, as they were before they were read."""
     identity: dict[str, Any]
     """All that the run is a function of, of what lies here."""
 
@@ -72,22 +72,23 @@ def read_inputs(
     Raises:
         InputError: one is missing, damaged, or does not fit the run; or is there without need.
     """
+    read = [corpora / domain / atomic_files.MANIFEST for domain in work.domains]
+    read += [] if mixture is None else [mixture]
+    read += [] if reference is None else [reference / atomic_files.MANIFEST]
+    taken = made_from.Taken("pretrain", modules(work), inputs=read)
     opened_corpora = _training_split(corpora, work)
     _refuse_unneeded(work, method, reference, mixture)
-    manifests = [corpora / domain / atomic_files.MANIFEST for domain in work.domains]
     identity: dict[str, Any] = {"corpora": {d: c.fingerprint for d, c in opened_corpora.items()}}
     weights = model = None
     if mixture is not None:
-        manifests.append(mixture)
         if work.tuned:
             identity["chosen"] = chosen_settings(work, mixture)
         else:
             identity["mixture"] = weights = _found_weights(mixture, work)
     if reference is not None:
         model, identity["reference"] = _reference(reference, work)
-        manifests.append(reference / atomic_files.MANIFEST)
     held_out = _held_out(corpora, work) if work.training.validation_every else {}
-    return Inputs(opened_corpora, held_out, weights, model, manifests, identity)
+    return Inputs(opened_corpora, held_out, weights, model, taken, identity)
 
 
 def _opened(folder: Path, work: settings.Run, split: str) -> dict[str, Corpus]:
@@ -256,6 +257,23 @@ def refuse_untrainable(
     if n > recipe.rows:
         problems.append(f"{n} processes, but training.rows of {recipe.rows}: start fewer")
     refuse(problems)
+
+
+def refuse_too_large(work: settings.Run, pieces: int, device: torch.device) -> None:
+    """Raises InputError where this machine cannot hold the model that is to be trained.
+
+    Linux promises memory that is not there and kills who uses it.
+    """
+    # Weights, their gradients and two moments; on another device only the first weights.
+    copies = 4 if device.type == "cpu" else 1
+    needed, here = 4 * copies * work.model.parameters(pieces), cpus.available_memory()
+    if needed > here and not work.model.architecture:
+        raise InputError(
+            f"model {work.model_name!r} has {work.model.parameters(pieces):,} parameters, which "
+            f"take {needed / 2**30:,.1f} GiB at least, and {here / 2**30:,.1f} GiB are here (or "
+            "allowed by `ulimit -v`): lower its layers, width, heads or head_width, or take a "
+            "larger machine"
+        )
 
 
 def refuse_few(requested: int, device: torch.device) -> None:

@@ -4,7 +4,8 @@ run.json                what to train
 checkpoints/step{n}/    kept every so many steps, and the newest few to go on from
 parts/step{n}/          records since the checkpoint before
 live/                   records since the last part, while the run lasts
-starts.json             the step of each start: 0, and that of each going on
+starts.json             the step of each start: 0, and that of each going on; a run without it
+                        begins anew
 *.parquet               records, once the run is done
 manifest.json           appears last
 """
@@ -47,6 +48,7 @@ class RunFolder:
         lease: run_lock.Lease,
         work: settings.Run,
         identity: dict[str, Any],
+        modules: tuple[str, ...],
         model: Transformer,
         optimizer: torch.optim.Optimizer,
     ) -> None:
@@ -57,14 +59,16 @@ class RunFolder:
             work: The run's settings.
             identity: All that the run is a function of: `run`, content of `run.json`; `corpora`,
                 their fingerprints; and more.
+            modules: Modules whose code makes it.
             model: What is trained.
             optimizer: Its optimizer.
         """
-        self.lease, self.work, self.identity = lease, work, identity
+        self.lease, self.work, self.identity, self._modules = lease, work, identity, modules
         self.model, self.optimizer = model, optimizer
         self.folder = lease.folder
         self.checkpoints = self.folder / "checkpoints"
         self.starts_file = self.folder / "starts.json"
+        self.starts: list[int] = []
         self.records = Records(self.folder, work.domains)
         if not distributed.is_main_process():
             self.records.listeners.clear()
@@ -74,6 +78,9 @@ class RunFolder:
         self, device: torch.device, fresh: Callable[[], checkpoint.TrainState]
     ) -> checkpoint.TrainState:
         """Where the run stands: at its last checkpoint, or at what `fresh` makes.
+
+        A run goes on only if it was stopped, or has lost a checkpoint, and is made from the same:
+        one that is finished and whole, or whose `starts.json` is gone, begins anew.
 
         Nothing in the folder is deleted before all that can be refused has been looked at.
 
@@ -86,14 +93,14 @@ class RunFolder:
             state = checkpoint.restore(result, self.model, self.optimizer, device, self.identity)
             log.info("going on from %s", result)
         if distributed.is_main_process():
-            # What the run makes again, and what killed processes left.
-            for leftover in (atomic_files.MANIFEST, ".*.part", "*/.*.part"):
-                for path in self.folder.glob(leftover):
-                    atomic_files.remove(path)
             if result is None:
                 self._begin_anew()
             else:
                 self._drop_after(state.step)
+            # What killed processes left.
+            for leftover in (".*.part", "*/.*.part"):
+                for path in self.folder.glob(leftover):
+                    atomic_files.remove(path)
         if result is None:
             self.save(state)
         if distributed.is_main_process():
@@ -103,12 +110,17 @@ class RunFolder:
     def _resumable(self) -> Path | None:
         """The checkpoint to go on from, or None; the folder is one of a run's own."""
         _refuse_foreign(self.folder)
-        every = self.work.training.checkpoint_every
-        result = checkpoint.resumable(self.checkpoints, self.identity, every)
+        recipe, finished = self.work.training, (self.folder / atomic_files.MANIFEST).exists()
+        if not self.starts_file.exists():
+            return None
+        result = checkpoint.resumable(self.checkpoints, self.identity, recipe.checkpoint_every)
+        if finished and result == self.checkpoints / f"step{recipe.steps}":
+            return None
         if result is not None:
             self.records.refuse_gaps(int(result.name.removeprefix("step")))
-            if self.starts_file.exists():
-                self._starts()
+            self.starts = atomic_files.read_json(self.starts_file)
+            remedy = f"delete {self.checkpoints} to train the run anew"
+            manifests.require(self.starts, list[NonNegativeInt], self.starts_file, remedy)
         return result
 
     def _drop_after(self, step: int) -> None:
@@ -124,19 +136,20 @@ class RunFolder:
     def _begin_anew(self) -> None:
         if atomic_files.steps(self.checkpoints):
             log.info("%s: starting anew", self.checkpoints)
-        for old in (self.checkpoints, self.starts_file):
+        # The first one gone, a process that is killed here has begun anew, too.
+        for old in (self.starts_file, self.folder / atomic_files.MANIFEST, self.checkpoints):
             atomic_files.remove(old)
         self.records.clear()
 
     def _note_start(self, step: int) -> None:
-        before = self._starts() if self.starts_file.exists() else []
-        atomic_files.write_json(self.starts_file, [*before, step])
+        # One that was killed behind its last step has nothing left to train.
+        if step < self.work.training.steps:
+            self.starts.append(step)
+            atomic_files.write_json(self.starts_file, self.starts)
 
-    def _starts(self) -> list[int]:
-        result: list[int] = atomic_files.read_json(self.starts_file)
-        remedy = f"delete {self.checkpoints} to train the run anew"
-        manifests.require(result, list[NonNegativeInt], self.starts_file, remedy)
-        return result
+    def _made_from(self) -> dict[str, Any]:
+        """The identity, with what code of the user's own has been run up to now."""
+        return {**self.identity, **made_from.code("pretrain", self._modules)}
 
     def due(self, step: int) -> bool:
         """Whether a checkpoint is due after so many updates."""
@@ -161,7 +174,7 @@ class RunFolder:
             # Two copies of all states would not always fit: the one before goes first.
             self.writer.wait()
             rows = self.records.drain(state.step)
-            taken = checkpoint.snapshot(self.model, self.optimizer, state, self.identity)
+            taken = checkpoint.snapshot(self.model, self.optimizer, state, self._made_from())
             if distributed.is_main_process():
                 self.writer.start(functools.partial(self._write, state.step, rows, taken))
 
@@ -181,16 +194,14 @@ class RunFolder:
 
     def finish(
         self,
-        read: list[Path],
-        modules: tuple[str, ...],
+        taken: made_from.Taken,
         epochs: dict[str, float],
         device: torch.device,
     ) -> None:
         """Waits for the last checkpoint, joins the records and writes the manifest.
 
         Args:
-            read: Manifests of what the run read.
-            modules: Modules whose code made it.
+            taken: What the run is made from.
             epochs: How many times each domain's text was read, by domain.
             device: Where it was trained.
 
@@ -211,9 +222,9 @@ class RunFolder:
             self.folder / atomic_files.MANIFEST,
             stage="pretrain",
             settings=self.identity["run"],
-            inputs=read,
+            inputs=[*taken.inputs],
             files=[*tables, *sums],
-            modules=modules,
+            modules=self._modules,
             facts={
                 "run": f"{work.scenario}/{work.model_name}/{work.method_name}/seed{work.seed}",
                 "domains": list(work.domains),
@@ -225,12 +236,13 @@ class RunFolder:
                 "processes": parallel.world_size(),
                 "wall_seconds": seconds,
                 "tokens_per_second": tokens / seconds,
-                "resumes": len(self._starts()) - 1,
+                "resumes": len(self.starts) - 1,
                 "data_fingerprint": atomic_files.digest(self.identity["corpora"]),
                 "checkpoints": list(kept),
                 "weights_sha256": sums[kept[recipe.steps] / checkpoint.MODEL],
             },
             known=sums,
+            taken=taken,
         )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from pike_mixing import registry
+from pike_mixing import RULES, registry
 from pike_mixing.interface import Method
 from pike_mixing.torch import parallel
 from pike_mixing.torch.engine import Engine
@@ -26,6 +26,7 @@ from pipeline.runtime import (
     accelerators,
     atomic_files,
     chips,
+    code_fingerprint,
     devices,
     distributed,
     made_from,
@@ -87,6 +88,8 @@ def pretrain(
     values = atomic_files.read_json(run)
     work = validate(settings.Run, values, str(run))
     chosen = inputs.chosen_settings(work, mixture)
+    if work.rule not in RULES:
+        code_fingerprint.watch()
     method = registry.build(work.rule, work.method | chosen, f"{run}: method")
     devices.keep_freed_memory()
     if threads is not None:
@@ -106,6 +109,9 @@ def pretrain(
     ):
         given = inputs.read_inputs(work, method, corpora, reference, mixture)
         inputs.refuse_few(processes, place)
+        manifest = run.parent / atomic_files.MANIFEST
+        if distributed.broadcast_from_main(lambda: given.taken.stands(manifest, values)):
+            return None
         training = _Training(work, method, values, given, place, lease, signals, shard)
         training.model.recomputes |= recompute
         if peak_flops is not None:
@@ -148,6 +154,7 @@ class _Training:
         code = inputs.modules(work)
         identity = {"run": values, **made_from.code("pretrain", code), **given.identity}
         pieces = next(iter(given.corpora.values())).vocabulary
+        inputs.refuse_too_large(work, pieces, device)
         vocabulary = work.model.padded_vocabulary(pieces)
         self.model = models.initialised(work.model, vocabulary, work.seed).to(device)
         self.model.configure(recipe)
@@ -163,7 +170,7 @@ class _Training:
         else:
             self.optimizer = adamw.adamw(self.model, recipe)
         epoch_rows = {d: float(c.rows(recipe.length)) for d, c in given.corpora.items()}
-        self.folder = RunFolder(lease, work, identity, self.model, self.optimizer)
+        self.folder = RunFolder(lease, work, identity, code, self.model, self.optimizer)
         self.records = self.folder.records
         self.meter = Meter(self.model, work, device)
         watch = watch_of(method, work, epoch_rows)
@@ -233,8 +240,7 @@ class _Training:
         epochs = self.train_rows.epochs(state.positions_K)
         log.info("%s: epochs of %s", label, ", ".join(f"{d} {e:.2f}" for d, e in epochs.items()))
         if distributed.is_main_process():
-            code = inputs.modules(self.work)
-            self.folder.finish(self.given.manifests, code, epochs, self.device)
+            self.folder.finish(self.given.taken, epochs, self.device)
 
     def _fresh(self) -> checkpoint.TrainState:
         K = len(self.work.domains)

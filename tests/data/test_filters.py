@@ -140,6 +140,7 @@ def test_a_mark_behind_no_letter_is_no_word():
 def test_items_that_cannot_be_read_or_found_are_refused(cleaned, tmp_path):
     for name, content, message in (
         ("a.jsonl", b"no json", r"a\.jsonl:1 cannot be read"),
+        ("p.parquet", b"version https://git-lfs.github.com/spec/v1\n", r"Git LFS.*git lfs pull"),
         ("b.parquet", b"no parquet", r"b\.parquet cannot be read"),
         ("c.jsonl.gz", PACKED[:-9], r"c\.jsonl\.gz cannot be read"),
         ("d.jsonl.gz", PACKED[:10] + b"no block", r"d\.jsonl\.gz cannot be read"),

@@ -109,6 +109,9 @@ def test_texts_are_cut_as_their_library_cuts_them_and_come_back(tmp_path, byte_l
         ({}, {"end": None}, r"tokenizers\.tok\.end is missing: .* give the eos_token"),
         ({}, {"end": "</s>"}, r"tokenizers\.tok\.end: .* has no piece '</s>'"),
         ({"model": {}}, {}, r"has no model\.vocab"),
+        ({"model": 5}, {}, r"has no model\.vocab"),
+        ({"model": {"vocab": {"a": "b"}}}, {}, r"has no model\.vocab"),
+        ({"added_tokens": [{"content": "a"}]}, {}, r"has no model\.vocab"),
         ({"model": {"type": "odd", "vocab": {}}}, {}, "tokenizers cannot read it"),
     ],
 )

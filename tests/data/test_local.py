@@ -46,6 +46,30 @@ def test_a_parquet_record_is_a_document(here, text):
     assert read(field="body") == ([("5", "one"), ("7", "two")], {"null": 1})
 
 
+NESTED = [
+    {"content": {"text": "one", "a.b": {"c": "x"}}, "id": 1},
+    {"content": None, "id": 2},
+    {"content": {"text": None, "a.b": None}, "id": 3},
+    {"content": {"text": "two", "a.b": {"c": "y"}}, "id": 4},
+]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet", "arrow"])
+def test_a_field_may_lie_within_another(here, suffix):
+    content, table = {"jsonl": lines(*NESTED)}, pa.Table.from_pylist(NESTED)
+    content["parquet"] = parquet(table)
+    with pa.ipc.new_stream(sink := pa.BufferOutputStream(), table.schema) as writer:
+        writer.write_table(table)
+    content["arrow"] = sink.getvalue().to_pybytes()
+    (here / f"a.{suffix}").write_bytes(content[suffix])
+    assert read(field="content.text") == ([("1", "one"), ("4", "two")], {"null": 2})
+    # A name with a dot in it is a name, too.
+    assert read(field="content.a.b.c") == ([("1", "x"), ("4", "y")], {"null": 2})
+    for field in ("content.title", "id.text", "content.text.en", ".", "content."):
+        with pytest.raises(InputError, match=r"no column .*columns: 'content\.text'.*name one in"):
+            read(field=field)
+
+
 @pytest.mark.parametrize("new", [pa.ipc.new_stream, pa.ipc.new_file])
 def test_an_arrow_record_is_a_document(here, new):
     table = pa.table({"id": [5, 6, 7], "body": ["one", None, "two"], "more": [[1], [2], [3]]})

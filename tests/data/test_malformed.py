@@ -1,23 +1,32 @@
 """What can be wrong with text from elsewhere: a clear message or a counted loss, no other text."""
 
+import bz2
 import gzip
+import io
 import json
+import lzma
 import os
 from collections import Counter
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from downloads import download, lines, manifest, parquet, read
 
 from pike_mixing.errors import InputError
-from pipeline.data import sources
+from pipeline.data import formats, sources
 
 GOOD = [{"text": "one", "id": "1"}, {"text": "two", "id": "2"}]
 
 
 def zst(content):
     return pa.compress(content, codec="zstd", asbytes=True)
+
+
+def arrow(columns):
+    sink, table = io.BytesIO(), pa.table(columns)
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
 
 
 def nested(depth):
@@ -35,24 +44,47 @@ def without(content, *places):
 LARGE = lines(*({"text": os.urandom(40).hex()} for _ in range(300)))
 STRINGS = {"text": ["one", "two"]}
 BROKEN_ID = {"text": ["one"], "id": pa.array([b"\xff"]).view(pa.string())}
+EMPTY = {"text": pa.array([], pa.string())}
 TWICE = pa.table([["one"], ["two"]], names=["text", "text"])
+
+TAR = b"name".ljust(257, b"x") + b"ustar" + bytes(250)
+# A frame's header that asks for 2 GiB: one block of a repeated byte.
+WIDE_WINDOW = bytes.fromhex("28b52ffd04a84b000002785634")
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize 9\n" % (b"0" * 64)
+ANNEXED = b"/annex/objects/SHA256E-s9--%s.jsonl\n" % (b"0" * 64)
 
 MISTAKES = {
     "truncated gz": ("a.jsonl.gz", gzip.compress(LARGE)[:-200], r"a\.jsonl\.gz cannot be read"),
     "gz with flipped bytes": ("a.jsonl.gz", without(gzip.compress(LARGE), 5000, 5001), "cannot be"),
     "gz with a wrong checksum": ("a.jsonl.gz", without(gzip.compress(LARGE), -6), "cannot be read"),
     "gz with rubbish behind": ("a.jsonl.gz", gzip.compress(LARGE) + b"rubbish" * 9, "cannot be"),
-    "gz without its last byte": ("a.jsonl.gz", gzip.compress(LARGE)[:-1], "Truncated"),
-    "zst without its last byte": ("a.jsonl.zst", zst(LARGE)[:-1], "Truncated"),
+    "gz without its last byte": ("a.jsonl.gz", gzip.compress(LARGE)[:-1], "it is cut off: fetch"),
+    "zst without its last byte": ("a.jsonl.zst", zst(LARGE)[:-1], "it is cut off"),
     "plain text named gz": ("a.jsonl.gz", LARGE, "cannot be read"),
     "plain text named parquet": ("a.parquet", LARGE, "cannot be read"),
     "truncated parquet": ("a.parquet", parquet(STRINGS)[:-20], "cannot be read"),
-    "parquet named jsonl": ("a.jsonl", parquet(STRINGS), r"a\.jsonl is no UTF-8 text"),
-    "zero bytes": ("a.jsonl", b"", "holds nothing"),
-    "zero bytes, parquet": ("a.parquet", b"", "file size is 0 bytes"),
-    "gz of nothing": ("a.jsonl.gz", gzip.compress(b""), "holds nothing"),
-    "parquet without rows": ("a.parquet", parquet({"text": pa.array([], pa.string())}), "no docu"),
+    "parquet named jsonl": ("a.jsonl", parquet(STRINGS), r"is Parquet: end its name in \.parquet"),
+    "gz named jsonl": ("a.jsonl", gzip.compress(LARGE), r"is gzip: end its name in \.gz"),
+    "gz in gz": ("a.jsonl.gz", gzip.compress(gzip.compress(LARGE)), "holds gzip: pack it once"),
+    "xz named gz": (
+        "a.txt.gz",
+        lzma.compress(LARGE),
+        "is xz: unpack it: `xz -dc < .*a.txt.gz > NEW",
+    ),
+    "bzip2 named zst": ("a.jsonl.zst", bz2.compress(LARGE), "is bzip2: unpack it: `bzip2 -dc"),
+    "tar in gz": ("a.txt.gz", gzip.compress(TAR), "holds a tar archive: unpack it: `tar -xf"),
+    "zst of a long window": ("a.jsonl.zst", WIDE_WINDOW, "unpack it: `zstd -dc --long=31 < "),
+    "an archive": ("a.tar.gz", TAR, "formats are told by suffix.*`tar -xf .*a.tar.gz`"),
+    "a page of HTML": (
+        "a.jsonl",
+        b"\n<!DOCTYPE html><p>403",
+        "is a page of HTML.*fetch the file anew",
+    ),
+    "a page of XML, parquet": ("a.parquet", b"<?xml?><Error/>", "is a page of HTML or XML"),
+    "a nested field as text": ("a.jsonl", lines({"text": {"en": "a"}}), "name what .*: 'text.en'"),
+    "many columns": ("a.jsonl", lines({f"c{n}": 1 for n in range(999)}), r"'c19', \.\.\. \(999\)"),
     "blanks alone": ("a.jsonl", lines({"text": " "}, {"text": ""}), "left out: 2 blank"),
+    "zero width alone": ("a.txt", "\u200b\ufeff\u2060 \u3164\x01".encode(), "left out: 1 blank"),
     "invalid UTF-8": ("a.jsonl", b'{"text": "ab\xe9"}\n', r"a\.jsonl:1: .*utf-8"),
     "UTF-16": ("a.jsonl", '{"text": "one"}\n'.encode("utf-16"), r"a\.jsonl is UTF-16.*iconv"),
     "UTF-32": ("a.jsonl", '{"text": "one"}\n'.encode("utf-32"), "UTF-32: .*iconv -f UTF-32"),
@@ -96,7 +128,10 @@ MISTAKES = {
 
 def downloaded(folder, **values):
     """Texts of the files in `in`, and what was left out."""
-    out = download(folder, {"kind": "local", "files": f"{folder}/in/**", **values})
+    (path, *more) = (folder / "in").rglob("*.*")
+    # A text file alone would be one document.
+    cut = {"documents": "paragraphs"} if ".txt" in path.name and not more else {}
+    out = download(folder, {"kind": "local", "files": f"{folder}/in/**", **cut, **values})
     return read(out), manifest(out)["skipped"]
 
 
@@ -107,12 +142,6 @@ def write(folder, name, content):
     return path
 
 
-def test_the_page_on_data_says_how_many_kinds_are_tried():
-    page = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
-    assert f"{len(MISTAKES)} kinds of files that cannot be read" in page
-    assert f"{len(KEPT)} kinds that are only unusual" in page
-
-
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_told_and_leaves_nothing(tmp_path, mistake):
     name, content, message = MISTAKES[mistake]
@@ -120,6 +149,32 @@ def test_a_mistake_is_told_and_leaves_nothing(tmp_path, mistake):
     with pytest.raises(InputError, match=message):
         downloaded(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"in", "web.json"}
+
+
+@pytest.mark.parametrize("suffix", formats.FORMATS)
+def test_pointers_and_files_of_nothing_are_treated_alike_in_all_formats(tmp_path, suffix):
+    good = write(tmp_path, "good.jsonl", lines(*GOOD))
+    other = write(tmp_path, f"other{suffix}", b"")
+    packed = {".gz": gzip.compress, ".zst": zst}.get(suffix[-4:].lstrip("jsonltx"), bytes)
+    nothing = {".parquet": parquet(EMPTY), ".arrow": arrow(EMPTY)}.get(suffix, packed(b""))
+    for content in (b"", nothing):
+        other.write_bytes(content)
+        assert downloaded(tmp_path) == (["one", "two"], {"empty file": 1})
+        good.rename(tmp_path / "good")
+        with pytest.raises(InputError, match=r"gives no documents \(left out: 1 empty file\)"):
+            downloaded(tmp_path)
+        (tmp_path / "good").rename(good)
+    for content, how in ((POINTER, "`git lfs pull`"), (ANNEXED, "`git annex get .*other")):
+        other.write_bytes(content)
+        with pytest.raises(InputError, match=rf"other{suffix} is a pointer of .*{how}"):
+            downloaded(tmp_path)
+        with pytest.raises(InputError, match=f"is a pointer of .*{how}"):
+            downloaded(tmp_path, files=str(other))
+    assert downloaded(tmp_path, exclude=f"{tmp_path}/in/o*") == (["one", "two"], {})
+    with pytest.raises(InputError, match="exclude: no file matches"):
+        downloaded(tmp_path, exclude="nowhere/*")
+    with pytest.raises(InputError, match="exclude names all of them"):
+        downloaded(tmp_path, exclude=[str(good), str(other)])
 
 
 def test_a_changed_zst_is_told_by_its_checksum(tmp_path):
@@ -134,6 +189,8 @@ def test_a_changed_zst_is_told_by_its_checksum(tmp_path):
 LONG = "wort " * 10_000_000
 """50 MB without a line break."""
 
+MARK = b"\xef\xbb\xbf"
+
 KEPT = {
     "nulls and blanks": (
         {"a.jsonl": lines(GOOD[0], {"text": None}, {"text": " "}, GOOD[1])},
@@ -143,7 +200,24 @@ KEPT = {
     "empty lines": ({"a.jsonl": b'\n{"text": "one"}\n\n'}, ["one"], {"blank": 2}),
     "escaped NUL": ({"a.jsonl": lines({"text": "a\0b"})}, ["a\0b"], {}),
     "Windows line ends": ({"a.jsonl": lines(*GOOD).replace(b"\n", b"\r\n")}, ["one", "two"], {}),
-    "byte order mark": ({"a.jsonl": b"\xef\xbb\xbf" + lines(*GOOD)}, ["one", "two"], {}),
+    "byte order marks of joined files": (
+        {
+            "a.jsonl": MARK + lines(GOOD[0]) + MARK + lines(GOOD[1]),
+            "b.jsonl.gz": gzip.compress(MARK + lines(GOOD[0]))
+            + gzip.compress(MARK + lines(GOOD[1])),
+            "c.txt": MARK * 2 + b"one\r\n" + MARK + "in\ufeffside\n".encode() + MARK,
+            "d.txt.zst": zst(MARK + b"x" * (2**20 - 5) + b"\n" + MARK + b"y"),
+        },
+        ["one", "two"] * 2 + ["one\r\nin\ufeffside\n", "x" * (2**20 - 5) + "\ny"],
+        {},
+    ),
+    "zeros between and behind gzip streams": (
+        {"a.jsonl.gz": b"".join(gzip.compress(lines(one)) + bytes(700) for one in GOOD)},
+        ["one", "two"],
+        {},
+    ),
+    "a suffix in capitals": ({"A.JSONL.GZ": gzip.compress(lines(*GOOD))}, ["one", "two"], {}),
+    "letters of a zero width": ({"a.txt": "\u200bन\u200d".encode()}, ["\u200bन\u200d"], {}),
     "a very long line": ({"a.jsonl": lines({"text": LONG})}, [LONG], {}),
     "duplicate ids": ({"a.jsonl": lines(GOOD[0], GOOD[0])}, ["one", "one"], {}),
     "further columns, differing": (

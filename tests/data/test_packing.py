@@ -355,3 +355,14 @@ def test_damaged_documents_are_not_packed(many, tmp_path):
 )
 def test_a_source_gets_the_processes_that_its_size_is_worth(source, expected):
     assert planner.processes(source) == expected
+
+
+def test_a_character_that_is_read_as_a_blank_is_counted(packed, caplog):
+    texts = [f"{word} {word}" for word in words(0)]
+    assert not [w for w in manifest(packed(texts))["warnings"] if "U+2581" in w]
+    marked = [text.replace(" ", "\u2581") for text in texts[:7]]
+    folder = packed([*marked, *texts[7:]], name="marked")
+    (told,) = (w for w in manifest(folder)["warnings"] if "U+2581" in w)
+    assert "domain 'marked': U+2581 (\u2581)" in told
+    assert "stands 7 times in the text" in told
+    assert told in [record.message for record in caplog.records]

@@ -1,5 +1,6 @@
 import json
 import random
+import re
 import unicodedata
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
 from pipeline.data.splits import is_held_out, text_hash
-from pipeline.data.tokenizer import Tokenizer, build
+from pipeline.data.tokenizer import Tokenizer, build, named_pieces
 from pipeline.data.tokenizer_training import sample
 from pipeline.runtime import atomic_files
 
@@ -186,9 +187,13 @@ def test_a_sample_is_the_first_characters_in_the_order_of_hashes(
 )
 def test_too_little_text_or_vocabulary_is_an_error(tmp_path, make_source, texts, message):
     folder = make_source(tmp_path / "empty", texts)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=message) as raised:
         make(tmp_path, {**TRAIN, "vocabulary": 8}, [folder])
     assert not (tmp_path / "tok.model").exists()
+    if enough := re.search(r"raise `vocabulary` to (\d+) or more", str(raised.value)):
+        assert make(tmp_path, {**TRAIN, "vocabulary": int(enough[1])}, [folder]).vocabulary > 8
+    else:
+        assert "no training text" in message
 
 
 def test_a_given_model_is_copied(tmp_path, exact):
@@ -288,12 +293,14 @@ def test_bytes_that_are_no_model_are_told(tmp_path, exact):
     no_text = r"given\.model is damaged: piece \d+ is not UTF-8"
     no_model = "is not a SentencePiece model"
     contents = [(spoilt, no_text), *((c, no_model) for c in (b"", b"\0" * 9, b"\xff" * 9))]
+    contents.append((b"version https://git-lfs.github.com/spec/v1\n", "is a pointer of Git LFS"))
     for content, message in contents:
         given.write_bytes(content)
         with pytest.raises(InputError, match=rf"tokenizers\.tok\.path: .*{message}"):
             make(tmp_path, values)
-        with pytest.raises(InputError, match=message):
-            Tokenizer(given)
+        for reader in (Tokenizer, named_pieces):
+            with pytest.raises(InputError, match=message):
+                reader(given)
     given.unlink()
     with pytest.raises(InputError, match=r"given\.model does not exist"):
         Tokenizer(given)

@@ -125,15 +125,18 @@ def pair(tmp_path, ratios, metrics):
     return tmp_path / "ratios.csv", tmp_path / "metrics.csv"
 
 
-def test_a_pair_in_olmixs_form_is_joined_by_its_run(said, tmp_path):
+@pytest.mark.parametrize("key", ["run", "run_id"])
+def test_a_pair_in_olmixs_form_is_joined_by_its_run(said, tmp_path, key):
+    # Weights that were rounded sum to 1 within a hundredth, that hundredth included.
     ratios, metrics = pair(
         tmp_path,
-        ",run,name,index,web,code\n0,aa,x-0,0,0.75,0.25\n1,bb,x-1,1,0.5,0.5\n",
-        ",run,name,index,easy,hard\n0,bb,x-1,1,2,4\n1,aa,x-0,0,1,3\n2,cc,x-2,2,9,9\n",
+        f",{key},name,index,web,code\n0,11,x-0,0,0.7425,0.2475\n1,22,x-1,1,0.505,0.505\n",
+        f",{key},name,index,easy,hard\n0,22,x-1,1,2,4\n1,11,x-0,0,1,3\n2,33,x-2,2,9,9\n",
     )
     swarm = table.read(ratios, ["hard"], metrics=metrics)
     assert swarm.domains == ("web", "code")
-    assert [run.weights_K.tolist() for run in swarm.runs] == [[0.75, 0.25], [0.5, 0.5]]
+    weights = [run.weights_K.tolist() for run in swarm.runs]
+    assert weights == [pytest.approx([0.75, 0.25]), pytest.approx([0.5, 0.5])]
     assert [run.loss_K.tolist() for run in swarm.runs] == [[3], [4]]
     with pytest.raises(InputError, match=r"the second file of a pair \(--metrics\)"):
         table.read(ratios)
@@ -147,7 +150,7 @@ def test_a_pair_in_olmixs_form_is_joined_by_its_run(said, tmp_path):
     [
         ("run,a,b\nx,1,0\n", "run,l\ny,1\n", "run 'x' of ratios.csv is missing"),
         ("run,a,b\nx,1,0\nx,0,1\n", "run,l\nx,1\n", "run 'x' is there twice"),
-        ("run,a,b\nx,1,0\n", "name,l\nx,1\n", "both need a column run or index"),
+        ("run,a,b\nx,1,0\n", "name,l\nx,1\n", "both need a column run or run_id or index"),
     ],
 )
 def test_a_pair_that_cannot_be_joined_is_refused(tmp_path, ratios, metrics, message):

@@ -157,6 +157,10 @@ TOGETHER = [
     sets("a file as results folder", {"results": "config.yaml"}, "config.yaml"),
     sets("the folder itself as results folder", {"results": "."}, "results: .: that is the folder"),
     sets("more pieces than there can be", {"tokenizers/letters/vocabulary": 10**11}, "vocabulary"),
+    sets("a model that no machine holds", {"models/tiny/heads": 10**12}, "models.tiny.layers: ",
+         "parameters, of which no machine holds more"),
+    sets("thousands of names of no meaning", {f"k{n}": 1 for n in range(5000)},
+         "'k0' is unknown", "and 4,850 more mistakes"),
     sets("more steps than a float counts", {"training/short/steps": 10**400}, "steps"),
 ]  # fmt: skip
 

@@ -1,7 +1,7 @@
 """`export`: each trainer's files say the shares, as its own code or its documented schema reads.
 
-Trainers' packages pin versions of torch and NumPy against each other: `pip install --no-deps --target
-FOLDER`, with FOLDER last on the path, is enough for what is read here.
+Trainers' packages pin versions of torch and NumPy against each other: `pip install --no-deps
+--target FOLDER`, with FOLDER last on the path, is enough for what is read here.
 """
 
 import ast

@@ -62,6 +62,8 @@ def test_moments_are_the_papers_and_matrices_are_decayed_but_not_gains():
     for name, weight in net.named_parameters():
         assert decayed[id(weight)] == (0.0 if "norm" in name else 0.1), name
     assert len(decayed) == len(list(net.parameters()))
+    every = dataclasses.replace(PAPER, decayed="all", epsilon=1e-9)
+    assert {group["weight_decay"] for group in adamw.adamw(net, every).param_groups} == {0.1}
 
 
 def test_the_optimizer_is_torchs_own_to_the_bit():

@@ -120,10 +120,14 @@ def test_a_damaged_checkpoint_is_never_resumed(tmp_path, caplog, damage, name):
 
 def test_checkpoints_that_are_damaged_missing_or_of_another_identity_are_no_beginning(tmp_path):
     ours, _, _ = saved(tmp_path, steps=0)
-    saved(tmp_path, steps=1, identity="theirs")
     assert checkpoint.resumable(tmp_path, "ours", 2) == ours
     assert checkpoint.resumable(tmp_path, "another", 2) is None
     assert checkpoint.resumable(tmp_path / "missing", "ours", 2) is None
+    # A run is made from one state of everything: the newest decides.
+    theirs, _, _ = saved(tmp_path, steps=1, identity="theirs")
+    assert checkpoint.resumable(tmp_path, "ours", 2) is None
+    edits.flip(checkpoint.MODEL)(theirs)
+    assert checkpoint.resumable(tmp_path, "ours", 2) == ours
     edits.flip(checkpoint.MODEL)(ours)
     assert checkpoint.resumable(tmp_path, "ours", 2) is None
 
@@ -253,5 +257,5 @@ def test_a_checkpoint_of_another_vocabulary_is_refused(tmp_path):
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     """A full disk: tests/training/test_going_on.py."""
     (tmp_path / "checkpoints").touch()
-    with pytest.raises(InputError, match=r"could not be written .*start the same command again"):
+    with pytest.raises(InputError, match=r"could not be written .*the same command then goes on"):
         saved(tmp_path / "checkpoints")

@@ -118,6 +118,10 @@ def test_a_plan_reads_sizes_and_weights(tmp_path):
     first = written_out(tmp_path, continued=True)["weights_sha256"]
     (tmp_path / "model.safetensors").write_bytes(b"other")
     assert written_out(tmp_path, continued=True)["weights_sha256"] != first
+    for name in ("model.safetensors", "config.json"):
+        (tmp_path / name).write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
+        with pytest.raises(InputError, match=rf"{name} is a pointer of Git LFS.*git lfs pull"):
+            written_out(tmp_path, continued=True)
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(InputError, match="names no layers, width, heads: give them"):
         written_out(tmp_path)

@@ -1,5 +1,6 @@
 """A SentencePiece model and its `tokenizer.json` cut texts alike, whatever it was trained for."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -13,6 +14,8 @@ pytest.importorskip("tokenizers")
 fast_tokenizer = pytest.importorskip("pipeline.model.hf_tokenizer")
 
 ROOT = Path(__file__).resolve().parents[2]
+SPACES = "\t\n\v\f\r\x1c\x85\u00a0\u2003\u2028\u3000\u200b▁"
+FORMS = "{0}", "{0}a", "a{0}", "a{0}{0}b", " {0}a ", "a {0}"
 ODD = [
     "",
     " ",
@@ -23,6 +26,11 @@ ODD = [
     "Straße ﬁne \uff41\uff42 x²",
     "漢字 x 漢",
     "▁a ▁",
+    *(
+        form.format(c)
+        for c in SPACES
+        for form in ("{0}", "{0}a", "a{0}", "a{0}{0}b", " {0}a ", "a {0}")
+    ),
 ]
 
 
@@ -66,3 +74,25 @@ def test_both_give_the_same_tokens_and_texts(tmp_path, documents, texts, model, 
             assert fast.decode(found, skip_special_tokens=False) == text
         if ours.unknown not in tokens:
             assert fast.decode(tokens.tolist(), skip_special_tokens=False) == ours.decode(tokens)
+
+
+@pytest.mark.parametrize("rule", ["nfkc", "identity", "nmt_nfkc"])
+@pytest.mark.parametrize("model", ["unigram", "bpe"])
+def test_models_of_others_keep_what_sentencepiece_keeps(tmp_path, texts, rule, model):
+    path = tmp_path / "t.model"
+    for trims, prefixes in itertools.product((True, False), repeat=2):
+        with path.open("wb") as file:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter("\n".join(texts * 3).split("\n")),
+                model_writer=file,
+                model_type=model,
+                vocab_size=500,
+                hard_vocab_limit=False,
+                normalization_rule_name=rule,
+                remove_extra_whitespaces=trims,
+                add_dummy_prefix=prefixes,
+                minloglevel=2,
+            )
+        expected = sentencepiece.SentencePieceProcessor(model_file=str(path)).encode(ODD)
+        found = fast_tokenizer.converted(path).encode_batch(ODD, add_special_tokens=False)
+        assert [one.ids for one in found] == expected

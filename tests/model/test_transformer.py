@@ -179,3 +179,42 @@ def test_initial_weights_have_the_scale_that_is_promised():
         assert weights[name].std().item() == pytest.approx(scale, rel=0.05)
         assert abs(weights[name].mean().item()) < 0.1 * scale
     assert all((w == 1).all() for name, w in weights.items() if "norm" in name)
+
+
+def test_nanodos_initial_weights_are_uniform_by_both_fans():
+    shape = settings.Model(
+        layers=2, width=64, heads=2, head_width=16, initial_weights="xavier-uniform"
+    )
+    weights = initialised(shape, 512, 0).state_dict()
+    bounds = {
+        "blocks.1.attention.qkv.weight": (6 / (64 + 32)) ** 0.5,  # queries, keys, values: 64 to 32
+        "blocks.1.attention.out.weight": (6 / (32 + 64)) ** 0.5,
+        "blocks.1.up.weight": (6 / (64 + 256)) ** 0.5,
+        "blocks.1.down.weight": (6 / (256 + 64)) ** 0.5,
+    }
+    for name, bound in bounds.items():
+        assert weights[name].abs().max().item() == pytest.approx(bound, rel=0.01)
+        # A uniform number within a bound has the standard deviation bound / sqrt(3).
+        assert weights[name].std().item() == pytest.approx(bound / 3**0.5, rel=0.05)
+    assert weights["embedding.weight"].std().item() == pytest.approx(64**-0.5, rel=0.05)
+
+
+def test_gelu_is_exact_or_by_tanh():
+    # At 1: x Phi(x) = 0.841345; by tanh 0.841192.
+    for activation, expected in (("gelu", 0.841345), ("gelu-tanh", 0.841192)):
+        shape = settings.Model(layers=1, width=2, heads=1, head_width=2, activation=activation)
+        block = transformer.Block(shape)
+        for name, weight in block.named_parameters():
+            torch.nn.init.constant_(weight, float(name in ("mlp_norm.weight", "up.weight")))
+        with torch.no_grad():
+            block.up.weight.copy_(torch.tensor([[1.0, 0.0]] * 8))
+            block.down.weight.copy_(torch.eye(2, 8))
+        # The norm of (1, -1) is (1, -1); its first number goes to both ends of the stream.
+        found = block(torch.tensor([[[1.0, -1.0]]]), transformer.turns(torch.arange(1), 2))
+        assert found[0, 0].tolist() == pytest.approx([1 + expected, -1 + expected], abs=1e-5)
+
+
+def test_a_model_of_transformers_takes_no_settings_of_the_decoder():
+    given = {"activation": "gelu-tanh", "initial_weights": "xavier-uniform"}
+    shape = settings.Model(1, 2, 1, 2, transformers="folder", **given)
+    assert [problem.partition(":")[0] for problem in shape.problems()] == [*given]

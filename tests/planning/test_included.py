@@ -1,5 +1,6 @@
 """A configuration in two files."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -69,14 +70,28 @@ def test_a_workflow_parses_each_file_once(tmp_path, config, monkeypatch):
 @pytest.mark.parametrize(
     ("include", "message"),
     [
-        ("none.yaml", "include: .*none.yaml does not exist: give its path from"),
+        ("none.yaml", "include: .*none.yaml' does not exist: give its path from"),
         ("[outputs.yaml]", r"include: \['outputs.yaml'\] is no path"),
         ("mine.yaml", "include: .*mine.yaml includes itself"),
+        ("x" * 300, "include: .*xxx.* does not exist"),
+        (".", "is a folder, a pipe or a device: name a file"),
+        ("pipe", "pipe is a folder, a pipe or a device: name a file"),
+        ("/dev/zero", "/dev/zero is a folder, a pipe or a device: name a file"),
+        ("sparse.yaml", r"has 3,000,000,000 bytes: a configuration has 1,048,576 at most"),
+        ("bomb.yaml", "bomb.yaml holds more than 50,000 values, those that aliases repeat"),
+        ("chain0.yaml", "chain51.yaml: 51 files include each other down to it: join some"),
         ("outputs.yaml", "outputs.yaml: results: stands in the configuration that includes this"),
     ],
 )
 def test_what_cannot_be_included_is_refused(tmp_path, include, message):
     (tmp_path / "outputs.yaml").write_text("results: theirs\n")
     (tmp_path / "mine.yaml").write_text(f"results: mine\ninclude: {include}\n")
+    os.mkfifo(tmp_path / "pipe")
+    with (tmp_path / "sparse.yaml").open("wb") as file:
+        file.truncate(3 * 10**9)
+    lists = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10)]
+    (tmp_path / "bomb.yaml").write_text("a0: &a0 x\n" + "".join(lists))
+    for n in range(60):
+        (tmp_path / f"chain{n}.yaml").write_text(f"include: chain{n + 1}.yaml\n")
     with pytest.raises(InputError, match=message):
         planner.read(tmp_path / "mine.yaml")

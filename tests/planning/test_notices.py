@@ -44,6 +44,9 @@ def test_all_that_is_defined_and_not_used_is_told(config):
     expected = {f"mine.yaml: {s}: defined, and used by no run: spare-{s}" for s in SPARE}
     expected.add("mine.yaml: tasks: defined, and used by no run: piqa")
     assert set(notices.unused(plan, values)) == expected
+    many = {"methods": {f"m{n}": {} for n in range(10**5)}}
+    (line,) = notices.unused(plan, many)
+    assert line.endswith(" m18, m19 and 99,980 more")
     # What a file includes serves others, too.
     assert notices.unused(plan, {"methods": {"mix": {}}}) == []
 

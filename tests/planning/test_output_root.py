@@ -88,3 +88,25 @@ def test_a_command_says_no_more_than_differs_from_the_default(
     told = output_root.command(Path("results/my tables/x.md"), force=True)
     assert shlex.split(told)[4] == "results/my tables/x.md"
     assert told == f"snakemake --cores 2 --force 'results/my tables/x.md'{further}"
+
+
+@pytest.mark.parametrize(
+    ("folder", "results", "says"),
+    [
+        ("a", ".git", r"\.git holds what is not made here"),
+        ("a", "pipeline/mine", "pipeline holds what is not made here"),
+        ("a", "x/../workflow", "workflow holds what is not made here"),
+        ("what?", "results", r"DuckDB opens no database .* for the \? in it: rename the folder"),
+        ("back\\slash", "results", r"DuckDB opens no database .* for the \\ in it"),
+        ("a", "loop", "loop is no folder"),
+    ],
+)
+def test_a_folder_that_can_hold_no_results_is_refused(tmp_path, monkeypatch, folder, results, says):
+    (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path / folder)
+    Path("loop").symlink_to("loop")
+    with pytest.raises(InputError, match=says):
+        output_root.refuse_file(results)
+    for fine in ("results", "../git/results", "x#%[y]*/results"):
+        if folder == "a":
+            output_root.refuse_file(fine)

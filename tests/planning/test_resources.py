@@ -49,12 +49,12 @@ def test_parameters_are_those_that_the_model_has(shape, pieces):
     vocabulary = shape.padded_vocabulary(pieces)
     with torch.device("meta"):
         made = transformer.Transformer(shape, vocabulary)
-    assert resources.parameters(shape, pieces) == transformer.parameter_count(made)
+    assert shape.parameters(pieces) == transformer.parameter_count(made)
 
 
 def test_parameters_of_the_papers_models():
     found = [
-        round(resources.parameters(settings.Model(**s), v) / 1e6)
+        round(settings.Model(**s).parameters(v) / 1e6)
         for s, v in ((SMALL, T5), (SMALL, MT5), (LARGE, T5), (LARGE, MT5))
     ]
     assert found == [110, 277, 749, 1028]

@@ -8,6 +8,34 @@ import yaml
 from pike_mixing.errors import InputError
 from pipeline.planning import strict_yaml
 
+TAGS = [
+    ("!!bool maybe", "tag:yaml.org,2002:bool"),
+    ("!!int 1.5", "tag:yaml.org,2002:int"),
+    ("!!float x", "tag:yaml.org,2002:float"),
+    ("!!null x", "tag:yaml.org,2002:null"),
+    ("!!timestamp x", "tag:yaml.org,2002:timestamp"),
+    ("!!timestamp 2024-01-01", "tag:yaml.org,2002:timestamp"),
+    ("!!binary eA==", "tag:yaml.org,2002:binary"),
+    ("!!seq x", "tag:yaml.org,2002:seq"),
+    ("!!map [x]", "tag:yaml.org,2002:map"),
+    ("!!set {x}", "tag:yaml.org,2002:set"),
+    ("!!python/object/apply:os.getcwd []", "tag:yaml.org,2002:python/object/apply:os.getcwd"),
+    ("!mine x", "!mine"),
+]
+
+
+def doubled(first, form):
+    """Thirty names, each of the one before twice."""
+    return first + "".join(form.format(n, n - 1) for n in range(1, 30))
+
+
+BOMBS = [
+    doubled("a0: &a0 [x]\n", "a{0}: &a{0} [*a{1}, *a{1}]\n"),
+    doubled("a0: &a0 {x: 1}\n", "a{0}: &a{0} {{x: *a{1}, y: *a{1}}}\n"),
+    doubled("a0: &a0 {x: 1}\n", "a{0}: &a{0} {{<<: [*a{1}, *a{1}]}}\n"),
+    "a: &a " + "x" * 10**6 + "\nb: [" + "*a, " * 99 + "]",
+]
+
 
 @pytest.mark.parametrize(
     ("text", "expected"),
@@ -22,10 +50,17 @@ from pipeline.planning import strict_yaml
         ('a: "x\\0y"', r"here: line 1: 'x\x00y' holds a character that no text has"),
         ('a: "\\ud800"', r"here: line 1: '\ud800' holds a character that no text has"),
         ("a: 1\nb: &b [x, *b]", "here: line 2: a list or a mapping holds itself"),
-        ("a: " + "9" * 5000, "here is not valid YAML: Exceeds the limit"),
+        ("a: " + "9" * 5000, "here: line 1: the number 99999999999999999999... has 5,000 digits"),
+        ("a: 0x" + "f" * 5000, "here: line 1: the number 0xffffffffffffffffff... has 5,002 digits"),
         ("a: 1\n---\nb: 2", "here is not valid YAML: expected a single document"),
-        ("a: !!python/object/apply:os.getcwd []", "here is not valid YAML: could not determine"),
         ("a: " + "[" * 5000, "here is nested too deeply"),
+        ("a: " + "[" * 90 + "]" * 90, "here: line 1: it is nested too deeply"),
+        ("a: \x01", "here is not valid YAML: "),
+        ("a:\t- b", "here is not valid YAML: "),
+        *((f"a: {value}", f"here: line 1: the tag {tag!r} makes nothing") for value, tag in TAGS),
+        ("a: <<", "here: line 1: << stands where a value is wanted"),
+        *((bomb, "here holds more than 50,000 values, those that aliases") for bomb in BOMBS),
+        ("a: " + "x" * 2**20, "here has 1,048,579 characters: a configuration has 1,048,576 at"),
     ],
     ids=lambda text: text[:20],
 )
@@ -48,6 +83,7 @@ def test_all_of_it_is_said_at_once():
         # The merged mapping is itself made by a merge, and names z again on purpose.
         "a: {x: {y: &p {<<: &q {z: 0}, z: 1}}}\nb: {<<: *p}\n",
         '"8": {"1": text}',
+        "a: !!str 5\nb: !!float 2\nc: !!bool true\nd: !!seq [!!int 3]\ne: !!map {x: !!null }",
         "",
     ],
 )

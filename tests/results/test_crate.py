@@ -52,3 +52,10 @@ def test_results_that_are_not_whole_are_refused(finished, tmp_path, monkeypatch)
     with pytest.raises(InputError, match=r"results/report: not there: finish the experiment"):
         crate(finished, out=tmp_path / "crate")
     assert not (tmp_path / "crate").exists()
+
+
+def test_a_crate_holds_nothing_that_a_link_leads_to(finished, tmp_path):
+    (finished / "tables" / "mine.csv").symlink_to(tmp_path)
+    with pytest.raises(InputError, match=r"tables/mine\.csv is a symbolic link"):
+        crate(finished, out=tmp_path / "crate")
+    assert not (tmp_path / "crate").exists()

@@ -74,6 +74,30 @@ def test_every_kind_of_verdict_errs_in_one_of_twenty(kind):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("place", "without", "least", "most"),
+    [
+        # Percent of wrong verdicts without the rule; given ones, at least and at most.
+        ((0.9, 0.4, 100, 1), 0, 99, 100),
+        ((0, 0.8, 300, 3), 0, 90, 100),
+        ((0.7, 1.0, 1000, 1), 0, 0, 1),
+        ((0.4, 1.5, 100, 3), 10, 0, 1),
+        ((0.7, 1.5, 100, 1), 15, 0, 1),
+        ((0.9, 1.5, 300, 1), 10, 0, 1),
+        ((0.9, 0.8, 30, 1), 15, 0, 1),
+    ],
+)
+def test_verdicts_on_differences_that_follow_the_length(place, without, least, most):
+    lengths, random = error_rates.Lengths(*place), np.random.default_rng(3)
+    found = error_rates.of_lengths(lengths, random, 3, 200)
+    assert least <= 100 * found["given"] / 200 <= most
+    assert 100 * found["all_wrong"] >= without * found["all_given"]
+    # Three standard deviations.
+    given = found["given"]
+    assert found["wrong"] <= 0.05 * given + 3 * (0.05 * 0.95 * given) ** 0.5 + (most == 1) * 2
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [3, 5])
 def test_differences_that_are_detectable_are_found(seeds):
     stated = detectable(0.05, seeds, 0.6 / 400**0.5)

@@ -18,6 +18,9 @@ NUMBERS = "select * from (values ('a', 1.5, 1), ('bcd', null, 22)) as t (name, x
         ("select run from runs where false", "table", "run\n---\n(0 rows)"),
         ("select repeat('x', 100) as y", "table", f"y\n{'-' * 60}\n{'x' * 57}...\n(1 row)"),
         (NUMBERS, "csv", "name,x,n\na,1.5,1\nbcd,,22"),
+        # Without a configuration: the word names no table here.
+        ("select 'stale' as x -- stale", "csv", "x\nstale"),
+        ("from (pivot runs on seed using count(*)) select count(*) > 0 as x", "csv", "x\nTrue"),
         ("select 1 as a;", "csv", "a\n1"),
         ("select 1 as a, 2 as a, 3 as b", "csv", "a,a,b\n1,2,3"),
     ],
@@ -46,6 +49,7 @@ def test_parquet_can_be_read_back(made):
         ("selec 1", "syntax error"),
         ("select * from perplexitie", "perplexities"),
         ("select methods from runs", "method"),
+        ("set threads = 100000", "the configuration has been locked"),
     ],
 )
 @pytest.mark.parametrize("format", ["table", "parquet"])

@@ -1,10 +1,17 @@
+import shutil
 import subprocess
 import sys
 
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.results.selection import connect, rows
+from pipeline.results import figures, report, tables
+from pipeline.results.advise import advise
+from pipeline.results.database import build
+from pipeline.results.query import query
+from pipeline.results.selection import connect, connect_ours, rows
+from pipeline.results.why import why
+from pipeline.runtime import atomic_files
 
 
 @pytest.fixture
@@ -75,3 +82,69 @@ def test_a_database_that_another_process_writes_is_waited_for(tmp_path):
         with pytest.raises(InputError, match=r"lock.*: wait until that process has closed it$"):
             connect(tmp_path / "pike.duckdb")
         holder.stdin.close()
+
+
+def answers(database, out):
+    """Every reader of a database, by name: a call that makes or returns something."""
+    settings = database.parent / "settings"
+    for kind, name in (("tables", "perplexity"), ("figures", "losses")):
+        atomic_files.write_json(settings / kind / f"{name}.json", {"name": name})
+    return {
+        "query": lambda: query("select 1", database),
+        "why": lambda: why("run/real/tiny/mix/seed0", database),
+        "advise": lambda: advise(database),
+        "frames": lambda: connect_ours(database).close(),
+        "table": lambda: tables.write(
+            settings / "tables/perplexity.json", database, out / "perplexity.md"
+        ),
+        "figure": lambda: figures.write(
+            settings / "figures/losses.json", database, out / "losses.svg"
+        ),
+        "report": lambda: report.write(
+            settings / "experiment.json", database, out, out, out.with_name("report") / "index.html"
+        ),
+    }
+
+
+def test_a_log_of_somebodys_changes_is_named_and_goes_with_its_database(small, tmp_path):
+    database = small.parents[1] / "pike.duckdb"
+    build(small, database)
+    code = (
+        "import duckdb, os, signal, sys; own = duckdb.connect(sys.argv[1]); "
+        "own.execute('create view mine as select method from runs'); "
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", code, database], check=False)
+    log = database.with_name("pike.duckdb.wal")
+    assert log.exists()
+    for name, answer in answers(database, tmp_path / "out").items():
+        with pytest.raises(InputError, match=r"pike\.duckdb\.wal holds changes.*`rm .*wal`$"):
+            answer()
+        assert not list((tmp_path / "out").glob("*.manifest.json")), name
+    build(small, database)
+    assert not log.exists()
+    for answer in answers(database, tmp_path / "out").values():
+        answer()
+    with pytest.raises(InputError, match="mine"):
+        query("from mine", database)
+
+
+def test_another_database_of_the_same_size_is_told(small, tmp_path, caplog):
+    database = small.parents[1] / "pike.duckdb"
+    build(small, database)
+    every = answers(database, tmp_path / "out")
+    for answer in every.values():
+        answer()
+    assert "was changed" not in caplog.text
+    experiment = atomic_files.read_json(small) | {"experiment": "elsewhere"}
+    atomic_files.write_json(small.with_name("other.json"), experiment)
+    build(small.with_name("other.json"), tmp_path / "other.duckdb")
+    assert (tmp_path / "other.duckdb").stat().st_size == database.stat().st_size
+    shutil.copy(tmp_path / "other.duckdb", database)
+    for name in ("query", "why", "advise"):
+        caplog.clear()
+        every[name]()
+        assert "pike.duckdb was changed" in caplog.text, name
+    for name in ("table", "figure", "report"):
+        with pytest.raises(InputError, match=r"pike\.duckdb was changed.*make it with `snakemake"):
+            every[name]()

@@ -44,16 +44,17 @@ def test_a_domain_is_weighed_by_what_it_teaches():
 
 
 @pytest.mark.parametrize(
-    ("edge", "expected"),
+    ("hi_to_en", "en_to_hi", "expected"),
     [
-        (0, [[1, 0.5], [0, 1]]),
-        (1, [[1, 0.5], [0.5, 1]]),
-        # Measured edges are no yes and no: 1 counts as 0.99 and 1.01 do.
-        (0.99, [[1, 1], [0.99, 1]]),
+        (0, 1, [[1, 0.5], [0, 1]]),
+        (1, 1, [[1, 0.5], [0.5, 1]]),
+        # An edge of 1 counts half beside measured edges, too; these count as given.
+        (0.3, 1, [[1, 0.5], [0.3, 1]]),
+        (0.99, 1.5, [[1, 1.5], [0.99, 1]]),
     ],
 )
-def test_edges_of_yes_and_no_to_other_domains_count_half(edge, expected):
-    graph = {"en": {"en": 1, "hi": 1}, "hi": {"en": edge, "hi": 1}}
+def test_every_edge_of_one_to_another_domain_counts_half(hi_to_en, en_to_hi, expected):
+    graph = {"en": {"en": 1, "hi": en_to_hi}, "hi": {"en": hi_to_en, "hi": 1}}
     state = SkillIt(graph=graph).init(("en", "hi"), 0)
     assert state["graph_KxK"].tolist() == expected
 

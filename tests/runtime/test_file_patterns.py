@@ -47,7 +47,11 @@ def test_links_to_a_folder_within_itself_give_no_file_twice(here):
     (here / "b" / "also-up").symlink_to("..")
     (here / "self").symlink_to(".")
     (here / "loop").symlink_to("loop")
-    assert file_patterns.files("**/a.txt") == ["a.txt", "b/a.txt", "b/c/a.txt"]
+    found = ["a.txt", "b/a.txt", "b/c/a.txt"]
+    # Sixty of them cross the same folders as one, also where each must go on by a folder.
+    for crossed in ("**/", "**/" * 60):
+        assert file_patterns.files(f"{crossed}a.txt") == found
+    assert file_patterns.files("**/*/" * 60 + "a.txt") == []
 
 
 def test_two_names_of_one_folder_are_two_folders(here):
@@ -74,6 +78,18 @@ def test_folders_pipes_and_devices_are_no_files(here):
     (here / "folder.txt").mkdir()
     assert file_patterns.files("*.txt") == ["a.txt"]
     assert file_patterns.files("pipe.txt") == file_patterns.files("b") == []
+
+
+def test_links_to_what_is_not_there_are_told(here):
+    (here / "gone.txt").symlink_to("nowhere.txt")
+    assert file_patterns.files("*.txt") == ["a.txt"]
+    with pytest.raises(InputError, match=r"no file .*: it is a link to nowhere.txt, which is not"):
+        file_patterns.all_files(["gone.txt"], "files")
+    (here / "b" / "big.txt").symlink_to("../.git/annex/objects/x1/SHA256E-s9--0.txt")
+    with pytest.raises(InputError, match=r"b/big.txt is a link of git-annex .*annex get b/big.txt"):
+        file_patterns.files("**/*.txt")
+    with pytest.raises(InputError, match=r"no file matches 'aaa.*: no name is longer"):
+        file_patterns.all_files(["a" * 300], "files")
 
 
 def test_a_name_that_is_not_utf8_is_told(here):

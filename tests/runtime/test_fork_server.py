@@ -71,9 +71,9 @@ pytestmark = pytest.mark.skipif(not fork_server.possible(), reason="a system wit
 
 
 class Server:
-    """A server, and what its clients are given."""
+    """A server, and what its clients are given; `before` stands before its command."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, before=""):
         self.clone, self.name = folder / "clone", f"pike-{uuid.uuid4().hex}"
         for package in ("pipeline", "pike_mixing"):
             ignored = shutil.ignore_patterns("__pycache__", "paper", "results")
@@ -83,7 +83,7 @@ class Server:
         self._server = fork_server.start(
             self.name,
             {"theory": "pipeline.planning.stages", "other": "pipeline.full"},
-            f"cd {self.clone}; export PYTHONPATH={self.clone}; exec 2>{self.clone}/told; ",
+            f"{before}cd {self.clone}; export PYTHONPATH={self.clone}; exec 2>{self.clone}/told; ",
         )
         self.ended = False
         self.wait(lambda: self.listens("theory") and self.listens("other"))
@@ -212,6 +212,26 @@ def test_a_client_hands_signals_on_and_ends_by_that_of_its_job(server):
     server.wait(lambda: state(process) == "S")
     job.send_signal(signal.SIGTERM)
     assert job.wait(timeout=60) == -signal.SIGTERM
+
+
+def test_a_job_that_ends_while_its_client_is_stopped_has_ended_as_it_did(server):
+    job, process = server.sleeping()
+    job.send_signal(signal.SIGSTOP)
+    os.kill(int(process.name), signal.SIGTERM)
+    server.wait(lambda: state(process) == "gone")
+    # The connection is closed when it goes on, and what it hands on finds nobody.
+    job.send_signal(signal.SIGCONT)
+    assert job.wait(timeout=60) == -signal.SIGTERM
+
+
+def test_a_server_learns_how_jobs_end_where_its_parent_ignores_it(tmp_path):
+    server = Server(tmp_path, before="trap '' CHLD; ")
+    try:
+        for out, expected in (("somewhere", 0), ("ours", 1), ("theirs", 2)):
+            code, (_, parent, *_), _ = server.run(out)
+            assert (code, int(parent)) == (expected, server.number)
+    finally:
+        server.end()
 
 
 def test_changed_sources_and_packages_are_imported_anew(own):

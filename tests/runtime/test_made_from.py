@@ -1,16 +1,20 @@
 """What a result was made from: what a manifest says, and what differs from it later."""
 
+import ast
 import hashlib
 import importlib
 import json
 import os
+import re
 import sys
+from pathlib import Path
 
 import edits
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pike_mixing.errors import InputError
 from pipeline.runtime import (
     atomic_files,
     checksums,
@@ -159,27 +163,153 @@ def test_changed_files_differ_and_gone_ones_do_not(work):
 def test_damage_to_what_was_made_differs_but_deleted_checkpoints_do_not(work):
     (work.parent / "checkpoints" / "kept.bin").unlink()
     assert found(work) == []
-    (work.parent / "out.bin").write_bytes(b"ab")
-    assert [one.what for one in found(work)] == ["files.out.bin"]
+    for other in (b"ab", b"abd"):
+        (work.parent / "out.bin").write_bytes(other)
+        assert [one.what for one in found(work)] == ["files.out.bin"]
     (work.parent / "out.bin").unlink()
     assert [one.what for one in found(work)] == ["files.out.bin"]
     work.write_text(work.read_text()[:-20])
     assert [one.what for one in found(work)] == ["manifest"]
 
 
-def test_a_module_that_was_imported_by_a_computed_name_is_recorded(tmp_path, monkeypatch):
-    (tmp_path / "found_late.py").write_text("X = 1\n")
-    monkeypatch.syspath_prepend(tmp_path)
+def test_a_file_that_was_run_by_a_computed_name_is_recorded(tmp_path, monkeypatch):
+    folder = tmp_path / "lib"
+    folder.mkdir()
+    (folder / "found_late.py").write_text("X = 1\n")
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(code_fingerprint, "_run", {})
     importlib.import_module("found_late")
     assert made_from.code("theory", [MODULE])["code"]["loaded"] == {}
-    (tmp_path / "own_rule.py").write_text("import importlib\n")
+    (folder / "own_rule.py").write_text("import importlib\n")
     written = made_from.code("pretrain", [MODULE, "own_rule"])["code"]["loaded"]
-    assert not {"pytest", "json", MODULE, "own_rule"} & written.keys()
-    code_fingerprint._read.cache_clear()
-    source_names.tree.cache_clear()
-    (tmp_path / "found_late.py").write_text("X = 2\n")
-    assert code_fingerprint.of_module("found_late") != written["found_late"]
+    assert "lib/found_late.py" in written
+    assert not [name for name in written if "site-packages" in name or "own_rule" in name]
+    # Found again where its folder is on the path, and not where it is gone.
+    digest = written["lib/found_late.py"]
+    assert code_fingerprint.of_file("/another/place/lib/found_late.py") == digest
+    assert code_fingerprint.of_file("lib/none.py") is None
+    (folder / "found_late.py").write_text("X = 1  # a remark\n")
+    assert code_fingerprint.of_file("lib/found_late.py") == digest
+    (folder / "found_late.py").write_text("X = 2\n")
+    assert code_fingerprint.of_file("lib/found_late.py") != digest
     del sys.modules["found_late"]
+
+
+UPSTREAM = {
+    "stage": "pack",
+    "files": {"train.bin": {"bytes": 1, "sha256": "a"}, "README.md": {"bytes": 1, "sha256": "b"}},
+    "fingerprint": "f",
+    "licence": "CC0",
+}
+
+
+@pytest.fixture
+def at_work(tmp_path, monkeypatch):
+    """A stage at work: its own code, a manifest, a plain file, a file of the user's."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    edits.put("worker_of_tests.py", "X = 1\n")(tmp_path)
+    edits.put("manifest.json", json.dumps(UPSTREAM))(tmp_path)
+    edits.put("a.model", "pieces")(tmp_path)
+    edits.put("text.txt", "words")(tmp_path)
+
+    # Another test had a module of this name elsewhere.
+    source_names.root.cache_clear()
+    code_fingerprint.changed()
+
+    def begun(stage="evaluate"):
+        given, inputs = [Path("text.txt")], [Path("manifest.json"), Path("a.model")]
+        parts = {"inputs": inputs, "given": given, "modules": ["worker_of_tests"]}
+        taken = made_from.Taken(stage, parts["modules"], inputs=inputs, given=given)
+        parts |= {"stage": stage, "settings": {"a": 1}, "files": []}
+        parts["facts"] = {"run": "r", "steps": [1]}
+        return taken, lambda: made_from.write_manifest(Path("out.json"), **parts, taken=taken)
+
+    return begun
+
+
+@pytest.mark.parametrize(
+    ("stage", "name", "content", "refused"),
+    [
+        ("evaluate", "worker_of_tests.py", "X = 2\n", True),
+        ("evaluate", "worker_of_tests.py", "X = 1  # a remark\n", False),
+        ("evaluate", "worker_of_tests.py", None, True),
+        # Nobody waits days to edit a file: a training vouches for what it began with.
+        ("pretrain", "worker_of_tests.py", "X = 2\n", False),
+        ("evaluate", "a.model", "others", True),
+        ("evaluate", "a.model", "pieces", False),
+        ("evaluate", "text.txt", "other words", True),
+        ("evaluate", "text.txt", None, True),
+        ("pretrain", "manifest.json", json.dumps(UPSTREAM | {"fingerprint": "g"}), True),
+        # What is recorded with a corpus is no part of it, but the database shows it.
+        ("pretrain", "manifest.json", json.dumps(UPSTREAM | {"licence": "MIT"}), False),
+        ("database", "manifest.json", json.dumps(UPSTREAM | {"licence": "MIT"}), True),
+    ],
+)
+def test_what_changes_while_a_stage_works_is_not_vouched_for(
+    at_work, stage, name, content, refused
+):
+    taken, finish = at_work(stage)
+    before = taken.code["code"]["fingerprint"]
+    Path(name).unlink()
+    if content is not None:
+        Path(name).write_text(content)
+    if refused:
+        again = f"{name} changed while `pike {stage}` worked: run the same command again"
+        with pytest.raises(InputError, match=re.escape(again)):
+            finish()
+        assert not Path("out.json").exists()
+    else:
+        finish()
+        written = json.loads(Path("out.json").read_text())
+        assert written["code"]["fingerprint"] == before
+        assert written["given"] == {"text.txt": hashlib.sha256(b"words").hexdigest()}
+
+
+def test_every_stage_takes_what_it_is_made_from_before_its_work():
+    calls = [
+        node
+        for path in sorted(source_names.PACKAGE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("write_manifest")
+    ]
+    assert len(calls) > 5
+    assert all("taken" in {word.arg for word in call.keywords} for call in calls)
+
+
+@pytest.mark.parametrize(
+    ("change", "stands"),
+    [
+        (lambda _: None, True),
+        (edits.values("manifest.json", {"licence": "MIT", "files/README.md/sha256": "c"}), True),
+        (edits.values("manifest.json", {"files/train.bin/sha256": "c"}), False),
+        (edits.put("a.model", "others"), False),
+        (edits.put("text.txt", "other words"), False),
+        (edits.put("worker_of_tests.py", "X = 2\n"), False),
+    ],
+)
+def test_work_stands_where_all_that_it_was_made_from_comes_out_the_same(
+    at_work, tmp_path, change, stands
+):
+    _, finish = at_work()
+    finish()
+    out, first = Path("out.json"), json.loads(Path("out.json").read_text())
+    # As the workflow does, before Snakemake deletes it.
+    made_from.keep(out)
+    out.unlink()
+    change(tmp_path)
+    code_fingerprint.changed()
+    taken, _ = at_work()
+    assert taken.stands(out, {"a": 1}) is stands
+    assert out.exists() is stands
+    if stands:
+        again = json.loads(out.read_text())
+        assert again.pop("inputs")["manifest.json"] == atomic_files.sha256(Path("manifest.json"))
+        assert again == {key: one for key, one in first.items() if key != "inputs"}
+    # Once: it is no word for another time.
+    out.unlink(missing_ok=True)
+    assert not taken.stands(out, {"a": 1})
 
 
 VALUES = st.recursive(

@@ -1,6 +1,9 @@
 """Beginning a run, going on with it, and beginning anew."""
 
+import importlib
+import json
 import shutil
+import sys
 from pathlib import Path
 
 import edits
@@ -9,7 +12,7 @@ from trained import manifest, outcome, refused, train
 
 from pipeline.__main__ import main
 from pipeline.model import checkpoint
-from pipeline.runtime import atomic_files
+from pipeline.runtime import atomic_files, code_fingerprint
 
 ANEW = {"peak_learning_rate": 0.02}
 
@@ -36,6 +39,102 @@ def test_a_run_ends_with_the_same_bits_whatever_happened_to_its_folder(
     assert manifest(finished)["resumes"] == resumes
     assert manifest(finished)["checkpoints"] == [0, 3, 6]
     assert not list(finished.parent.rglob("*.part"))
+
+
+@pytest.mark.slow
+def test_a_finished_run_is_trained_anew_and_one_killed_before_its_manifest_is_not(
+    finished, corpora, piked, caplog
+):
+    def trained():
+        with caplog.at_level("INFO", "pike"):
+            caplog.clear()
+            assert train(finished, corpora) == outcome(piked)
+        assert json.loads((finished.parent / "starts.json").read_text()) == [0]
+        assert manifest(finished)["resumes"] == 0
+        return caplog.text
+
+    assert "starting anew" in trained()
+    (finished.parent / atomic_files.MANIFEST).unlink()
+    assert "going on from" in trained()
+    # So does a workflow that is told to (`--forcerun`), which has the manifest deleted.
+    for name in (atomic_files.MANIFEST, "starts.json"):
+        (finished.parent / name).unlink()
+    assert "starting anew" in trained()
+
+
+LATE = """
+import dataclasses, importlib, importlib.util, sys
+import numpy as np
+from pike_mixing.interface import Method
+
+def late():
+    {how}
+    return helper
+
+@dataclasses.dataclass(frozen=True)
+class Mine(Method):
+    def init(self, domains, seed):
+        return {{"weights_K": np.full(len(domains), 1 / len(domains))}}
+
+    def observe(self, state, signals):
+        lean_K = 1 + late().LEAN * np.arange(len(state["weights_K"]))
+        return {{"weights_K": lean_K / lean_K.sum()}}
+"""
+FROM_PATH = """spec = importlib.util.spec_from_file_location("no_name_of_a_file", {path!r})
+    helper = importlib.util.module_from_spec(spec)
+    {registered}
+    spec.loader.exec_module(helper)"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "how",
+    [
+        'helper = importlib.import_module("late_" + "helper")',
+        FROM_PATH.format(path="late_helper.py", registered="sys.modules[spec.name] = helper"),
+        FROM_PATH.format(path="late_helper.py", registered="pass"),
+    ],
+    ids=["a computed name", "a path", "a path, kept from sys.modules"],
+)
+def test_a_helper_that_a_hook_imports_is_what_a_run_is_made_from(
+    make_run, corpora, tmp_path, monkeypatch, how
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    rule = f"mine_{abs(hash(how))}"
+    edits.put(f"{rule}.py", LATE.format(how=how))(tmp_path)
+    run = make_run("late", rule=f"{rule}:Mine", method={})
+
+    def trained(lean):
+        edits.put("late_helper.py", f"LEAN = {lean}\n")(tmp_path)
+        # As a process of its own.
+        for name in ("late_helper", "no_name_of_a_file"):
+            sys.modules.pop(name, None)
+        monkeypatch.setattr(code_fingerprint, "_run", {})
+        importlib.invalidate_caches()
+        shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
+        train(run, corpora)
+        # Beside it stand the modules of these tests.
+        loaded = manifest(run)["code"]["loaded"]
+        assert f"{rule}.py" not in loaded
+        return manifest(run)["weights_sha256"], loaded["late_helper.py"]
+
+    def stopped():
+        (run.parent / atomic_files.MANIFEST).unlink()
+        shutil.rmtree(run.parent / "checkpoints" / "step6")
+
+    first = trained(1)
+    stopped()
+    assert trained(1) == first
+    assert manifest(run)["resumes"] == 1
+    stopped()
+    second = trained(9)
+    assert manifest(run)["resumes"] == 0
+    assert {*first}.isdisjoint(second)
+    # As Snakemake leaves a finished run that is to be made again.
+    (run.parent / atomic_files.MANIFEST).unlink()
+    assert trained(1) == first
+    assert manifest(run)["resumes"] == 0
 
 
 @pytest.mark.slow
@@ -89,6 +188,7 @@ def test_a_run_goes_on_after_a_kill_behind_a_deleted_checkpoint(
 @pytest.mark.slow
 def test_a_damaged_checkpoint_is_not_vouched_for(finished, corpora, piked):
     """Going on reads the last one alone."""
+    (finished.parent / atomic_files.MANIFEST).unlink()
     folder = finished.parent / "checkpoints" / "step3"
     edits.flip(checkpoint.MODEL, -1)(folder)
     message = refused(finished, corpora)
@@ -109,6 +209,7 @@ def test_a_damaged_checkpoint_is_not_vouched_for(finished, corpora, piked):
 @pytest.mark.parametrize("lost", ["parts", "parts/step3"])
 def test_lost_records_are_not_papered_over(finished, corpora, piked, lost):
     shutil.rmtree(finished.parent / lost)
+    (finished.parent / atomic_files.MANIFEST).unlink()
     assert "not hold all records up to step 6: delete " in refused(finished, corpora)
     # As the message says.
     shutil.rmtree(finished.parent / "checkpoints")

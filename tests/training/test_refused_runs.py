@@ -36,6 +36,10 @@ def test_a_loss_that_is_no_number_stops_the_run(make_run, corpora, capsys):
             ],
         ),
         ({"training": {"max_epochs": 0.01}}, [r"trains on [\d,]+ rows.*be read 0\.01 times"]),
+        (
+            {"model": {"heads": 10**8}},
+            [r"model '.*' has [\d,]+ parameters, which take [\d,.]+ GiB.*lower its layers, width"],
+        ),
         ({"domains": ["easy", "missing"]}, ["missing holds no finished corpus", "pack it first"]),
         *(
             (
@@ -117,7 +121,9 @@ def test_what_no_training_wrote_is_not_cleared_away(make_run, corpora, name):
     ],
     ids=["settings of no rule", "damaged starts", "lost records"],
 )
-def test_a_refused_training_deletes_nothing_of_a_finished_run(finished, corpora, change, says):
+def test_a_refused_training_deletes_nothing_of_a_run(finished, corpora, change, says):
+    # Killed before its end.
+    (finished.parent / "manifest.json").unlink()
     change(finished.parent)
     before = _contents(finished.parent)
     assert says in refused(finished, corpora)

@@ -144,6 +144,10 @@ EDITS = {
     "a text of another name": (renamed_text, DATA | EVERYTHING),
     "a text less": (remove("text/07.txt"), DATA | EVERYTHING),
     "no text": (remove("text"), set()),
+    "a licence": (
+        setting("sources/notes/licence", "MIT"),
+        {"download notes", "pack letters notes"} | RESULTS,
+    ),
     "a tokenizer's bytes": (cut("results/tokenizers/letters.model", -1), EVERYTHING),
     "a shard": (
         cut("results/corpora/letters/easy/train-00000.bin", -1),

@@ -3,7 +3,6 @@
 import json
 
 from pipeline import settings
-from pipeline.planning import resources
 
 PAPER = ("--configfile", "workflow/configs/paper.yaml")
 METHODS = (
@@ -60,5 +59,5 @@ def test_tables_of_settings_are_made_without_a_run(fresh):
         fresh.path("results/tokenizers/letters.json").read_text(encoding="utf-8")
     )
     shape = settings.Model(layers=1, width=16, heads=1, head_width=16, vocabulary_multiple=8)
-    assert f"{resources.parameters(shape, tokenizer['vocabulary']):,}" in sizes
+    assert f"{shape.parameters(tokenizer['vocabulary']):,}" in sizes
     assert "AdamW" in fresh.path("results/tables/table6.md").read_text(encoding="utf-8")

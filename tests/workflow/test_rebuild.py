@@ -1,8 +1,14 @@
 """What a change makes run again, and what it leaves alone: asked of dry runs."""
 
+import gzip
 import os
+import re
 import shutil
 import time
+
+from conftest import RUNS
+
+from pipeline.runtime import atomic_files
 
 METHODS = ("mix", "mostly-easy", "pike", "balanced")
 TABLES = {"table perplexity", "table accuracy", "table gradients", "table costs"}
@@ -108,6 +114,35 @@ def test_a_large_text_that_is_touched_plans_nothing_and_braces_are_no_wildcards(
     assert fresh.plan(target) == set()
     path.write_text("adikto mal\n" * 200_000, encoding="utf-8")
     assert fresh.plan(target) == {"download notes"}
+
+
+def test_text_in_another_container_trains_nothing_and_force_trains_from_the_start(finished):
+    path = finished.path("text/07.txt")
+    path.with_suffix(".txt.gz").write_bytes(gzip.compress(path.read_bytes()))
+    path.unlink()
+    finished.set({"sources/notes/files": ["text/*.txt", "text/*.gz"]})
+    # Nobody knows before it is read that it is the same text.
+    assert stages(METHODS, "pretrain", "evaluate", "probe") <= finished.plan()
+
+    def made():
+        kept = finished.contents(RUNS).items()
+        return {name: file for name, file in kept if re.search("/(step[0-9]+|parts)/", name)}
+
+    before = made()
+    assert "such jobs may have nothing to do" in finished.make()
+    assert made() == before
+    assert finished.plan() == set()
+
+    mix = finished.manifest("mix")
+    finished.make("--force", mix)
+    log = finished.path("results/logs/pretrain/words/tiny/mix/seed0.log").read_text()
+    assert "starting anew" in log
+    assert atomic_files.read_json(finished.path(mix).with_name("starts.json")) == [0]
+    changed = {name for name, file in made().items() if file != before[name]}
+    assert changed
+    assert all(name.startswith(f"{RUNS}/mix/seed0/") for name in changed)
+    # Its bits are the same: what stands on them stands, but for what shows how long it took.
+    assert not finished.plan() & stages(METHODS, "pretrain", "evaluate", "probe")
 
 
 def test_what_no_run_uses_is_told_at_the_start(fresh):

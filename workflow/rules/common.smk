@@ -1,6 +1,7 @@
 """The plan of the experiment, and what every rule takes from it."""
 
 import gc
+import getpass
 import os
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from pike_mixing.errors import InputError
 from pipeline.planning import forked_jobs, methods, notices, outdated, output_root
 from pipeline.planning import planner, profile, records
 from pipeline.planning import rule_inputs, rule_resources, slurm
+from pipeline.runtime import signal_handler
 
 
 def explained(function, *arguments):
@@ -28,6 +30,12 @@ def explained(function, *arguments):
         raise WorkflowError(str(mistake)) from None
 
 
+signal_handler.await_children()
+try:
+    getpass.getuser()
+except (KeyError, OSError):
+    # Snakemake asks for it; in a container a user may have none.
+    os.environ["USER"] = f"uid-{os.getuid()}"
 slurm.ignore_checkpoint_signals()
 FILES = workflow.overwrite_configfiles or workflow.configfiles
 RESOURCES = workflow.resource_settings
@@ -39,7 +47,9 @@ PROFILE = explained(
 )
 # Snakemake reads the files as YAML 1.1, we as 1.2: `config` is ours from here on.
 PATHS = [Path(os.path.relpath(f)) for f in FILES]
-PLAN, config = explained(planner.of_workflow, PATHS, workflow.config_settings.config)
+GIVEN = workflow.config_settings
+OPTIONS = explained(planner.read_options, GIVEN.config, GIVEN.config_args)
+PLAN, config = explained(planner.of_workflow, PATHS, OPTIONS)
 explained(output_root.claim, PLAN)
 
 RESULTS = PLAN.results
@@ -57,10 +67,14 @@ FINAL = "manifest.json"
 TAKES = rule_resources.RuleResources(PLAN, PROFILE)
 
 
+OUTDATED = set()
+
+
 def forced(rule, manifest):
     """Whether `--forcerun` or `--force` name a rule or its output."""
     dag = workflow.dag
-    return manifest in dag.forcefiles or rule in {one.name for one in dag.forcerules}
+    named = manifest in dag.forcefiles and manifest not in OUTDATED
+    return named or rule in {one.name for one in dag.forcerules}
 
 
 PYTHONS = {rule: own for rule in PLAN.work() if (own := PROFILE.of(rule, "python"))}
@@ -89,7 +103,8 @@ wildcard_constraints:
 
 
 onstart:
-    rules = [job.rule.name for job in workflow.dag.needrun_jobs()]
+    jobs = [(job.rule.name, "/".join(job.wildcards)) for job in workflow.dag.needrun_jobs()]
+    rules = [rule for rule, _ in jobs]
     if workflow.executor_plugin.name == "slurm":
         slurm.mend_plugin()
     # A dry run and a report import no class of the user's and need no finder's packages.
@@ -104,6 +119,13 @@ onstart:
     for rule, tries in TAKES.further_tries().items():
         workflow.get_rule(rule).restart_times = retries + tries
     explained(output_root.write_settings, PLAN, PYTHONS)
+    if workflow.executor_plugin.name == "touch":
+        logger.warning(
+            "--touch changes times, and finished work is compared by its manifests: what is "
+            "outdated stays so; --rerun-triggers mtime keeps it"
+        )
+    else:
+        explained(COMPARED.prepare, jobs)
     if workflow.local_exec:
         start = forked_jobs.start(rules, PROFILE, PREFIX.format())
         for names in NAMES:
@@ -134,13 +156,17 @@ def reads(rule):
         compare = workflow.is_main_process and "PARAMS" in triggers
         read = explained(READS.of, rule, name := "/".join(wildcards))
         if compare and explained(COMPARED.outdated, rule, name):
-            workflow.dag.forcefiles.add(PLAN.manifest(rule, name))
+            manifest = PLAN.manifest(rule, name)
+            if manifest not in workflow.dag.forcefiles:
+                OUTDATED.add(manifest)
+            if os.path.exists(manifest):
+                workflow.dag.forcefiles.add(manifest)
             for line in COMPARED.told(rule, name):
                 logger.warning(line)
 
         def input_of(path):
             # Snakemake makes again what reads a file that is made again, but of an old file.
-            return path if compare and COMPARED.is_made_again(path) else ancient(path)
+            return path if compare and COMPARED.is_made_again(path, rule) else ancient(path)
 
         given = [path for path in read.given if "{" not in path]
         return {

@@ -1,0 +1,187 @@
+"""The commands `compare` and `noise`.
+
+What they need beside NumPy is imported when one of them runs.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from pike_mixing.errors import InputError
+
+GATES = ("better", "not-worse")
+HOLDS, FAILS, OPEN = 0, 1, 3
+"""Exit codes of a gate: it holds, it does not, nothing can be said."""
+ABOUT = "is one model better than another, on the same items, by seeds and items"
+ABOUT_NOISE = "how much repeats of one recipe differ, and what differences so many would show"
+MODELS = "names of a table's column `model`, or SCENARIO/SIZE/METHOD of a results database"
+
+
+def add_to(subparsers: Any) -> None:
+    """Adds both commands to the library's."""
+    compare = subparsers.add_parser("compare", help=ABOUT, description=ABOUT)
+    compare.set_defaults(run=compare_sides)
+    compare.add_argument("source", nargs="*", type=Path, help="one table or database with both")
+    compare.add_argument("--models", nargs=2, metavar=("A", "B"), help=f"the two: {MODELS}")
+    about = "folders or files of side %s, each folder of samples a run"
+    compare.add_argument("--a", nargs="+", type=Path, default=[], metavar="PATH", help=about % "A")
+    compare.add_argument("--b", nargs="+", type=Path, default=[], metavar="PATH", help=about % "B")
+    about = "differences below this do not matter, in the unit of the scores: tests equality"
+    compare.add_argument("--margin", type=float, metavar="M", help=about)
+    about = "share of items that not all runs have, up to which they are left out (default: 0.01)"
+    compare.add_argument("--missing", type=float, default=0.01, metavar="SHARE", help=about)
+    about = "what weighs alike in the mean over tasks (default: tasks)"
+    compare.add_argument("--mean", choices=("tasks", "items"), default="tasks", help=about)
+    about = "exit code by the verdict over tasks: 0 it holds, 1 it does not, 3 cannot tell"
+    compare.add_argument("--gate", choices=GATES, help=about)
+    compare.add_argument("--plot", type=Path, metavar="FILE.svg", help="a figure of the intervals")
+    _add_reading(compare)
+    choices = ("text", "json", "markdown", "csv")
+    compare.add_argument("--format", choices=choices, default="text")
+    noise = subparsers.add_parser("noise", help=ABOUT_NOISE, description=ABOUT_NOISE)
+    noise.set_defaults(run=measure_noise)
+    noise.add_argument("source", nargs="+", type=Path, help="repeats: folders, tables, a database")
+    about = f"recipes, each by itself; all of a table when absent: {MODELS}"
+    noise.add_argument("--models", nargs="+", metavar="MODEL", help=about)
+    noise.add_argument(
+        "--missing", type=float, default=0.01, metavar="SHARE", help=argparse.SUPPRESS
+    )
+    _add_reading(noise)
+    noise.add_argument("--format", choices=("text", "json"), default="text")
+
+
+def _add_reading(command: Any) -> None:
+    about = "which metric, where a task has several; of several names the first that it has"
+    command.add_argument("--metric", nargs="+", default=[], metavar="NAME", help=about)
+    command.add_argument("--tasks", nargs="+", default=[], metavar="TASK", help="these alone")
+    about = "higher is better, of these metrics or tasks or of all, where the files do not say"
+    command.add_argument("--higher", nargs="*", metavar="NAME", help=about)
+    about = "lower is better, in the same way"
+    command.add_argument("--lower", nargs="*", metavar="NAME", help=about)
+    about = "field of the harness's documents by which those made from one text are one"
+    command.add_argument("--cluster", metavar="FIELD", help=about)
+    about = "items are documents, whatever their prompts: for chat templates that differ"
+    command.add_argument("--same-document", action="store_true", help=about)
+    about = "columns of a table with other names: --columns item=question score=correct"
+    command.add_argument("--columns", nargs="+", default=[], metavar="WHAT=NAME", help=about)
+
+
+def _reading(arguments: argparse.Namespace) -> Any:
+    _refuse_without_scipy(arguments.command)
+    from pike_mixing.comparison.sources import Reading
+
+    columns = {}
+    for given in arguments.columns:
+        what, mark, name = given.partition("=")
+        if not mark or not name:
+            raise InputError(f"--columns {given}: write WHAT=NAME, as score=correct")
+        columns[what] = name
+    if not 0 <= arguments.missing < 1:
+        raise InputError(f"--missing {arguments.missing:g}: give a share from 0 to below 1")
+    return Reading(
+        arguments.metric,
+        arguments.tasks,
+        arguments.higher,
+        arguments.lower,
+        arguments.cluster,
+        arguments.same_document,
+        columns,
+    )
+
+
+def _refuse_without_scipy(command: str) -> None:
+    try:
+        import scipy  # noqa: F401
+    except ModuleNotFoundError:
+        raise InputError(
+            f"{command} needs the package 'scipy', which is not installed: run "
+            "`pip install 'pike-mixing[compare]'`"
+        ) from None
+
+
+def compare_sides(arguments: argparse.Namespace) -> tuple[str, int]:
+    """The verdict as text, and the gate's exit code."""
+    how = _reading(arguments)
+    from pike_mixing.comparison import plot, report, scores, sources, verdicts
+
+    read = scores.Scores()
+    for paths, side, model in _sides(arguments):
+        sources.read(paths, side, model, how, read)
+    columns = _chosen(read, how)
+    sides = read.runs("A"), read.runs("B")
+    for side, runs in zip("AB", sides, strict=True):
+        if not runs:
+            raise InputError(f"side {side} has no scores of these metrics: check --metric")
+    codes: dict[Any, int] = {}
+    paired = [scores.pair(column, sides, codes, arguments.missing) for column in columns]
+    margin = arguments.margin
+    if margin is not None and not margin > 0:
+        raise InputError(f"--margin {margin:g}: give a number above 0, in the unit of the scores")
+    found = verdicts.compare(paired, sides, margin, arguments.mean)
+    notes = list(read.notes)
+    text = report.FORMATS[arguments.format](found, notes)
+    if arguments.plot is not None:
+        plot.write(found, arguments.plot)
+    return text, HOLDS if arguments.gate is None else _gate(arguments.gate, found)
+
+
+def _sides(arguments: argparse.Namespace) -> Any:
+    if arguments.source:
+        if arguments.a or arguments.b:
+            raise InputError("give either one source with --models, or --a and --b")
+        if arguments.models is None:
+            raise InputError("say which two of the source to compare: --models A B")
+        if arguments.models[0] == arguments.models[1]:
+            raise InputError(f"--models: both are {arguments.models[0]}: name two")
+        return tuple((arguments.source, s, m) for s, m in zip("AB", arguments.models, strict=True))
+    if not (arguments.a and arguments.b):
+        raise InputError(
+            "give runs of both sides (--a PATH ... --b PATH ...), or a table and --models"
+        )
+    twice = {p.resolve() for p in arguments.a} & {p.resolve() for p in arguments.b}
+    if twice and arguments.models is None:
+        raise InputError(f"{sorted(twice)[0]} is on both sides: name two runs")
+    models = arguments.models or (None, None)
+    return (arguments.a, "A", models[0]), (arguments.b, "B", models[1])
+
+
+def _chosen(read: Any, how: Any) -> Any:
+    from pike_mixing.comparison import scores, sources
+
+    columns = scores.chosen(read, how.metrics, how.tasks)
+    if not columns:
+        raise InputError("no scores were read: check --metric")
+    sources.directions(columns, how)
+    sources.check_facts(read, [column.task for column in columns])
+    return columns
+
+
+def _gate(gate: str, found: Any) -> int:
+    """The exit code of a gate: by the mean over tasks, or the only task."""
+    from pike_mixing.comparison.verdicts import BETTER, EQUAL, WORSE
+
+    row = found.mean or found.tasks[0]
+    if found.mean is None and len(found.tasks) > 1:
+        raise InputError("--gate: the tasks' scores have no common mean: choose one with --tasks")
+    if gate == "better":
+        return {BETTER: HOLDS, WORSE: FAILS, EQUAL: FAILS}.get(row.verdict, OPEN)
+    if found.margin is None:
+        raise InputError("--gate not-worse: say how much worse does not matter: --margin M")
+    if row.why is not None or row.low is None:
+        return OPEN
+    low, high = (row.low, row.high) if row.higher else (-row.high, -row.low)
+    if low > -found.margin:
+        return HOLDS
+    return FAILS if high < -found.margin else OPEN
+
+
+def measure_noise(arguments: argparse.Namespace) -> tuple[str, int]:
+    """The noise of each recipe as text."""
+    how = _reading(arguments)
+    from pike_mixing.comparison import long_table, noise, scores, sources
+
+    read = scores.Scores()
+    for model in arguments.models or [None]:
+        sources.read(arguments.source, model or long_table.EVERY, model, how, read)
+    columns = _chosen(read, how)
+    return noise.describe(read, columns, arguments.missing, arguments.format), 0

@@ -1,0 +1,106 @@
+"""Two groups of runs on the same items: the difference of their means and its error.
+
+Shapes: S runs of one group, K tasks, G documents of a task, N documents of all tasks.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pike_mixing.arrays import Floats
+from pike_mixing.comparison import mean_difference
+from pike_mixing.comparison.distributions import t_tail
+from pike_mixing.comparison.mean_difference import Estimate, Part
+
+FAR_OFF = 0.005
+"""Level at which one run counts as far off from the others of its recipe."""
+
+
+def contrast(
+    groups: Sequence[Sequence[Part]],
+    weights: Sequence[float],
+    unseen: Sequence[float],
+    *,
+    drawn: bool,
+) -> Estimate:
+    """The difference of two groups' means over runs, documents and tasks, with its error.
+
+    The runs of two groups need not be paired. With S_a and S_b of them, u_ag what document g adds
+    to the mean of run a, and M = sum_g (mean_a u_ag - mean_b u_bg)^2,
+
+        of_seeds^2 = SD_a^2 / S_a + SD_b^2 / S_b,
+        of_items^2 = M - sum_g var_a(u_ag) / S_a - sum_g var_b(u_bg) / S_b, at least 0,
+
+    with Welch's degrees of freedom: `mean_difference.estimate` where runs are paired, when the one
+    group is that of their differences. Runs that stand for themselves have no error of seeds, and
+    of_items^2 = M.
+
+    Args:
+        groups: Parts of both groups, or of the differences of paired runs; by group all tasks.
+        weights: Of the tasks in the mean.
+        unseen: By task as `Estimate.unseen`.
+        drawn: Whether the runs stand for more of their recipes: then at least two of each group.
+    """
+    apart = [_apart([group[k] for group in groups]) for k in range(len(weights))]
+    base = mean_difference.estimate(apart, weights)
+    weight_K = np.array(weights, np.float64) / math.fsum(weights)
+    names = [one.document_G for one in apart]
+    shared = len(np.unique(np.concatenate(names))) < sum(map(len, names))
+    base = replace(base, unseen=float((sum if shared else max)(weight_K * unseen)))
+    if not drawn:
+        return replace(base, seeds=min(len(group[0].by_seed_S) for group in groups))
+    of_groups = [_of_group(group, weight_K) for group in groups]
+    variances = [means_S.var(ddof=1) / len(means_S) for means_S, _ in of_groups]
+    # What is rounding of equal runs is no spread.
+    of_seeds = math.sqrt(sum(variances)) if sum(variances) > 1e-24 else 0.0
+    degrees = [len(means_S) - 1 for means_S, _ in of_groups]
+    below = sum(v**2 / d for v, d in zip(variances, degrees, strict=True))
+    items = None
+    if base.of_items is not None:
+        items = math.sqrt(max(0.0, base.of_items**2 - sum(both for _, both in of_groups)))
+    return replace(
+        base,
+        of_seeds=of_seeds,
+        of_items=items,
+        seeds=min(degrees) + 1,
+        welch=float(sum(variances) ** 2 / below) if below else float(sum(degrees)),
+    )
+
+
+def _apart(parts: Sequence[Part]) -> Part:
+    """The mean over runs of one group, less that of the other."""
+    first, *rest = parts
+    mean, error_G = first.by_seed_S.mean(keepdims=True), first.error_SxG.mean(axis=0, keepdims=True)
+    for other in rest:
+        mean = mean - other.by_seed_S.mean(keepdims=True)
+        error_G = error_G - other.error_SxG.mean(axis=0, keepdims=True)
+    return replace(first, by_seed_S=mean, error_SxG=error_G)
+
+
+def _of_group(parts: Sequence[Part], weight_K: Floats) -> tuple[Floats, float]:
+    """The runs' means over tasks, and the variance from what is random in run and document."""
+    _, place_J = np.unique(np.concatenate([p.document_G for p in parts]), return_inverse=True)
+    places = np.split(place_J, np.cumsum([len(p.document_G) for p in parts])[:-1])
+    error_SxN = np.zeros((len(parts[0].by_seed_S), place_J.max() + 1))
+    for one, weight, place_G in zip(parts, weight_K, places, strict=True):
+        error_SxN[:, place_G] += weight * one.error_SxG
+    means_S = weight_K @ [p.by_seed_S for p in parts]
+    return means_S, float(error_SxN.var(axis=0, ddof=1).sum()) / len(means_S)
+
+
+def far_off(means_S: Floats) -> int | None:
+    """The run whose mean lies far off from all others, by Grubbs' test; None where none does.
+
+    Its spread is then that of one run: a mean over such runs has no interval to go by. Three runs
+    are too few to tell.
+    """
+    count, spread = len(means_S), means_S.std(ddof=1) if len(means_S) > 1 else 0.0
+    if count < 4 or not spread:
+        return None
+    place = int(abs(means_S - means_S.mean()).argmax())
+    ratio = abs(means_S[place] - means_S.mean()) / spread
+    rest = (count - 1) ** 2 / count - ratio**2
+    t = math.inf if rest <= 0 else ratio * math.sqrt((count - 2) / rest)
+    return place if count * t_tail(t, count - 2) < FAR_OFF else None

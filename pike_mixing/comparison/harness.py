@@ -1,0 +1,239 @@
+"""Samples that lm-evaluation-harness logged (`--log_samples`).
+
+The harness writes `samples_<task>_<date>.jsonl`, a line for each document and filter, and beside
+them `results_<date>.json`, which says how metrics are aggregated and which way is better. A folder
+with such files is one run. An item is a document (its number and hash) with its prompt (a hash).
+Written by versions 0.4.3 to 0.4.13, whose lines have these hashes.
+"""
+
+import functools
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pike_mixing.comparison.scores import Run, Scores, plain
+from pike_mixing.errors import InputError
+
+NAME = re.compile(
+    r"samples_(?P<task>.+?)(_(?P<date>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(\.\d+)?))?\.jsonl$"
+)
+FILTER, DOCUMENT, START = b', "filter": "', b', "doc": ', b'{"doc_id": '
+HASHES = ("doc_hash", "prompt_hash", "target_hash")
+OTHERS = {
+    *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"),
+    *HASHES,
+}
+"""Keys of a line that are no metrics."""
+UP = {"acc", "acc_norm", "acc_mutual_info", "exact_match", "f1", "likelihood", "pass@1"}
+"""Metrics that are means over items and better when higher, where no results file says so."""
+ROLLING = {
+    "word_perplexity": ("word_perplexity (nats per word)", 1.0),
+    "byte_perplexity": ("byte_perplexity (nats per byte)", 1.0),
+    "bits_per_byte": ("bits_per_byte", math.log(2)),
+}
+"""Metrics of a sum of log-likelihoods and a count: what their mean over the count is called."""
+
+
+def samples(path: Path) -> list[Path]:
+    """The files of samples that a path stands for."""
+    return sorted(path.rglob("samples_*.jsonl")) if path.is_dir() else [path]
+
+
+def read(
+    files: Sequence[Path], side: str, scores: Scores, metrics: Sequence[str], *,
+    cluster: str | None, same_document: bool, name: str | None = None,
+) -> None:  # fmt: skip
+    """Adds the files' runs to the scores.
+
+    Args:
+        files: Files of samples.
+        side: Which side they are of.
+        scores: Where to.
+        metrics: Names that are wanted; all when empty.
+        cluster: The field of a document that says which others were made from the same text; by
+            default documents of one hash are one.
+        same_document: Leaves the prompt out of what identifies an item.
+        name: Of the run; that of the files' folder when absent.
+
+    Raises:
+        InputError: a file is damaged, cut, of another form, or evaluates a task a second time.
+    """
+    known: dict[tuple[Path, str], Path] = {}
+    for path in files:
+        match = NAME.match(path.name)
+        task, date = (match["task"], match["date"]) if match else (path.stem, None)
+        if other := known.get((path.parent, task)):
+            raise InputError(
+                f"{path} and {other.name} are of one task: give the file that counts, not the "
+                "folder"
+            )
+        known[path.parent, task] = path
+        about = _About(path, task, date)
+        run = Run(side, name or str(path.parent))
+        _read_file(path, run, about, scores, metrics, cluster, same_document)
+
+
+class _About:
+    """What the results file says of one task; nothing where there is none."""
+
+    def __init__(self, path: Path, task: str, date: str | None) -> None:
+        self.task = task
+        found = sorted(path.parent.glob(f"*_{date}.json")) if date else []
+        self.whole = _results(found[0]) if found else {}
+        self.config = self._of("configs") or {}
+        listed = self.config.get("metric_list") or []
+        self.listed = {one["metric"]: one for one in listed if isinstance(one.get("metric"), str)}
+
+    def _of(self, part: str) -> Any:
+        return (self.whole.get(part) or {}).get(self.task)
+
+    def state(self, scores: Scores, run: Run) -> None:
+        """Notes what runs must share."""
+        for fact, part in (("version", "versions"), ("number of shots", "n-shot")):
+            if (value := self._of(part)) is not None:
+                scores.state(self.task, fact, value, run.name)
+
+    def expected(self) -> int | None:
+        """How many documents were evaluated."""
+        number = (self._of("n-samples") or {}).get("effective")
+        return number if isinstance(number, int) and number > 0 else None
+
+    def kind(self, metric: str) -> tuple[str, bool | None, bool]:
+        """The aggregation of a metric, whether higher is better, and whether that is said."""
+        higher = (self._of("higher_is_better") or {}).get(metric)
+        listed = self.listed.get(metric, {})
+        if higher is None:
+            higher = listed.get("higher_is_better")
+        aggregation = listed.get("aggregation")
+        if metric in (*ROLLING, "perplexity"):
+            return metric, False, True
+        if aggregation is None and (metric in UP or higher is not None):
+            aggregation = "mean"
+        if higher is None and metric in UP:
+            higher = True
+        return str(aggregation), higher, aggregation in ("mean", "nanmean")
+
+
+@functools.cache
+def _results(path: Path) -> dict[str, Any]:
+    try:
+        read_ = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}: evaluate again") from None
+    return read_ if isinstance(read_, dict) else {}
+
+
+def _lines(path: Path, whole: bool) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows with their numbers; by default their ends alone are parsed.
+
+    A row is long by its prompt, and what counts stands at both ends. A quotation mark in a text is
+    escaped, so that the last unescaped key `filter` and what follows it is the end of the row.
+    """
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                head = line.find(DOCUMENT, 0, 80)
+                tail = line.rfind(FILTER)
+                if whole or head < 0 or tail < head or line.count(START) != 1:
+                    yield number, json.loads(line)
+                else:
+                    row = json.loads((line[:head] + line[tail:]).decode())
+                    yield number, row if "doc_hash" in row else json.loads(line)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}: check the path") from None
+    except ValueError:
+        raise InputError(f"{path}: line {number} is cut or damaged: evaluate again") from None
+
+
+def _read_file(
+    path: Path, run: Run, about: _About, scores: Scores, metrics: Sequence[str],
+    cluster: str | None, same_document: bool,
+) -> None:  # fmt: skip
+    documents: set[Any] = set()
+    about.state(scores, run)
+    wanted = set(map(plain, metrics))
+    number = 0
+    readers: dict[tuple[str, str], Any] = {}
+    for number, row in _lines(path, cluster is not None):
+        try:
+            identity = row["doc_id"], row["doc_hash"], row["prompt_hash"]
+            filter_ = row.get("filter", "none")
+            named = row.get("metrics") or [name for name in row if name not in OTHERS]
+            values = [(name, row[name]) for name in named if not wanted or name in wanted]
+        except (KeyError, TypeError):
+            raise InputError(
+                f"{path}: line {number} has no doc_id, doc_hash, prompt_hash or metrics, as "
+                "lm-evaluation-harness writes them since 0.4.3: evaluate with it"
+            ) from None
+        documents.add(identity[0])
+        of = identity[1] if cluster is None else _cluster(path, number, row, cluster)
+        item = identity[:2] if same_document else identity
+        for metric, value in values:
+            reader = readers.get((metric, filter_))
+            if reader is None:
+                reader = readers[metric, filter_] = _reader(
+                    path, run, about, scores, metric, filter_
+                )
+            if reader is not False:
+                reader(item, of, value, number)
+    if not number:
+        raise InputError(f"{path} is empty: evaluate again")
+    expected = about.expected()
+    if expected is not None and len(documents) < expected:
+        raise InputError(
+            f"{path} has {len(documents)} of {expected} documents: the file is cut: evaluate again"
+        )
+
+
+def _cluster(path: Path, number: int, row: dict[str, Any], field: str) -> str:
+    document = row.get("doc")
+    if not isinstance(document, dict) or field not in document:
+        known = ", ".join(document) if isinstance(document, dict) else "none"
+        raise InputError(
+            f"{path}: line {number}: --cluster: the document has no field {field!r}: it has {known}"
+        )
+    return json.dumps(document[field], sort_keys=True)
+
+
+def _reader(path: Path, run: Run, about: _About, scores: Scores, metric: str, filter_: str) -> Any:
+    """A function that adds one score; False for a metric that is no mean over items."""
+    aggregation, higher, is_mean = about.kind(metric)
+    label, scale = ROLLING.get(metric, (metric, 1.0))
+    if metric == "perplexity":
+        label = "perplexity (nats per item)"
+    if filter_ != "none":
+        label = f"{label},{filter_}"
+    if not is_mean and aggregation != "None":
+        note = f"{about.task}: {label} is left out: it is no mean over items ({aggregation})"
+        scores.notes += [] if note in scores.notes else [note]
+        return False
+    column = scores.column(about.task, label, higher)
+    places, values = column.rows(run)
+    items, weights, clusters = column.items, column.weight, column.cluster
+    rolling = metric in ROLLING
+    sign = -1.0 if rolling or metric == "perplexity" else 1.0
+
+    def refuse(number: int, value: object) -> InputError:
+        return InputError(
+            f"{path}: line {number}: {metric} is {value!r}, no number that can be averaged: "
+            "evaluate again, or compare another metric with --metric"
+        )
+
+    def add(item: Any, cluster: Any, given: Any, number: int) -> None:
+        try:
+            weight = float(given[1]) if rolling else 1.0
+            value = sign * float(given[0] if rolling else given) / weight / scale
+        except (TypeError, ValueError, IndexError, ZeroDivisionError):
+            raise refuse(number, given) from None
+        if not math.isfinite(value):
+            raise refuse(number, given)
+        place = items.get(item)
+        if place is None or weights[place] != weight or clusters[place] != cluster:
+            place = column.place(item, weight, cluster, f"{path}: line {number}")
+        places.append(place)
+        values.append(value)
+
+    return add

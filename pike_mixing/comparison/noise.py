@@ -1,0 +1,213 @@
+"""The noise of a recipe, from repeats of it: over seeds, over items, and what they would show.
+
+Shapes: S runs, G documents.
+"""
+
+import itertools
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from pike_mixing.arrays import Floats
+from pike_mixing.comparison import mean_difference, scores
+from pike_mixing.comparison.contrast import far_off
+from pike_mixing.comparison.mean_difference import LEAST_SEEDS, LEVEL, Estimate
+from pike_mixing.comparison.scores import Column, Scores
+from pike_mixing.comparison.verdicts import smallest
+from pike_mixing.errors import InputError
+
+SEEDS = (1, 2, 3, 5, 10)
+MOST_OF_ONE = 0.5
+"""A run without which the variance is smaller than this share of it makes most of the spread."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Of one recipe on one task."""
+
+    recipe: str
+    task: str
+    metric: str
+    runs: list[str]
+    mean_S: Floats
+    sd: float
+    """Over seeds, on these items."""
+    low: float
+    high: float
+    """95 % interval of `sd`, where seeds are normal."""
+    of_items: float | None
+    """Error of a score from the choice of items."""
+    of_difference: float | None
+    """Error of the difference of two runs of the recipe from the choice of items."""
+    shown: dict[int, float | None]
+    """By number of seeds a side, the smallest difference that shows with 80 % probability."""
+    warnings: list[str]
+
+
+def measure(column: Column, runs: Sequence[scores.Run], most: float) -> Noise:
+    """The noise of one recipe on one task.
+
+    Two recipes with this spread are taken to differ on no item more than two runs of one do. One
+    and two seeds a side are judged by the spread measured here, more by their own.
+
+    Args:
+        column: Scores of the task.
+        runs: Repeats of the recipe.
+        most: Share of items that may be left out because not all runs have them.
+
+    Raises:
+        InputError: there are fewer than three runs, or they do not share their items.
+    """
+    recipe = runs[0].side
+    if len(runs) < LEAST_SEEDS:
+        raise InputError(
+            f"{recipe}: {len(runs)} run(s) of {column.task}: the spread of seeds takes at least "
+            f"{LEAST_SEEDS} repeats of one recipe"
+        )
+    codes: dict[Any, int] = {}
+    paired = scores.pair(column, (runs, runs), codes, most)
+    document_G, place_I = np.unique(paired.document_I, return_inverse=True)
+    weight_I, value_SxI = paired.weight_I, paired.value_AxI
+    count_G = np.bincount(place_I, weights=weight_I)
+    sums_SxG = np.stack([np.bincount(place_I, weights=row * weight_I) for row in value_SxI])
+    part = mean_difference.part(sums_SxG, count_G, document_G)
+    mean_S, degrees = part.by_seed_S, len(runs) - 1
+    sd = float(mean_S.std(ddof=1))
+    low, high = (
+        sd * math.sqrt(degrees / special.chdtri(degrees, q)) for q in (LEVEL / 2, 1 - LEVEL / 2)
+    )
+    alone = mean_difference.estimate([part])
+    error_SxG = part.error_SxG
+    apart = float(error_SxG.var(axis=0, ddof=1).sum()) * 2
+    of_difference = None if math.isnan(apart) else math.sqrt(apart)
+    base = Estimate(0.0, 0.0, 0.0, LEAST_SEEDS, alone.degrees, alone.effective)
+    shown = {count: _shown(base, sd, count, degrees) for count in SEEDS}
+    names = [run.name for run in runs]
+    return Noise(
+        recipe,
+        column.task,
+        column.metric,
+        names,
+        mean_S,
+        sd,
+        low,
+        high,
+        alone.of_items,
+        of_difference,
+        shown,
+        _warnings(mean_S, names),
+    )
+
+
+def _shown(base: Estimate, sd: float, count: int, degrees: int) -> float | None:
+    if not sd:
+        return None
+    own = count >= LEAST_SEEDS
+    found = Estimate(
+        0.0,
+        of_seeds=sd * math.sqrt(2 / count),
+        of_items=0.0,
+        seeds=count if own else degrees + 1,
+        degrees=base.degrees,
+        welch=float(2 * (count - 1) if own else degrees),
+    )
+    return smallest(found)
+
+
+def _warnings(mean_S: Floats, names: Sequence[str]) -> list[str]:
+    whole = float(mean_S.var(ddof=1))
+    if not whole:
+        return ["all runs have one mean: are they repeats with seeds of their own?"]
+    place = int(abs(mean_S - mean_S.mean()).argmax())
+    rest = float(np.delete(mean_S, place).var(ddof=1))
+    if len(mean_S) > LEAST_SEEDS and rest < MOST_OF_ONE * whole and far_off(mean_S) is not None:
+        return [
+            f"{names[place]} makes {1 - rest / whole:.0%} of the variance: without it the spread "
+            f"is {math.sqrt(rest):.4g}"
+        ]
+    return []
+
+
+def differing(found: Sequence[Noise]) -> list[str]:
+    """Pairs of recipes whose spread differs on a task, by the F test, over all pairs by Holm."""
+    from pike_mixing.comparison.sign_flip import holm
+
+    pairs = [
+        (a, b) if a.sd >= b.sd else (b, a)
+        for a, b in itertools.combinations(found, 2)
+        if a.task == b.task and min(a.sd, b.sd) > 0
+    ]
+    p_M = [
+        min(1.0, 2 * float(special.fdtrc(len(a.runs) - 1, len(b.runs) - 1, (a.sd / b.sd) ** 2)))
+        for a, b in pairs
+    ]
+    return [
+        f"{a.task}: {a.recipe} spreads {a.sd / b.sd:.2g} times as much as {b.recipe} "
+        f"(p = {p:.2g}): the noise of one does not serve for the other"
+        for (a, b), p in zip(pairs, holm(p_M), strict=True)
+        if p is not None and p < LEVEL
+    ]
+
+
+def describe(read: Scores, columns: Sequence[Column], most: float, form: str) -> str:
+    """The noise of all recipes and tasks as text or JSON."""
+    recipes = sorted({run.side for column in columns for run in column.found})
+    found = [measure(column, read.runs(recipe), most) for recipe in recipes for column in columns]
+    warnings = [*read.notes, *differing(found)]
+    if form == "json":
+        rows = [
+            {
+                **{name: getattr(one, name) for name in ("recipe", "task", "metric", "runs", "sd")},
+                "means": one.mean_S.tolist(),
+                "sd_low": one.low,
+                "sd_high": one.high,
+                "error_of_items": one.of_items,
+                "error_of_items_of_a_difference": one.of_difference,
+                "smallest_shown": one.shown,
+                "warnings": one.warnings,
+            }
+            for one in found
+        ]
+        return json.dumps({"recipes": rows, "warnings": warnings}, indent=2, allow_nan=False)
+    return "\n".join([_table(found), *_remarks(found, warnings)])
+
+
+def _table(found: Sequence[Noise]) -> str:
+    head = ["recipe", "task", "runs", "mean", "SD of seeds", "95 % interval", "error of items"]
+    head += [f"{count} seed{'s' if count > 1 else ''}" for count in SEEDS]
+    table = [head]
+    for one in found:
+        items = "" if one.of_items is None else f"{one.of_items:.4f}"
+        cells = [
+            one.recipe,
+            one.task,
+            str(len(one.runs)),
+            f"{one.mean_S.mean():.4f}",
+            f"{one.sd:.4f}",
+        ]
+        cells += [f"{one.low:.4f} to {one.high:.4f}", items]
+        table.append(cells + ["" if d is None else f"{d:.4f}" for d in one.shown.values()])
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = []
+    for row in table:
+        pairs = zip(row, widths, strict=True)
+        placed = (c.rjust(w) if n > 1 else c.ljust(w) for n, (c, w) in enumerate(pairs))
+        lines.append("  ".join(placed).rstrip())
+    return "\n".join(lines)
+
+
+def _remarks(found: Sequence[Noise], warnings: Sequence[str]) -> list[str]:
+    lines = [
+        "",
+        "1 to 10 seeds a side: the smallest difference of two such recipes that shows with 80 %",
+        "probability (1 and 2 by the spread above, 3 and more by their own).",
+    ]
+    lines += [
+        f"WARNING: {one.recipe}, {one.task}: {said}" for one in found for said in one.warnings
+    ]
+    return lines + [f"WARNING: {said}" for said in warnings]

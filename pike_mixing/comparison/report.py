@@ -1,0 +1,184 @@
+"""A comparison as text, Markdown, CSV or JSON."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pike_mixing.comparison.mean_difference import LEAST_SEEDS, LEVEL
+from pike_mixing.comparison.verdicts import EQUAL, UNKNOWN, Comparison, Row
+
+HEAD = ("task", "metric", "A", "B", "A - B", "95 % interval", "p", "verdict")
+NUMBERS = range(2, 7)
+"""Columns of numbers, which stand at the right."""
+
+
+def rows(found: Comparison) -> list[Row]:
+    """The tasks, and behind them their mean."""
+    return [*found.tasks, *([found.mean] if found.mean else [])]
+
+
+def label(found: Comparison, row: Row) -> str:
+    """A row's name."""
+    return row.task or f"mean of {len(found.tasks)} tasks"
+
+
+def about(found: Comparison) -> str:
+    """What the comparison is about."""
+    counts = [len(runs) for runs in found.runs]
+    if found.recipes:
+        how = "paired by seed" if found.paired else "not paired"
+        return (
+            f"About these two recipes, on items like these: {counts[0]} runs of A and {counts[1]} "
+            f"of B, {how}."
+        )
+    two = "these two checkpoints" if counts == [1, 1] else f"these {sum(counts)} checkpoints"
+    return f"About {two}, on items like these; nothing is said of other runs of their recipes."
+
+
+def verdict(found: Comparison, row: Row) -> str:
+    return f"equal within {found.margin:g}" if row.verdict == EQUAL else row.verdict
+
+
+def p_text(p: float | None) -> str:
+    return "" if p is None else "< 0.0001" if p < 1e-4 else f"{p:.4f}"
+
+
+def tell(found: Comparison, row: Row) -> str:
+    """What the comparison of a row could have shown, and what would tell."""
+    name = label(found, row)
+    if row.why is not None:
+        return f"{name}: no verdict: {row.why}."
+    if row.shown is None:
+        return f"{name}: no verdict: one document says nothing about others."
+    counts = f"{row.items:,} items of {row.documents:,} documents"
+    said = f"{name}: {counts} could have shown {row.shown:.4f}"
+    if row.verdict != UNKNOWN or row.estimate.difference == 0:
+        return f"{said}."
+    ways = []
+    if row.items_wanted is not None:
+        ways.append(f"{row.items_wanted:,.0f} items like these")
+    if row.runs_wanted is not None:
+        ways.append(f"{row.runs_wanted:,.0f} runs a side")
+    size = abs(row.estimate.difference)
+    would = " or ".join(ways) + " would show" if ways else "no number up to a thousand times shows"
+    return f"{said}; {would} {size:.4f}."
+
+
+def _cells(found: Comparison, row: Row) -> list[str]:
+    interval = "" if row.low is None else f"{row.low:.4f} to {row.high:.4f}"
+    numbers = [f"{number:.4f}" for number in (row.a, row.b, row.estimate.difference)]
+    name = label(found, row)
+    return [name, row.metric, *numbers, interval, p_text(row.p_holm), verdict(found, row)]
+
+
+def _sides(found: Comparison) -> list[str]:
+    result = []
+    for side, runs in zip("AB", found.runs, strict=True):
+        names = ", ".join(run.name for run in runs[:3])
+        more = f" and {len(runs) - 3} more" if len(runs) > 3 else ""
+        result.append(f"{side}: {names}{more}")
+    return result
+
+
+def _closing(found: Comparison, notes: Sequence[str]) -> list[str]:
+    higher = {row.higher for row in found.tasks}
+    way = "Higher is better" if higher == {True} else "Lower is better"
+    if len(higher) > 1:
+        lower = ", ".join(row.task or "" for row in found.tasks if not row.higher)
+        way = f"Higher is better, but lower of {lower}"
+    family = f"; p of {len(found.tasks)} tasks by Holm" if len(found.tasks) > 1 else ""
+    lines = [f"{way}{family}; better and worse: p < {LEVEL:g}, of A."]
+    if len(found.tasks) > 1 and found.mean is None:
+        lines.append("No mean over tasks: their scores have no common unit.")
+    lines += [f"WARNING: {one}" for one in [*notes, *found.warnings]]
+    return lines
+
+
+def text(found: Comparison, notes: Sequence[str]) -> str:
+    """Tables in columns, for a terminal."""
+    table = [list(HEAD), *(_cells(found, row) for row in rows(found))]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = [*_sides(found), about(found), ""]
+    for cells in table:
+        placed = (
+            cell.rjust(width) if n in NUMBERS else cell.ljust(width)
+            for n, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        )
+        lines.append("  ".join(placed).rstrip())
+    lines += ["", *(tell(found, row) for row in rows(found))]
+    if not found.recipes and any(row.verdict == UNKNOWN for row in rows(found)):
+        lines.append(
+            f"Of recipes: {LEAST_SEEDS} runs a side, with seeds of their own, would tell more."
+        )
+    return "\n".join([*lines, *_closing(found, notes)])
+
+
+def markdown(found: Comparison, notes: Sequence[str]) -> str:
+    """The same as a table of Markdown, for a pull request."""
+    marks = ["--:" if n in NUMBERS else "---" for n in range(len(HEAD))]
+    table = [HEAD, marks, *(_cells(found, row) for row in rows(found))]
+    lines = ["| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |" for cells in table]
+    told = [f"- {tell(found, row)}" for row in rows(found)]
+    sides = [f"- {side}" for side in _sides(found)]
+    closing = [f"- {line}" for line in _closing(found, notes)]
+    return "\n".join([about(found), "", *sides, "", *lines, "", *told, *closing])
+
+
+def values(found: Comparison, row: Row) -> dict[str, Any]:
+    """A row's numbers by name."""
+    return {
+        "task": label(found, row),
+        "metric": row.metric,
+        "higher_is_better": row.higher,
+        "a": row.a,
+        "b": row.b,
+        "difference": row.estimate.difference,
+        "low": row.low,
+        "high": row.high,
+        "p": row.p,
+        "p_holm": row.p_holm,
+        "verdict": row.verdict,
+        "why_none": row.why,
+        "items": row.items,
+        "documents": row.documents,
+        "effective_documents": row.estimate.effective,
+        "error_of_seeds": row.estimate.of_seeds,
+        "error_of_items": row.estimate.of_items,
+        "smallest_shown": row.shown,
+        "items_wanted": row.items_wanted,
+        "runs_wanted": row.runs_wanted,
+    }
+
+
+def as_json(found: Comparison, notes: Sequence[str]) -> str:
+    """All numbers, and what they are about."""
+    whole = {
+        "about": "recipes" if found.recipes else "checkpoints",
+        "runs": {s: [r.name for r in runs] for s, runs in zip("ab", found.runs, strict=True)},
+        "paired_by_seed": found.paired,
+        "margin": found.margin,
+        "tasks": [values(found, row) for row in found.tasks],
+        "mean": None if found.mean is None else values(found, found.mean),
+        "warnings": [*notes, *found.warnings],
+    }
+    return json.dumps(whole, indent=2, allow_nan=False)
+
+
+def as_csv(found: Comparison, notes: Sequence[str]) -> str:
+    """A line for each task and the mean; empty where there is no number."""
+    file = io.StringIO()
+    table = [values(found, row) for row in rows(found)]
+    writer = csv.DictWriter(file, [*table[0]], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(table)
+    return file.getvalue().rstrip("\n")
+
+
+FORMATS: dict[str, Callable[[Comparison, Sequence[str]], str]] = {
+    "text": text,
+    "markdown": markdown,
+    "json": as_json,
+    "csv": as_csv,
+}

@@ -1,0 +1,242 @@
+"""Scores of runs on items, from whatever source, and the two sides of a comparison paired by item.
+
+Shapes: R runs of one side, I items that all runs have, G documents.
+"""
+
+from array import array
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pike_mixing.arrays import Floats, Ints
+from pike_mixing.errors import InputError
+
+
+@dataclass(frozen=True)
+class Run:
+    """One evaluated model of one side."""
+
+    side: str
+    name: str
+    seed: str | None = None
+    """What it was trained with: sides whose seeds are the same are paired by them."""
+
+
+@dataclass
+class Column:
+    """Scores of one metric of one task, of all runs."""
+
+    task: str
+    metric: str
+    higher: bool | None = None
+    """Whether a higher score is better; None where nothing says so."""
+    items: dict[Hashable, int] = field(default_factory=dict)
+    """The place of each item by what identifies it."""
+    cluster: list[Hashable] = field(default_factory=list)
+    """Of each item: the document that it was made from."""
+    weight: "array[float]" = field(default_factory=lambda: array("d"))
+    """Of each item in the mean: how many tokens its score is the mean of."""
+    found: "dict[Run, tuple[array[int], array[float]]]" = field(default_factory=dict)
+    """Places and scores of each run's rows."""
+
+    def rows(self, run: Run) -> "tuple[array[int], array[float]]":
+        """A run's places and scores, to add to."""
+        return self.found.setdefault(run, (array("q"), array("d")))
+
+    def place(self, item: Hashable, weight: float, cluster: Hashable, source: object) -> int:
+        """The place of an item, which all runs weigh and cluster alike.
+
+        Raises:
+            InputError: another row gave it another weight or document.
+        """
+        place = self.items.setdefault(item, len(self.items))
+        if place == len(self.weight):
+            self.weight.append(weight)
+            self.cluster.append(cluster)
+        elif self.weight[place] != weight:
+            raise InputError(
+                f"{source}: {self.task}: item {shown(item)} has the weight {weight:g}, elsewhere "
+                f"{self.weight[place]:g}: scores by token of different tokenizers cannot be "
+                "compared: take scores by byte or by word"
+            )
+        elif self.cluster[place] != cluster:
+            raise InputError(
+                f"{source}: {self.task}: item {shown(item)} is of document {cluster}, elsewhere "
+                f"of {self.cluster[place]}: give one document to each item"
+            )
+        return place
+
+
+def plain(metric: str) -> str:
+    """A metric's name without its filter and unit."""
+    return metric.split(",")[0].split(" (")[0]
+
+
+def shown(item: Hashable) -> str:
+    """An item's name in messages."""
+    return str(item[0]) if isinstance(item, tuple) else str(item)
+
+
+@dataclass
+class Scores:
+    """All that was read, by task and metric."""
+
+    columns: dict[tuple[str, str], Column] = field(default_factory=dict)
+    facts: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+    """By task and name of a fact that runs must share: a run with each value."""
+    notes: list[str] = field(default_factory=list)
+
+    def column(self, task: str, metric: str, higher: bool | None) -> Column:
+        """The column of a task and metric, made when it is first asked for."""
+        made = self.columns.setdefault((task, metric), Column(task, metric, higher))
+        made.higher = higher if made.higher is None else made.higher
+        return made
+
+    def state(self, task: str, fact: str, value: object, source: object) -> None:
+        """Notes what a run says about its task."""
+        self.facts.setdefault((task, fact), {}).setdefault(str(value), str(source))
+
+    def runs(self, side: str) -> list[Run]:
+        """The runs of a side, in the order of their names."""
+        found = {run for column in self.columns.values() for run in column.found}
+        return sorted((r for r in found if r.side == side), key=lambda run: (run.name, run.seed))
+
+
+@dataclass(frozen=True)
+class Paired:
+    """One task: both sides on the items that all of their runs have."""
+
+    task: str
+    metric: str
+    higher: bool
+    value_AxI: Floats
+    value_BxI: Floats
+    weight_I: Floats
+    document_I: Ints
+    """Codes of the items' documents, the same in all tasks."""
+    only_a: int
+    only_b: int
+    incomplete: int
+    """Items of both sides that some run lacks."""
+
+    @property
+    def points(self) -> bool:
+        """Whether all scores are 0 or 1, of items that weigh alike."""
+        values = (self.value_AxI, self.value_BxI)
+        whole = all(np.isin(value, (0.0, 1.0)).all() for value in values)
+        return whole and bool((self.weight_I == 1).all())
+
+
+def chosen(scores: Scores, metrics: Sequence[str], tasks: Sequence[str]) -> list[Column]:
+    """One column of each task: the first of the metrics that it has, or the only one.
+
+    Raises:
+        InputError: a task has several metrics and none was named, or a name is unknown.
+    """
+    by_task: dict[str, dict[str, Column]] = {}
+    for (task, metric), column in scores.columns.items():
+        by_task.setdefault(task, {})[metric] = column
+    if unknown := [task for task in tasks if task not in by_task]:
+        why = "".join(f"; {note}" for note in scores.notes)
+        known_ = ", ".join(by_task) or "none"
+        raise InputError(f"--tasks: no scores of {unknown[0]!r}: there are {known_}{why}")
+    result = []
+    for task in tasks or sorted(by_task):
+        known = by_task[task]
+        # `exact_match` is `exact_match,strict-match` where no other filter is there.
+        short = [[c for n, c in known.items() if one in (n, plain(n))] for one in metrics]
+        named = [found[0] for found in short if len(found) == 1]
+        if named or (len(known) == 1 and not metrics):
+            result.append(named[0] if named else next(iter(known.values())))
+            continue
+        names = ", ".join(known)
+        raise InputError(
+            f"{task}: its metrics are {names}: name the one to compare: "
+            f"--metric '{next(iter(known))}'"
+        )
+    return result
+
+
+def pair(
+    column: Column,
+    sides: tuple[Sequence[Run], Sequence[Run]],
+    codes: dict[Hashable, int],
+    most: float,
+) -> Paired:
+    """Pairs both sides by item.
+
+    Args:
+        column: The scores.
+        sides: Runs of both sides.
+        codes: Places of documents, of all tasks together; new ones are added.
+        most: Share of items that may be left out because not all runs have them.
+
+    Raises:
+        InputError: a run has an item twice or none at all, or more than `most` is left out.
+    """
+    assert column.higher is not None
+    tables = [_table(column, runs) for runs in sides]
+    on_A, on_B = (np.any(np.isfinite(table), axis=0, keepdims=True)[0] for table in tables)
+    whole_I = np.isfinite(np.concatenate(tables)).all(axis=0)
+    only_a, only_b = int((on_A & ~on_B).sum()), int((on_B & ~on_A).sum())
+    incomplete = int((on_A & on_B & ~whole_I).sum())
+    left = only_a + only_b + incomplete
+    if left > most * len(column.items):
+        raise InputError(_why(column, on_A, on_B, only_a, only_b, incomplete))
+    kept = np.flatnonzero(whole_I)
+    document_I = [codes.setdefault(column.cluster[i], len(codes)) for i in kept.tolist()]
+    return Paired(
+        column.task,
+        column.metric,
+        column.higher,
+        tables[0][:, kept],
+        tables[1][:, kept],
+        np.array(column.weight)[kept],
+        np.array(document_I, np.int64),
+        only_a,
+        only_b,
+        incomplete,
+    )
+
+
+def _table(column: Column, runs: Sequence[Run]) -> Floats:
+    """R x I scores; no number where a run lacks an item."""
+    result = np.full((len(runs), len(column.items)), np.nan)
+    for row, run in zip(result, runs, strict=True):
+        if run not in column.found:
+            raise InputError(
+                f"run {run.name} has no task {column.task} with {column.metric}: give runs of the "
+                "same tasks, or choose with --tasks"
+            )
+        places, scores = (np.array(one) for one in column.found[run])
+        if len(np.unique(places)) < len(places):
+            twice = int(np.flatnonzero(np.bincount(places) > 1)[0])
+            raise InputError(
+                f"run {run.name}: {column.task}: item {shown(list(column.items)[twice])} is there "
+                "twice: give each run's scores once"
+            )
+        row[places] = scores
+    return result
+
+
+def _why(
+    column: Column, on_A: npt.NDArray[Any], on_B: npt.NDArray[Any], only_a: int, only_b: int,
+    incomplete: int,
+) -> str:  # fmt: skip
+    """What is wrong where too few items can be paired."""
+    said = (
+        f"{column.task}: of {len(on_A)} items {only_a} are only on side A, {only_b} only on side "
+        f"B, and {incomplete} are missing in some run"
+    )
+    names = [name for name in column.items if isinstance(name, tuple) and len(name) == 3]
+    if len(names) == len(on_A):
+        a, b = ({names[i][:2] for i in np.flatnonzero(on)} for on in (on_A & ~on_B, on_B & ~on_A))
+        if a and a == b:
+            return (
+                f"{said}: the documents are the same, the prompts are not (other shots or chat "
+                "template): evaluate both alike, or compare with --same-document"
+            )
+    return f"{said}: evaluate both sides on the same items, or allow it with --missing SHARE"

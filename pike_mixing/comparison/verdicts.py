@@ -1,0 +1,321 @@
+"""Verdicts on two sides: by task and over tasks, with what would tell.
+
+Shapes: S runs of a side, I items, G documents, K tasks.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pike_mixing.arrays import Floats, Ints
+from pike_mixing.comparison import mean_difference, sign_flip
+from pike_mixing.comparison.contrast import contrast, far_off
+from pike_mixing.comparison.detectable import POWER, variances
+from pike_mixing.comparison.distributions import t_quantile
+from pike_mixing.comparison.mean_difference import (
+    LEAST_DOCUMENTS,
+    LEAST_SEEDS,
+    LEVEL,
+    Estimate,
+    Part,
+)
+from pike_mixing.comparison.scores import Paired, Run
+
+BETTER, WORSE, EQUAL, UNKNOWN = "better", "worse", "equal", "cannot tell"
+MOST = 1000.0
+"""More than so many times the runs or items nobody has."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One task, or the mean over tasks; differences are A - B, in the unit of the scores."""
+
+    task: str | None
+    metric: str
+    higher: bool
+    a: float
+    b: float
+    estimate: Estimate
+    low: float | None
+    high: float | None
+    p: float | None
+    p_holm: float | None
+    verdict: str
+    why: str | None
+    """Why no verdict can rest on it."""
+    items: int
+    documents: int
+    shown: float | None
+    """The smallest difference that it would have shown with probability `POWER`."""
+    runs_wanted: float | None
+    """Runs of each side that would show the observed difference; None: none would."""
+    items_wanted: float | None
+    """Items that would, by the same runs; None: none would."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    recipes: bool
+    """Whether it is about two recipes; else about these checkpoints."""
+    runs: tuple[list[Run], list[Run]]
+    paired: bool
+    """Whether runs are paired by seed."""
+    margin: float | None
+    tasks: list[Row]
+    mean: Row | None
+    """Over tasks; None where their scores have no common mean."""
+    warnings: list[str]
+
+
+def compare(
+    tasks: Sequence[Paired],
+    runs: tuple[list[Run], list[Run]],
+    margin: float | None,
+    by: str = "tasks",
+) -> Comparison:
+    """The verdict on each task and on their mean.
+
+    The mean is a family of one test. The tasks are another, whose p-values are Holm's; intervals
+    are not corrected, and "equal" asks for one that is.
+
+    Args:
+        tasks: Both sides on each task.
+        runs: Their runs, in the order of the rows.
+        margin: Differences of this size do not matter; None: no test of equality.
+        by: What weighs alike in the mean: `tasks` or `items`.
+    """
+    recipes = min(map(len, runs)) >= LEAST_SEEDS
+    seeds = [[run.seed for run in side] for side in runs]
+    paired = recipes and None not in seeds[0] and seeds[0] == seeds[1]
+    facts = [_Task(one, runs, paired) for one in tasks]
+    found = [_judge([one], [1.0], recipes) for one in facts]
+    p_K = [None if why else p for _, p, why in found]
+    holm_K = sign_flip.holm(p_K)
+    rows = [
+        _row([one], judged, p, len(facts), margin, recipes)
+        for one, judged, p in zip(facts, found, holm_K, strict=True)
+    ]
+    mean = None
+    if len(facts) > 1 and _common(tasks):
+        weights = [float(len(one.weight_I)) if by == "items" else 1.0 for one in tasks]
+        judged = _judge(facts, weights, recipes)
+        mean = _row(facts, judged, None if judged[2] else judged[1], 1, margin, recipes, weights)
+    return Comparison(recipes, runs, paired, margin, rows, mean, _warnings(facts, runs, recipes))
+
+
+class _Task:
+    """One task as parts of both groups."""
+
+    def __init__(self, one: Paired, runs: tuple[list[Run], list[Run]], paired: bool) -> None:
+        self.one, self.runs = one, runs
+        sides = [one.value_AxI - one.value_BxI] if paired else [one.value_AxI, one.value_BxI]
+        self.document_G, place_I = np.unique(one.document_I, return_inverse=True)
+        self.count_G: Floats = np.bincount(place_I, weights=one.weight_I).astype(np.float64)
+        self.groups: list[Part] = [self._part(value_SxI, place_I) for value_SxI in sides]
+        self.means = [_means(value, one.weight_I) for value in (one.value_AxI, one.value_BxI)]
+        mean_I = (one.value_AxI.mean(axis=0) - one.value_BxI.mean(axis=0)) * one.weight_I
+        self.sum_G = np.bincount(place_I, weights=mean_I)
+        self.unseen = self._unseen()
+
+    def _part(self, value_SxI: Floats, place_I: Ints) -> Part:
+        sums = [np.bincount(place_I, weights=row * self.one.weight_I) for row in value_SxI]
+        return mean_difference.part(np.stack(sums), self.count_G, self.document_G)
+
+    def _unseen(self) -> float:
+        """By how much a document moves the mean that is unlike those that tell no difference.
+
+        The range of the scores (1 for what lies between 0 and 1), times the share of an average
+        document, times the share of documents that tell none.
+        """
+        share_G = self.count_G / self.count_G.sum()
+        alike = float((abs(self.sum_G) < 1e-12).mean())
+        if not alike:
+            return 0.0
+        both = self.one.value_AxI, self.one.value_BxI
+        least, most = min(v.min() for v in both), max(v.max() for v in both)
+        size = 1.0 if least >= 0 and most <= 1 else float(most - least)
+        return size * float((share_G**2).sum()) * alike
+
+
+def _means(value_SxI: Floats, weight_I: Floats) -> Floats:
+    return value_SxI @ weight_I / weight_I.sum()
+
+
+Judged = tuple[Estimate, float | None, str | None]
+
+
+def _judge(facts: Sequence[_Task], weights: Sequence[float], recipes: bool) -> Judged:
+    """The estimate, its p-value, and why no verdict may rest on it."""
+    groups = [[one.groups[g] for one in facts] for g in range(len(facts[0].groups))]
+    found = contrast(groups, weights, [one.unseen for one in facts], drawn=recipes)
+    p = mean_difference.p_value(found)
+    if p is not None and not recipes and len(facts) == 1 and facts[0].one.points:
+        # One run a side: what the exact test by document does not find, is not found.
+        p = max(p, sign_flip.sign_flip(np.rint(facts[0].sum_G * _whole(facts[0]))))
+    return found, p, _doubt(facts, found, recipes)
+
+
+def _whole(fact: _Task) -> int:
+    """What makes whole numbers of differences of means over runs."""
+    return math.lcm(len(fact.one.value_AxI), len(fact.one.value_BxI))
+
+
+def _doubt(facts: Sequence[_Task], found: Estimate, recipes: bool) -> str | None:
+    if found.effective < LEAST_DOCUMENTS:
+        few = min(facts, key=lambda one: _effective(one.count_G))
+        return (
+            f"{few.one.task} has {len(few.count_G)} documents that tell as much as "
+            f"{found.effective:.1f} of one size; a verdict takes {LEAST_DOCUMENTS}"
+        )
+    if recipes:
+        weight = [1.0] * len(facts)
+        for side in (0, 1):
+            means_S = np.average([one.means[side] for one in facts], axis=0, weights=weight)
+            if (place := far_off(means_S)) is not None:
+                name = facts[0].runs[side][place].name
+                return f"{name} of side {'AB'[side]} lies far off from its other runs"
+    return None
+
+
+def _effective(count_G: Floats) -> float:
+    return float(count_G.sum() ** 2 / (count_G**2).sum())
+
+
+def _row(
+    facts: Sequence[_Task], judged: Judged, p_holm: float | None, tests: int, margin: float | None,
+    recipes: bool, weights: Sequence[float] | None = None,
+) -> Row:  # fmt: skip
+    found, p, why = judged
+    single = facts[0].one if len(facts) == 1 else None
+    verdict = UNKNOWN
+    half = mean_difference.half_width(found)
+    strict = mean_difference.half_width(found, LEVEL / tests)
+    known = why is None and strict is not None
+    if known and margin is not None and abs(found.difference) + (strict or 0.0) < margin:
+        verdict = EQUAL
+    elif p_holm is not None and p_holm < LEVEL:
+        verdict = BETTER if (found.difference > 0) == facts[0].one.higher else WORSE
+    level = LEVEL / tests
+    open_ = known and verdict == UNKNOWN and found.difference != 0
+    names = np.unique(np.concatenate([one.document_G for one in facts]))
+    means = [
+        float(np.average([one.means[side].mean() for one in facts], weights=weights))
+        for side in (0, 1)
+    ]
+    return Row(
+        task=single.task if single else None,
+        metric=facts[0].one.metric if len({one.one.metric for one in facts}) == 1 else "scores",
+        higher=facts[0].one.higher,
+        a=means[0],
+        b=means[1],
+        estimate=found,
+        low=None if half is None else found.difference - half,
+        high=None if half is None else found.difference + half,
+        p=p,
+        p_holm=p_holm,
+        verdict=verdict,
+        why=why,
+        items=sum(len(one.one.weight_I) for one in facts),
+        documents=len(names),
+        shown=smallest(found, level) if known else None,
+        runs_wanted=_runs_wanted(found, level) if open_ and recipes else None,
+        items_wanted=_items_wanted(facts, found, level) if open_ else None,
+    )
+
+
+def _common(tasks: Sequence[Paired]) -> bool:
+    """Whether scores of all tasks have one unit, so that their mean says something."""
+    if len({one.higher for one in tasks}) > 1:
+        return False
+    within = all(
+        value.min() >= 0 and value.max() <= 1
+        for one in tasks
+        for value in (one.value_AxI, one.value_BxI)
+    )
+    return within or len({one.metric for one in tasks}) == 1
+
+
+def power(
+    difference: float, found: Estimate, level: float = LEVEL, *, runs: float = 1, items: float = 1
+) -> float:
+    """Probability that the comparison finds a true difference, with its sign.
+
+    Args:
+        difference: The true one.
+        found: What was measured of the spread of seeds and items.
+        level: Of the test.
+        runs: So many times its runs.
+        items: So many times its items, of the same kind.
+    """
+    assert found.of_items is not None
+    of_items, unseen = found.of_items / math.sqrt(items), found.unseen / items
+    fixed = math.hypot(
+        t_quantile(level, found.degrees * items) * of_items, math.log(level) * unseen
+    )
+    of_seeds = (found.of_seeds or 0.0) / math.sqrt(runs)
+    if of_seeds:
+        degrees = found.seed_degrees * (found.seeds * runs - 1) / (found.seeds - 1)
+        ratio_V, weight_V = variances(degrees)  # type: ignore[arg-type]
+        half_V = np.sqrt((t_quantile(level, degrees) * of_seeds) ** 2 * ratio_V + fixed**2)
+    else:
+        half_V, weight_V = np.array([fixed]), np.ones(1)
+    spread = math.hypot(of_seeds, of_items)
+    if not spread:
+        return float(weight_V @ (half_V < difference))
+    missed = (half_V - difference) / (spread * math.sqrt(2))
+    return float(weight_V @ [math.erfc(z) for z in missed.tolist()]) / 2
+
+
+def smallest(found: Estimate, level: float = LEVEL) -> float:
+    """The smallest true difference that the comparison finds with probability `POWER`."""
+    low, high = 0.0, mean_difference.half_width(found, level) or 0.0
+    while high and power(high, found, level) < POWER:
+        low, high = high, 2 * high
+    while high - low > 1e-3 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if power(middle, found, level) < POWER else (low, middle)
+    return high
+
+
+def _factor(enough: Callable[[float], bool]) -> float | None:
+    """The smallest factor up to `MOST` that is enough, to 1 %; None where none is."""
+    if not enough(MOST):
+        return None
+    low, high = 0.0, math.log(MOST)
+    while high - low > 0.01:
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(math.exp(middle)) else (middle, high)
+    return math.exp(high)
+
+
+def _runs_wanted(found: Estimate, level: float) -> float | None:
+    size = abs(found.difference)
+    factor = _factor(lambda f: power(size, found, level, runs=f) >= POWER)
+    return None if factor is None else float(math.ceil(round(factor * found.seeds, 2)))
+
+
+def _items_wanted(facts: Sequence[_Task], found: Estimate, level: float) -> float | None:
+    size, items = abs(found.difference), sum(len(one.one.weight_I) for one in facts)
+    factor = _factor(lambda f: power(size, found, level, items=f) >= POWER)
+    return None if factor is None else float(math.ceil(factor * items))
+
+
+def _warnings(
+    facts: Sequence[_Task], runs: tuple[list[Run], list[Run]], recipes: bool
+) -> list[str]:
+    result = []
+    for fact in facts:
+        one = fact.one
+        if left := one.only_a + one.only_b + one.incomplete:
+            result.append(
+                f"{one.task}: {left} items are left out: {one.only_a} only on side A, {one.only_b} "
+                f"only on side B, {one.incomplete} not in all runs"
+            )
+    if not recipes and max(map(len, runs)) > 1:
+        counts = " and ".join(str(len(side)) for side in runs)
+        result.append(
+            f"{counts} runs stand for themselves: a verdict on recipes takes {LEAST_SEEDS} a side"
+        )
+    return result

@@ -1,0 +1,141 @@
+"""What a file is by its first bytes, where its name says something else, and what to do."""
+
+import re
+import shlex
+from pathlib import Path
+
+from pike_mixing.errors import InputError
+
+HEAD = 512
+"""Bytes that tell a file's kind: a tar archive is known by its 257th and those behind it."""
+
+_STAND_INS = {
+    b"version https://git-lfs.github.com/": (
+        "a pointer of Git LFS, not the file itself",
+        "run `git lfs pull` in the clone that it lies in",
+    ),
+    b"/annex/objects/": (
+        "a pointer of git-annex, not the file itself",
+        "run `git annex get {path}`",
+    ),
+}
+_PAGE = re.compile(rb"\s*<(!doctype|html|head|\?xml|error)", re.IGNORECASE)
+_RENAMED = {
+    b"\x1f\x8b": ("gzip", ".gz"),
+    b"\x28\xb5\x2f\xfd": ("zstd", ".zst"),
+    b"PAR1": ("Parquet", ".parquet"),
+    b"ARROW1": ("Arrow", ".arrow"),
+}
+"""Formats that are read under another suffix."""
+_CONVERTED = {
+    b"BZh": ("bzip2", "unpack it: `bzip2 -dc < {path} > NEW`"),
+    b"\xfd7zXZ\0": ("xz", "unpack it: `xz -dc < {path} > NEW`"),
+    b"\x04\x22\x4d\x18": ("lz4", "unpack it: `lz4 -dc < {path} > NEW`"),
+    b"\x1f\x9d": ("what `compress` writes", "unpack it: `gzip -dc < {path} > NEW`"),
+    b"PK\x03\x04": ("a zip archive", "unpack it: `unzip {path}`"),
+    b"7z\xbc\xaf\x27\x1c": ("a 7z archive", "unpack it: `7z x {path}`"),
+    b"Rar!\x1a": ("a rar archive", "unpack it: `unrar x {path}`"),
+    b"PARE": ("encrypted Parquet", "decrypt it"),
+    b"%PDF-": ("PDF", "take its text: `pdftotext {path} NEW.txt`"),
+    b"SQLite format 3\0": ("a SQLite database", "export its table as JSON lines"),
+    b"\x89HDF": ("HDF5", "convert it to Parquet"),
+    b"ORC": ("ORC", "convert it to Parquet"),
+    b"Obj\x01": ("Avro", "convert it to Parquet"),
+}
+"""Formats that are not read."""
+
+
+def stand_in(head: bytes) -> tuple[str, str] | None:
+    """What stands in a file's place, a pointer of Git LFS or of git-annex, and what to do."""
+    return next((told for begin, told in _STAND_INS.items() if head.startswith(begin)), None)
+
+
+def other_kind(head: bytes, *, name: str, inside: bool = False) -> tuple[str, str] | None:
+    """What bytes are that are not what a file's name says, and what to do; None for all else.
+
+    Args:
+        head: The first `HEAD` bytes of the file, or of what is packed in it.
+        name: The file's name.
+        inside: Whether they are packed in it.
+    """
+    if told := stand_in(head):
+        return told
+    for begin, (kind, suffix) in _RENAMED.items():
+        if _begins(head, begin) and (inside or not name.lower().endswith(suffix)):
+            remedy = "pack it once, not within another" if inside else f"end its name in {suffix}"
+            return kind, remedy
+    for begin, told in _CONVERTED.items():
+        if _begins(head, begin):
+            return told
+    if head[257:262] == b"ustar":
+        return "a tar archive", "unpack it: `tar -xf {path}`"
+    if _PAGE.match(head) and ".txt" not in name.lower():
+        return (
+            "a page of HTML or XML, such as a server answers with an error",
+            "look into it and fetch the file anew",
+        )
+    return None
+
+
+def _begins(head: bytes, magic: bytes) -> bool:
+    """Whether bytes begin so, and are none of a text, which may begin with the same letters."""
+    return head.startswith(magic) and (not magic.isalnum() or bool(re.search(rb"[\0-\x08]", head)))
+
+
+def refuse_other_kind(path: Path, place: str | None = None) -> None:
+    """Refuses a file whose first bytes are not of what its name says.
+
+    Args:
+        path: The file.
+        place: What messages call it; absent: its path.
+
+    Raises:
+        InputError: it is a pointer of Git LFS or git-annex, a page of HTML, or of another format.
+    """
+    with path.open("rb") as file:
+        refuse_other_bytes(file.read(HEAD), path, place)
+
+
+def refuse_other_bytes(
+    head: bytes, path: Path, place: str | None = None, *, inside: bool = False
+) -> None:
+    """The same of bytes that were read from the file, or `inside` what it packs."""
+    if told := other_kind(head, name=path.name, inside=inside):
+        kind, remedy = told
+        how = remedy.format(path=shlex.quote(str(path)))
+        raise InputError(f"{place or path} {'holds' if inside else 'is'} {kind}: {how}")
+
+
+_TO_PARQUET = (
+    'convert it: `python -c "import duckdb; '
+    "duckdb.read_csv('{path}').to_parquet('{path}.parquet')\"`"
+)
+_UNREAD = {
+    ".tar": "`tar -xf {path}`",
+    ".tar.gz": "`tar -xf {path}`",
+    ".tar.zst": "`tar -xf {path}`",
+    ".tgz": "`tar -xf {path}`",
+    ".zip": "`unzip {path}`",
+    ".7z": "`7z x {path}`",
+    ".rar": "`unrar x {path}`",
+    ".bz2": "`bunzip2 {path}`",
+    ".xz": "`unxz {path}`",
+    ".lz4": "`lz4 -d {path}`",
+    ".parquet.gz": "`gunzip {path}`",
+    ".parquet.zst": "`unzstd {path}`",
+    ".ndjson": "end its name in .jsonl",
+    ".jl": "end its name in .jsonl",
+    ".feather": "end its name in .arrow",
+    ".md": "end its name in .txt",
+    ".csv": _TO_PARQUET,
+    ".tsv": _TO_PARQUET,
+}
+"""What makes a file that is read of one whose suffix says that it is not."""
+
+
+def remedy_of_suffix(name: str) -> str:
+    """How a file of an unknown suffix becomes one that is read."""
+    known = (how for suffix, how in _UNREAD.items() if name.lower().endswith(suffix))
+    return next(known, "give it the suffix of its format, or name it in `exclude`").format(
+        path=name
+    )

@@ -1,0 +1,552 @@
+"""`pike-mixing compare` and `noise`: what they read, pair, say and refuse."""
+
+import csv
+import io
+import itertools
+import json
+import os
+import random
+import re
+import sys
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from logged import DATE, line, write
+from repository import run as start
+from scipy import stats
+
+from pike_mixing.__main__ import main
+
+
+@pytest.fixture
+def said(capsys):
+    """Runs a command and returns its exit code, output and errors."""
+
+    def run(*words):
+        code = main([str(word) for word in words])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def numbers(said):
+    """What `compare --format json` says."""
+
+    def run(*words):
+        code, out, err = said("compare", *words, "--format", "json")
+        assert code == 0, err
+        return json.loads(out)
+
+    return run
+
+
+def points(folder, values, **options):
+    """A run on the task `sums` with these points."""
+    return write(
+        folder, {"sums": [line(n, {"acc": float(v)}) for n, v in enumerate(values)]}, **options
+    )
+
+
+def table(path, rows, columns="model,item,score"):
+    path.write_text("\n".join([columns, *(",".join(map(str, row)) for row in rows)]) + "\n")
+    return path
+
+
+# One run a side --------------------------------------------------------------------------------
+
+
+def test_two_checkpoints_by_hand(tmp_path, numbers):
+    # Of 40 items A alone solves 9, B alone 1: 8/40; exactly, by 10 coins: 2 (1 + 10) / 1024.
+    a = points(tmp_path / "a", [1] * 9 + [0] + [1] * 10 + [0] * 20)
+    b = points(tmp_path / "b", [0] * 9 + [1] + [1] * 10 + [0] * 20)
+    found = numbers("--a", a, "--b", b)
+    (task,) = found["tasks"]
+    assert found["about"] == "checkpoints"
+    assert (task["a"], task["b"], task["items"]) == (0.475, 0.275, 40)
+    assert task["difference"] == pytest.approx(0.2)
+    assert task["p"] == pytest.approx(22 / 1024)
+    assert task["verdict"] == "better"
+    # SE^2 = (10 - 40 * 0.2^2) / 39 / 40; 30 of 40 documents tell no difference: 3/4 of 1/40.
+    items = (10 - 1.6) / 39 / 40
+    half = np.hypot(stats.t.ppf(0.975, 39) * items**0.5, np.log(0.05) * 0.75 / 40)
+    assert task["high"] - task["difference"] == pytest.approx(half)
+
+
+def test_p_of_points_is_the_exact_sign_flip_by_enumeration(tmp_path, numbers):
+    draw = np.random.default_rng(1)
+    a, b = draw.integers(0, 2, (2, 30))
+    b[:8] = 0
+    found = numbers("--a", points(tmp_path / "a", a), "--b", points(tmp_path / "b", b))
+    d = (a - b)[a != b]
+    flips = [abs(np.dot(s, d)) >= abs(d.sum()) for s in itertools.product((-1, 1), repeat=len(d))]
+    assert found["tasks"][0]["p"] == pytest.approx(np.mean(flips))
+
+
+def test_where_no_item_differs_the_interval_is_three_over_n(tmp_path, numbers):
+    a, b = (points(tmp_path / side, [1, 0] * 50) for side in "ab")
+    (task,) = numbers("--a", a, "--b", b, "--margin", 0.05)["tasks"]
+    assert (task["low"], task["high"]) == pytest.approx((-0.02996, 0.02996), rel=1e-3)
+    assert task["verdict"] == "equal"
+    assert numbers("--a", a, "--b", b, "--margin", 0.02)["tasks"][0]["verdict"] == "cannot tell"
+
+
+def test_continuous_scores_are_the_paired_t_test(tmp_path, numbers):
+    draw = np.random.default_rng(2)
+    a, b = draw.normal(size=50) + 0.3, draw.normal(size=50)
+    path = table(
+        tmp_path / "t.csv", [(m, n, v) for m, of in (("x", a), ("y", b)) for n, v in enumerate(of)]
+    )
+    (task,) = numbers(path, "--models", "x", "y", "--higher")["tasks"]
+    expected = stats.ttest_rel(a, b)
+    assert task["p"] == pytest.approx(expected.pvalue)
+    assert (task["low"], task["high"]) == pytest.approx(tuple(expected.confidence_interval(0.95)))
+    assert numbers(path, "--models", "x", "y", "--lower")["tasks"][0]["higher_is_better"] is False
+
+
+def test_weights_make_the_mean_by_token_and_items_of_a_document_count_once(tmp_path, numbers):
+    rows = []
+    for n in range(40):
+        for item in range(5):
+            score = (n % 2) + 0.1 * (n % 3)
+            rows += [
+                ("x", f"{n}-{item}", score, n, 2 + n % 2),
+                ("y", f"{n}-{item}", 0.2, n, 2 + n % 2),
+            ]
+    path = table(tmp_path / "t.csv", rows, "model,item,score,document,weight")
+    single = [(m, n, v, n, w) for m, i, v, n, w in rows if str(i).endswith("-0")]
+    one = table(tmp_path / "one.csv", single, "model,item,score,document,weight")
+    words = ("--models", "x", "y", "--lower")
+    (many,), (few,) = (numbers(p, *words)["tasks"] for p in (path, one))
+    assert many["difference"] == pytest.approx((20 * 3 * 1 + 0) / 100 + 0.1 - 0.2, abs=0.02)
+    for name in ("difference", "low", "high", "p", "documents", "effective_documents"):
+        assert many[name] == pytest.approx(few[name])
+    assert (many["items"], few["items"], many["documents"]) == (200, 40, 40)
+
+
+# Several runs ----------------------------------------------------------------------------------
+
+
+def recipes(tmp_path, *, seeds=None, shift=0.0, runs=4):
+    draw = np.random.default_rng(3)
+    item, rows = draw.normal(size=60), []
+    values = {}
+    for model in "xy":
+        for run in range(runs):
+            of = item + draw.normal() + draw.normal(size=60) * 1e-9 + (shift if model == "x" else 0)
+            values[model, run] = of.mean()
+            name = (seeds or range(runs))[run] if seeds is None else f"{seeds[model]}{run}"
+            rows += [(model, n, v, name) for n, v in enumerate(of)]
+    path = table(tmp_path / "runs.csv", rows, "model,item,score,seed")
+    return path, *([values[m, r] for r in range(runs)] for m in "xy")
+
+
+def test_two_recipes_are_a_t_test_over_their_runs(tmp_path, numbers):
+    # Items alike in all runs: only seeds are random. Same seeds: paired; others: Welch's test.
+    path, x, y = recipes(tmp_path)
+    words = ("--models", "x", "y", "--higher")
+    found = numbers(path, *words)
+    assert (found["about"], found["paired_by_seed"]) == ("recipes", True)
+    assert found["tasks"][0]["p"] == pytest.approx(stats.ttest_rel(x, y).pvalue, rel=1e-4)
+    path, x, y = recipes(tmp_path, seeds={"x": "a", "y": "b"})
+    found = numbers(path, *words)
+    assert (found["about"], found["paired_by_seed"]) == ("recipes", False)
+    expected = stats.ttest_ind(x, y, equal_var=False)
+    assert found["tasks"][0]["p"] == pytest.approx(expected.pvalue, rel=1e-4)
+    assert found["tasks"][0]["runs_wanted"] > 4
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "about"), [(1, 1, "check"), (2, 2, "check"), (5, 2, "check"), (3, 3, "rec")]
+)
+def test_recipes_take_three_runs_a_side(tmp_path, said, a, b, about):
+    places = [
+        [points(tmp_path / side / str(run), np.random.default_rng(run + 9 * n).integers(0, 2, 30))
+         for run in range(count)]
+        for n, (side, count) in enumerate((("a", a), ("b", b)))
+    ]  # fmt: skip
+    code, out, _ = said("compare", "--a", *places[0], "--b", *places[1])
+    assert code == 0
+    assert ("these two recipes" in out) == (about == "rec")
+    assert ("checkpoints, on items like these" in out) == (about == "check")
+
+
+def test_a_run_far_off_gives_no_verdict_by_name(tmp_path, numbers):
+    draw = np.random.default_rng(0)
+    rows = [
+        (m, n, v + (9 if (m, run) == ("x", 3) else 0), run)
+        for m in "xy" for run in range(8) for n, v in enumerate(draw.normal(size=40) * 0.1)
+    ]  # fmt: skip
+    path = table(tmp_path / "t.csv", rows, "model,item,score,run")
+    (task,) = numbers(path, "--models", "x", "y", "--lower")["tasks"]
+    assert task["verdict"] == "cannot tell"
+    assert "x/3 of side A lies far off" in task["why_none"]
+
+
+def test_tasks_on_one_text_count_once(tmp_path, numbers):
+    draw = np.random.default_rng(5)
+    a, b = draw.normal(size=(2, 40))
+    rows = [
+        (m, n, v, task, n) for m, of in (("x", a), ("y", b)) for task in ("one", "two")
+        for n, v in enumerate(of)
+    ]  # fmt: skip
+    shared = table(tmp_path / "s.csv", rows, "model,item,score,task,document")
+    found = numbers(shared, "--models", "x", "y", "--higher")
+    assert found["mean"]["documents"] == 40
+    for name in ("difference", "low", "high", "p"):
+        assert found["mean"][name] == pytest.approx(found["tasks"][0][name])
+    # Holm of two equal p-values doubles both.
+    assert found["tasks"][0]["p_holm"] == pytest.approx(min(1, 2 * found["tasks"][0]["p"]))
+
+
+def test_two_way_clusters_agree_with_statsmodels(tmp_path, numbers):
+    """Runs one way, documents the other; theirs is lower by 1 / S of what documents add."""
+    sm = pytest.importorskip("statsmodels.api")
+    draw = np.random.default_rng(7)
+    S, G = 60, 200
+    apart = (
+        0.05 + draw.normal(size=(S, 1)) * 0.1 + draw.normal(size=(1, G)) + draw.normal(size=(S, G))
+    )
+    rows = [("x", g, apart[s, g], s) for s in range(S) for g in range(G)]
+    rows += [("y", g, 0.0, s) for s in range(S) for g in range(G)]
+    (task,) = numbers(
+        table(tmp_path / "t.csv", rows, "model,item,score,seed"), "--models", "x", "y", "--higher"
+    )["tasks"]
+    groups = np.stack(np.indices((S, G)), axis=-1).reshape(-1, 2)
+    fit = sm.OLS(apart.ravel(), np.ones(S * G)).fit(
+        cov_type="cluster", cov_kwds={"groups": groups, "use_correction": True}
+    )
+    assert task["difference"] == pytest.approx(fit.params[0])
+    assert np.hypot(task["error_of_seeds"], task["error_of_items"]) == pytest.approx(
+        fit.bse[0], rel=0.02
+    )
+
+
+# Pairing ---------------------------------------------------------------------------------------
+
+
+def test_items_are_paired_by_identity_whatever_their_order(tmp_path, numbers):
+    lines = [line(n, {"acc": float(n % 3 == 0)}) for n in range(60)]
+    other = [line(n, {"acc": float(n % 2)}) for n in range(60)]
+    a = write(tmp_path / "a", {"sums": lines})
+    b, mixed = write(tmp_path / "b", {"sums": other}), list(other)
+    random.Random(0).shuffle(mixed)
+    c = write(tmp_path / "c", {"sums": mixed})
+    assert numbers("--a", a, "--b", b)["tasks"] == numbers("--a", a, "--b", c)["tasks"]
+
+
+def test_items_of_one_side_are_counted_and_more_than_one_in_a_hundred_refused(
+    tmp_path, said, numbers
+):
+    a = points(tmp_path / "a", [1, 0] * 100)
+    b = points(tmp_path / "b", [1, 0] * 99)
+    found = numbers("--a", a, "--b", b)
+    assert (found["tasks"][0]["items"], "2 only on side A" in found["warnings"][0]) == (198, True)
+    c = points(tmp_path / "c", [1, 0] * 98)
+    code, _, err = said("compare", "--a", a, "--b", c)
+    assert (code, "4 are only on side A" in err, "--missing" in err) == (2, True, True)
+    assert said("compare", "--a", a, "--b", c, "--missing", 0.05)[0] == 0
+
+
+def test_other_prompts_are_other_items_unless_documents_are_asked_for(tmp_path, said, numbers):
+    a = points(tmp_path / "a", [1, 0] * 20)
+    b = write(tmp_path / "b", {"sums": [line(n, {"acc": 1.0}, prompt="<user>") for n in range(40)]})
+    code, _, err = said("compare", "--a", a, "--b", b)
+    assert (code, "--same-document" in err) == (2, True)
+    assert numbers("--a", a, "--b", b, "--same-document")["tasks"][0]["items"] == 40
+
+
+# The harness's files ---------------------------------------------------------------------------
+
+
+def test_metrics_filters_and_directions_of_the_harness(tmp_path, said, numbers):
+    def run(side, shift):
+        rolling = [
+            line(n, {"word_perplexity": [-(2.0 + shift) * (n + 1), n + 1], "bleu": [1, 2]})
+            for n in range(60)
+        ]
+        words = [
+            line(n, {"exact_match": float(n % 2)}, filter_=name)
+            for name in ("strict", "loose") for n in range(60)
+        ]  # fmt: skip
+        folder = tmp_path / side
+        write(folder, {"words": words}, metrics={"exact_match": ("mean", True)})
+        kept = (folder / f"results_{DATE}.json").read_text()
+        later = {"word_perplexity": ("weighted_perplexity", False), "bleu": ("bleu", True)}
+        write(folder, {"text": rolling}, metrics=later)
+        both, first = (json.loads(t) for t in ((folder / f"results_{DATE}.json").read_text(), kept))
+        merged = {part: {**first[part], **of} for part, of in both.items()}
+        (folder / f"results_{DATE}.json").write_text(json.dumps(merged))
+        return folder
+
+    a, b = run("a", 0.5), run("b", 0.0)
+    code, _, err = said("compare", "--a", a, "--b", b)
+    assert (code, "exact_match,strict, exact_match,loose" in err) == (2, True)
+    found = numbers("--a", a, "--b", b, "--metric", "exact_match,strict", "word_perplexity")
+    text, words = found["tasks"]
+    # Every word of A costs half a nat more, whatever the lengths; lower is better.
+    assert text["difference"] == pytest.approx(0.5)
+    assert (text["metric"], text["verdict"]) == ("word_perplexity (nats per word)", "worse")
+    assert words["metric"] == "exact_match,strict"
+    assert found["mean"] is None
+    code, _, err = said("compare", "--a", a, "--b", b, "--metric", "bleu", "--tasks", "text")
+    assert (code, "bleu is left out: it is no mean over items" in err) == (2, True)
+
+
+def damage(path, how):
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines(keepends=True)
+    path.write_text("".join(how(lines)), encoding="utf-8")
+
+
+DAMAGED = {
+    "a cut line": (lambda ls: [*ls[:-1], ls[-1][:-9]], "line 40 is cut or damaged"),
+    "a cut file": (lambda ls: ls[:-3], "37 of 40 documents"),
+    "lost line ends": (lambda ls: [ls[0][:-1], *ls[1:]], "line 1 is cut or damaged"),
+    "an item twice": (lambda ls: [*ls, ls[4]], "item 4 is there twice"),
+    "no hash": (lambda ls: [re.sub(r'"doc_hash": "\w+", ', "", ls[0]), *ls[1:]], "since 0.4.3"),
+    "no number": (
+        lambda ls: [*ls[:2], ls[2].replace('"acc": 1.0', '"acc": NaN'), *ls[3:]],
+        "line 3: acc is nan",
+    ),
+    "nothing": (lambda _: [], "is empty"),
+    "no JSON": (lambda ls: ["{'doc_id': 1}\n", *ls[1:]], "line 1 is cut or damaged"),
+    "a list": (lambda ls: ["[1]\n", *ls[1:]], "line 1 has no doc_id"),
+    "another text": (
+        lambda ls: [*ls[:-1], line(39, {"acc": 1.0}, document=77)],
+        "1 are only on side A",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_damaged_files_are_refused_by_name(tmp_path, said, kind):
+    a, b = (points(tmp_path / side, [1] * 40) for side in "ab")
+    how, expected = DAMAGED[kind]
+    path = b / f"samples_sums_{DATE}.jsonl"
+    damage(path, how)
+    code, out, err = said("compare", "--a", a, "--b", b)
+    assert (code, out) == (2, "")
+    assert expected in err
+    assert err.startswith("pike-mixing compare: ")
+
+
+def test_other_versions_and_a_second_evaluation_are_refused_by_name(tmp_path, said):
+    a, b = points(tmp_path / "a", [1] * 40), points(tmp_path / "b", [1] * 40, version=2)
+    code, _, err = said("compare", "--a", a, "--b", b)
+    assert (code, "its version differs: 1 in" in err) == (2, True)
+    path = a / f"samples_sums_{DATE}.jsonl"
+    (a / f"samples_sums_{DATE.replace('28', '29')}.jsonl").write_text(path.read_text())
+    code, _, err = said("compare", "--a", a, "--b", b)
+    assert (code, "give the file that counts" in err) == (2, True)
+
+
+# Output ----------------------------------------------------------------------------------------
+
+
+def test_gates_by_exit_code(tmp_path, said):
+    good, bad = (points(tmp_path / name, [v] * 100) for name, v in (("good", 1), ("bad", 0)))
+    half = points(tmp_path / "half", [1] * 98 + [0] * 2)
+    cases = [
+        (good, bad, ("better",), 0),
+        (bad, good, ("better",), 1),
+        (good, half, ("better",), 3),
+        (half, good, ("not-worse", "--margin", 0.2), 0),
+        (bad, good, ("not-worse", "--margin", 0.2), 1),
+        (half, good, ("not-worse", "--margin", 0.01), 3),
+        (half, good, ("not-worse",), 2),
+        (half, good, ("better", "--margin", 0.2), 1),
+    ]
+    for a, b, gate, expected in cases:
+        assert said("compare", "--a", a, "--b", b, "--gate", *gate)[0] == expected, gate
+
+
+def test_all_forms_say_the_same(tmp_path, said):
+    a, b = points(tmp_path / "a", [1] * 30 + [0] * 10), points(tmp_path / "b", [0] * 10 + [1] * 30)
+    words = (
+        "compare",
+        "--a",
+        a,
+        "--b",
+        b,
+        "--margin",
+        0.6,
+        "--plot",
+        tmp_path / "p.svg",
+        "--format",
+    )
+    whole = json.loads(said(*words, "json")[1])
+    (row,) = csv.DictReader(io.StringIO(said(*words, "csv")[1]))
+    assert float(row["low"]) == whole["tasks"][0]["low"]
+    for form in ("text", "markdown"):
+        out = said(*words, form)[1]
+        assert "equal within 0.6" in out
+        assert f"{whole['tasks'][0]['low']:.4f} to {whole['tasks'][0]['high']:.4f}" in out
+    figure = ET.parse(tmp_path / "p.svg").getroot()
+    texts = [e.text for e in figure.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"sums", "equal within 0.6", "A - B, with 95 % intervals"} <= set(texts)
+    assert "sums: 0 (" in figure.get("aria-label")
+
+
+MISTAKES = [
+    ((), "give runs of both sides"),
+    (("--a", "nowhere", "--b", "nothing"), "nowhere is not there"),
+    (("t.csv",), "--models A B"),
+    (("t.csv", "--models", "x", "z"), "z"),
+    (("t.csv", "--models", "x", "x"), "name two"),
+    (("t.csv", "--models", "x", "y"), "add --higher or --lower"),
+    (("t.csv", "--models", "x", "y", "--higher", "--margin", "0"), "--margin 0"),
+    (("t.csv", "--models", "x", "y", "--higher", "--columns", "score"), "WHAT=NAME"),
+    (("t.csv", "--models", "x", "y", "--higher", "--columns", "score=right"), "no column 'right'"),
+    (("t.csv", "--models", "x", "y", "--higher", "--tasks", "sums"), "no scores of 'sums'"),
+    (("bad.csv", "--models", "x", "y", "--higher"), "row 2: score 'none' is no number"),
+    (("tokens.csv", "--models", "x", "y", "--lower"), "scores by token of different tokenizers"),
+    (("readme.txt", "--models", "x", "y"), "nothing that can be read"),
+]
+
+
+@pytest.mark.parametrize(("words", "expected"), MISTAKES)
+def test_mistakes_have_one_sentence(tmp_path, said, monkeypatch, words, expected):
+    monkeypatch.chdir(tmp_path)
+    both = [(m, n, n % 2) for m in "xy" for n in range(30)]
+    table(tmp_path / "t.csv", both)
+    table(tmp_path / "bad.csv", [("x", 0, 1), ("y", 0, "none")])
+    table(tmp_path / "tokens.csv", [("x", 0, 1, 4), ("y", 0, 1, 5)], "model,item,score,weight")
+    (tmp_path / "readme.txt").write_text("hello")
+    code, out, err = said("compare", *words)
+    assert (code, out) == (2, "")
+    assert expected in err
+
+
+def test_tables_in_three_forms_are_one(tmp_path, numbers):
+    rows = [(m, n, (n % 3 == 0) if m == "x" else (n % 2 == 0)) for m in "xy" for n in range(40)]
+    path = table(tmp_path / "t.csv", rows)
+    lines = [json.dumps({"model": m, "item": n, "score": v}) for m, n, v in rows]
+    (tmp_path / "t.jsonl").write_text("\n".join(lines) + "\n")
+    found = [numbers(p, "--models", "x", "y", "--higher") for p in (path, tmp_path / "t.jsonl")]
+    if pa := pytest.importorskip("pyarrow"):
+        from pyarrow import parquet
+
+        columns = zip(("model", "item", "score"), zip(*rows, strict=True), strict=True)
+        parquet.write_table(pa.table({n: list(v) for n, v in columns}), tmp_path / "t.parquet")
+        found.append(numbers(tmp_path / "t.parquet", "--models", "x", "y", "--higher"))
+    assert found[0] == found[1] == found[2]
+
+
+# Noise -----------------------------------------------------------------------------------------
+
+
+def test_noise_by_hand_and_its_warnings(tmp_path, said):
+    draw = np.random.default_rng(0)
+    item = draw.normal(size=50)
+    rows = []
+    for model, means in (("calm", [1, 2, 3, 2, 2, 2]), ("wild", [1, 1, 1.2, 0.9, 1.1, 60])):
+        rows += [(model, n, v + m, s) for s, m in enumerate(means) for n, v in enumerate(item)]
+    path = table(tmp_path / "t.csv", rows, "model,item,score,seed")
+    code, out, _ = said("noise", path, "--higher", "--format", "json")
+    calm, wild = json.loads(out)["recipes"]
+    assert code == 0
+    assert calm["sd"] == pytest.approx(0.4**0.5)
+    assert calm["sd_high"] == pytest.approx((2 / stats.chi2.ppf(0.025, 5)) ** 0.5)
+    assert calm["error_of_items"] == pytest.approx(item.std(ddof=1) / 50**0.5)
+    assert calm["error_of_items_of_a_difference"] == pytest.approx(0, abs=1e-9)
+    shown = list(calm["smallest_shown"].values())
+    assert shown == sorted(shown, reverse=True) or shown[1] < shown[2]
+    assert (calm["warnings"], "wild/5 makes" in wild["warnings"][0]) == ([], True)
+    assert "wild spreads" in said("noise", path, "--higher")[1]
+    few = table(
+        tmp_path / "few.csv",
+        [("x", n, 1, s) for s in (0, 1) for n in range(9)],
+        "model,item,score,seed",
+    )
+    assert said("noise", few, "--higher")[0] == 2
+
+
+def test_logs_of_inspect_are_read_by_sample(tmp_path, said):
+    def log(name, right, status="success"):
+        samples = [
+            {"id": n, "epoch": e, "input": f"q{n}", "target": "yes", "metadata": {"page": n // 2},
+             "scores": {"match": {"value": "C" if (n + e) % right == 0 else "I"}}}
+            for n in range(60) for e in (1, 2)
+        ]  # fmt: skip
+        path = tmp_path / name
+        about = {"task": "tiny", "task_version": 0}
+        path.write_text(json.dumps({"status": status, "eval": about, "samples": samples}))
+        return path
+
+    a, b = log("a.json", 1), log("b.json", 2)
+    code, out, _ = said("compare", "--a", a, "--b", b, "--format", "json", "--cluster", "page")
+    (task,) = json.loads(out)["tasks"]
+    # Two epochs of a sample are one item: of B each has one of two right.
+    assert (code, task["a"], task["b"], task["items"], task["documents"]) == (0, 1, 0.5, 60, 30)
+    refused = {log("c.json", 1, "error"): "'error'", tmp_path / "d.eval": "convert --to json"}
+    for path, expected in refused.items():
+        path.touch()
+        code, _, err = said("compare", "--a", a, "--b", path)
+        assert (code, expected in err) == (2, True)
+
+
+HARNESS = """
+import json, sys, torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+alphabet = pre_tokenizers.ByteLevel.alphabet()
+words = Tokenizer(models.BPE())
+words.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+words.decoder = decoders.ByteLevel()
+words.train_from_iterator(["red green"], trainers.BpeTrainer(
+    vocab_size=260, special_tokens=["<end>"], initial_alphabet=alphabet))
+made = dict(eos_token="<end>", bos_token="<end>", pad_token="<end>")
+tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, **made)
+for seed in (0, 1):
+    torch.manual_seed(seed)
+    shape = dict(n_positions=256, n_embd=32, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0)
+    GPT2LMHeadModel(GPT2Config(vocab_size=len(tokenizer), **shape)).save_pretrained(f"m{seed}")
+    tokenizer.save_pretrained(f"m{seed}")
+colours = ["red", "green", "blue", "grey"]
+with open("data.jsonl", "w") as file:
+    for n in range(30):
+        row = {"question": f"number {n}", "choices": colours, "gold": n % 4, "page": n // 2}
+        file.write(json.dumps(row) + "\\n")
+"""
+TASK = """
+task: colours
+dataset_path: json
+dataset_kwargs:
+  data_files:
+    test: {data}
+test_split: test
+output_type: multiple_choice
+doc_to_text: "{{{{question}}}}:"
+doc_to_target: gold
+doc_to_choice: "{{{{choices}}}}"
+metric_list:
+  - metric: acc
+    aggregation: mean
+    higher_is_better: true
+"""
+
+
+@pytest.mark.slow
+def test_what_the_harness_itself_logs_is_compared(tmp_path, numbers):
+    pytest.importorskip("lm_eval")
+    pytest.importorskip("transformers")
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}
+    assert start(sys.executable, "-c", HARNESS, cwd=tmp_path, env=environment).returncode == 0
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "t.yaml").write_text(TASK.format(data=tmp_path / "data.jsonl"))
+    means = []
+    for model in ("m0", "m1"):
+        words = f"--model hf --model_args pretrained={model} --include_path tasks --tasks colours"
+        words += f" --device cpu --output_path out/{model} --log_samples"
+        done = start(sys.executable, "-m", "lm_eval", *words.split(), cwd=tmp_path, env=environment)
+        assert done.returncode == 0, done.stderr
+        (results,) = (tmp_path / "out" / model).rglob("results_*.json")
+        means.append(json.loads(results.read_text())["results"]["colours"]["acc,none"])
+    out = tmp_path / "out"
+    (task,) = numbers("--a", out / "m0", "--b", out / "m1")["tasks"]
+    assert (task["a"], task["b"]) == pytest.approx(tuple(means))
+    assert (task["items"], task["documents"], task["higher_is_better"]) == (30, 30, True)
+    (task,) = numbers("--a", out / "m0", "--b", out / "m1", "--cluster", "page")["tasks"]
+    assert (task["items"], task["documents"]) == (30, 15)
