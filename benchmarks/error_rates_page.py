@@ -1,4 +1,4 @@
-"""docs/error-rates.md, from the recorded rates.
+"""docs/error-rates.md, from the recorded rates: of the pipeline's verdicts and of `compare`.
 
 python -m benchmarks.error_rates_page
 """
@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from benchmarks import records
+from benchmarks import comparison_rates_page, records
 from benchmarks.error_rates import METHODS, NARROWER, SEEDS, by_variance, errors
 from pike_mixing.comparison import mean_difference
 from pike_mixing.comparison.distributions import normal_quantile
@@ -106,7 +106,8 @@ def page(record: dict[str, Any]) -> str:
     head = ["seeds drawn from PiKE's 16 on installed text, one of them far off",
             *(f"{seeds} seeds" for seeds in SEEDS)]  # fmt: skip
     missed = [f"{misses_one_far_off(seeds):.0%}" for seeds in SEEDS]
-    return f"{text}{records.table(head, [['intervals that miss their mean', *missed]])}\n"
+    text += f"{records.table(head, [['intervals that miss their mean', *missed]])}\n"
+    return text + comparison_rates_page.section(records.read("comparison_rates"))
 
 
 def misses_one_far_off(seeds: int) -> float:

@@ -8,9 +8,17 @@ from functools import partial
 import pytest
 from repository import run
 
-from benchmarks import corpora, error_rates, records, scoring, stream_resumes
+from benchmarks import (
+    comparison_rates,
+    corpora,
+    error_rates,
+    records,
+    scoring,
+    stream_resumes,
+)
 
 SMALL = {
+    "comparison_rates": "--rounds 2 --draws 1",
     "error_rates": "--rounds 2 --draws 1",
     "estimators": "--steps 10 --pool 16 --draws 4",
     "firing": "--models nano --rounds 1",
@@ -47,6 +55,7 @@ def test_a_benchmark_ends(record, name, tmp_path, monkeypatch):
     # The peer is not among the packages of the tests.
     monkeypatch.setattr(scoring, "harness", lambda model: partial(scoring.ours, model))
     monkeypatch.setattr(error_rates, "LENGTHS", error_rates.LENGTHS[:2])
+    monkeypatch.setattr(comparison_rates, "REAL", ())
     arguments = SMALL[name]
     if name == "estimators":
         arguments += f" --page {tmp_path / 'page.md'}"

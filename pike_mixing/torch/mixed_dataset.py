@@ -349,6 +349,7 @@ class MixedDataset(IterableDataset[Any]):
         Raises:
             InputError: it is damaged, or of something else: each value that is not as it must be.
         """
+        state = states.plain(state)
         bound = isinstance(state, Mapping) and state.get("reader")
         same = {"settings": self.settings, "reader": self._reader() if bound else {}}
         states.refuse_unfit(state, same)

@@ -213,7 +213,7 @@ class Mixing(MixedSteps):
         return alarms
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything to go on from, as plain values that JSON can hold.
+        """Everything to go on from, as plain values that strict JSON can hold.
 
         The same on all processes; it holds nothing of the model. Within a step it is that of the
         step's beginning, but for an optimizer's moments per domain: of these it warns.
@@ -242,6 +242,7 @@ class Mixing(MixedSteps):
             InputError: it is damaged, or of something else: each value that is not as it must be.
         """
         of_dataset = {"settings": self.dataset.settings, "reader": {}}
+        state = states.plain(state)
         states.refuse_unfit(state, {"settings": self._settings, "dataset": of_dataset})
         unpacked = states.unpacked(state["method"])
         weights_K = self.method.weights(unpacked, state["step"])

@@ -108,7 +108,6 @@ class Filled:
     def __init__(self, stream: streams.Stream, union: "Union") -> None:
         """Takes the stream of one domain, and the columns of all."""
         self._stream, self._union = stream, union
-        self.state_dict, self.load_state_dict = stream.state_dict, stream.load_state_dict
 
     def row(self, position: int) -> Any:
         """The row at a position."""
