@@ -81,7 +81,7 @@ test: $(READY) ## Run every test that needs neither an accelerator nor a trainer
 	$(PYTEST) -m 'not device'
 
 # Every file with tests that skip where a trainer, a tracker or the harness is not installed.
-TRAINERS_TESTS := tests/integration tests/data/test_json_tokenizer.py tests/data/test_packed_rows.py tests/evaluation/test_oracle.py \
+TRAINERS_TESTS := tests/integration tests/comparison/test_compare.py tests/data/test_json_tokenizer.py tests/data/test_packed_rows.py tests/evaluation/test_oracle.py \
   tests/model/test_foreign.py tests/model/test_hf_config.py tests/model/test_hf_export.py tests/model/test_hf_tokenizer.py tests/training/test_track.py
 test-trainers: $(TRAINERS_VENV)/.ready ## Run the tests of adapters to trainers, trackers and the harness, which it installs (3 GB)
 	PIKE_TEST_NEEDS_PACKAGES=1 $(subst $(BIN),$(TRAINERS_VENV)/bin,$(PYTEST)) -m 'not device' $(TRAINERS_TESTS)
@@ -173,7 +173,7 @@ bench: $(READY) ## Measure beside other packages, and record under benchmarks/re
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints-bench.txt --editable '.[bench,hub]'
 	# The requirements of these would take other packages back to older versions.
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --requirement benchmarks/peers.txt
-	set -e; for name in planning mixing packing reading memory loss firing training precision scoring estimators error_rates error_rates_page page finders own_swarm two_phases finders_page; do \
+	set -e; for name in planning mixing packing reading memory loss firing training precision scoring estimators error_rates length_rates error_rates_page stream_resumes page finders own_swarm two_phases finders_page; do \
 		$(BIN)/python -m benchmarks.$$name; done
 
 unlock: $(READY) ## Free the working folder after a killed run

@@ -5,6 +5,7 @@ configuration, schema       dataclasses          -> the JSON Schema of a configu
 schema, cross_checks        a configuration      -> what is wrong with it, in words
 methods, method_catalogue   a mixing rule         -> its class; what it needs; what it cannot train
 stage_settings              sections             -> the explicit settings of one run
+normal_form                 a configuration      -> the same with its defaults filled in
 dependencies, paper_roles   runs                 -> those that they stand on; the paper's parts
 planner, plan               a configuration      -> the plan: all that it asks for, by name
 records                     a plan               -> the places of manifests, a database's inputs

@@ -6,12 +6,13 @@ settings are checked when the workflow starts (`refuse_at_start`).
 """
 
 import ast
+import contextlib
 import dataclasses
 import functools
 import importlib.util
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pike_mixing import RULES, interface, registry
@@ -21,7 +22,7 @@ from pike_mixing.finders import registry as finders
 from pike_mixing.interface import Method, Needs, RunFacts
 from pike_mixing.settings import field_problems, unknown
 from pipeline import settings
-from pipeline.planning import method_catalogue
+from pipeline.planning import method_catalogue, normal_form
 from pipeline.runtime import code_fingerprint, source_names
 from pipeline.runtime.validation import validate
 
@@ -69,6 +70,44 @@ def about(rule: str) -> str:
             assert statement.value is not None, "`about` is a text"
             return str(ast.literal_eval(statement.value))
     return ""
+
+
+def in_full(values: Mapping[str, Any], but: Collection[str] = ()) -> dict[str, Any]:
+    """A method with the defaults of its rule filled in.
+
+    Of a class of the user's own, which is not imported, these are the literals behind its fields.
+
+    Args:
+        values: The method.
+        but: Settings that others find, whose defaults are left out.
+    """
+    rule, given = values["rule"], settings_of(values)
+    if rule in RULES:
+        result = normal_form.of_settings(registry.kind(rule), given)
+    else:
+        result = normal_form.filled(_literals(rule), given)
+    of_plan = {name: one for name in OF_PLAN if (one := values.get(name)) is not None}
+    return {**of_plan, **{n: v for n, v in result.items() if n in given or n not in but}}
+
+
+@functools.cache
+def _literals(rule: str) -> dict[str, Any]:
+    """Defaults of the fields of a class of the user's own, where they are literals."""
+    result: dict[str, Any] = {}
+    for node in reversed([*_ancestry(rule)]):
+        is_dataclass = any("dataclass" in ast.unparse(one) for one in node.decorator_list)
+        for statement in node.body if is_dataclass else ():
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                name, is_field = statement.target.id, "ClassVar" not in _type(statement)
+                result.pop(name, None)
+                with contextlib.suppress(ValueError):
+                    if statement.value and is_field:
+                        result[name] = ast.literal_eval(statement.value)
+    return result
+
+
+def _type(statement: ast.AnnAssign) -> str:
+    return ast.unparse(statement.annotation)
 
 
 @functools.cache

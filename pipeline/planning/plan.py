@@ -195,7 +195,7 @@ class Plan:
         if section == "theory":
             return None
         if section == "report":
-            return {"config": self.config, "rules": self.rule_descriptions()}
+            return {"config": records.in_full(self.config), "rules": self.rule_descriptions()}
         if section == "databases":
             return records.database_settings(self.experiment_of(name))
         return self.named(section, name)

@@ -16,6 +16,7 @@ from pike_mixing.errors import InputError, brief, refuse
 from pipeline.planning import (
     cross_checks,
     dependencies,
+    normal_form,
     schema,
     shorthand,
     stage_settings,
@@ -194,7 +195,7 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
         InputError: every mistake in it, in one message, each with its path and a way out.
     """
     refuse(schema.problems(config, origin) or cross_checks.problems(config, origin))
-    own = copy.deepcopy(dict(config))
+    own = normal_form.of_config(config, origin)
     requested = dependencies.requested_runs(own)
     every = dependencies.closure(own, requested)
     found_of = {run: found for run in every if (found := dependencies.mixture(own, run))}

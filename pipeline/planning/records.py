@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from pipeline.planning import methods
 from pipeline.planning.configuration import Compare
 from pipeline.runtime.atomic_files import MANIFEST
 
@@ -59,7 +60,7 @@ def database_settings(experiment: Settings) -> Settings:
     That of all runs holds the configuration, which the report shows. `experiment` is as
     `Plan.experiment` gives it.
     """
-    config = experiment["config"]
+    config = in_full(experiment["config"])
     runs = {
         run: {key: value for key, value in values.items() if key != "folder"}
         for run, values in experiment["runs"].items()
@@ -67,6 +68,12 @@ def database_settings(experiment: Settings) -> Settings:
     read = config if experiment["whole"] else _read_by_some(config, runs)
     named = {n: sorted(experiment[n]) for n in ("corpora", "sources", "tokenizers", "tasks")}
     return {"config": read, "methods": [*config.get("methods", [])], "runs": runs, **named}
+
+
+def in_full(config: Settings) -> Settings:
+    """A plan's configuration, as it is compared: with the defaults of its methods, too."""
+    named = config.get("methods", {})
+    return config | {"methods": {name: methods.in_full(one) for name, one in named.items()}}
 
 
 def _read_by_some(config: Settings, runs: Settings) -> Settings:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.finders import registry as finders
-from pipeline.planning import dependencies, methods
-from pipeline.settings import GRID
+from pipeline.planning import dependencies, methods, normal_form
+from pipeline.runtime.validation import validate
+from pipeline.settings import GRID, Model, Training
 
 Settings = dict[str, Any]
 
@@ -29,9 +30,17 @@ def run_settings(config: Settings, run: dependencies.RunName) -> Settings:
         "model": ordered(config["models"][run.model]),
         "training": ordered(config["training"][dependencies.recipe(config, run)]),
         "rule": values["rule"],
-        "method": ordered(methods.settings_of(values)),
+        "method": ordered(methods.settings_of(methods.in_full(values, tuned))),
         **({"tuned": ordered(tuned)} if tuned else {}),
     }
+
+
+def in_full(run: Settings) -> Settings:
+    """The content of a run.json with its defaults filled in, as that of a plan has them."""
+    method = methods.in_full({**run["method"], "rule": run["rule"]}, run.get("tuned", ()))
+    kinds: dict[str, type[Any]] = {"model": Model, "training": Training}
+    parts = {name: normal_form.plain(validate(k, run[name], name)) for name, k in kinds.items()}
+    return ordered({**run, **parts, "method": methods.settings_of(method)})
 
 
 def evaluation(
@@ -101,7 +110,9 @@ def mixture_settings(
         {
             "finder": finder,
             "domains": config["scenarios"][mixture.scenario]["domains"],
-            "options": options,
+            "options": options
+            if finder == GRID
+            else normal_form.of_settings(finders.kind(finder), options),
             "proxies": {
                 name: {
                     "weights_by_domain": runs[name]["method"].get("weights_by_domain"),

@@ -14,11 +14,13 @@ from pike_mixing.errors import InputError
 from pipeline.planning import (
     dependencies,
     method_costs,
+    normal_form,
     outdated,
     planner,
     registered_configuration,
     registration,
     shorthand,
+    stage_settings,
 )
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.plan import Plan
@@ -92,7 +94,7 @@ def _departures(
 ) -> Iterator[str]:
     """Runs and settings that are not as registered, and code that is not as frozen."""
     runs = query(connection, "select run, settings, code_commit from runs order by run")
-    made = {row["run"]: json.loads(row["settings"]) for row in runs}
+    made = {row["run"]: stage_settings.in_full(json.loads(row["settings"])) for row in runs}
     yield from _named("missing runs", [run for run in plan.runs if run not in made])
     yield from _named(
         "runs that were not registered", [run for run in made if run not in plan.runs]
@@ -100,7 +102,7 @@ def _departures(
     own = (f"{run}: {_differing(made[run], plan.runs[run])}" for run in plan.runs if run in made)
     yield from _named("runs with other settings", [line for line in own if line[-1] != " "])
     (row,) = query(connection, "select config from experiment")
-    config = json.loads(row["config"])
+    config = normal_form.of_config(json.loads(row["config"]), "the database")
     for section in SECTIONS:
         wanted = plan.config[section]
         names = [n for n, values in wanted.items() if config.get(section, {}).get(n) != values]

@@ -13,7 +13,7 @@ import yaml
 from markupsafe import Markup
 
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
-from pipeline.planning import outdated
+from pipeline.planning import outdated, records
 from pipeline.planning.predictions import Predictions
 from pipeline.planning.records import PAGES
 from pipeline.results import (
@@ -74,7 +74,7 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
         texts = _pages(named, database, read, files)
         for page, partial in partials.items():
             partial.write_text(texts[page], encoding="utf-8")
-    under = {"config": named.config, "rules": named.rules}
+    under = {"config": records.in_full(named.config), "rules": named.rules}
     sealed.write(out, taken, under, places.values())
 
 

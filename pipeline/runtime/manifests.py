@@ -208,8 +208,8 @@ def _refuse_contradiction(manifest: Mapping[str, Any], path: Path | str, remedy:
 
 SHOW_ALL = ("database", "table", "figure", "report")
 """Stages that read all that a manifest says; others read what it vouches for."""
-_OF_RUN = ("weights.parquet", "coefficients.parquet")
-"""Records of a run that other stages read, beside its checkpoints. Others hold seconds."""
+OF_MIXTURE = ("weights.parquet", "coefficients.parquet")
+"""Records of a run that a mixture is found from, beside its checkpoints."""
 
 
 def content_digest(path: Path, reader: str) -> str | None:
@@ -238,8 +238,10 @@ def content_digest(path: Path, reader: str) -> str | None:
 
 def _vouched(manifest: Mapping[str, Any], reader: str) -> Any:
     """What another stage uses of a manifest; None of one that it reads whole."""
-    named = manifest.get("files", {})
-    files = {n: f.get("sha256") for n, f in named.items()} if isinstance(named, dict) else {}
+    # Of a damaged manifest something: whoever reads it says what is wrong.
+    named = manifest.get("files")
+    listed = named.items() if isinstance(named, dict) else ()
+    files = {n: f.get("sha256") for n, f in listed if isinstance(f, dict)}
 
     def facts(*names: str) -> dict[str, Any]:
         return {name: manifest.get(name) for name in names}
@@ -253,14 +255,19 @@ def _vouched(manifest: Mapping[str, Any], reader: str) -> Any:
             # The card is for people.
             return [{n: f for n, f in files.items() if n != "README.md"}, facts("fingerprint")]
         case "pretrain":
-            read = {n: f for n, f in files.items() if "/" in n or n in _OF_RUN}
+            own = OF_MIXTURE if reader == "mixture" else ()
+            read = {n: f for n, f in files.items() if "/" in n or n in own}
             return [read, facts("settings", "domains", "steps", "checkpoints")]
         case "mixture":
             return facts("weights_by_domain", "chosen")
         case "evaluate" | "fetch":
             return [files, facts("steps", "task")]
         case None if "identity" in manifest:
-            return facts("step", "model", "vocabulary", "sha256")
+            sums = manifest.get("sha256")
+            if reader != "mixture" and isinstance(sums, dict):
+                # Only who finds mixtures reads the states of optimizers and methods.
+                sums = sums.get("model.safetensors")
+            return [facts("step", "model", "vocabulary"), sums]
     return None
 
 

@@ -1,6 +1,7 @@
 """`pike-mixing compare` and `noise`: what they read, pair, say and refuse."""
 
 import csv
+import gzip
 import io
 import itertools
 import json
@@ -11,8 +12,10 @@ import sys
 import xml.etree.ElementTree as ET
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from logged import DATE, line, write
+from pyarrow import parquet
 from repository import run as start
 from scipy import stats
 
@@ -172,6 +175,12 @@ def test_recipes_take_three_runs_a_side(tmp_path, said, a, b, about):
     assert ("checkpoints, on items like these" in out) == (about == "check")
 
 
+def test_a_run_that_is_given_twice_is_named(tmp_path, said):
+    same = [points(tmp_path / side / run, [1, 0] * 20) for side in "ab" for run in "123"]
+    code, out, _ = said("compare", "--a", *same[:3], "--b", *same[3:])
+    assert (code, out.count("have the same score on every item")) == (0, 4)
+
+
 def test_a_run_far_off_gives_no_verdict_by_name(tmp_path, numbers):
     draw = np.random.default_rng(0)
     rows = [
@@ -181,7 +190,7 @@ def test_a_run_far_off_gives_no_verdict_by_name(tmp_path, numbers):
     path = table(tmp_path / "t.csv", rows, "model,item,score,run")
     (task,) = numbers(path, "--models", "x", "y", "--lower")["tasks"]
     assert task["verdict"] == "cannot tell"
-    assert "x/3 of side A lies far off" in task["why_none"]
+    assert "x/3 of side A lies far off from the others" in task["why_none"]
 
 
 def test_tasks_on_one_text_count_once(tmp_path, numbers):
@@ -424,14 +433,15 @@ def test_tables_in_three_forms_are_one(tmp_path, numbers):
     path = table(tmp_path / "t.csv", rows)
     lines = [json.dumps({"model": m, "item": n, "score": v}) for m, n, v in rows]
     (tmp_path / "t.jsonl").write_text("\n".join(lines) + "\n")
-    found = [numbers(p, "--models", "x", "y", "--higher") for p in (path, tmp_path / "t.jsonl")]
-    if pa := pytest.importorskip("pyarrow"):
-        from pyarrow import parquet
-
-        columns = zip(("model", "item", "score"), zip(*rows, strict=True), strict=True)
-        parquet.write_table(pa.table({n: list(v) for n, v in columns}), tmp_path / "t.parquet")
-        found.append(numbers(tmp_path / "t.parquet", "--models", "x", "y", "--higher"))
-    assert found[0] == found[1] == found[2]
+    (tmp_path / "t.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    found = [
+        numbers(p, "--models", "x", "y", "--higher") for p in (path, *tmp_path.glob("t.jsonl*"))
+    ]
+    columns = dict(zip(("model", "item", "score"), map(list, zip(*rows, strict=True)), strict=True))
+    parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
+    found.append(numbers(tmp_path / "t.parquet", "--models", "x", "y", "--higher"))
+    assert len(found) == 4
+    assert all(one == found[0] for one in found)
 
 
 # Noise -----------------------------------------------------------------------------------------

@@ -60,18 +60,101 @@ def test_runs_are_all_combinations_in_the_order_of_the_lists(small):
 
 def test_a_run_holds_all_its_settings_explicitly(small):
     run = planned(small).runs["installed/nano/pike/seed1"]
-    assert run == {
+    own = {k: v for k, v in small["methods"]["pike"].items() if k != "rule"}
+    given = {"model": small["models"]["nano"], "training": small["training"]["text"], "method": own}
+    silent = {"model": "vocabulary_multiple", "training": "precision", "method": "preset"}
+    assert [run[part][name] for part, name in silent.items()] == [128, "float32", "recommended"]
+    assert all(run[part].items() >= values.items() for part, values in given.items())
+    assert {key: one for key, one in run.items() if key not in given} == {
         "scenario": "installed",
         "model_name": "nano",
         "method_name": "pike",
         "seed": 1,
         "domains": ["code", "prose", "headers", "stubs", "unicode"],
         "tokenizer": "installed",
-        "model": small["models"]["nano"],
-        "training": small["training"]["text"],
         "rule": "pike",
-        "method": {k: v for k, v in small["methods"]["pike"].items() if k != "rule"},
     }
+
+
+def silence(values):
+    values["methods"]["fixed"] = {"rule": "fixed", "weights_by_domain": SHARES}
+    values["sources"]["own"] = {"kind": "local", "files": "text/*.txt"}
+    values["methods"]["mine"] = {"rule": "rule_with_defaults:Mine"}
+    values["runs"][0]["methods"] += ["mine", "fixed"]
+    values["scenarios"]["installed"]["domains"] = [*SHARES]
+    values["scenarios"]["symbols"]["methods"] = {"fixed": {"weights_by_domain": {"a": 1, "b": 2}}}
+    values["scenarios"]["symbols"]["domains"] = ["a", "b"]
+    values["runs"][0]["scenarios"] = ["installed"]
+    for name in ("a", "b", "own"):
+        values["sources"].setdefault(name, values["sources"]["own"])
+    return values
+
+
+SHARES = {"code": 2, "own": 1}
+WITH_DEFAULTS = """
+import dataclasses
+from pike_mixing.interface import Method
+
+class Words:
+    power: int = 7
+
+@dataclasses.dataclass(frozen=True)
+class Base(Words, Method):
+    lean: float = 2.0
+    taken: int = 1
+
+@dataclasses.dataclass(frozen=True)
+class Mine(Base):
+    about: "ClassVar[str]" = "Its own."
+    among: tuple[int, ...] = (1, 2)
+    taken: int = -3
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("training/text/precision", "float32"),
+        ("training/text/deterministic", False),
+        ("training/text/microbatch_rows", None),
+        ("training/text/alarms", {"window": 100}),
+        ("training/text/clip_norm", 1),
+        ("models/nano/vocabulary_multiple", 128),
+        ("sources/own/field", "text"),
+        ("sources/own/documents", "file"),
+        ("sources/own/licence", "unknown"),
+        ("sources/own/files", ["text/*.txt"]),
+        ("sources/own/files", "./text//*.txt"),
+        ("packing/shard_tokens", 67108864),
+        ("packing/hygiene", {}),
+        ("packing/hygiene", {"min_characters": 0}),
+        ("evaluation/standard/choice/distractors_from", "same"),
+        ("evaluation/standard/token_losses", False),
+        ("methods/pike/preset", "recommended"),
+        ("methods/pike/zeta1", 0.6),
+        ("methods/fixed/weights_by_domain", {"own": 1.0, "code": 2.0}),
+        ("methods/mine/lean", 2),
+        ("methods/mine/among", [1, 2]),
+        ("methods/mine/taken", -3),
+        ("compare", {"baseline": "mix"}),
+        ("paper/headline", "cf"),
+        ("results", "./results/"),
+    ],
+)
+def test_a_default_that_is_written_out_is_no_change(small, tmp_path, monkeypatch, place, value):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "rule_with_defaults.py").write_text(WITH_DEFAULTS)
+    silent = planned(silence(small))
+    set_at(small, way(place, "/"), value)
+    written = planned(small)
+    files = [plan.settings_files() for plan in (silent, written)]
+    assert files[0].keys() == files[1].keys()
+    # Those of databases hold the configuration as the report shows it.
+    assert all(files[1][name] == one for name, one in files[0].items() if "runs" not in one)
+    for section in ("databases", "report"):
+        assert written.made_of(section, "") == silent.made_of(section, "")
+    mine = silent.runs["installed/nano/mine/seed0"]["method"]
+    assert mine == {"lean": 2.0, "taken": -3, "among": [1, 2]}
 
 
 def test_a_scenarios_own_settings_of_a_method_are_laid_over(small):
@@ -79,7 +162,7 @@ def test_a_scenarios_own_settings_of_a_method_are_laid_over(small):
     small["scenarios"]["symbols"]["methods"] = {"pike": {"zeta1": 2.0}}
     plan = planned(small)
     own = {"zeta1": 2.0, "zeta2": 0.25, "every": 10}
-    assert plan.runs["symbols/nano/pike/seed0"]["method"] == own
+    assert plan.runs["symbols/nano/pike/seed0"]["method"].items() >= own.items()
     assert plan.runs["installed/nano/pike/seed0"]["method"]["zeta1"] == 0.5
 
 
@@ -199,7 +282,7 @@ def test_what_a_method_names_is_one_name(small, place, setting, value):
 def test_a_method_without_a_recipe_has_that_of_its_scenario(small):
     small["methods"]["pike"]["training"] = None
     run = planned(small).runs["symbols/nano/pike/seed0"]
-    assert run["training"] == small["training"]["symbols"]
+    assert run["training"].items() >= small["training"]["symbols"].items()
 
 
 def test_a_method_with_the_name_of_a_swarms_run_is_refused(small):
@@ -349,7 +432,9 @@ def test_downstream_tasks_are_asked_in_all_combinations(small):
         "csqa": {"revision": "0" * 40},
     }
     plan = planned(small)
-    assert plan.evaluations["installed/nano/mix/seed0"]["tasks"] == [
+    asked = plan.evaluations["installed/nano/mix/seed0"]["tasks"]
+    named = ("task", "shots", "formulation", "items")
+    assert [{name: one[name] for name in named} for one in asked] == [
         {"task": task, "shots": shots, "formulation": "cf", "items": 9}
         for task in ("piqa", "hellaswag_de")
         for shots in (0, 7)

@@ -117,7 +117,7 @@ def test_a_search_by_smaller_models_costs_its_share():
     config, plan = planned(models={"half": HALF}, grids={"zetas": zetas})
     scenario = config["scenarios"]["d0-00"]
     served, *_ = [run for run in plan.runs.values() if run["model_name"] == "half"]
-    assert served["model"] == HALF
+    assert served["model"].items() >= HALF.items()
     asking = plan.runs["d0-00/pico/pike-tuned/seed0"]
     flops = [method_costs.flops_of_step(run, plan.tokenizers) for run in (served, asking)]
     ratio = flops[0] / flops[1]

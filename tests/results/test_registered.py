@@ -257,7 +257,8 @@ def test_deviations_are_named(registry):
     first = connection.execute("select min(run) from runs").fetchone()[0]
     connection.execute("delete from runs where run = ?", [first])
     connection.execute(
-        "update runs set settings = replace(settings::text, '200', '300') where method = 'odm'"
+        'update runs set settings = json_merge_patch(settings, \'{"training": {"steps": 300}}\') '
+        "where method = 'odm'"
     )
     lines, _ = deviations(file, connection)
     earlier, frozen = git("rev-parse", "HEAD~1")[:12], git("rev-parse", "HEAD")[:12]
@@ -306,7 +307,7 @@ def test_runs_that_code_of_today_would_make_otherwise_are_named_in_a_draft(
     file.write_text(file.read_text().replace("status: registered", "status: draft"))
     registered_configuration.write(file, tmp_path / "drawn.yaml")
     # Beside the database.
-    stamp = {"started_with": "drawn.yaml", "options": {"results": "."}}
+    stamp = {"started_with": ["drawn.yaml"], "options": {"results": "."}}
     atomic_files.write_json(tmp_path / "experiment.json", stamp)
     lines, _ = deviations(file, connection)
     assert f"runs older than today's code or settings: {first[0]}, {second[0]}" in lines

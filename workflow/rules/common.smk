@@ -115,7 +115,13 @@ onstart:
     for rule, tries in TAKES.further_tries().items():
         workflow.get_rule(rule).restart_times = retries + tries
     explained(output_root.write_settings, PLAN, PYTHONS)
-    explained(COMPARED.prepare, jobs)
+    if workflow.executor_plugin.name == "touch":
+        logger.warning(
+            "--touch changes times, and finished work is compared by its manifests: what is "
+            "outdated stays so; --rerun-triggers mtime keeps it"
+        )
+    else:
+        explained(COMPARED.prepare, jobs)
     if workflow.local_exec:
         start = forked_jobs.start(rules, PROFILE, PREFIX.format())
         for names in NAMES:
@@ -149,7 +155,8 @@ def reads(rule):
             manifest = PLAN.manifest(rule, name)
             if manifest not in workflow.dag.forcefiles:
                 OUTDATED.add(manifest)
-            workflow.dag.forcefiles.add(manifest)
+            if os.path.exists(manifest):
+                workflow.dag.forcefiles.add(manifest)
             for line in COMPARED.told(rule, name):
                 logger.warning(line)
 

@@ -1,0 +1,113 @@
+"""One form for all configurations that mean the same: settings that are silent are filled in.
+
+A default that is written out, one file in place of a list of one, `./text` in place of `text`: what
+is made from them is the same, so that settings files, manifests and comparisons have one form.
+"""
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from pathlib import PurePosixPath
+from typing import Any, get_args
+
+from pike_mixing.settings import default, hints_of, without_limits
+from pipeline.planning.configuration import Experiment
+from pipeline.runtime import validation
+
+PATHS = {
+    "sources": ("files", "validation_files", "exclude"),
+    "tokenizers": ("path",),
+    "models": ("transformers",),
+    "tasks": ("files",),
+}
+"""Settings of a section's entries that are paths, or patterns of such."""
+
+
+def of_config(config: Mapping[str, Any], origin: str) -> dict[str, Any]:
+    """A configuration with every default filled in, but those of mixing methods and finders.
+
+    Args:
+        config: The configuration, written out and checked.
+        origin: Where it was set, for messages.
+    """
+    whole = {"compare": {}, "paper": {}, **config}
+    result = plain(validation.validate(Experiment, whole, origin, together=False))
+    result["results"] = _paths(result["results"])
+    for section, names in PATHS.items():
+        for values in result.get(section, {}).values():
+            # On the Hub, names are no paths of this machine.
+            if values.get("kind") in (None, "local", "file"):
+                values |= {name: _paths(values[name]) for name in names if name in values}
+    if unwanted := result["packing"]["hygiene"].get("decontaminate"):
+        unwanted["files"] = _paths(unwanted["files"])
+    return {name: result[name] for name in [*config, *result] if name in result}
+
+
+def _paths(value: Any) -> Any:
+    """Without `./` and doubled slashes; `..` may lead through a link, and stays."""
+    if isinstance(value, Mapping):
+        return {name: _paths(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [*map(_paths, value)]
+    return str(PurePosixPath(value))
+
+
+def plain(value: Any) -> Any:
+    """Plain JSON values of validated settings; what is absent or empty by default is left out."""
+    if dataclasses.is_dataclass(value):
+        kept = {
+            field.name: one
+            for field in dataclasses.fields(value)
+            if (one := getattr(value, field.name)) != default(field) or not _is_nothing(one)
+        }
+        return {name: plain(one) for name, one in kept.items()}
+    if isinstance(value, Mapping):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [*map(plain, value)]
+    return value
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or (isinstance(value, Mapping | list | tuple) and not value)
+
+
+def of_settings(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a rule or finder of this dataclass, its defaults filled in."""
+    defaults = {field.name: default(field) for field in dataclasses.fields(kind)}
+    types = {name: without_limits(hint) for name, hint in hints_of(kind).items()}
+    reals = {name for name, one in types.items() if float in (one, *get_args(one))}
+    return filled(defaults, given, reals)
+
+
+def filled(
+    defaults: Mapping[str, Any], given: Mapping[str, Any], reals: Collection[str] = ()
+) -> dict[str, Any]:
+    """Given settings with defaults where they are silent.
+
+    Args:
+        defaults: Those that are known, by name; what JSON has no form for is left out.
+        given: What is set.
+        reals: Names of settings whose whole numbers are real ones, too, as are those of which the
+            default is one.
+    """
+    silent = {name for name, value in defaults.items() if value is None}
+    known = {n: v for n, v in defaults.items() if _is_json(v)}
+    real = {*reals, *(name for name, value in known.items() if isinstance(value, float))}
+    result = known | {n: v for n, v in given.items() if not (v is None and n in silent)}
+    return {name: _real(v) if name in real else plain(v) for name, v in result.items()}
+
+
+def _is_json(value: Any) -> bool:
+    if isinstance(value, list | tuple | Mapping):
+        inner = value.values() if isinstance(value, Mapping) else value
+        return bool(value) and all(map(_is_json, inner))
+    return isinstance(value, bool | int | float | str)
+
+
+def _real(value: Any) -> Any:
+    """A whole number as a real one, alone or in a list or mapping."""
+    if isinstance(value, Mapping):
+        return {name: _real(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [*map(_real, value)]
+    return float(value) if type(value) is int else value
