@@ -173,7 +173,7 @@ bench: $(READY) ## Measure beside other packages, and record under benchmarks/re
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints-bench.txt --editable '.[bench,hub]'
 	# The requirements of these would take other packages back to older versions.
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --requirement benchmarks/peers.txt
-	set -e; for name in planning mixing packing reading memory loss firing training precision scoring estimators error_rates error_rates_page stream_resumes page finders own_swarm two_phases finders_page; do \
+	set -e; for name in planning mixing packing reading memory loss firing training precision scoring estimators error_rates length_rates error_rates_page stream_resumes page finders own_swarm two_phases finders_page; do \
 		$(BIN)/python -m benchmarks.$$name; done
 
 unlock: $(READY) ## Free the working folder after a killed run

@@ -181,7 +181,7 @@ def drawn(chosen: argparse.Namespace, number: int) -> list[dict[str, Any]]:
         draws = max(1, chosen.draws // share)
         counts: dict[str, int] = {}
         for n in range(draws):
-            for name, count in once(cell, random, others=n < max(1, draws // 5)).items():
+            for name, count in once(cell, random, others=n < max(1, draws // 25)).items():
                 counts[name] = counts.get(name, 0) + count
         result.append({**dataclasses.asdict(cell), **counts})
     return result

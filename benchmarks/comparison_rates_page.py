@@ -27,10 +27,11 @@ standard deviations below.
 
 """
 READ = """
-Behind ± half of the 95% interval. Of {given} cells with verdicts {above} have a rate whose
-interval ends above {highest:.1%}{names_above}. Intervals hold the truth in {low:.1%} to
-{high:.1%} of draws: below {least:.0%} in {below} cells, above {most:.0%} in {wide}{names_wide}.
-Where half of the items are of one document, no verdict is ever given.
+Behind ± half of the 95% interval. Of {given} cells with verdicts {above} have a rate whose 95%
+interval lies above 5%, of which chance makes one in forty{names_above}. In {open} cells it ends
+above {highest:.1%}: more draws would tell. Intervals hold the truth in {low:.1%} to {high:.1%} of
+draws: below {least:.0%} in {below} cells, above {most:.0%} in {wide}{names_wide}. Where half of
+the items are of one document, no verdict is ever given.
 
 What else is in use, on each item's mean over runs, in the cells of equal documents: percent of
 differences found where nothing differs. Seeds are nothing that these tests know.
@@ -96,12 +97,14 @@ def section(record: dict[str, Any]) -> str:
     )  # fmt: skip
     runs = [f"{s} run{'s' * (s > 1)}" for s in SEEDS]
     text += records.table(["scores", "get a verdict", *runs, "highest cell"], rows) + "\n"
-    above = [c for c in every if sum(rate([c], "false", "given")) > HIGHEST]
+    rates = [(c, *rate([c], "false", "given")) for c in every]
+    above = [c for c, p, half in rates if p - half > LEVEL]
     held = [1 - rate([c], "missed", "given")[0] for c in every]
     wide = [kind(c) for c, value in zip(every, held, strict=True) if value > MOST]
     kinds = "; ".join(f"{one} ({wide.count(one)})" for one in dict.fromkeys(wide))
     text += READ.format(
         given=len(every), above=len(above) or "none", highest=HIGHEST,
+        open=sum(p + half > HIGHEST for _, p, half in rates),
         names_above="".join(f"; {name(c)}" for c in above), low=min(held), high=max(held),
         least=LEAST, most=MOST, below=sum(value < LEAST for value in held) or "no",
         wide=len(wide) or "none", names_wide=f": {kinds}" if kinds else "",

@@ -12,6 +12,7 @@ from benchmarks import (
     comparison_rates,
     corpora,
     error_rates,
+    length_rates,
     records,
     scoring,
     stream_resumes,
@@ -22,6 +23,7 @@ SMALL = {
     "error_rates": "--rounds 2 --draws 1",
     "estimators": "--steps 10 --pool 16 --draws 4",
     "firing": "--models nano --rounds 1",
+    "length_rates": "--draws 1",
     "loss": "--sizes tiny --rounds 1",
     "memory": "--gigabytes 0.001 --workers 1 --steps 1",
     "mixing": "--models nano --rounds 1 --rules pike doremi pcgrad",
@@ -54,7 +56,7 @@ def record(tmp_path, monkeypatch):
 def test_a_benchmark_ends(record, name, tmp_path, monkeypatch):
     # The peer is not among the packages of the tests.
     monkeypatch.setattr(scoring, "harness", lambda model: partial(scoring.ours, model))
-    monkeypatch.setattr(error_rates, "LENGTHS", error_rates.LENGTHS[:2])
+    monkeypatch.setattr(length_rates, "LENGTHS", length_rates.LENGTHS[:2])
     monkeypatch.setattr(comparison_rates, "REAL", ())
     arguments = SMALL[name]
     if name == "estimators":
@@ -66,7 +68,6 @@ def test_a_benchmark_ends(record, name, tmp_path, monkeypatch):
 def test_rounds_of_error_rates_go_on_where_they_stopped(record, tmp_path, monkeypatch):
     monkeypatch.setattr(error_rates, "CASES", {"alike": error_rates.CASES["all alike"]})
     monkeypatch.setattr(error_rates, "SEEDS", (3,))
-    monkeypatch.setattr(error_rates, "LENGTHS", error_rates.LENGTHS[:1])
     once = record("error_rates", "--rounds 1 --draws 2")
     again = record("error_rates", "--rounds 2 --draws 2")
     assert (once["rounds"], again["rounds"]) == (1, 2)

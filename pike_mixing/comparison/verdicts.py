@@ -174,7 +174,7 @@ def _judge(facts: Sequence[_Task], weights: Sequence[float], recipes: bool) -> J
     if p is not None and not recipes and len(facts) == 1 and facts[0].one.points:
         # One run a side: what the exact test by document does not find, is not found.
         p = max(p, sign_flip.sign_flip(np.rint(facts[0].sum_G * _whole(facts[0]))))
-    return found, p, _doubt(facts, found, recipes)
+    return found, p, _doubt(facts, found)
 
 
 def _whole(fact: _Task) -> int:
@@ -182,23 +182,13 @@ def _whole(fact: _Task) -> int:
     return math.lcm(len(fact.one.value_AxI), len(fact.one.value_BxI))
 
 
-def _doubt(facts: Sequence[_Task], found: Estimate, recipes: bool) -> str | None:
+def _doubt(facts: Sequence[_Task], found: Estimate) -> str | None:
     if found.effective < LEAST_DOCUMENTS:
         few = min(facts, key=lambda one: one.effective())
         return (
             f"{few.one.task} has {len(few.count_G)} documents that tell as much as "
             f"{found.effective:.1f} of like size; a verdict takes {LEAST_DOCUMENTS}"
         )
-    if recipes:
-        weight_K = np.full(len(facts), 1 / len(facts))
-        for side in range(len(facts[0].groups)):
-            of_group = by_run([one.groups[side] for one in facts], weight_K)
-            if (place := far_off(*of_group)) is not None:
-                runs = facts[0].runs
-                if len(facts[0].groups) == 1:
-                    pair = f"{runs[0][place].name} less {runs[1][place].name}"
-                    return f"{pair} lies far off from the other pairs"
-                return f"{runs[side][place].name} of side {'AB'[side]} lies far off from the others"
     return None
 
 
@@ -242,6 +232,27 @@ def _row(
         runs_wanted=_runs_wanted(found, level) if open_ and recipes else None,
         items_wanted=_items_wanted(facts, found, level) if open_ else None,
     )
+
+
+def _far_off(facts: Sequence[_Task], runs: Runs) -> list[str]:
+    """Runs, or pairs of them, that lie far off from the others, with the tasks where they do.
+
+    The verdict stays: such a run makes the interval wide, and errs less. Without a verdict there
+    the others would err more, since the samples that are left spread too little.
+    """
+    found: dict[str, list[str]] = {}
+    for fact in facts:
+        for side, group in enumerate(fact.groups):
+            if (place := far_off(*by_run([group], np.ones(1)))) is not None:
+                name = f"{runs[side][place].name} of side {'AB'[side]}"
+                if len(fact.groups) == 1:
+                    name = f"{runs[0][place].name} less {runs[1][place].name}"
+                found.setdefault(name, []).append(fact.one.task)
+    return [
+        f"{name} lies far off from the others on {', '.join(tasks)}, which makes the interval "
+        "wide: has it collapsed?"
+        for name, tasks in found.items()
+    ]
 
 
 def _common(tasks: Sequence[Paired]) -> bool:
@@ -330,6 +341,7 @@ def _warnings(facts: Sequence[_Task], runs: Runs, recipes: bool) -> list[str]:
                 f"{one.task}: {left} items are left out: {one.only_a} only on side A, {one.only_b} "
                 f"only on side B, {one.incomplete} not in all runs"
             )
+    result += _far_off(facts, runs) if recipes else []
     for side, of_side in enumerate(runs):
         known: dict[bytes, Run] = {}
         for n, run in enumerate(of_side):

@@ -132,7 +132,10 @@ class Taken:
             "versions": self.code["versions"],
         }
         before = {name: result[name] for name in now}
-        before["inputs"] = result["inputs"] | result.get("content", {})
+        recorded = result["inputs"] | result.get("content", {})
+        # What is gone has not changed: checkpoints may be deleted.
+        gone = {name for name in recorded if not (here / name).exists()}
+        before["inputs"] = {name: one for name, one in recorded.items() if name not in gone}
         now["code"]["commit"] = before["code"]["commit"]
         whole = all(
             _is_spared(file.path, here) or not checksums.altered(file)
@@ -141,7 +144,8 @@ class Taken:
         if differences(before, now) or not whole:
             return False
         of_file = self.stage if self.stage in ownership.MAKE_FILES else None
-        atomic_files.write_json(path, result | {"inputs": _relative(self.inputs, here)}, of_file)
+        inputs = result["inputs"] | _relative(self.inputs, here)
+        atomic_files.write_json(path, result | {"inputs": inputs}, of_file)
         log.info("%s stands: all that it was made from has come out the same", path)
         return True
 

@@ -283,6 +283,7 @@ def test_every_stage_takes_what_it_is_made_from_before_its_work():
     [
         (lambda _: None, True),
         (edits.values("manifest.json", {"licence": "MIT", "files/README.md/sha256": "c"}), True),
+        (edits.remove("a.model"), True),
         (edits.values("manifest.json", {"files/train.bin/sha256": "c"}), False),
         (edits.put("a.model", "others"), False),
         (edits.put("text.txt", "other words"), False),

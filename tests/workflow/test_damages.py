@@ -38,7 +38,7 @@ DAMAGES = {
     f"{RUNS}/mix/seed0/domain_losses.parquet": foreign,
     f"{RUNS}/mix/seed0/checkpoints/step12/model.safetensors": flip,
     f"{RUNS}/mix/seed0/checkpoints/step12/training.safetensors": flip,
-    f"{RUNS}/mix/seed0/checkpoints/step6/manifest.json": shorter,
+    f"{RUNS}/mix/seed0/checkpoints/step6/manifest.json": cut,
     f"{RUNS}/mix/seed0/evaluations/step12/perplexities.parquet": flip,
     f"{RUNS}/mix/seed0/evaluations/step6/documents.parquet": remove,
     f"{RUNS}/mix/seed0/probes/step12.parquet": shorter,
