@@ -1,6 +1,7 @@
 """The section of docs/error-rates.md on `pike-mixing compare`, from the recorded rates."""
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,9 +28,9 @@ standard deviations below.
 
 """
 READ = """
-Behind ± half of the 95% interval. Of {given} cells with verdicts {above} have a rate whose 95%
-interval lies above 5%, of which chance makes one in forty{names_above}. In {open} cells it ends
-above {highest:.1%}: more draws would tell. Intervals hold the truth in {low:.1%} to {high:.1%} of
+Behind ± half of the 95% interval. The 95% interval of a rate lies above 5% in {above} of
+{given} cells with verdicts, where chance makes one in forty{names_above}. It ends above
+{highest:.1%} in {open}{names_open}. Intervals hold the truth in {low:.1%} to {high:.1%} of
 draws: below {least:.0%} in {below} cells, above {most:.0%} in {wide}{names_wide}. Where half of
 the items are of one document, no verdict is ever given.
 
@@ -75,6 +76,12 @@ def kind(cell: dict[str, Any]) -> str:
     return f"{cell['scores']}, documents {cell['documents']}"
 
 
+def counted(kinds: Sequence[str]) -> str:
+    """Kinds of cells, and how many there are of each."""
+    each = (f"{one}: {kinds.count(one)}" for one in dict.fromkeys(kinds))
+    return f" ({'; '.join(each)})" if kinds else ""
+
+
 def name(cell: dict[str, Any]) -> str:
     runs = "1 run" if cell["seeds"] == 1 else f"{cell['seeds']} runs"
     return f"{kind(cell)}, {runs}, {cell['items']:,} items"
@@ -99,16 +106,18 @@ def section(record: dict[str, Any]) -> str:
     text += records.table(["scores", "get a verdict", *runs, "highest cell"], rows) + "\n"
     rates = [(c, *rate([c], "false", "given")) for c in every]
     above = [c for c, p, half in rates if p - half > LEVEL]
+    wider = [kind(c) for c, p, half in rates if p + half > HIGHEST]
     held = [1 - rate([c], "missed", "given")[0] for c in every]
     wide = [kind(c) for c, value in zip(every, held, strict=True) if value > MOST]
-    kinds = "; ".join(f"{one} ({wide.count(one)})" for one in dict.fromkeys(wide))
-    text += READ.format(
+    read = READ.format(
         given=len(every), above=len(above) or "none", highest=HIGHEST,
-        open=sum(p + half > HIGHEST for _, p, half in rates),
-        names_above="".join(f"; {name(c)}" for c in above), low=min(held), high=max(held),
+        open=len(wider) or "none", names_open=counted(wider), low=min(held), high=max(held),
+        names_above=f" ({'; '.join(map(name, above))})" if above else "",
         least=LEAST, most=MOST, below=sum(value < LEAST for value in held) or "no",
-        wide=len(wide) or "none", names_wide=f": {kinds}" if kinds else "",
+        wide=len(wide) or "none", names_wide=counted(wide),
     )  # fmt: skip
+    filled = [textwrap.fill(part, 98) for part in read.strip().split("\n\n")]
+    text += "\n" + "\n\n".join(filled) + "\n\n"
     plain = [c for c in record["cells"] if c["documents"] == "equal" and not c["collapse"]]
     found = [
         [
