@@ -26,6 +26,16 @@ endif
 
 BIN       := $(VENV)/bin
 READY     := $(VENV)/.ready-$(TORCH)
+# Snakemake keeps what it has fetched in the home folder, and does not start where there is none to write to, nor
+# for a user without a name, as containers have them.
+ifeq ($(shell mkdir -p "$$HOME/.cache" 2>/dev/null && test -w "$$HOME/.cache" && echo writable),)
+export XDG_CACHE_HOME ?= $(CURDIR)/.snakemake/cache
+export XDG_CONFIG_HOME ?= $(CURDIR)/.snakemake/config
+export XDG_DATA_HOME ?= $(CURDIR)/.snakemake/data
+endif
+ifeq ($(USER)$(LOGNAME)$(shell id -un 2>/dev/null),)
+export USER := uid-$(shell id -u)
+endif
 # The targets follow, and --configfile would take them for files. On a cluster, cores of this machine would
 # limit the threads of its jobs: profiles of one machine say themselves that they take all. Files are asked for
 # where it is used: a CONFIG of the environment stops no other target. A bar for each rule is shown; .snakemake/log has all.
@@ -71,7 +81,7 @@ test: $(READY) ## Run every test that needs neither an accelerator nor a trainer
 	$(PYTEST) -m 'not device'
 
 # Every file with tests that skip where a trainer, a tracker or the harness is not installed.
-TRAINERS_TESTS := tests/integration tests/data/test_json_tokenizer.py tests/data/test_packed_rows.py tests/evaluation/test_oracle.py \
+TRAINERS_TESTS := tests/integration tests/comparison/test_compare.py tests/data/test_json_tokenizer.py tests/data/test_packed_rows.py tests/evaluation/test_oracle.py \
   tests/model/test_foreign.py tests/model/test_hf_config.py tests/model/test_hf_export.py tests/model/test_hf_tokenizer.py tests/training/test_track.py
 test-trainers: $(TRAINERS_VENV)/.ready ## Run the tests of adapters to trainers, trackers and the harness, which it installs (3 GB)
 	PIKE_TEST_NEEDS_PACKAGES=1 $(subst $(BIN),$(TRAINERS_VENV)/bin,$(PYTEST)) -m 'not device' $(TRAINERS_TESTS)
@@ -163,7 +173,7 @@ bench: $(READY) ## Measure beside other packages, and record under benchmarks/re
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints-bench.txt --editable '.[bench,hub]'
 	# The requirements of these would take other packages back to older versions.
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --requirement benchmarks/peers.txt
-	set -e; for name in planning mixing packing reading memory loss firing training precision scoring estimators error_rates error_rates_page page finders own_swarm two_phases finders_page; do \
+	set -e; for name in planning mixing packing reading memory loss firing training precision scoring estimators error_rates length_rates error_rates_page stream_resumes page finders own_swarm two_phases finders_page; do \
 		$(BIN)/python -m benchmarks.$$name; done
 
 unlock: $(READY) ## Free the working folder after a killed run

@@ -6,8 +6,7 @@ Differences of known truth are drawn and judged by the functions and views that 
 random is of a seed (all documents move), of a document (in all seeds), or of both together; each
 case says which counts most. Documents have the lengths of real validation text.
 
-Lengths are drawn, too (`Lengths`): there a difference may follow the length, and verdicts are not
-always given.
+Where documents are of very unequal length, a difference may follow it: `benchmarks.length_rates`.
 
 Round r draws from seeds made of r, and the record is written after each: who stops it loses one
 round, and goes on with the same command. A rate p of n draws has the standard error
@@ -19,7 +18,6 @@ Shapes: S seeds, G documents of a domain or task, K domains, T checkpoints.
 """
 
 import argparse
-import dataclasses
 import itertools
 import math
 from collections.abc import Callable
@@ -91,72 +89,6 @@ CASES = {
     "documents dominate, heavy tails": Case(0.1, 1, 0.1, heavy=True),
     "shared documents": Case(0.3, 1, 0.3, shared=True),
 }
-
-
-@dataclass(frozen=True)
-class Lengths:
-    """Documents of lognormal length, whose difference follows their length."""
-
-    correlation: float
-    """Of a document's difference with its log length."""
-    spread: float
-    """Standard deviation of log length."""
-    documents: int
-    domains: int
-
-    def parts(self, random: np.random.Generator, seeds: int) -> list[Part]:
-        """The parts of a mean over domains, in which documents count most.
-
-        The mean over the tokens of all such text is zero: there log length lies `spread` of its
-        standard deviations above its mean over documents.
-        """
-        log_KxG = random.standard_normal((self.domains, self.documents))
-        other_KxG = (1 - self.correlation**2) ** 0.5 * random.standard_normal(log_KxG.shape)
-        of_document_KxG = self.correlation * (log_KxG - self.spread) + other_KxG
-        of_seed_Sx1 = 0.1 * self.documents**-0.5 * random.standard_normal((seeds, 1))
-        result = []
-        for k, apart_G in enumerate(of_document_KxG):
-            apart_SxG = apart_G + of_seed_Sx1
-            apart_SxG = apart_SxG + 0.1 * random.standard_normal(apart_SxG.shape)
-            length_G, names = np.exp(self.spread * log_KxG[k]), np.arange(self.documents)
-            names = names + k * self.documents
-            result.append(mean_difference.part(apart_SxG * length_G, length_G, names))
-        return result
-
-
-LENGTHS = [
-    Lengths(*place)
-    for place in itertools.product(
-        (0, 0.4, 0.7, 0.9), (0.4, 0.8, 1.0, 1.5), (20, 30, 50, 100, 300, 1000), (1, 3)
-    )
-]
-SEEDS_OF_LENGTHS = (1, 3, 5)
-"""One seed: there verdicts are about its models alone."""
-
-
-def of_lengths(
-    lengths: Lengths, random: np.random.Generator, seeds: int, draws: int
-) -> dict[str, int]:
-    """How many verdicts are given and wrong, and how many would be by the shares alone."""
-    counts = dict.fromkeys(("draws", "given", "wrong", "all_given", "all_wrong"), 0)
-    for _ in range(draws):
-        parts = lengths.parts(random, seeds)
-        found = mean_difference.estimate(parts)
-        half = mean_difference.half_width(found)
-        assert half is not None
-        wrong = abs(found.difference) > half
-        by_shares = min(1 / float((one.share_G**2).sum()) for one in parts)
-        told = found.effective >= mean_difference.LEAST_DOCUMENTS
-        all_told = by_shares >= mean_difference.LEAST_DOCUMENTS
-        for name, more in (
-            ("draws", True),
-            ("given", told),
-            ("wrong", told and wrong),
-            ("all_given", all_told),
-            ("all_wrong", all_told and wrong),
-        ):
-            counts[name] += bool(more)
-    return counts
 
 
 def differs(estimate: Estimate) -> bool:
@@ -377,16 +309,12 @@ def drawn(chosen: argparse.Namespace, number: int) -> list[dict[str, Any]]:
             wrong = sum(bool(abs(one.difference) > width) for one, width in pairs)
             cell = {"kind": interval, "case": name, "seeds": seeds, "draws": chosen.draws}
             result.append(cell | {"wrong": wrong, "width": sum(halves), "ours": ours})
-    for (n, lengths), seeds in itertools.product(enumerate(LENGTHS), SEEDS_OF_LENGTHS):
-        random = np.random.default_rng([number, len(kinds()), n, seeds])
-        cell = {"kind": "lengths", "seeds": seeds, "place": list(dataclasses.astuple(lengths))}
-        result.append(cell | of_lengths(lengths, random, seeds, chosen.draws))
     return result
 
 
 def added(cells: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The cells of two sets of rounds together."""
-    names = ("kind", "case", "seeds", "place")
+    names = ("kind", "case", "seeds")
     return [
         {name: value if name in names else value + b[name] for name, value in a.items()}
         for a, b in zip(cells, more, strict=True)

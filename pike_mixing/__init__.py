@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pike_mixing.alarms import Alarm as Alarm
     from pike_mixing.alarms import Watch as Watch
+    from pike_mixing.delivered import Delivered as Delivered
     from pike_mixing.errors import InputError as InputError
     from pike_mixing.interface import Method as Method
     from pike_mixing.interface import Needs as Needs
@@ -96,6 +97,7 @@ RULES = {
 _PLACES = {place.partition(":")[2]: place for place in RULES.values()} | {
     "Alarm": "pike_mixing.alarms:Alarm",
     "Watch": "pike_mixing.alarms:Watch",
+    "Delivered": "pike_mixing.delivered:Delivered",
     "Movement": "pike_mixing.movement:Movement",
     "InputError": "pike_mixing.errors:InputError",
     "RunFacts": "pike_mixing.interface:RunFacts",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pike_mixing import METHODS, registry
+from pike_mixing import METHODS, delivered, registry
 from pike_mixing.comparison import command as comparison
 from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS, commands, proposals, table, trajectory
@@ -54,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     trial.add_to(commands_)
     explore.add_to(commands_)
     export.add_to(commands_)
+    delivered.add_to(commands_)
     rules = command("methods", methods, "list the rules with their settings")
     rules.add_argument("rule", nargs="?", help="one of them, or a finder")
     _fit_options(command("fit", commands.fitted, "a mixture from a table of proxy runs"))
@@ -88,9 +89,13 @@ def _table_options(command: Any) -> None:
     command.add_argument(
         "--phases", nargs="+", type=float, default=[1.0], metavar="SHARE", help=about
     )
-    about = "names of the columns, a * for the name of the domain or loss (default: %(default)s)"
-    command.add_argument("--weight-columns", default="weight/*", metavar="NAME", help=about)
-    command.add_argument("--loss-columns", default="loss/*", metavar="NAME", help=about)
+    about = (
+        "names of the columns of weights, a * for the domain's (default: weight/*; of a pair of "
+    )
+    about += "files whose first has none of these, all its columns)"
+    command.add_argument("--weight-columns", metavar="NAME", help=about)
+    about = "the same of the columns of losses (default: loss/*, or all of the pair's second file)"
+    command.add_argument("--loss-columns", metavar="NAME", help=about)
     about = "columns of sizes with other names: --size-columns parameters=model_size tokens=seen"
     command.add_argument("--size-columns", nargs="+", default=[], metavar="SIZE=NAME", help=about)
     about = "leave out rows in which a loss of the target is missing"

@@ -17,7 +17,7 @@ from pike_mixing.apportion import apportion, systematic
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.settings import CheckedSettings
-from pike_mixing.signal_checks import answering, checked
+from pike_mixing.signal_checks import answering, checked, wrong_shares
 from pike_mixing.signals import Needs as Needs
 from pike_mixing.signals import RunFacts as RunFacts
 from pike_mixing.signals import Signals as Signals
@@ -148,24 +148,13 @@ def counts(method: Method, state: State, step: int, b: int, rounding: Rounding, 
         InputError: the method's weights, or its counts, are not of K domains, or do not add up.
     """
     weights_K = method.weights(state, step)
-    if problem := _wrong(weights_K, K, total=1.0):
+    if problem := wrong_shares(weights_K, K, total=1.0):
         raise InputError(f"{type(method).__name__}.weights, step {step}: {problem}")
     if rounding == "systematic":
         return systematic(weights_K, b, step)
     count_K = method.allocate(state, step, b)
-    problem = _wrong(count_K, K, total=b)
+    problem = wrong_shares(count_K, K, total=b)
     if problem or (count_K % 1).any():
         told = problem or f"{count_K} must be whole numbers"
         raise InputError(f"{type(method).__name__}.allocate, step {step}: {told}")
     return count_K.astype(np.int64)
-
-
-def _wrong(share_K: Floats | Ints, K: int, total: float) -> str | None:
-    """What is wrong with what each of K domains has of a total."""
-    if not isinstance(share_K, np.ndarray):
-        return f"{share_K} is a {type(share_K).__name__}: give a NumPy array"
-    if np.shape(share_K) != (K,):
-        return f"the shape is {np.shape(share_K)}, but there are {K} domains"
-    if not np.min(share_K) >= 0 or not abs(np.sum(share_K) - total) < 1e-6:
-        return f"{share_K} must be numbers that are not negative and sum to {total:g}"
-    return None

@@ -3,6 +3,7 @@
 Signals may contradict each other, or lack what a method needs; answers may be none.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ import numpy as np
 
 from pike_mixing.arrays import Ints
 from pike_mixing.errors import refuse
-from pike_mixing.signals import Needs, Signals, State
+from pike_mixing.signals import Needs, Signals, State, Statistics
 
 T = TypeVar("T")
 
@@ -19,6 +20,9 @@ OF_BATCH = ("loss_K", "loss_after_K", "excess_K")
 """Losses of the rows that `count_K` counts."""
 LOSSES = (*OF_BATCH, "validation_loss_K")
 """Those of `Signals`."""
+COUNTS = ("statistics.rows_K", "count_K")
+LARGEST_SEED = 2**63 - 1
+"""What an int64 of a state holds."""
 
 
 def checked(
@@ -28,13 +32,21 @@ def checked(
 
     @functools.wraps(hook)
     def judged(self: Any, state: State, signals: Signals) -> T:
-        K = len(self.weights(state, signals.step))
         where = f"{type(self).__name__}.{name}, step {signals.step}"
+        _refuse(where, no_numbers_at_all(signals))
+        signals = in_float64(signals)
+        K = len(self.weights(state, signals.step))
         _refuse(where, missing(self.needs(), name, signals) + contradictions(signals, K))
         # What is not measured, or beyond a float64, is in the result: nothing to warn of.
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
             answer = hook(self, state, signals)
-        _refuse(where, no_state(answer) if name == "observe" else no_numbers(answer, signals, K))
+        if name != "observe":
+            _refuse(where, no_numbers(answer, signals, K))
+            return answer
+        _refuse(where, no_state(answer))
+        if problem := wrong_shares(self.weights(answer, signals.step + 1), K, total=1.0):
+            told = "the signals are too large or too small, as those of a training that diverges"
+            _refuse(where, [f"the next weights: {problem}: {told}"])
         return answer
 
     return judged
@@ -45,6 +57,8 @@ def answering(name: str, hook: Callable[..., T]) -> Callable[..., T]:
 
     @functools.wraps(hook)
     def judged(self: Any, *given: Any, **named: Any) -> T:
+        if name == "init":
+            _refuse(f"{type(self).__name__}.init", no_run(*given, **named))
         answer = hook(self, *given, **named)
         problems = no_state(answer) if name == "init" else []
         if name == "needs" and not isinstance(answer, Needs):
@@ -59,14 +73,30 @@ def _refuse(where: str, problems: list[str]) -> None:
     refuse([f"{where}: {problem}" for problem in problems])
 
 
+def no_run(domains: Any, seed: Any) -> list[str]:
+    """Why a method cannot begin with these domains and this seed."""
+    problems = []
+    if not len(domains):
+        problems.append("domains: there is none: name at least one")
+    if isinstance(domains, str) or not all(isinstance(name, str) for name in domains):
+        problems.append(f"domains: {domains!r}: give a tuple of names")
+    elif len(set(domains)) < len(domains):
+        problems.append(f"domains: {domains!r} holds a name twice")
+    if not _is_whole(seed) or not 0 <= seed <= LARGEST_SEED:
+        problems.append(f"seed: {seed!r} must be a whole number from 0 to {LARGEST_SEED}")
+    return problems
+
+
 def no_state(answer: Any) -> list[str]:
     """Why a checkpoint cannot hold what a hook gives as the state."""
     if not isinstance(answer, Mapping):
         return [f"the state is a {_kind(answer)}: return a dictionary of NumPy arrays"]
     return [
-        f"{name!r} of the state is a {_kind(value)}: give a NumPy array of numbers"
+        f"{name!r} of the state is {_what(value)}: give a NumPy array of numbers"
         for name, value in answer.items()
-        if getattr(getattr(value, "dtype", None), "kind", "") not in ("b", "i", "u", "f")
+        if not (isinstance(value, np.generic) or _is_plain(value))
+        or value.dtype.kind not in "biuf"
+        or value.dtype.itemsize > 8
     ]
 
 
@@ -74,12 +104,37 @@ def no_numbers(answer: Any, signals: Signals, K: int) -> list[str]:
     """Why what `loss_weights` or `combine` gives cannot be a number of each domain with rows."""
     if answer is None:
         return []
-    if not isinstance(answer, np.ndarray) or answer.shape != (K,):
+    if not _is_plain(answer) or answer.dtype.kind not in "iuf" or answer.shape != (K,):
         return [f"it gives {answer}: give a NumPy array of {K} numbers, or None"]
     used_K = np.ones(K, bool) if signals.count_K is None else signals.count_K > 0
     if np.isfinite(answer[used_K]).all():
         return []
     return [f"it gives {answer.tolist()}: a domain with rows needs a finite number"]
+
+
+def wrong_shares(share_K: Any, K: int, total: float) -> str | None:
+    """What is wrong with what each of K domains has of a total."""
+    if not _is_plain(share_K) or share_K.dtype.kind not in "iuf":
+        return f"{share_K} is {_what(share_K)}: give a NumPy array of numbers"
+    if share_K.shape != (K,):
+        return f"the shape is {share_K.shape}, but there are {K} domains"
+    if not np.min(share_K) >= 0 or not abs(np.sum(share_K) - total) < 1e-6:
+        return f"{share_K} must be numbers that are not negative and sum to {total:g}"
+    return None
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it is an array of NumPy's own class: masked ones hide numbers, matrices multiply."""
+    return type(value) is np.ndarray
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _what(value: Any) -> str:
+    """A value's kind in words; of an array that of its numbers."""
+    return f"an array of {value.dtype}" if _is_plain(value) else f"a {_kind(value)}"
 
 
 def _kind(value: Any) -> str:
@@ -121,21 +176,65 @@ def missing(needs: Needs, hook: str, signals: Signals) -> list[str]:
     ]
 
 
+def _arrays(signals: Signals) -> dict[str, Any]:
+    """What was measured, by name; statistics by `statistics.` and theirs."""
+    numbers = ("step", "batch_rows", "statistics")
+    given = {n: v for n, v in vars(signals).items() if v is not None and n not in numbers}
+    if isinstance(signals.statistics, Statistics):
+        given |= {f"statistics.{n}": v for n, v in vars(signals.statistics).items()}
+    return given
+
+
+def no_numbers_at_all(signals: Signals) -> list[str]:
+    """What of the signals is no array of numbers, or no whole number."""
+    least = {"step": 0, "batch_rows": 1}
+    problems = [
+        f"{name}: {value!r} must be a whole number, at least {least[name]}"
+        for name, value in vars(signals).items()
+        if name in least and not (_is_whole(value) and value >= least[name])
+    ]
+    if not isinstance(signals.statistics, Statistics | None):
+        problems.append(f"statistics is a {_kind(signals.statistics)}: give a Statistics")
+    return problems + [
+        f"{name} is {_what(value)}: give a NumPy array of float64, of counts int64"
+        for name, value in _arrays(signals).items()
+        if not _is_plain(value) or value.dtype.kind not in "iuf"
+    ]
+
+
+def in_float64(signals: Signals) -> Signals:
+    """The signals in float64, whatever numbers they were: squares of a float16 overflow.
+
+    Counts of whole numbers become int64: an unsigned one less 1 could be huge.
+    """
+
+    def cast(value: Any) -> Any:
+        if not isinstance(value, np.ndarray):
+            return value
+        return value.astype(np.float64, copy=False)
+
+    def cast_all(holder: Any) -> dict[str, Any]:
+        return {name: cast(value) for name, value in vars(holder).items()}
+
+    values = cast_all(signals)
+    if signals.statistics is not None:
+        values["statistics"] = dataclasses.replace(
+            signals.statistics, **cast_all(signals.statistics)
+        )
+    if signals.count_K is not None and signals.count_K.dtype.kind in "iu":
+        values["count_K"] = signals.count_K.astype(np.int64, copy=False)
+    return dataclasses.replace(signals, **values)
+
+
 def contradictions(signals: Signals, K: int) -> list[str]:
     """What cannot be true of K domains.
 
     A domain without rows is NaN; a loss that is infinite, or NaN although the batch has rows of the
     domain, is one that no method can follow. Statistics that are not finite count as none.
     """
-    numbers = ("step", "batch_rows", "statistics")
-    given = {n: v for n, v in vars(signals).items() if v is not None and n not in numbers}
-    if signals.statistics is not None:
-        given |= {f"statistics.{n}": v for n, v in vars(signals.statistics).items()}
     problems = []
-    for name, value in given.items():
-        if not isinstance(value, np.ndarray):
-            problems.append(f"{name} is a {_kind(value)}: give a NumPy array")
-        elif value.shape != ((K, K) if name == "gram_KxK" else (K,)):
+    for name, value in _arrays(signals).items():
+        if value.shape != ((K, K) if name == "gram_KxK" else (K,)):
             problems.append(f"{name} has the shape {value.shape}, but the state is of {K} domains")
         elif name in LOSSES:
             problems += [
@@ -143,11 +242,17 @@ def contradictions(signals: Signals, K: int) -> list[str]:
                 "learning rate"
                 for k in np.flatnonzero(np.isinf(value))
             ]
+        elif name in COUNTS or name == "gram_KxK":
+            square_K = value.diagonal() if name == "gram_KxK" else value
+            problems += [
+                f"{name} of the run's domain {k + 1} is {square_K[k]:g}: it cannot be negative"
+                for k in np.flatnonzero(square_K < 0)
+            ]
     if problems or signals.count_K is None:
         return problems
     count_K, b = signals.count_K, signals.batch_rows
-    if (count_K < 0).any():
-        problems.append(f"count_K: {count_K.tolist()} holds a negative count")
+    if (count_K % 1).any():
+        problems.append(f"count_K: {count_K.tolist()} must be whole numbers")
     if count_K.sum() != b:
         problems.append(
             f"count_K: {count_K.tolist()} sums to {count_K.sum():g}, but the batch has {b} rows "

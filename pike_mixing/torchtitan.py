@@ -26,21 +26,26 @@ from pike_mixing.interface import Method
 from pike_mixing.torch import MixedDataset, Mixing, model_losses
 from pike_mixing.torch.losses import of_logits
 from pike_mixing.torch.mixed_loader import drawn_ahead
+from pike_mixing.torch.row_checks import Columns
 from pike_mixing.torch.rows import Rows
 
 Domains = Callable[[Any, Any], Mapping[str, Any]]
 """Data sets by domain, of the tokenizer and the configuration of the job."""
 
 
-def mixing_trainer(method: Method | str, domains: Domains, **options: Any) -> type[Trainer]:
+def mixing_trainer(
+    method: Method | str, domains: Domains, *, columns: Columns = "same", **options: Any
+) -> type[Trainer]:
     """A class for `torchtitan.train.main`, in which a method chooses the rows.
 
     Args:
         method: A rule with settings, or the name of one without.
         domains: Called with the tokenizer and the job's configuration: data sets by domain.
+        columns: Whether the domains' rows are compared, see `MixedDataset`.
         options: Further arguments of `Mixing`: statistics_micro_batch, rounding, ...
     """
     own = {"method": method, "domains": staticmethod(domains), "options": options}
+    own["columns"] = columns
     return type(MixingTrainer.__name__, (MixingTrainer,), own)
 
 
@@ -67,6 +72,7 @@ class MixingTrainer(Trainer):  # type: ignore[misc]
 
     method: Method | str
     domains: Domains
+    columns: Columns
     options: Mapping[str, Any]
     loss_fn: Any
 
@@ -112,6 +118,7 @@ class MixingTrainer(Trainer):  # type: ignore[misc]
             micro_batch=size,
             steps=training.steps,
             place=(dp_rank, dp_world_size),
+            columns=self.columns,
         )
         mixing = Mixing(
             self.method,

@@ -1,5 +1,6 @@
 """Which Trainers of transformers, and of TRL, a mixing method fits."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from pike_mixing.errors import InputError
@@ -11,8 +12,12 @@ OF_OTHER_LOSSES = (
 """Trainers of TRL whose loss is none of a row's labels."""
 
 
-def refuse_unfit(trainer: Any) -> None:
+def refuse_unfit(trainer: Any, datasets: Mapping[str, Any]) -> None:
     """Refuses a Trainer of transformers that would read other rows, or another number of them.
+
+    Args:
+        trainer: The Trainer.
+        datasets: The domains that it is to read.
 
     Raises:
         InputError: what does not fit, and what to do.
@@ -40,6 +45,13 @@ def refuse_unfit(trainer: Any) -> None:
     if args.n_gpu > 1:
         raise InputError(
             "one process drives several GPUs (DataParallel): start one for each with torchrun"
+        )
+    given = trainer.train_dataset
+    if given is not None and not any(given is one for one in (datasets, *datasets.values())):
+        raise InputError(
+            "train_dataset: the Trainer has one, which nobody would read: attach reads `datasets` "
+            "in its place. Leave it away, or make it a domain; where the Trainer wants one (TRL's "
+            "SFTTrainer), write before attach: trainer.train_dataset = None"
         )
     parallel = getattr(trainer.accelerator, "parallelism_config", None)
     sizes = {"tensor": "tp_size", "context": "cp_size", "sequence": "sp_size"}

@@ -27,6 +27,7 @@ from pike_mixing.torch import MixedDataset, Mixing, model_losses, rows
 from pike_mixing.torch.losses import logits_of, of_outputs
 from pike_mixing.torch.mixed_loader import drawn_ahead
 from pike_mixing.torch.passes import without_gradient
+from pike_mixing.torch.row_checks import Columns
 from pike_mixing.torch.rows import Rows
 
 OutputLosses = Callable[[Any, Tensor], Tensor]
@@ -42,6 +43,7 @@ def attach(
     datasets: Mapping[str, Any],
     *,
     row_losses: OutputLosses | None = None,
+    columns: Columns = "same",
     **options: Any,
 ) -> Mixing:
     """Lets a method choose what a Trainer reads; before `trainer.train()`.
@@ -56,6 +58,7 @@ def attach(
         method: A rule with settings, or the name of one without.
         datasets: By domain; their rows are what `data_collator` takes.
         row_losses: The loss of each row, which is not compared; when absent, `of_outputs`.
+        columns: Whether the domains' rows are compared, see `MixedDataset`.
         options: Further arguments of `Mixing`: statistics_micro_batch, excess_fn, optimizer, ...
 
     Returns:
@@ -64,7 +67,7 @@ def attach(
     Raises:
         InputError: the Trainer's arguments do not fit.
     """
-    trainer_arguments.refuse_unfit(trainer)
+    trainer_arguments.refuse_unfit(trainer, datasets)
     if any(isinstance(c, MixingCallback) for c in trainer.callback_handler.callbacks):
         raise InputError("attach: the Trainer has a method already: make a new one for another")
     args = trainer.args
@@ -74,6 +77,7 @@ def attach(
         seed=args.seed if args.data_seed is None else args.data_seed,
         micro_batch=args.per_device_train_batch_size,
         steps=args.max_steps,
+        columns=columns,
     )
     loss_fn = _RowLosses(trainer, row_losses or of_outputs)
     loading = {
@@ -231,6 +235,12 @@ class MixingCallback(TrainerCallback, ExportableState):  # type: ignore[misc]
         self.mixing.model = self.trainer.model_wrapped
         if state.global_step == self.mixing.step:
             return
+        if not state.global_step:
+            raise InputError(
+                f"train: the Trainer begins at step 0, but the mixing stands at step "
+                f"{self.mixing.step}, where a training before it ended: make a new Trainer for "
+                "each training, with the same model if it is to go on, and attach the method to it"
+            )
         saved = state.stateful_callbacks.get("MixingCallback", {})
         saved = saved.get("attributes", {}).get("saved")
         if not isinstance(saved, Mapping) or saved.get("step") != state.global_step:

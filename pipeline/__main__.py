@@ -17,10 +17,13 @@ from typing import Any, NoReturn
 
 from pike_mixing.errors import InputError, install
 from pipeline import cli, errors
-from pipeline.runtime import launch, optional_imports, presentation, run_lock, signal_handler
+from pipeline.runtime import cpus, launch, optional_imports, presentation, run_lock, signal_handler
 
 MISTAKE = 2
 """Exit code of what the user can mend; 1 is our fault, `signal_handler.STOPPED` a signal's."""
+WITH_TORCH = ("pretrain", "evaluate", "probe", "export")
+LEAST_MEMORY = {"torch": 2**30 * 3 // 2, "other": 2**29}
+"""Bytes without which libraries end in crashes that nobody can explain."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,22 +41,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = chosen.pop("command")
     try:
         return _shown(_answer(command, chosen, words))
-    except InputError as error:
-        return _ended(command, str(error), MISTAKE)
-    except OSError as error:
-        if not errors.mendable(error):
-            raise
-        return _ended(command, str(errors.mistake(error)), MISTAKE)
-    except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        if package not in optional_imports.EXTRAS:
-            raise
-        advice = f"in the clone, run `{install(optional_imports.EXTRAS[package])}`"
-        return _ended(command, f"{package} is not installed: {advice}", MISTAKE)
-    except signal_handler.Interrupted as error:
-        return _ended(command, str(error), signal_handler.STOPPED)
     except KeyboardInterrupt:
         return _ended(command, "interrupted", 130)
+    except Exception as error:
+        if (explained := _explain(error)) is None:
+            raise
+        return _ended(command, *explained)
+
+
+def _explain(error: Exception) -> tuple[str, int] | None:
+    """What a user is told of an error, and the exit code; None where the fault is ours."""
+    if isinstance(error, InputError):
+        return str(error), MISTAKE
+    if isinstance(error, signal_handler.Interrupted):
+        return str(error), signal_handler.STOPPED
+    if shortage := errors.shortage(error):
+        return shortage, MISTAKE
+    if isinstance(error, OSError) and errors.mendable(error):
+        return str(errors.mistake(error)), MISTAKE
+    if uncompiled := errors.uncompiled(error):
+        return uncompiled, MISTAKE
+    package = (getattr(error, "name", None) or "").partition(".")[0]
+    if isinstance(error, ModuleNotFoundError) and package in optional_imports.EXTRAS:
+        advice = f"in the clone, run `{install(optional_imports.EXTRAS[package])}`"
+        return f"{package} is not installed: {advice}", MISTAKE
+    return None
 
 
 def _ended(command: str, message: str, code: int) -> int:
@@ -63,7 +75,18 @@ def _ended(command: str, message: str, code: int) -> int:
     return code
 
 
+def _refuse_little_memory(command: str) -> None:
+    """Raises InputError where libraries would end the process while they are loaded."""
+    needed = LEAST_MEMORY["torch" if command in WITH_TORCH else "other"]
+    if (here := cpus.available_memory()) < needed:
+        raise InputError(
+            f"{here / 2**20:,.0f} MiB of memory are allowed (ulimit -v, or the batch system), too "
+            f"few to load the libraries of this command: allow {needed / 2**20:,.0f} MiB or more"
+        )
+
+
 def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes | str | None:
+    _refuse_little_memory(command)
     with contextlib.ExitStack() as during:
         if command == "pretrain":
             # Before torch is imported, which takes seconds.

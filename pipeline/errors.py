@@ -1,7 +1,10 @@
-"""Troubles of the disk that a user can mend, said plainly."""
+"""Troubles of the disk, and too little memory, files or processes, said plainly."""
 
 import contextlib
 import errno
+import os
+import re
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +24,70 @@ _MENDABLE = {
     errno.ELOOP: "a symbolic link is in its place or leads to itself: give another path",
     errno.EBUSY: "it is in use, or something is mounted there: give a folder below it",
 }
+_SHORT = {
+    errno.ENOMEM: "memory ran out: give it more (ulimit -v, or the batch system's limit), a "
+    "smaller model, or a lower training.microbatch_rows or evaluation.batch_tokens",
+    errno.EMFILE: "more files are open than may be: raise their number (ulimit -n)",
+    errno.ENFILE: "more files are open than the system can hold: end other programs",
+    errno.EAGAIN: "no further process or thread can be started: raise their number (ulimit -u) or "
+    "the memory (ulimit -v)",
+}
+"""What a process has too little of. No file is to blame."""
+_CUT_OFF = re.compile(r"\S+\.so: (file too short|invalid ELF header|cannot read file data)")
+_NO_MEMORY = re.compile(
+    r"bad_alloc|n't allocate|(cannot|unable to|could not|failed to) allocate|out of memory|"
+    r"could not create a primitive|failed to map segment|malloc .* failed",
+    re.IGNORECASE,
+)
+"""How libraries that raise no MemoryError say it."""
+
+
+def refuse_shortage(error: BaseException) -> None:
+    """Raises an InputError where an error is of too little memory, files or processes.
+
+    What reads a file asks it before it calls the file damaged.
+    """
+    if told := shortage(error):
+        raise InputError(told) from error
+
+
+def shortage(error: BaseException) -> str | None:
+    """What a process has too little of, and what to do; None of any other error."""
+    number = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)):
+        number = errno.ENOMEM
+    elif re.search("can't start new thread|launch worker thread", str(error)):
+        number = errno.EAGAIN
+    first = (str(error).splitlines() or [type(error).__name__])[0]
+    return f"{_SHORT[number]} ({first:.200})" if number in _SHORT else None
+
+
+def uncompiled(error: BaseException) -> str | None:
+    """What to do where torch could not compile a model; None of any other error.
+
+    A compile that is killed leaves files cut off in torch's cache, which it then trusts.
+    """
+    damaged = _CUT_OFF.search(str(error))
+    if not damaged and not type(error).__module__.startswith(("torch._inductor", "torch._dynamo")):
+        return None
+    user = re.sub(r'[\\/:*?"<>|]', "_", os.environ.get("USER") or "*")
+    own = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    cache = own or f"{tempfile.gettempdir()}/torchinductor_{user}"
+    first = damaged[0] if damaged else " ".join(str(error).split("\n")[:2])
+    return (
+        f"torch could not compile the model ({first:.300}): a compile that was interrupted leaves "
+        f"damaged files in its cache: `rm -r {cache}` and start again; if that does not help, "
+        "leave `training.compile` out"
+    )
+
+
+def remedy(error: BaseException) -> str:
+    """What to do where a file could not be written, by what a library says of it."""
+    number = getattr(error, "errno", None)
+    for known in _MENDABLE:
+        if f"os error {known})" in str(error) or os.strerror(known) in str(error):
+            number = known
+    return _MENDABLE[number if number in _MENDABLE else errno.ENOSPC]
 
 
 @contextlib.contextmanager
@@ -28,12 +95,13 @@ def explain_disk_errors(path: Path) -> Iterator[None]:
     """Turns a full or unwritable disk inside the block into a message that names `path`.
 
     Raises:
-        InputError: the disk is full, over quota or not writable, or something else is in the
-            place. Other errors pass unchanged.
+        InputError: the disk is full, over quota or not writable, something else is in the place,
+            or too little is left of memory, files or processes. Other errors pass unchanged.
     """
     try:
         yield
     except OSError as error:
+        refuse_shortage(error)
         if not mendable(error):
             raise
         # No name is given to what is raised: it would hold itself by this frame, and open files.

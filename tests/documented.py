@@ -18,6 +18,7 @@ HOW = [
     (r"\.venv/bin/snakemake ", "new"),
     (r"\.venv/bin/pike( methods| plan .*| scenarios .*)?", "new"),
     (r"\.venv/bin/pike (advise|query|why|watch)( .*)?", "finished"),
+    (r"pike-mixing (compare|noise) ", "compared"),
     (r"(python -m pike_mixing|pike-mixing) ", "library"),
     (r"\.venv/bin/pike registered ", "not run: test_registered.py has a database of all its runs"),
     (r"\.venv/bin/pike export ", "not run: test_hf_export.py, where transformers is installed"),
@@ -26,6 +27,7 @@ HOW = [
     (r"\.venv/bin/pike pretrain ", "not run: test_throughput.py trains with --profile"),
     (r"(HF_HUB_OFFLINE=1 )?\.venv/bin/pike fetch ", "not run: the Hub; test_fetch.py has a copy"),
     (r"\.venv/bin/torchrun ", "not run: test_distributed.py starts several processes"),
+    (r"\.venv/bin/python -m benchmarks\.stream_resumes", "not run: PyPI; test_benchmarks.py"),
     (r"pip install ", "not run: test_wheel.py builds the wheel and uses it"),
     (r"gcloud ", "not run: a cloud"),
     (r"podman ", "not run: a builder of containers"),
@@ -36,6 +38,7 @@ HOW = [
 - new: in a copy of the tree in which nothing is made; the workflow as a dry run
 - finished: in a tiny finished experiment, under its names of runs
 - library: beside tables as the page describes them
+- compared: beside samples, tables and records as the page describes them
 """
 
 

@@ -8,12 +8,22 @@ from functools import partial
 import pytest
 from repository import run
 
-from benchmarks import corpora, error_rates, scoring
+from benchmarks import (
+    comparison_rates,
+    corpora,
+    error_rates,
+    length_rates,
+    records,
+    scoring,
+    stream_resumes,
+)
 
 SMALL = {
+    "comparison_rates": "--rounds 2 --draws 1",
     "error_rates": "--rounds 2 --draws 1",
     "estimators": "--steps 10 --pool 16 --draws 4",
     "firing": "--models nano --rounds 1",
+    "length_rates": "--draws 1",
     "loss": "--sizes tiny --rounds 1",
     "memory": "--gigabytes 0.001 --workers 1 --steps 1",
     "mixing": "--models nano --rounds 1 --rules pike doremi pcgrad",
@@ -46,7 +56,8 @@ def record(tmp_path, monkeypatch):
 def test_a_benchmark_ends(record, name, tmp_path, monkeypatch):
     # The peer is not among the packages of the tests.
     monkeypatch.setattr(scoring, "harness", lambda model: partial(scoring.ours, model))
-    monkeypatch.setattr(error_rates, "LENGTHS", error_rates.LENGTHS[:2])
+    monkeypatch.setattr(length_rates, "LENGTHS", length_rates.LENGTHS[:2])
+    monkeypatch.setattr(comparison_rates, "REAL", ())
     arguments = SMALL[name]
     if name == "estimators":
         arguments += f" --page {tmp_path / 'page.md'}"
@@ -57,7 +68,6 @@ def test_a_benchmark_ends(record, name, tmp_path, monkeypatch):
 def test_rounds_of_error_rates_go_on_where_they_stopped(record, tmp_path, monkeypatch):
     monkeypatch.setattr(error_rates, "CASES", {"alike": error_rates.CASES["all alike"]})
     monkeypatch.setattr(error_rates, "SEEDS", (3,))
-    monkeypatch.setattr(error_rates, "LENGTHS", error_rates.LENGTHS[:1])
     once = record("error_rates", "--rounds 1 --draws 2")
     again = record("error_rates", "--rounds 2 --draws 2")
     assert (once["rounds"], again["rounds"]) == (1, 2)
@@ -86,3 +96,28 @@ def test_the_benchmark_of_plans_ends(record):
     found = record("planning", "--runs 9 --rounds 1")
     assert found["jobs"] > 9
     assert set(found["seconds"]) == {"ours", "almost empty"}
+
+
+def test_the_page_of_streams_counts_the_wrong_resumes_of_each_release():
+    right = {name: [] for name in stream_resumes.STREAMS}
+    wrong, earlier = right | {"`map`": ["80", "80, 40"]}, {**right}
+    del earlier["`repeat`"]
+    releases = {
+        "5.1.0": {"theirs": earlier, "ours": right},
+        "4.9.0": "ImportError: httpx",
+        "4.8.5": {"theirs": wrong, "ours": right},
+        "4.8.4": {"theirs": wrong, "ours": right},
+    }
+    lines = stream_resumes.page({"date": "2026-01-02", "releases": releases}).splitlines()
+    for line in (
+        "| 4.8.4 | 2 | 0 |",
+        "| 4.9.0 | does not start: ImportError: httpx |  |",
+        "| stream | 4.8.4 to 4.8.5 | 5.1.0 |",
+        "| `map` | 2 |  |",
+        "| `repeat` |  | - |",
+        "| 80, 40 | 1 |  |",
+    ):
+        assert line in lines
+    recorded = stream_resumes.page(records.read("stream_resumes"))
+    assert stream_resumes.PAGE.read_text(encoding="utf-8") == recorded
+    assert stream_resumes.RIGHT in recorded

@@ -1,17 +1,24 @@
 """Code blocks of the pages run, or `documented.HOW` names why not."""
 
 import dataclasses
+import itertools
+import json
 import os
 import re
+import shlex
 import sys
+from pathlib import Path
 
 import documented
 import numpy as np
 import pytest
 import yaml
+from logged import line, write
 from repository import run
 
 from pike_mixing import Needs, Signals
+from pike_mixing.__main__ import _parser
+from pike_mixing.__main__ import main as library
 from pike_mixing.signals import Statistics
 from pipeline import cli
 from pipeline.planning import planner, schema
@@ -92,6 +99,12 @@ def test_a_pages_yaml_is_a_configuration_or_fits_into_one(name, own_modules):
     (own_modules / "mine.py").write_text("\n".join(shown))
     config = planner.read(documented.ROOT / "config.yaml")
     for block in documented.blocks(name, "yaml"):
+        if "run: |" in block:
+            # A step of a CI's job.
+            (step,) = yaml.safe_load(block)
+            command = step["run"].replace("\\\n", " ").splitlines()[-1]
+            assert _parser().parse_args(shlex.split(command)[1:]).gate == "not-worse"
+            continue
         if "include:" in block:
             path = own_modules / "mine.yaml"
             path.write_text(block.replace("include: ", f"include: {documented.ROOT}/"))
@@ -141,6 +154,37 @@ def _swarm(folder):
     files = {"train_mixture_1m": weights, "train_pile_loss_1m": measured, "swarm": own}
     for name, lines in files.items():
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    rows = {"code": 9, "prose": 23}
+    step = {"rows": rows, "tokens": {name: 100 * n for name, n in rows.items()}}
+    (folder / "steps.jsonl").write_text(f"{json.dumps(step)}\n" * 80, encoding="utf-8")
+    points = [rows, {"code": 0.6, "prose": 0.4}]
+    schedule = {"rule": "schedule", "points": points, "at": [0, 0.8]}
+    (folder / "cool-down.json").write_text(json.dumps(schedule), encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_comparisons_of_pages_run_and_say_what_is_shown(tmp_path, monkeypatch, capsys):
+    for side, run_ in itertools.product("ab", "12"):
+        draw = np.random.default_rng(int(run_))
+        rows = [line(n, {"acc": float(v)}) for n, v in enumerate(draw.integers(0, 2, 40))]
+        write(tmp_path / "runs" / side / run_, {"sums": rows}, metrics={"acc": ("mean", True)})
+    samples = [{"id": n, "input": n, "scores": {"match": {"value": "C"}}} for n in range(20)]
+    (tmp_path / "logs").mkdir()
+    for side in "ab":
+        log = {"status": "success", "eval": {"task": "sums"}, "samples": samples}
+        (tmp_path / "logs" / f"{side}.json").write_text(json.dumps(log), encoding="utf-8")
+    rows = [f"{model},{n},{n % 2}" for model in ("ours", "theirs") for n in range(30)]
+    (tmp_path / "scores.csv").write_text("\n".join(["model,item,score", *rows]), encoding="utf-8")
+    (tmp_path / "recorded").symlink_to(documented.ROOT / "recorded")
+    monkeypatch.chdir(tmp_path)
+    shown = [block for name in documented.NAMES for block in documented.blocks(name, "text")]
+    for _, command in documented.tried("compared"):
+        words = []
+        for word in shlex.split(command)[1:]:
+            words += sorted(map(str, Path().glob(word))) or [word]
+        assert library(words) == 0, capsys.readouterr().err
+        said = capsys.readouterr().out
+        assert "recorded" not in command or said in shown, f"write anew what it says: {command}"
 
 
 def test_the_page_on_rules_names_every_need_and_signal():

@@ -119,5 +119,7 @@ def test_the_command_line_needs_numpy_alone(alone, tmp_path):
     table = (str(tmp_path / "s.csv"), "--target", "a")
     assert "a       0.5000" in alone("-m", "pike_mixing", "fit", "best", *table)
     assert "first = 1000" in alone("-m", "pike_mixing", "methods", "ado")
+    refused = alone("-m", "pike_mixing", "compare", "--a", "x", "--b", "y", code=2)
+    assert "`pip install 'pike-mixing[compare]'`" in refused
     refused = alone("-m", "pike_mixing", "fit", "regmix", *table, code=2)
     assert "`pip install lightgbm scipy` elsewhere" in refused

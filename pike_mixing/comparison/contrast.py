@@ -14,8 +14,10 @@ from pike_mixing.comparison import mean_difference
 from pike_mixing.comparison.distributions import t_tail
 from pike_mixing.comparison.mean_difference import Estimate, Part
 
-FAR_OFF = 0.005
+FAR_OFF = 0.001
 """Level at which one run counts as far off from the others of its recipe."""
+BEYOND_ITEMS = 3.0
+"""So many errors from what is random in run and document: what is less may be chance on items."""
 
 
 def contrast(
@@ -51,15 +53,16 @@ def contrast(
     base = replace(base, unseen=float((sum if shared else max)(weight_K * unseen)))
     if not drawn:
         return replace(base, seeds=min(len(group[0].by_seed_S) for group in groups))
-    of_groups = [_of_group(group, weight_K) for group in groups]
+    of_groups = [by_run(group, weight_K) for group in groups]
     variances = [means_S.var(ddof=1) / len(means_S) for means_S, _ in of_groups]
+    both = sum(error_SxN.var(axis=0, ddof=1).sum() / len(error_SxN) for _, error_SxN in of_groups)
     # What is rounding of equal runs is no spread.
     of_seeds = math.sqrt(sum(variances)) if sum(variances) > 1e-24 else 0.0
     degrees = [len(means_S) - 1 for means_S, _ in of_groups]
     below = sum(v**2 / d for v, d in zip(variances, degrees, strict=True))
     items = None
     if base.of_items is not None:
-        items = math.sqrt(max(0.0, base.of_items**2 - sum(both for _, both in of_groups)))
+        items = math.sqrt(max(0.0, base.of_items**2 - float(both)))
     return replace(
         base,
         of_seeds=of_seeds,
@@ -79,28 +82,42 @@ def _apart(parts: Sequence[Part]) -> Part:
     return replace(first, by_seed_S=mean, error_SxG=error_G)
 
 
-def _of_group(parts: Sequence[Part], weight_K: Floats) -> tuple[Floats, float]:
-    """The runs' means over tasks, and the variance from what is random in run and document."""
+def by_run(parts: Sequence[Part], weight_K: Floats) -> tuple[Floats, Floats]:
+    """The runs' means [S] over tasks, and what each document adds to each of them [S x N].
+
+    Args:
+        parts: One group by task.
+        weight_K: Of the tasks, whose sum is 1.
+    """
+    means_S = weight_K @ [p.by_seed_S for p in parts]
+    if len(parts) == 1:
+        return means_S, weight_K[0] * parts[0].error_SxG
     _, place_J = np.unique(np.concatenate([p.document_G for p in parts]), return_inverse=True)
     places = np.split(place_J, np.cumsum([len(p.document_G) for p in parts])[:-1])
     error_SxN = np.zeros((len(parts[0].by_seed_S), place_J.max() + 1))
     for one, weight, place_G in zip(parts, weight_K, places, strict=True):
         error_SxN[:, place_G] += weight * one.error_SxG
-    means_S = weight_K @ [p.by_seed_S for p in parts]
-    return means_S, float(error_SxN.var(axis=0, ddof=1).sum()) / len(means_S)
+    return means_S, error_SxN
 
 
-def far_off(means_S: Floats) -> int | None:
+def far_off(means_S: Floats, error_SxN: Floats) -> int | None:
     """The run whose mean lies far off from all others, by Grubbs' test; None where none does.
 
-    Its spread is then that of one run: a mean over such runs has no interval to go by. Three runs
-    are too few to tell.
+    Their spread is then that of one run: a mean over such runs has no interval to go by. Three runs
+    are too few to tell, and a run that differs on a few items is none.
+
+    Args:
+        means_S: The runs' means.
+        error_SxN: What documents add to each.
     """
     count, spread = len(means_S), means_S.std(ddof=1) if len(means_S) > 1 else 0.0
     if count < 4 or not spread:
         return None
     place = int(abs(means_S - means_S.mean()).argmax())
     ratio = abs(means_S[place] - means_S.mean()) / spread
+    chance = math.sqrt(((error_SxN[place] - error_SxN.mean(axis=0)) ** 2).sum())
+    if abs(means_S[place] - means_S.mean()) <= BEYOND_ITEMS * chance:
+        return None
     rest = (count - 1) ** 2 / count - ratio**2
     t = math.inf if rest <= 0 else ratio * math.sqrt((count - 2) / rest)
     return place if count * t_tail(t, count - 2) < FAR_OFF else None

@@ -3,7 +3,8 @@
 The harness writes `samples_<task>_<date>.jsonl`, a line for each document and filter, and beside
 them `results_<date>.json`, which says how metrics are aggregated and which way is better. A folder
 with such files is one run. An item is a document (its number and hash) with its prompt (a hash).
-Written by versions 0.4.3 to 0.4.13, whose lines have these hashes.
+Lines have these hashes since version 0.4.3, and the names of filter and metrics since 0.4.8:
+before, a document's lines stand in the order of the filters that the results file lists.
 """
 
 import functools
@@ -85,6 +86,8 @@ class _About:
         self.whole = _results(found[0]) if found else {}
         self.config = self._of("configs") or {}
         listed = self.config.get("metric_list") or []
+        filters = self.config.get("filter_list") or [{"name": "none"}]
+        self.filters = [str(one.get("name")) for one in filters]
         self.listed = {one["metric"]: one for one in listed if isinstance(one.get("metric"), str)}
 
     def _of(self, part: str) -> Any:
@@ -152,7 +155,7 @@ def _read_file(
     path: Path, run: Run, about: _About, scores: Scores, metrics: Sequence[str],
     cluster: str | None, same_document: bool,
 ) -> None:  # fmt: skip
-    documents: set[Any] = set()
+    times: dict[Any, int] = {}
     about.state(scores, run)
     wanted = set(map(plain, metrics))
     number = 0
@@ -160,15 +163,20 @@ def _read_file(
     for number, row in _lines(path, cluster is not None):
         try:
             identity = row["doc_id"], row["doc_hash"], row["prompt_hash"]
-            filter_ = row.get("filter", "none")
+            time = times[identity[0]] = times.get(identity[0], 0) + 1
+            filter_ = row["filter"] if "filter" in row else about.filters[time - 1]
             named = row.get("metrics") or [name for name in row if name not in OTHERS]
             values = [(name, row[name]) for name in named if not wanted or name in wanted]
+        except IndexError:
+            raise InputError(
+                f"{path}: line {number}: document {row['doc_id']} again, and neither the line nor "
+                "a results file beside it says of which filter: evaluate with 0.4.8 or newer"
+            ) from None
         except (KeyError, TypeError):
             raise InputError(
                 f"{path}: line {number} has no doc_id, doc_hash, prompt_hash or metrics, as "
                 "lm-evaluation-harness writes them since 0.4.3: evaluate with it"
             ) from None
-        documents.add(identity[0])
         of = identity[1] if cluster is None else _cluster(path, number, row, cluster)
         item = identity[:2] if same_document else identity
         for metric, value in values:
@@ -182,9 +190,9 @@ def _read_file(
     if not number:
         raise InputError(f"{path} is empty: evaluate again")
     expected = about.expected()
-    if expected is not None and len(documents) < expected:
+    if expected is not None and len(times) < expected:
         raise InputError(
-            f"{path} has {len(documents)} of {expected} documents: the file is cut: evaluate again"
+            f"{path} has {len(times)} of {expected} documents: the file is cut: evaluate again"
         )
 
 

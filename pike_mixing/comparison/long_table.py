@@ -5,6 +5,7 @@ model a row is of), `task`, `document` or `cluster` (the text that an item was m
 (how many tokens the score is the mean of) and `metric`.
 """
 
+import gzip
 import json
 import math
 from collections.abc import Mapping
@@ -115,7 +116,8 @@ def _json_lines(path: Path) -> Columns:
     rows: list[dict[str, object]] = []
     number = 0
     try:
-        with path.open(encoding="utf-8") as file:
+        opened = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "rt", encoding="utf-8") as file:
             for line in file:
                 number += 1
                 if line.strip():

@@ -100,7 +100,7 @@ def measure(column: Column, runs: Sequence[scores.Run], most: float) -> Noise:
         alone.of_items,
         of_difference,
         shown,
-        _warnings(mean_S, names),
+        _warnings(part, names),
     )
 
 
@@ -119,13 +119,18 @@ def _shown(base: Estimate, sd: float, count: int, degrees: int) -> float | None:
     return smallest(found)
 
 
-def _warnings(mean_S: Floats, names: Sequence[str]) -> list[str]:
+def _warnings(part: mean_difference.Part, names: Sequence[str]) -> list[str]:
+    mean_S = part.by_seed_S
     whole = float(mean_S.var(ddof=1))
     if not whole:
         return ["all runs have one mean: are they repeats with seeds of their own?"]
     place = int(abs(mean_S - mean_S.mean()).argmax())
     rest = float(np.delete(mean_S, place).var(ddof=1))
-    if len(mean_S) > LEAST_SEEDS and rest < MOST_OF_ONE * whole and far_off(mean_S) is not None:
+    if (
+        len(mean_S) > LEAST_SEEDS
+        and rest < MOST_OF_ONE * whole
+        and far_off(mean_S, part.error_SxG) is not None
+    ):
         return [
             f"{names[place]} makes {1 - rest / whole:.0%} of the variance: without it the spread "
             f"is {math.sqrt(rest):.4g}"

@@ -1,5 +1,6 @@
 """A figure of a comparison: one axis, an interval for each task and the mean, the margin."""
 
+import math
 from html import escape
 from pathlib import Path
 
@@ -9,7 +10,9 @@ from pike_mixing.comparison.report import label, rows, verdict
 from pike_mixing.comparison.verdicts import Comparison
 from pike_mixing.errors import InputError
 
-LEFT, WIDTH, RIGHT, STEP, TOP = 200, 420, 150, 26, 34
+WIDTH, RIGHT, STEP, TOP = 420, 150, 26, 34
+LETTER = 7.5
+"""Width of a letter, in pixels."""
 COLOURS = {"better": "#0b6e3b", "worse": "#b3261e"}
 STYLE = "text{font:13px sans-serif;fill:#222}line,circle{stroke-width:2}"
 
@@ -32,16 +35,17 @@ def svg(found: Comparison) -> str:
     reach = [abs(end) for row in shown for end in (row.low or 0.0, row.high or 0.0)]
     most = 1.05 * max([*reach, found.margin or 0.0], default=0.0) or 1.0
     height = TOP + STEP * len(shown) + 44
+    left = 20 + math.ceil(LETTER * max(len(label(found, row)) for row in rows(found)))
 
     def x(value: float) -> str:
-        return f"{LEFT + WIDTH * (value + most) / (2 * most):.1f}"
+        return f"{left + WIDTH * (value + most) / (2 * most):.1f}"
 
     bottom = TOP + STEP * len(shown)
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + RIGHT}" height="{height}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + WIDTH + RIGHT}" height="{height}" '
         f'role="img" aria-label="{escape(_said(found), quote=True)}">',
         f"<style>{STYLE}</style><rect width='100%' height='100%' fill='white'/>",
-        f'<text x="{LEFT}" y="18">A - B, with 95 % intervals</text>',
+        f'<text x="{left}" y="18">A - B, with 95 % intervals</text>',
     ]
     if found.margin is not None:
         wide = WIDTH * found.margin / most
@@ -56,10 +60,10 @@ def svg(found: Comparison) -> str:
         assert row.high is not None
         name = escape(label(found, row))
         lines += [
-            f'<text x="{LEFT - 10}" y="{y + 4}" text-anchor="end">{name}</text>',
+            f'<text x="{left - 10}" y="{y + 4}" text-anchor="end">{name}</text>',
             f'<line x1="{x(row.low)}" x2="{x(row.high)}" y1="{y}" y2="{y}" stroke="{colour}"/>',
             f'<circle cx="{x(row.estimate.difference)}" cy="{y}" r="4" fill="{colour}"/>',
-            f'<text x="{LEFT + WIDTH + 10}" y="{y + 4}">{escape(verdict(found, row))}</text>',
+            f'<text x="{left + WIDTH + 10}" y="{y + 4}">{escape(verdict(found, row))}</text>',
         ]
     for tick in ticks(most):
         lines += [

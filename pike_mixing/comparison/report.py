@@ -62,7 +62,7 @@ def tell(found: Comparison, row: Row) -> str:
     if row.runs_wanted is not None:
         ways.append(f"{row.runs_wanted:,.0f} runs a side")
     size = abs(row.estimate.difference)
-    would = " or ".join(ways) + " would show" if ways else "no number up to a thousand times shows"
+    would = " or ".join(ways) + " would show" if ways else "a thousand times as many would not show"
     return f"{said}; {would} {size:.4f}."
 
 

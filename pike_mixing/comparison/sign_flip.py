@@ -23,15 +23,22 @@ def sign_flip(sum_G: npt.ArrayLike) -> float:
     the probability that |sum of +-d_g| is at least as large as the one found, by convolution,
     without drawing. Items that stand alone give McNemar's p-value.
     """
-    fractions = [Fraction(float(d)).limit_denominator(1000) for d in np.asarray(sum_G).ravel()]
+    value_U, times_U = np.unique(np.asarray(sum_G, np.float64).ravel(), return_counts=True)
+    fractions = [Fraction(value).limit_denominator(1000) for value in value_U.tolist()]
     scale = math.lcm(*(f.denominator for f in fractions))
-    units = [int(f * scale) for f in fractions if f]
+    times_of: Counter[int] = Counter()
+    total = 0
+    for fraction, times in zip(fractions, times_U.tolist(), strict=True):
+        unit = int(fraction * scale)
+        total += unit * times
+        times_of[abs(unit)] += times
+    del times_of[0]
     weight_X = np.ones(1)
-    for size, times in sorted(Counter(map(abs, units)).items()):
+    for size, times in sorted(times_of.items()):
         one_X = np.zeros(2 * size * times + 1)
         one_X[:: 2 * size] = binomial_pmf(times)
         weight_X = np.convolve(weight_X, one_X)
-    reach, result = len(weight_X) // 2, abs(sum(units))
+    reach, result = len(weight_X) // 2, abs(total)
     tails = weight_X[: reach - result + 1].sum() + weight_X[reach + result :].sum()
     return min(1.0, float(tails))
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.comparison import mean_difference, sign_flip
-from pike_mixing.comparison.contrast import contrast, far_off
+from pike_mixing.comparison.contrast import by_run, contrast, far_off
 from pike_mixing.comparison.detectable import POWER, variances
 from pike_mixing.comparison.distributions import t_quantile
 from pike_mixing.comparison.mean_difference import (
@@ -24,6 +24,8 @@ from pike_mixing.comparison.mean_difference import (
 from pike_mixing.comparison.scores import Paired, Run
 
 BETTER, WORSE, EQUAL, UNKNOWN = "better", "worse", "equal", "cannot tell"
+Runs = tuple[list[Run], list[Run]]
+"""Of both sides."""
 MOST = 1000.0
 """More than so many times the runs or items nobody has."""
 
@@ -59,7 +61,7 @@ class Row:
 class Comparison:
     recipes: bool
     """Whether it is about two recipes; else about these checkpoints."""
-    runs: tuple[list[Run], list[Run]]
+    runs: Runs
     paired: bool
     """Whether runs are paired by seed."""
     margin: float | None
@@ -71,7 +73,7 @@ class Comparison:
 
 def compare(
     tasks: Sequence[Paired],
-    runs: tuple[list[Run], list[Run]],
+    runs: Runs,
     margin: float | None,
     by: str = "tasks",
 ) -> Comparison:
@@ -86,15 +88,13 @@ def compare(
         margin: Differences of this size do not matter; None: no test of equality.
         by: What weighs alike in the mean: `tasks` or `items`.
     """
-    recipes = min(map(len, runs)) >= LEAST_SEEDS
-    seeds = [[run.seed for run in side] for side in runs]
-    paired = recipes and None not in seeds[0] and seeds[0] == seeds[1]
+    recipes, paired = is_about_recipes(runs), _are_paired(runs)
     facts = [_Task(one, runs, paired) for one in tasks]
     found = [_judge([one], [1.0], recipes) for one in facts]
-    p_K = [None if why else p for _, p, why in found]
-    holm_K = sign_flip.holm(p_K)
+    # All tasks are of the family: which ones have no verdict follows from the same numbers.
+    holm_K = sign_flip.holm([p for _, p, _ in found])
     rows = [
-        _row([one], judged, p, len(facts), margin, recipes)
+        _row([one], judged, None if judged[2] else p, len(facts), margin, recipes)
         for one, judged, p in zip(facts, found, holm_K, strict=True)
     ]
     mean = None
@@ -105,10 +105,26 @@ def compare(
     return Comparison(recipes, runs, paired, margin, rows, mean, _warnings(facts, runs, recipes))
 
 
+def judge(tasks: Sequence[Paired], runs: Runs) -> "Judged":
+    """The estimate of the mean over tasks, its p-value, and why no verdict may rest on it."""
+    facts = [_Task(one, runs, _are_paired(runs)) for one in tasks]
+    return _judge(facts, [1.0] * len(facts), is_about_recipes(runs))
+
+
+def is_about_recipes(runs: Runs) -> bool:
+    """Whether runs stand for more of their recipes: where both sides have enough of them."""
+    return min(map(len, runs)) >= LEAST_SEEDS
+
+
+def _are_paired(runs: Runs) -> bool:
+    seeds = [[run.seed for run in side] for side in runs]
+    return is_about_recipes(runs) and None not in seeds[0] and seeds[0] == seeds[1]
+
+
 class _Task:
     """One task as parts of both groups."""
 
-    def __init__(self, one: Paired, runs: tuple[list[Run], list[Run]], paired: bool) -> None:
+    def __init__(self, one: Paired, runs: Runs, paired: bool) -> None:
         self.one, self.runs = one, runs
         sides = [one.value_AxI - one.value_BxI] if paired else [one.value_AxI, one.value_BxI]
         self.document_G, place_I = np.unique(one.document_I, return_inverse=True)
@@ -122,6 +138,10 @@ class _Task:
     def _part(self, value_SxI: Floats, place_I: Ints) -> Part:
         sums = [np.bincount(place_I, weights=row * self.one.weight_I) for row in value_SxI]
         return mean_difference.part(np.stack(sums), self.count_G, self.document_G)
+
+    def effective(self) -> float:
+        """How many documents of one size tell as much."""
+        return contrast([[group] for group in self.groups], [1.0], [0.0], drawn=False).effective
 
     def _unseen(self) -> float:
         """By how much a document moves the mean that is unlike those that tell no difference.
@@ -154,7 +174,7 @@ def _judge(facts: Sequence[_Task], weights: Sequence[float], recipes: bool) -> J
     if p is not None and not recipes and len(facts) == 1 and facts[0].one.points:
         # One run a side: what the exact test by document does not find, is not found.
         p = max(p, sign_flip.sign_flip(np.rint(facts[0].sum_G * _whole(facts[0]))))
-    return found, p, _doubt(facts, found, recipes)
+    return found, p, _doubt(facts, found)
 
 
 def _whole(fact: _Task) -> int:
@@ -162,25 +182,14 @@ def _whole(fact: _Task) -> int:
     return math.lcm(len(fact.one.value_AxI), len(fact.one.value_BxI))
 
 
-def _doubt(facts: Sequence[_Task], found: Estimate, recipes: bool) -> str | None:
+def _doubt(facts: Sequence[_Task], found: Estimate) -> str | None:
     if found.effective < LEAST_DOCUMENTS:
-        few = min(facts, key=lambda one: _effective(one.count_G))
+        few = min(facts, key=lambda one: one.effective())
         return (
             f"{few.one.task} has {len(few.count_G)} documents that tell as much as "
-            f"{found.effective:.1f} of one size; a verdict takes {LEAST_DOCUMENTS}"
+            f"{found.effective:.1f} of like size; a verdict takes {LEAST_DOCUMENTS}"
         )
-    if recipes:
-        weight = [1.0] * len(facts)
-        for side in (0, 1):
-            means_S = np.average([one.means[side] for one in facts], axis=0, weights=weight)
-            if (place := far_off(means_S)) is not None:
-                name = facts[0].runs[side][place].name
-                return f"{name} of side {'AB'[side]} lies far off from its other runs"
     return None
-
-
-def _effective(count_G: Floats) -> float:
-    return float(count_G.sum() ** 2 / (count_G**2).sum())
 
 
 def _row(
@@ -223,6 +232,27 @@ def _row(
         runs_wanted=_runs_wanted(found, level) if open_ and recipes else None,
         items_wanted=_items_wanted(facts, found, level) if open_ else None,
     )
+
+
+def _far_off(facts: Sequence[_Task], runs: Runs) -> list[str]:
+    """Runs, or pairs of them, that lie far off from the others, with the tasks where they do.
+
+    The verdict stays: such a run makes the interval wide, and errs less. Without a verdict there
+    the others would err more, since the samples that are left spread too little.
+    """
+    found: dict[str, list[str]] = {}
+    for fact in facts:
+        for side, group in enumerate(fact.groups):
+            if (place := far_off(*by_run([group], np.ones(1)))) is not None:
+                name = f"{runs[side][place].name} of side {'AB'[side]}"
+                if len(fact.groups) == 1:
+                    name = f"{runs[0][place].name} less {runs[1][place].name}"
+                found.setdefault(name, []).append(fact.one.task)
+    return [
+        f"{name} lies far off from the others on {', '.join(tasks)}, which makes the interval "
+        "wide: has it collapsed?"
+        for name, tasks in found.items()
+    ]
 
 
 def _common(tasks: Sequence[Paired]) -> bool:
@@ -302,9 +332,7 @@ def _items_wanted(facts: Sequence[_Task], found: Estimate, level: float) -> floa
     return None if factor is None else float(math.ceil(factor * items))
 
 
-def _warnings(
-    facts: Sequence[_Task], runs: tuple[list[Run], list[Run]], recipes: bool
-) -> list[str]:
+def _warnings(facts: Sequence[_Task], runs: Runs, recipes: bool) -> list[str]:
     result = []
     for fact in facts:
         one = fact.one
@@ -313,6 +341,17 @@ def _warnings(
                 f"{one.task}: {left} items are left out: {one.only_a} only on side A, {one.only_b} "
                 f"only on side B, {one.incomplete} not in all runs"
             )
+    result += _far_off(facts, runs) if recipes else []
+    for side, of_side in enumerate(runs):
+        known: dict[bytes, Run] = {}
+        for n, run in enumerate(of_side):
+            both = ((fact.one.value_AxI, fact.one.value_BxI) for fact in facts)
+            scores = b"".join(values[side][n].tobytes() for values in both)
+            if (first := known.setdefault(scores, run)) is not run:
+                result.append(
+                    f"{first.name} and {run.name} have the same score on every item: give each run "
+                    "once, or no verdict on recipes means anything"
+                )
     if not recipes and max(map(len, runs)) > 1:
         counts = " and ".join(str(len(side)) for side in runs)
         result.append(

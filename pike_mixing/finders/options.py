@@ -99,7 +99,7 @@ def targeted(
     refuse(wrong)
     swarm = swarm_of(arguments, None if "*" in weights else list(weights))
     every = dict.fromkeys(swarm.losses, weights.pop("*")) if "*" in weights else {}
-    names = column_names.named(weights, arguments.loss_columns)
+    names = column_names.named(weights, arguments.loss_columns or table.LOSS)
     return swarm, every | dict(zip(names, weights.values(), strict=True))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import design, options, reuse, scaling, trajectory
+from pike_mixing.finders import design, options, reuse, scaling, table, table_files, trajectory
 from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import Swarm
 
@@ -53,7 +53,10 @@ def designed(arguments: argparse.Namespace) -> str:
         )
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    pattern = arguments.weight_columns if arguments.metrics is None else "*"
+    pattern = arguments.weight_columns or table.WEIGHT
+    if arguments.metrics is not None:
+        columns = table_files.read_columns(arguments.table)
+        pattern = table.pair_pattern(columns, arguments.weight_columns, table.WEIGHT)
     writer.writerow([pattern.replace("*", domain) for domain in domains])
     writer.writerows([f"{value:.6f}" for value in weights_K] for weights_K in new_NxK)
     return text.getvalue().rstrip()

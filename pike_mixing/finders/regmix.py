@@ -76,6 +76,10 @@ class RegMix(CheckedSettings):
     """Proxies that a leaf holds at least.
 
     LightGBM's 20 forbids every split below 40 proxies: the prediction would be one constant."""
+    min_data_in_bin: PositiveInt = 1
+    """Proxies between two places at which a tree may split, at least.
+
+    LightGBM's 3 would hide where a split of few proxies is best."""
     folds: Annotated[int, Limits(at_least=2)] = 5
     """Parts of the cross-validation."""
     seed: NonNegativeInt = 0
@@ -132,7 +136,10 @@ class RegMix(CheckedSettings):
         """The trees of a record, with these settings."""
         import lightgbm as lgb
 
-        return Trees(lgb.Booster(model_str=record["model"]), self, swarm.domains)
+        try:
+            return Trees(lgb.Booster(model_str=record["model"]), self, swarm.domains)
+        except lgb.basic.LightGBMError as error:
+            raise ValueError(str(error)) from None
 
     def _arrays(self, swarm: Swarm) -> tuple[Floats, Floats]:
         if len(swarm.phases) > 1:
@@ -179,8 +186,7 @@ class RegMix(CheckedSettings):
             "learning_rate": self.learning_rate,
             "num_leaves": self.leaves,
             "min_data_in_leaf": self.min_data_in_leaf,
-            # Bins of 3 proxies, the default, would hide where a split is best.
-            "min_data_in_bin": 1,
+            "min_data_in_bin": self.min_data_in_bin,
             "seed": self.seed,
             "deterministic": True,
             "force_row_wise": True,

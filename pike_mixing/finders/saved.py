@@ -27,7 +27,7 @@ class SavedPredictor:
     """Mixtures of the runs that it was fitted to."""
     optimum_K: Floats
     """The mixture that was found."""
-    held_out_rmse: float | None
+    held_out_rmse: float
     """Of losses that no fit has seen, nats per token."""
     held_out_rmse_by_loss: dict[str, float] | None
     """The same of each loss, of finders that predict each."""
@@ -67,11 +67,11 @@ def load(path: Path) -> SavedPredictor:
     """The predictor of a file.
 
     Raises:
-        InputError: it cannot be read, or is no predictor that this version knows.
+        InputError: it cannot be read, is no predictor that this version knows, or is not whole.
     """
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} cannot be read: {error}: check the path") from None
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise InputError(f"{path} is no saved predictor ({FORMAT}): make it with `fit --save`")
@@ -79,14 +79,39 @@ def load(path: Path) -> SavedPredictor:
     keys = ("finder", "settings", "domains", "losses", "phases", "measured", "optimum")
     if missing := [key for key in (*keys, *errors, "predictor") if key not in values]:
         raise InputError(f"{path} lacks {', '.join(missing)}: make it anew with `fit --save`")
-    finder = cast(SwarmFinder, registry.build(values["finder"], values["settings"], str(path)))
-    domains = tuple(values["domains"])
-    swarm = Swarm(domains, (), tuple(values["losses"]), tuple(values["phases"]))
-    return SavedPredictor(
+    try:
+        return _restored(values, str(path))
+    except InputError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise InputError(f"{path} is not whole ({error}): make it anew with `fit --save`") from None
+
+
+def _restored(values: dict[str, Any], where: str) -> SavedPredictor:
+    """The predictor of a file's values; any error says that these do not fit together."""
+    for name in ("domains", "losses"):
+        texts = values[name]
+        if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
+            raise TypeError(f"{name}: no list of names")
+    finder = cast(SwarmFinder, registry.build(values["finder"], values["settings"], where))
+    domains, phases = tuple(values["domains"]), tuple(map(float, values["phases"]))
+    swarm = Swarm(domains, (), tuple(values["losses"]), phases)
+    if not phases or len(domains) % len(phases):
+        raise ValueError(f"phases: {len(domains)} domains in {len(phases)} phases")
+    by_loss = values["held_out_rmse_by_loss"]
+    if by_loss is not None:
+        by_loss = {loss: float(by_loss[loss]) for loss in swarm.losses}
+    result = SavedPredictor(
         swarm=swarm,
-        measured_NxK=np.array(values["measured"]),
-        optimum_K=np.array([values["optimum"][domain] for domain in domains]),
-        held_out_rmse=values["held_out_rmse"],
-        held_out_rmse_by_loss=values["held_out_rmse_by_loss"],
+        measured_NxK=np.array(values["measured"], dtype=np.float64).reshape(-1, len(domains)),
+        optimum_K=np.array([values["optimum"][domain] for domain in domains], dtype=np.float64),
+        held_out_rmse=float(values["held_out_rmse"]),
+        held_out_rmse_by_loss=by_loss,
         predictor=finder.restore(swarm, values["predictor"]),
     )
+    losses = result.predictor.losses(result.optimum_K[np.newaxis])
+    errors = [result.held_out_rmse, *(by_loss or {}).values()]
+    numbers = (result.measured_NxK, result.optimum_K, errors, losses)
+    if losses.shape != (1,) or not all(np.isfinite(one).all() for one in numbers):
+        raise ValueError("predictor: no loss of the optimum")
+    return result

@@ -6,7 +6,8 @@ to choose rows. Runs of one mixture are repeats. Other names of columns can be g
 with a * in the place of the domain's or the loss's name.
 
 Olmix's form is a pair of files: one holds the mixtures, the other the losses, a row for a run in
-both, joined by a column that both have (`run`, else `index`).
+both, joined by a column that both have (`run`, else `index`). Where no column of a file of a pair
+has the name of a weight or loss, and no pattern is given, all its columns are weights or losses.
 
 Shapes: K domains, M losses, N rows.
 """
@@ -27,8 +28,12 @@ from pike_mixing.finders.table_files import Columns, read_columns, refuse_first
 from pike_mixing.settings import unknown
 from pike_mixing.swarms.catalogue import KEYS, LABELS
 
+WEIGHT, LOSS = "weight/*", "loss/*"
+"""Columns of weights and losses, where no other pattern is given."""
 TOLERANCE = 0.01
 """Weights of a row may sum to 1 within this: many write them with three digits."""
+ROUNDING = 1e-9
+"""Of their sum: 0.99 differs from 1 by a little more than 0.01."""
 
 
 def read(
@@ -38,8 +43,8 @@ def read(
     metrics: Path | None = None,
     where: Mapping[str, str] | None = None,
     phases: Sequence[float] = (1.0,),
-    weight: str = "weight/*",
-    loss: str = "loss/*",
+    weight: str | None = None,
+    loss: str | None = None,
     sizes: Mapping[str, str] | None = None,
     skip_unmeasured: bool = False,
     run: str | None = None,
@@ -49,14 +54,14 @@ def read(
     Args:
         path: A CSV file with a header (also `.csv.gz`), or a Parquet file (`.parquet`).
         losses: Names of the losses to read, or of their columns; all when absent.
-        metrics: The second file of a pair, whose first is `path`; all its columns are losses.
+        metrics: The second file of a pair, whose first is `path`.
         where: Values by column, A..B for numbers from A to B: only rows that have all of them are
             read.
         phases: Shares of the run of its phases, where it had several: the columns are
             `weight/0/<domain>`, then `weight/1/<domain>`, and so on; what is read is the exposure
             to each domain in each phase, so that all weights together sum to 1.
-        weight: Columns of weights: a pattern with one `*`.
-        loss: Columns of losses, in the same way.
+        weight: Columns of weights: a pattern with one `*`; absent: `weight/*`.
+        loss: Columns of losses, in the same way; absent: `loss/*`.
         sizes: Columns of `parameters` and `tokens`, where they have other names.
         skip_unmeasured: Leaves out rows in which one of the losses has no finite number.
         run: The column that names each row's run, where a run has several rows.
@@ -65,11 +70,15 @@ def read(
         InputError: a file cannot be read, a column is missing or named twice, a value is no finite
             number, or a row's weights are no mixture.
     """
-    columns = read_columns(path) if metrics is None else _joined(path, metrics, weight, loss)
+    columns = read_columns(path)
+    if metrics is None:
+        weights = _located(path, columns, weight or WEIGHT, "weight", least=2)
+        known = _located(path, columns, loss or LOSS, "loss", least=1)
+    else:
+        columns, weights, known = _joined(path, columns, metrics, weight, loss)
     rows = _chosen(path, columns, where or {})
-    weights, known = _located(path, columns, weight, loss)
     domains = tuple(weights)
-    names = tuple(known if losses is None else column_names.named(losses, loss))
+    names = tuple(known if losses is None else column_names.named(losses, loss or LOSS))
     refuse([unknown(name, known, f"{path}: target") for name in names if name not in known])
     if skip_unmeasured:
         rows = [n for n in rows if all(_finite(columns[known[name]][n]) for name in names)]
@@ -92,21 +101,28 @@ def read(
 
 
 def _located(
-    path: Path, columns: Columns, weight: str, loss: str
-) -> tuple[dict[str, str], dict[str, str]]:
-    """The columns of the weights and of the losses, by domain and by name."""
-    weights, known = column_names.matching(columns, weight), column_names.matching(columns, loss)
-    if len(weights) < 2:
+    path: Path, columns: Columns, pattern: str, what: str, *, least: int
+) -> dict[str, str]:
+    """The columns of weights or losses, by domain or by name."""
+    result = column_names.matching(columns, pattern)
+    if len(result) < least:
         raise InputError(
-            f"{path}: {len(weights)} column(s) are named {weight}, but two are needed: name them "
-            "so, say how (--weight-columns 'weight_*') or add the second file of a pair (--metrics)"
+            f"{path}: {len(result)} column(s) are named {pattern}, but {least} must be: name them "
+            f"so, say how (--{what}-columns '{what}_*') or add the second file of a pair "
+            "(--metrics)"
         )
-    if not known:
-        raise InputError(
-            f"{path}: no column is named {loss}: name them so, or say what they are named "
-            "(--loss-columns '*_loss')"
-        )
-    return weights, known
+    return result
+
+
+def pair_pattern(columns: Columns, given: str | None, usual: str) -> str:
+    """How the columns of weights or losses are named in a file of a pair.
+
+    Args:
+        columns: Of the file.
+        given: The pattern that was asked for.
+        usual: The one of a single table.
+    """
+    return given or (usual if column_names.matching(columns, usual) else "*")
 
 
 def _sizes(
@@ -152,9 +168,11 @@ def _same(value: object, wanted: str) -> bool:
     return str(value) == wanted
 
 
-def _joined(ratios: Path, metrics: Path, weight: str, loss: str) -> Columns:
-    """A pair of files as one table, in the order of the first."""
-    first, second = read_columns(ratios), read_columns(metrics)
+def _joined(
+    ratios: Path, first: Columns, metrics: Path, weight: str | None, loss: str | None
+) -> tuple[Columns, dict[str, str], dict[str, str]]:
+    """A pair of files as one table, in the order of the first; its weights and losses by name."""
+    second = read_columns(metrics)
     key = next((name for name in KEYS if name in first and name in second), None)
     if key is None:
         raise InputError(f"{ratios}, {metrics}: both need a column {' or '.join(KEYS)}: add one")
@@ -172,15 +190,19 @@ def _joined(ratios: Path, metrics: Path, weight: str, loss: str) -> Columns:
     ]
     refuse_first(problems)
     order = [place[name] for name in first[key]]
-    result = {key: first[key]}
-    result |= {
-        weight.replace("*", name): values for name, values in first.items() if name not in LABELS
-    }
-    return result | {
-        loss.replace("*", name): [values[n] for n in order]
-        for name, values in second.items()
-        if name not in LABELS
-    }
+    second = {name: [values[n] for n in order] for name, values in second.items()}
+    # One name may be a domain's in the first file and a loss's in the second.
+    result, found = second | first, []
+    for path, columns, given, usual, what, least in (
+        (ratios, first, weight, WEIGHT, "weight", 2),
+        (metrics, second, loss, LOSS, "loss", 1),
+    ):
+        own = {name: values for name, values in columns.items() if name not in LABELS}
+        pattern = pair_pattern(own, given, usual)
+        located = _located(path, own, pattern, what, least=least)
+        result |= {usual.replace("*", name): own[column] for name, column in located.items()}
+        found.append({name: usual.replace("*", name) for name in located})
+    return result, found[0], found[1]
 
 
 def _exposures(
@@ -218,7 +240,7 @@ def _refuse_no_mixture(path: Path, weights_NxK: Floats, rows: list[int]) -> None
     problems += [
         f"{path}: row {rows[n] + 1}: the weights sum to {total_N[n]:.4g}, not 1: give each "
         "domain's share"
-        for n in np.flatnonzero(np.abs(total_N - 1) > TOLERANCE)
+        for n in np.flatnonzero(np.abs(total_N - 1) > TOLERANCE + ROUNDING)
     ]
     refuse_first(problems)
 

@@ -27,7 +27,8 @@ class NashMTL(Surgeon):
 
     scale: Scale = "mix"
     """mix: weights divided by their sum; reference: weights alpha with G alpha = 1 / alpha, for
-    which the update's length is sqrt(K), whatever the lengths of the gradients."""
+    which the update's length is sqrt(K), whatever the lengths of the gradients. The authors' code
+    then clips the gradient to length 1 (its `max_norm`, by default): clip to 1 for the same."""
 
     def solve(self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals) -> Floats:
         """Weights alpha > 0 with G alpha = 1 / alpha, equation (2) of the paper."""

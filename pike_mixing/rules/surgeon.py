@@ -62,8 +62,9 @@ class Surgeon(Mix):
 def of_present(signals: Signals) -> tuple[Floats, Ints]:
     """Gramian of the domains that have a gradient (P x P), and their indices.
 
-    A domain has none when the batch has no rows of it (NaN) or when its gradient is exactly zero;
-    NaN of a domain with rows was refused before (`signal_checks`).
+    A domain has none when the batch has no rows of it (NaN) or when its gradient is zero: its
+    squared length is below the smallest number that a float64 holds in full, 2.2e-308, which no
+    gradient of float32 is. NaN of a domain with rows was refused before (`signal_checks`).
 
     Raises:
         InputError: an inner product of gradients is not a finite number, or more than twice the
@@ -71,8 +72,8 @@ def of_present(signals: Signals) -> tuple[Floats, Ints]:
     """
     gram_KxK = signals.gram_KxK
     assert gram_KxK is not None, "a method that needs a Gramian was given none"
-    # NaN > 0 is False.
-    present_P = np.flatnonzero(gram_KxK.diagonal() > 0)
+    # NaN >= 0 is False.
+    present_P = np.flatnonzero(gram_KxK.diagonal() >= np.finfo(np.float64).tiny)
     gram_PxP = gram_KxK[present_P][:, present_P]
     norm_P = np.sqrt(gram_PxP.diagonal())
     lengths_PxP = np.outer(norm_P, norm_P)

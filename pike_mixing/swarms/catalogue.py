@@ -7,9 +7,9 @@ not in it has not been seen by whoever wrote the entry, and is refused until som
 from dataclasses import dataclass
 from pathlib import Path
 
-KEYS = ("run", "index")
+KEYS = ("run", "run_id", "index")
 """Columns that join a pair of files, the first that both have."""
-LABELS = ("", "Unnamed: 0", "run", "name", "index")
+LABELS = ("", "Unnamed: 0", "run", "run_id", "name", "index")
 """Columns of a pair that are neither a domain nor a loss."""
 
 

@@ -8,9 +8,9 @@ exact over all processes, and no row depends on how many processes or workers th
 Shapes: K domains, B rows of a step.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from torch.utils.data import IterableDataset, get_worker_info
@@ -19,7 +19,7 @@ from pike_mixing import by_domain
 from pike_mixing.apportion import systematic
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
-from pike_mixing.torch import parallel, states, streams
+from pike_mixing.torch import parallel, row_checks, states, streams
 from pike_mixing.torch.published_counts import PublishedCounts
 
 ENDS = ("first_exhausted", "all_exhausted")
@@ -45,8 +45,12 @@ class MixedDataset(IterableDataset[Any]):
         steps: int | None = None,
         ends: Literal["first_exhausted", "all_exhausted"] | None = None,
         place: tuple[int, int] | None = None,
+        columns: row_checks.Columns = "same",
     ) -> None:
         """Opens the domains.
+
+        Before the first row is read, the first row of each domain is compared with the others', and
+        with those of the other processes.
 
         Args:
             datasets: By domain: map-style data sets or iterables, of Hugging Face or any other.
@@ -59,10 +63,16 @@ class MixedDataset(IterableDataset[Any]):
             steps: Steps after which it ends, and begins anew when it is read again; endless when
                 absent.
             ends: What ends it, too: the first domain of which a row would come again, or the last.
-            place: Rank and number of the processes; those of `torch.distributed` when absent.
+            place: Rank and number of the processes among which rows are dealt; when absent those of
+                `torch.distributed`, and (0, 1) where Accelerate or a Trainer of transformers
+                deals the rows afterwards.
+            columns: "same": rows of all domains must have the same columns, of the same types.
+                "union": a column that a domain lacks is None. "any": they are not compared, for a
+                collate function that takes rows of several kinds.
 
         Raises:
-            InputError: no domains, one without rows, or weights that do not fit them.
+            InputError: no domains, one without rows or that is no data set, or weights that do not
+                fit them.
         """
         if not isinstance(datasets, Mapping) or not datasets:
             raise InputError('datasets: give at least one domain by its name: {"en": english}')
@@ -72,10 +82,17 @@ class MixedDataset(IterableDataset[Any]):
                 raise InputError(f"{name}: {number!r} must be a whole number of at least 1")
         if ends not in (None, *ENDS):
             raise InputError(f"ends: {ends!r}: take {' or '.join(ENDS)}")
+        if columns not in (known := get_args(row_checks.Columns)):
+            raise InputError(f"columns: {columns!r}: take {', '.join(known)}")
+        for domain, dataset in datasets.items():
+            row_checks.refuse_no_dataset(domain, dataset)
         self.domains, self.batch_rows, self.seed = tuple(datasets), int(batch_rows), int(seed)
         self.steps, self._ends = steps, ends
         self._datasets, self._shuffle = dict(datasets), shuffle
         self._micro_batch, self._place = micro_batch, place
+        self._whole, self._pickled_place = False, None
+        self.columns = columns
+        self._union = row_checks.Union(self._datasets) if columns == "union" else None
         K = len(self.domains)
         self._weights_K: Floats | None = by_domain.shares(weights, self.domains, "weights")
         self._streams = self.streams("train")
@@ -85,6 +102,7 @@ class MixedDataset(IterableDataset[Any]):
         self.settings: dict[str, Any] = {
             "domains": self.domains,
             "lengths": [streams.length(dataset) for dataset in datasets.values()],
+            "streams": {n: r for n, d in datasets.items() if (r := streams.release(d))},
             "batch_rows": self.batch_rows,
             "seed": self.seed,
             "shuffle": shuffle,
@@ -92,6 +110,10 @@ class MixedDataset(IterableDataset[Any]):
             "ends": ends,
         }
         self._published = PublishedCounts(K, self.batch_rows)
+        self._compared = False
+        self._number = row_checks.number_dataset(self.settings | {"lengths": None, "steps": steps})
+        # Streams are not opened before they are read.
+        self._compare_with_others("made", lambda dataset: streams.length(dataset) is not None)
         self._ended: int | None
         self._count_K: Ints | None
         """Counts of a step that has begun: `set_weights` may follow before its end."""
@@ -100,7 +122,10 @@ class MixedDataset(IterableDataset[Any]):
     @property
     def place(self) -> tuple[int, int]:
         """Rank of this process and number of processes."""
-        return self._place or (parallel.rank(), parallel.world_size())
+        own = self._pickled_place or (parallel.rank(), parallel.world_size())
+        if self._place is None and own[1] > 1 and (self._whole or parallel.is_dealt_by_caller()):
+            return 0, 1
+        return self._place or own
 
     @property
     def given_weights(self) -> Floats | None:
@@ -118,9 +143,11 @@ class MixedDataset(IterableDataset[Any]):
         own, left = divmod(self.batch_rows, world)
         micro_batch = self._micro_batch or max(own, 1)
         if left or own % micro_batch:
+            size = self._micro_batch or 1
+            pieces = f" in micro-batches of {size}" if self._micro_batch else ""
             raise InputError(
-                f"batch_rows: {self.batch_rows} rows cannot be dealt to {world} processes in "
-                f"micro-batches of {micro_batch}: make it a multiple of {world * micro_batch}"
+                f"batch_rows: {self.batch_rows} rows cannot be dealt to {world} processes{pieces}: "
+                f"make it a multiple of {world * size}"
             )
         return micro_batch
 
@@ -131,10 +158,38 @@ class MixedDataset(IterableDataset[Any]):
 
     def streams(self, purpose: str) -> list[streams.Stream]:
         """The domains' rows in another order, for another purpose."""
-        return [
+        opened = [
             streams.opened(d, n, seed=self.seed, purpose=purpose, shuffle=self._shuffle)
             for n, d in self._datasets.items()
         ]
+        return [row_checks.Filled(s, self._union) for s in opened] if self._union else opened
+
+    def compare_rows(self, collate_fn: Callable[[list[Any]], Any], group: parallel.Group) -> None:
+        """Compares the first rows of the domains, as micro-batches of them, once; on all processes.
+
+        Args:
+            collate_fn: Makes a micro-batch of rows.
+            group: The data-parallel processes.
+
+        Raises:
+            InputError: they do not fit each other, or another process has other ones.
+        """
+        if self._compared:
+            return
+        if parallel.world_size(group) > 1:
+            row_checks.refuse_cut_streams(self._datasets)
+            row_checks.compare_with_group(self._datasets, group)
+        if self.columns != "any":
+            rows = row_checks.read_first_rows(self._datasets)
+            filled = {n: self._union.fill(r) for n, r in rows.items()} if self._union else rows
+            row_checks.refuse_different_batches(filled, collate_fn, self.micro_batch)
+        self._compared = True
+
+    def _compare_with_others(self, when: str, which: Callable[[Any], bool]) -> None:
+        """Compares those domains of which this is true with the other processes'."""
+        if parallel.world_size() > 1 and (self._place is None or self._place[1] > 1):
+            key = f"{self._number}/{when}"
+            row_checks.compare_with_others(self._datasets, key, which)
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
         """Changes fixed weights from the next step on that is begun; for a loader without workers.
@@ -178,7 +233,31 @@ class MixedDataset(IterableDataset[Any]):
         return np.repeat(np.arange(len(self.domains)), self.counts(step))[rank::world]
 
     def __iter__(self) -> Iterator[Any]:
-        """Rows from where the state stands; in a worker, those of its micro-batches."""
+        """Rows from where the state stands; in a worker, those of its micro-batches.
+
+        Raises:
+            InputError: rows of the domains do not fit each other, or would be dealt twice.
+        """
+        self._whole, worker = parallel.is_dealt_by_caller(), get_worker_info()
+        if self._whole and self._place and self._place[1] > 1:
+            raise InputError(
+                f"place: {self._place}, but what reads this data set deals its rows to the "
+                "processes, too (a loader that Accelerate prepared, the Trainer of transformers, "
+                "another MixedDataset): leave `place` away"
+            )
+        if not (self._place and self._place[1] == 1) and parallel.world_size() > 1:
+            row_checks.refuse_cut_streams(self._datasets)
+        # One worker is enough; and workers cannot ask the other processes.
+        if not self._compared and not (worker and worker.id):
+            if not worker:
+                self._compare_with_others("read", lambda _: True)
+            if self.columns != "any":
+                rows = row_checks.read_first_rows(self._datasets)
+                row_checks.refuse_different_columns(rows, self.columns)
+            self._compared = True
+        return self._rows()
+
+    def _rows(self) -> Iterator[Any]:
         rank, world, number, workers, size = self._reader().values()
         in_step = self.micro_batches
         if self._step == self._ended:
@@ -227,7 +306,7 @@ class MixedDataset(IterableDataset[Any]):
 
     def __getstate__(self) -> dict[str, Any]:
         """For workers that start anew, and know of no other process."""
-        return self.__dict__ | {"_place": self.place}
+        return self.__dict__ | {"_pickled_place": self.place if parallel.world_size() > 1 else None}
 
     def state_dict(self) -> dict[str, Any]:
         """Where the reading stands, with the counts that are published from there on."""
@@ -246,9 +325,6 @@ class MixedDataset(IterableDataset[Any]):
             row: Rows of the step that this process has read.
         """
         reader = self._reader()
-        # Workers, or a loader that draws ahead, leave iterables to be read again up to there.
-        own = self.batch_rows // reader["processes"]
-        stand = (self._step, self._row) in ((step, row), (step - 1, own))
         return states.sealed(
             settings=states.as_json(self.settings),
             # Where a step begins, and nobody reads ahead, another may go on.
@@ -261,7 +337,6 @@ class MixedDataset(IterableDataset[Any]):
             plan=self._published.since(step),
             begun=states.as_json(self._count_K) if row else None,
             ended=step == self._ended,
-            streams=[stream.state_dict() if stand else {} for stream in self._streams],
         )
 
     def seek(self, step: int, positions_K: Ints) -> None:
@@ -275,6 +350,7 @@ class MixedDataset(IterableDataset[Any]):
         Raises:
             InputError: it is damaged, or of something else: each value that is not as it must be.
         """
+        state = states.plain(state)
         bound = isinstance(state, Mapping) and state.get("reader")
         same = {"settings": self.settings, "reader": self._reader() if bound else {}}
         states.refuse_unfit(state, same)
@@ -282,7 +358,5 @@ class MixedDataset(IterableDataset[Any]):
         self._row, begun = state["row"], state["begun"]
         self._count_K = None if begun is None else np.array(begun)
         self._ended = self._step if state["ended"] else None
-        for stream, of_stream in zip(self._streams, state["streams"], strict=True):
-            stream.load_state_dict(of_stream)
         self._weights_K = None if state["last"] >= 0 else np.array(state["weights"])
         self._published.load(state["last"], state["plan"], keep=get_worker_info() is not None)

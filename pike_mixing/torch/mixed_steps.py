@@ -4,15 +4,18 @@ Shapes: K domains, B rows of this process's micro-batch.
 """
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import torch
 
 from pike_mixing import tracking
+from pike_mixing.delivered import Delivered, tokens_of
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Rounding, Statistics
-from pike_mixing.torch import rows
+from pike_mixing.torch import parallel, rows
 from pike_mixing.torch.engine import Engine
+from pike_mixing.torch.losses import IGNORED
 from pike_mixing.torch.mixed_dataset import MixedDataset
 from pike_mixing.torch.rows import Rows
 from pike_mixing.torch.step_gradient import StepGradient
@@ -36,15 +39,21 @@ class MixedSteps(Engine):
         super().__init__(method, source, gradient, rounding)
         self.dataset: MixedDataset = source.dataset
         self.latency, self.group = latency, source.group
+        self._collate_fn = source.collate_fn
         self._prepared = -1
         self._drawn: collections.deque[list[Rows]] = collections.deque()
         self._metrics: dict[str, float] = {}
         self._measured: Statistics | None = None
         self._makes_passes = False
+        self.delivered: Delivered | None = None
         self._at = self._empty()
 
     def prepare(self) -> None:
-        """Measures what is due before the step's rows are drawn, and publishes the next counts."""
+        """Measures what is due before the step's rows are drawn, and publishes the next counts.
+
+        Before the first, the rows of the domains are compared.
+        """
+        self.dataset.compare_rows(self._collate_fn, self.group)
         if self._prepared == self.step:
             return
         if self.dataset.published != (self._prepared + self.latency if self._prepared >= 0 else -1):
@@ -75,10 +84,23 @@ class MixedSteps(Engine):
                 f"{wanted}: give all of one step; the loader's batch_size is the data set's "
                 "micro_batch, which is 1 where collate_fn joins rows to one (packing, padding-free)"
             )
+        if self.delivered is not None:
+            self._count(self.delivered, self.step + len(self._drawn), micro_batches)
         keeps = self._makes_passes or self.method.needs().passes()
         self._drawn.append(list(micro_batches) if keeps else [])
         if not self._at.domains_of:
             self._begin()
+
+    def _count(self, came: Delivered, step: int, micro_batches: Sequence[Rows]) -> None:
+        """Counts a step's rows and tokens over all processes, beside the shares of its rows."""
+        domains, count_K = self.dataset.domains, self.dataset.counts(step)
+        token_B = [n for batch in micro_batches for n in _tokens(batch)]
+        own_K = np.bincount(self.dataset.domain_of_rows(step), token_B, len(domains))
+        token_K = torch.from_numpy(own_K).to(parallel.device(self.group))
+        parallel.sum_([token_K], self.group)
+        count = dict(zip(domains, count_K.tolist(), strict=True))
+        came.add(count, dict(zip(domains, token_K.tolist(), strict=True)), plan=count)
+        came.warn()
 
     def drop(self) -> None:
         """Forgets the rows of steps that have not ended."""
@@ -169,3 +191,12 @@ class MixedSteps(Engine):
     def metrics(self) -> dict[str, float]:
         """Numbers of the last step, and the last statistics, by name: `mixing/weight/<domain>`."""
         return dict(self._metrics)
+
+
+def _tokens(batch: Rows) -> Sequence[float]:
+    """Target tokens of each row of a micro-batch."""
+    if isinstance(batch, Mapping):
+        return tokens_of(batch)
+    # Of a pair of inputs and labels, the labels.
+    last = list(rows.tensors(batch))[-1]
+    return [float(n) for n in (last.flatten(start_dim=1) != IGNORED).sum(dim=1)]

@@ -39,6 +39,7 @@ from torch import Tensor, nn
 from torch.utils.data import default_collate
 
 from pike_mixing.alarms import Alarm, Watch
+from pike_mixing.delivered import Delivered
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.interface import Method, Rounding, RunFacts
 from pike_mixing.settings import unknown
@@ -75,6 +76,7 @@ class Mixing(MixedSteps):
         optimizer: Any = None,
         max_norm: float = math.inf,
         group: Group = None,
+        delivered: bool = False,
     ) -> None:
         """Begins before step 0.
 
@@ -96,6 +98,9 @@ class Mixing(MixedSteps):
             optimizer: A `PerDomainAdamW` that trains the model, for AdaTask.
             max_norm: Longest gradient that `backward` leaves; with AdaTask, of each domain.
             group: The data-parallel processes.
+            delivered: Whether tokens of each domain are counted in the batches, and a warning is
+                logged where their shares are not those of the rows; then `self.delivered` has the
+                counts, which begin anew with each process.
 
         Raises:
             InputError: the method needs one of these that is missing, one is out of its limits,
@@ -122,8 +127,8 @@ class Mixing(MixedSteps):
         )
         source = StreamRows(dataset, collate_fn, statistics_micro_batch, passes.group)
         super().__init__(method, source, gradient, rounding, latency)
+        self.delivered = Delivered(dict.fromkeys(dataset.domains, 1.0)) if delivered else None
         self.loss_fn = loss_fn.loss_fn if isinstance(loss_fn, Passes) else loss_fn
-        self._collate_fn = collate_fn
         self._watch = Watch(domains=dataset.domains)
         self._watched = self._watch.init()
         self._settings = {
@@ -208,7 +213,7 @@ class Mixing(MixedSteps):
         return alarms
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything to go on from, as plain values that JSON can hold.
+        """Everything to go on from, as plain values that strict JSON can hold.
 
         The same on all processes; it holds nothing of the model. Within a step it is that of the
         step's beginning, but for an optimizer's moments per domain: of these it warns.
@@ -237,6 +242,7 @@ class Mixing(MixedSteps):
             InputError: it is damaged, or of something else: each value that is not as it must be.
         """
         of_dataset = {"settings": self.dataset.settings, "reader": {}}
+        state = states.plain(state)
         states.refuse_unfit(state, {"settings": self._settings, "dataset": of_dataset})
         unpacked = states.unpacked(state["method"])
         weights_K = self.method.weights(unpacked, state["step"])

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import math
 import sys
+import types
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,44 @@ def rank(group: Group = None) -> int:
 
 def _together() -> bool:
     return dist.is_available() and dist.is_initialized()
+
+
+DEALERS = ("IterableDatasetShard", "DataLoaderDispatcher", "_InOrder")
+"""Classes that deal out the rows of an iterable themselves: those of Accelerate, which prepared
+loaders and the Trainer of transformers use, and a domain of a mixed data set."""
+
+
+def is_dealt_by_caller() -> bool:
+    """Whether one of the `DEALERS` asks for rows, or for their number, in this call.
+
+    They read an iterable whole, and say so nowhere.
+    """
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_qualname.partition(".")[0] in DEALERS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def gather_texts(text: str, group: Group = None) -> list[str]:
+    """The text of every process, by rank."""
+    result = [text] * world_size(group)
+    dist.all_gather_object(result, text, group=group)
+    return result
+
+
+def exchange_text(key: str, text: str) -> dict[int, str]:
+    """The texts of this key by rank, of this process and those that were here before.
+
+    A process that alone looks at its rows need not wait for the others.
+    """
+    store = dist.distributed_c10d._get_default_store() if _together() else None
+    if store is None:  # MPI has none.
+        return {rank(): text}
+    keys = [f"pike_mixing/{key}/{one}" for one in range(world_size())]
+    store.set(keys[rank()], text)
+    return {one: store.get(name).decode() for one, name in enumerate(keys) if store.check([name])}
 
 
 BUCKET_BYTES = 25 * 2**20

@@ -8,6 +8,7 @@ sums over rows in their last bits alone. Of a domain's rows their number is comp
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -78,16 +79,46 @@ def _digest(value: Any) -> str:
 
 
 def packed(state: State) -> dict[str, Any]:
-    """Lists of numbers with their type and shape; float64 survives JSON bit for bit."""
+    """Flat lists of numbers with their type and shape, which strict JSON holds bit for bit.
+
+    What is no finite number, such as a loss that was not measured yet, is a text: "nan", "-inf".
+    """
     return {
-        name: {"dtype": str(array.dtype), "shape": list(array.shape), "values": array.tolist()}
+        name: {
+            "dtype": str(array.dtype),
+            "shape": list(array.shape),
+            "values": [_number(value) for value in np.ravel(array).tolist()],
+        }
         for name, array in state.items()
     }
+
+
+def _number(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    # The sign of what is no number is a bit, too.
+    return "-nan" if math.isnan(value) and math.copysign(1, value) < 0 else str(value)
 
 
 def unpacked(values: Mapping[str, Any]) -> State:
     """The arrays of `packed`."""
     return {
-        name: np.array(of["values"], dtype=of["dtype"]).reshape(of["shape"])
+        name: np.array(
+            [float(value) if isinstance(value, str) else value for value in of["values"]],
+            dtype=of["dtype"],
+        ).reshape(of["shape"])
         for name, of in values.items()
     }
+
+
+def plain(value: Any) -> Any:
+    """A state as JSON would bring it back: of arrays and tensors their numbers, of tuples lists.
+
+    States that were saved by other ways than JSON hold such. What a domain's own data set gave is
+    left as it is.
+    """
+    if isinstance(value, Mapping):
+        return {n: part if n == "dataset" else plain(part) for n, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return value.tolist() if hasattr(value, "tolist") else value

@@ -2,6 +2,9 @@
 
 import contextlib
 import copy
+import logging
+import os
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
@@ -10,18 +13,17 @@ import torch
 from pike_mixing.errors import InputError
 from pike_mixing.order import Order
 
+log = logging.getLogger("pike_mixing")
+
+MANY = 100_000
+"""Rows that are read again only with a word in the log: it may take a minute, or an hour."""
+
 
 class Stream(Protocol):
     """Rows at positions 0, 1, 2, ...; after the last row, the first ones come again."""
 
     def row(self, position: int) -> Any:
         """The row at a position."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Where it stands; positions are the caller's."""
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on from there."""
 
 
 def opened(dataset: Any, domain: str, *, seed: int, purpose: str, shuffle: bool) -> Stream:
@@ -70,6 +72,25 @@ def length(dataset: Any) -> int | None:
     return len(dataset) if by_index else None
 
 
+def copy_for_reader(dataset: Any) -> Any:
+    """A data set of this reader's own, where it keeps a place or an epoch, as it was given.
+
+    Reaches into `datasets`: a streaming set holds the dictionary of all file systems of the Hub.
+    Copying one that another thread or process has made would add to it while it is read.
+    """
+    if not (hasattr(dataset, "set_epoch") or hasattr(dataset, "state_dict")):
+        return dataset
+    systems = getattr(dataset, "_IterableDataset__hffs_cache", None)
+    return copy.deepcopy(dataset, {id(systems): systems})
+
+
+def release(dataset: Any) -> str | None:
+    """The release of `datasets` that reads a stream of it: the order of its rows depends on it."""
+    if type(dataset).__module__ != "datasets.iterable_dataset":
+        return None
+    return f"datasets=={sys.modules['datasets'].__version__}"
+
+
 class _ByIndex:
     """A map-style data set: any position at once."""
 
@@ -81,105 +102,85 @@ class _ByIndex:
             return self._dataset[position % len(self._dataset)]
         return self._dataset[int(self._order.take(position, 1)[0])]
 
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        pass
-
 
 class _InOrder:
     """An iterable: it is read on to a position, and anew for an earlier one.
 
-    A data set with `state_dict` and `load_state_dict`, such as a streaming one of Hugging Face,
-    goes on where it was; of any other the rows before are read and dropped. So they are where a
-    streaming one shuffles: its state does not hold the rows in its buffer.
+    Rows are counted. A data set's own `state_dict` is not used: with most releases of `datasets` it
+    goes on at other rows (docs/streams.md), and it never holds what a function of `map` keeps.
     """
 
     def __init__(self, dataset: Any, domain: str) -> None:
         self._given, self._domain = dataset, domain
-        self._own: Any = None
-        self._begin(0, 0)
-
-    @property
-    def _dataset(self) -> Any:
-        """This reader's own: data sets of Hugging Face keep epoch and place in shared memory."""
-        if self._own is None:
-            stateful = hasattr(self._given, "set_epoch") or hasattr(self._given, "state_dict")
-            # It holds a dictionary of all file systems of the Hub; copying one that another thread
-            # or process has made would add to it while it is read.
-            systems = getattr(self._given, "_IterableDataset__hffs_cache", None)
-            memo = {id(systems): systems}
-            self._own = copy.deepcopy(self._given, memo) if stateful else self._given
-        return self._own
+        self._begin()
 
     def __getstate__(self) -> dict[str, Any]:
-        """For a worker that starts anew: it makes a copy of its own."""
-        return {"given": self._given, "domain": self._domain, "place": self.state_dict()}
+        """For a worker that starts anew: it reads from the first row."""
+        return {"given": self._given, "domain": self._domain}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Without a place of its data set's own, it reads anew up to the next position."""
         _InOrder.__init__(self, state["given"], state["domain"])
-        self.load_state_dict(state["place"])
 
-    def _begin(self, position: int, epoch: int) -> None:
-        self._next, self._epoch = position, epoch
+    def _begin(self) -> None:
+        self._own: Any = None
         self._rows: Iterator[Any] | None = None
-        self._read = 0
+        self._next = self._read = self._epoch = 0
+        self._turns = True
+        self._process = os.getpid()
 
     def _opened(self) -> Iterator[Any]:
-        if hasattr(self._dataset, "set_epoch"):
-            self._dataset.set_epoch(self._epoch)
-        return iter(self._dataset)
+        if self._own is None:
+            try:
+                self._own = copy_for_reader(self._given)
+            except TypeError as error:
+                raise InputError(
+                    f"domain {self._domain!r}: a data set with set_epoch or state_dict is copied "
+                    f"for each reader, but this {type(self._given).__name__} cannot be copied "
+                    f"({error}): make locks, connections and open files in its __iter__"
+                ) from error
+        if hasattr(self._own, "set_epoch"):
+            self._own.set_epoch(self._epoch if self._turns else 0)
+        return iter(self._own)
 
     def row(self, position: int) -> Any:
-        if position < self._next:
-            self._begin(0, 0)
+        # A worker that was forked shares the places in open files with its siblings.
+        if position < self._next or self._process != os.getpid():
+            self._begin()
+        if position - self._next >= MANY:
+            log.warning(
+                "domain %r: its first %d rows are read again, up to where the training stopped; a "
+                "map-style data set goes on at once",
+                self._domain,
+                position,
+            )
         with _as_one_reader():
             while True:
-                if self._rows is None:
-                    self._rows = self._opened()
                 try:
+                    if self._rows is None:
+                        self._rows = self._opened()
                     row = next(self._rows)
                 except StopIteration:
                     if not self._read:
                         raise InputError(f"domain {self._domain!r} has no rows") from None
                     self._rows, self._read, self._epoch = None, 0, self._epoch + 1
                     continue
+                except BaseException as error:
+                    if type(error).__name__ == "DataSourcesShufflingDisallowed" and self._turns:
+                        # datasets 5.0, of streams with take or skip: others keep their order.
+                        self._rows, self._turns = None, False
+                        continue
+                    # Read on after an error, a generator would seem to be at its end.
+                    self._begin()
+                    raise
                 self._read += 1
                 self._next += 1
                 if self._next > position:
                     return row
 
-    def state_dict(self) -> dict[str, Any]:
-        stateful = hasattr(self._given, "load_state_dict") and not _has_buffer(self._given)
-        if not stateful or self._rows is None:
-            return {}
-        numbers = {"next": self._next, "epoch": self._epoch, "read": self._read}
-        return numbers | {"dataset": copy.deepcopy(self._dataset.state_dict())}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._begin(state.get("next", 0), state.get("epoch", 0))
-        if "dataset" in state and hasattr(self._given, "load_state_dict"):
-            self._read = state["read"]
-            if hasattr(self._dataset, "set_epoch"):
-                self._dataset.set_epoch(self._epoch)
-            self._dataset.load_state_dict(state["dataset"])
-            with _as_one_reader():
-                self._rows = iter(self._dataset)
-
-
-def _has_buffer(part: Any) -> bool:
-    """Whether a streaming data set of Hugging Face, or what it reads from, shuffles in a buffer."""
-    inner = [getattr(part, name, None) for name in ("_ex_iterable", "ex_iterable")]
-    inner += getattr(part, "ex_iterables", [])
-    shuffles = type(part).__name__ == "BufferShuffledExamplesIterable"
-    return shuffles or any(_has_buffer(p) for p in inner if p is not None)
-
 
 @contextlib.contextmanager
 def _as_one_reader() -> Iterator[None]:
-    """Hides from a data set that a worker reads it.
+    """Hides from a data set that a worker reads it; reaches into torch.
 
     Data sets that see a worker give it a part of their rows. Here every worker reads them all and
     leaves the others' to them, so that positions mean the same everywhere.

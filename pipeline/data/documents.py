@@ -114,4 +114,5 @@ def opened(path: Path) -> Iterator[pq.ParquetFile]:
         with pq.ParquetFile(path) as file:
             yield file
     except (pa.ArrowInvalid, OSError) as error:
+        errors.refuse_shortage(error)
         raise InputError(f"{path} cannot be read ({error}): download it anew") from error

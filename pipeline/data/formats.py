@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
+from pipeline import errors
 from pipeline.data import cutting
 from pipeline.data.file_settings import Utf8Policy
 from pipeline.data.source_interface import Document
@@ -81,6 +82,7 @@ class Reading:
         try:
             yield
         except (OSError, pa.ArrowException, EOFError, zlib.error, UnicodeDecodeError) as error:
+            errors.refuse_shortage(error)
             told = (how for part, how in _REMEDIES.items() if part in str(error))
             remedy = next(told, "fetch or make it anew, or name it in `exclude`")
             remedy = remedy.format(path=shlex.quote(str(self.path)))

@@ -25,7 +25,7 @@ from torch import Tensor
 from pike_mixing.arrays import Array, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.torch import parallel
-from pipeline import settings
+from pipeline import errors, settings
 from pipeline.model import models
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, distributed, made_from, manifests
@@ -115,9 +115,10 @@ def write(folder: Path, taken: Snapshot) -> None:
             facts = {**taken.facts, "sha256": sums}
             atomic_files.write_json(partial / atomic_files.MANIFEST, facts)
     except (OSError, SafetensorError) as error:
+        errors.refuse_shortage(error)
         raise InputError(
-            f"checkpoint {folder} could not be written ({error}): free some space and start the "
-            "same command again; the run goes on from the checkpoint before"
+            f"checkpoint {folder} could not be written ({error}): {errors.remedy(error)}; the same "
+            "command then goes on from the checkpoint before"
         ) from error
 
 

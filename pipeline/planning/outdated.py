@@ -137,10 +137,15 @@ class Comparison:
             )
 
     def is_made_again(self, path: str, reader: str) -> bool:
-        """Whether what a rule uses of a file of a piece of work will, or may, be another."""
+        """Whether what a rule uses of a file of a piece of work will, or may, be another.
+
+        So it may where work has lost its manifest alone.
+        """
         if path not in self._makers:
             return False
         rule, name = self._makers[path]
+        if _is_cut_off(path, rule):
+            return True
         if rule != "download" or reader != "pack":
             stage = MADE[reader].stage or reader
             if stage not in manifests.SHOW_ALL:
@@ -200,12 +205,28 @@ class Comparison:
             if name in used.get(MADE[rule].section, {name})
         ]
 
+    def settings_files(self) -> list[str]:
+        """Where the settings of the plan's work lie, or will."""
+        return [*self._plan.settings_files()]
+
     def every(self) -> Iterator[Stale]:
         """All differences of the plan's finished work, without those that follow from others."""
         for rule, name in self._every():
             artifact = MADE[rule].artifact.format(name)
             for one in self.of(rule, name):
                 yield Stale(artifact, one.what, one.recorded, one.today)
+
+
+def _is_cut_off(manifest: str, rule: str) -> bool:
+    """Whether work has lost its manifest alone: results stand without what is gone as a whole."""
+    place = Path(manifest)
+    if place.is_file():
+        return False
+    patterns = [f"{place.name.partition('.')[0]}.*"]
+    if place.name == atomic_files.MANIFEST:
+        # The workflow writes settings beside a run, whether or not it is there.
+        patterns = ["*.parquet", "checkpoints/*"] if rule == "pretrain" else ["*"]
+    return any(any(place.parent.glob(pattern)) for pattern in patterns)
 
 
 def of_results(*folders: Path) -> Comparison | None:

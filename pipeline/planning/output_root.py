@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import getpass
 import json
 import os
 import shlex
@@ -80,6 +81,14 @@ def refuse_file(results: str) -> None:
             raise InputError(f"results: {results}: {place} is no folder: give another (results:)")
 
 
+def name_user() -> None:
+    """Gives a user without a name one: Snakemake asks for it, and a container may know none."""
+    try:
+        getpass.getuser()
+    except (KeyError, OSError):
+        os.environ["USER"] = f"uid-{os.getuid()}"
+
+
 def refuse_path(path: Path) -> None:
     """Stops at a path of a database, or of a folder of databases, that DuckDB cannot open.
 
@@ -129,12 +138,17 @@ class Root(NamedTuple):
 def of(folder: Path) -> Root | None:
     """What a folder was last started with; None where it is no output root."""
     path = folder / "experiment.json"
-    stamp = _read(path) if path.is_file() else None
+    stamp: Any = _read(path) if path.is_file() else None
     # Settings of a database have the same name.
-    if not isinstance(stamp, dict) or "started_with" not in stamp:
+    if not isinstance(stamp, dict):
         return None
-    files = map(Path, stamp["started_with"])
-    return Root(folder, [*files], stamp.get("options", {}), stamp.get("pythons", {}))
+    given = stamp.get("started_with")
+    if not (isinstance(given, list) and all(isinstance(one, str) for one in given)):
+        return None
+    options, pythons = (stamp.get(key, {}) for key in ("options", "pythons"))
+    if not (isinstance(options, dict) and isinstance(pythons, dict)):
+        return None
+    return Root(folder, [*map(Path, given)], options, pythons)
 
 
 @functools.cache
@@ -145,14 +159,24 @@ def above(folder: Path) -> Root | None:
 
 def command(path: Path, *, force: bool = False) -> str:
     """The command that makes a file of an experiment, also where it is there (`force`)."""
-    here, root = Path.cwd(), above(path.absolute().parent)
+    here = Path.cwd()
     own = path.relative_to(here) if path.is_relative_to(here) else path
-    words = ["snakemake", "--cores", "2", *(["--force"] if force else []), os.path.normpath(own)]
+    words = [*(["--force"] if force else []), os.path.normpath(own)]
+    return _command(above(path.absolute().parent), words)
+
+
+def command_of_all(folder: Path) -> str:
+    """The command that makes all that an experiment lacks, given its output root."""
+    return _command(above(folder), [])
+
+
+def _command(root: Root | None, words: list[str]) -> str:
+    result = ["snakemake", "--cores", "2", *words]
     if root and root.files != [Path("config.yaml")]:
-        words += ["--configfile", *map(str, root.files)]
+        result += ["--configfile", *map(str, root.files)]
     if root and root.options:
-        words += ["--config", *(f"{name}={_word(value)}" for name, value in root.options.items())]
-    return shlex.join(words)
+        result += ["--config", *(f"{name}={_word(value)}" for name, value in root.options.items())]
+    return shlex.join(result)
 
 
 def _word(value: Any) -> str:

@@ -115,6 +115,25 @@ def included(
     return further | whole
 
 
+def read_options(parsed: Mapping[str, Any], words: Sequence[str] | None) -> Settings:
+    """What `--config` sets, with numbers in the place of texts that look like them.
+
+    Snakemake makes texts of all that stands within a mapping or a list.
+
+    Args:
+        parsed: The options, as Snakemake reads them.
+        words: The same as they were given: `training={text: {steps: 8}}`.
+
+    Raises:
+        InputError: as `strict_yaml.load`.
+    """
+    result: Settings = {}
+    for name, _, text in (word.partition("=") for word in words or ()):
+        if isinstance(parsed[name], Mapping | list):
+            result = _replaced(result, {name: strict_yaml.load(text, f"--config {name}")})
+    return {**parsed, **result}
+
+
 def _owner(path: Path, load: Callable[[Path], Settings]) -> Path:
     """The file that sets `results`: this one, or one that it includes."""
     config = load(path)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 from pike_mixing.errors import InputError
 from pipeline.data import corpus_manifest
 from pipeline.data.shards import Corpus
-from pipeline.planning import outdated, output_root
+from pipeline.planning import outdated, output_root, records
 from pipeline.runtime import atomic_files, checksums, made_from, manifests, ownership, presentation
 from pipeline.runtime.progress import Progress
 
@@ -19,7 +20,20 @@ KINDS = {"download": "documents", "pack": "corpus", "fetch": "task", "pretrain":
 KINDS |= {"evaluate": "evaluation"}
 """What stages make, where that is not called like them."""
 SETTINGS = {"pretrain": "run.json", "evaluate": "../evaluation.json", "probe": "../probe.json"}
-"""Where the settings of a stage's work lie, from its manifest."""
+"""Where the settings of a stage's work lie, from its manifest; of others: below `settings`."""
+ORDER = (
+    *("download", "tokenizer", "pack", "fetch", "theory", "pretrain", "evaluate", "probe"),
+    *("mixture", "database", "table", "figure", "report"),
+)
+"""Stages in an order in which what is damaged can be made again."""
+NAMED = {
+    "pack": (("source",), r".*/corpora/[^/]+/([^/]+)"),
+    "fetch": (("task",), r".*/tasks/([^/]+)"),
+    "pretrain": (("run",), r".*/runs/([^/]+/[^/]+/[^/]+/[^/]+)"),
+    "table": (("settings", "name"), r".*/tables/([^/]+)"),
+    "figure": (("settings", "name"), r".*/figures/([^/]+)"),
+}
+"""By stage: where its manifest says what it is of, and the place that says so, too."""
 PLUMBING = re.compile(
     rf"(.*/)?((logs|settings)/.*|experiment\.json|README\.md|{re.escape(ownership.MARK)}"
     r"|(run|evaluation|probe|starts|lease|\.[^/]+\.sha256)\.json|(live|parts)/.*)"
@@ -29,6 +43,17 @@ _LINES = 20
 """Folders that are told one by one; of more, the kinds are counted."""
 _MANY = 100
 """Problems that are listed; more are counted."""
+
+
+class _Problems(dict[str, int]):
+    """What is wrong, each told once, with its place among what is made again."""
+
+    def add(self, told: str, stage: str | None = None) -> None:
+        """A problem of a stage's work; of none: what only has to be taken away comes first."""
+        self.setdefault(told, ORDER.index(stage) if stage in ORDER else -1)
+
+    def in_order(self) -> list[str]:
+        return sorted(self, key=self.__getitem__)
 
 
 class _Kept(NamedTuple):
@@ -55,7 +80,7 @@ def verify(given: Sequence[str | Path], *, workers: int | None = None, format: s
         InputError: nothing to verify; or everything that is changed, missing or foreign, each with
             the command that makes it again.
     """
-    result, broken = dict[str, None](), set[Path]()
+    result, broken = _Problems(), set[Path]()
     kept = [one for name in given for one in _manifests(Path(name), result, broken)]
     if not kept and not result:
         named = ", ".join(map(str, given))
@@ -63,19 +88,23 @@ def verify(given: Sequence[str | Path], *, workers: int | None = None, format: s
     every = [file for one in kept for file in one.files]
     size, began = sum(file.bytes for file in every), time.monotonic()
     with Progress("verify", total=round(size / 1e6), unit="MB") as progress:
+        stages = {id(file): one.content.get("stage") for one in kept for file in one.files}
         for file, problem in checksums.problems(checksums.altered, every, workers):
             if problem:
-                result[problem] = None
+                result.add(problem, stages[id(file)])
                 broken.add(file.path)
             progress.add(file.bytes / 1e6)
     known = checksums.Memory(checksums.MEMORY)
     for one in kept:
-        result |= dict.fromkeys(_unlike(one, known, broken))
+        for problem in _unlike(one, known, broken):
+            result.add(problem, one.content.get("stage"))
     for name in given:
-        result |= dict.fromkeys(_missing(Path(name), broken))
-        result |= dict.fromkeys(_foreign(Path(name), kept, broken))
+        for problem, stage in _missing(Path(name), broken):
+            result.add(problem, stage)
+        for problem in _foreign(Path(name), kept, broken):
+            result.add(problem)
     if result:
-        raise InputError(_told([*result], len(every)))
+        raise InputError(_told(result.in_order(), len(every), given))
     facts = [
         {
             "folder": str(one.path.parent),
@@ -90,16 +119,39 @@ def verify(given: Sequence[str | Path], *, workers: int | None = None, format: s
     return presentation.shown(format, facts, lambda: "\n".join([*_lines(facts), end]))
 
 
-def _manifests(place: Path, seen: dict[str, None], broken: set[Path]) -> Iterator[_Kept]:
+def _manifests(place: Path, seen: _Problems, broken: set[Path]) -> Iterator[_Kept]:
     """The manifests of a folder; what is no whole one is added to the problems and the broken."""
     for path in _files(place):
         if PLUMBING.fullmatch(path.relative_to(place).as_posix()) or not _is_manifest(path, place):
             continue
         try:
-            yield _kept(path)
+            result = _kept(path)
+            yield result
         except InputError as problem:
-            seen[str(problem)] = None
+            seen.add(str(problem), _stage_at(path))
             broken.add(path)
+        else:
+            for other in _checkpoints(result):
+                seen.add(f"{other} is missing: {_again(path, 'pretrain', other)}", "pretrain")
+                broken.add(other)
+
+
+def _checkpoints(run: _Kept) -> Iterator[Path]:
+    """Where a checkpoint that a run has kept lacks its manifest."""
+    steps = run.content["checkpoints"] if run.kind == "run" else ()
+    for step in steps:
+        place = run.path.parent / "checkpoints" / f"step{step}" / atomic_files.MANIFEST
+        if place.parent.is_dir() and not os.path.lexists(place):
+            yield place
+
+
+def _stage_at(path: Path) -> str:
+    """The stage whose manifest lies at a place, by the names of folders above it."""
+    places = {"evaluations": "evaluate", "probes": "probe", "runs": "pretrain", "data": "download"}
+    places |= {"corpora": "pack", "tasks": "fetch", "databases": "database"}
+    places |= {f"{stage}s": stage for stage in ("tokenizer", "mixture", "table", "figure")}
+    names = [path.parent.name, *(folder.name for folder in path.parents)]
+    return next((places[n] for n in names if n in places), path.name.partition(".")[0])
 
 
 def _files(folder: Path, above: frozenset[tuple[int, int]] = frozenset()) -> Iterator[Path]:
@@ -127,14 +179,25 @@ def _is_manifest(path: Path, place: Path) -> bool:
 
 def _kept(path: Path) -> _Kept:
     if path.parent.parent.name == "checkpoints":
-        content = manifests.of_checkpoint(path.parent)
-        again = _again(path.parent.parent.parent / atomic_files.MANIFEST, "pretrain")
-        sums = {path.parent / name: sha256 for name, sha256 in content["sha256"].items()}
+        run = path.parent.parent.parent / atomic_files.MANIFEST
+        _refuse_no_file(path, _again(run, "pretrain", path))
+        try:
+            content = manifests.of_checkpoint(path.parent)
+        except InputError as error:
+            raise InputError(f"{error}: {_again(run, 'pretrain', path)}") from None
         files = [
-            checksums.Sealed(file, file.stat().st_size if file.is_file() else 0, sha256, again)
-            for file, sha256 in sums.items()
+            checksums.Sealed(
+                file,
+                file.stat().st_size if file.is_file() else 0,
+                sha256,
+                _again(run, "pretrain", file),
+            )
+            for file, sha256 in (
+                (path.parent / name, sha256) for name, sha256 in content["sha256"].items()
+            )
         ]
-        return _Kept(path, "checkpoint", content, files)
+        return _Kept(path, "checkpoint", {**content, "stage": "pretrain"}, files)
+    _refuse_no_file(path, _again(path, _stage_at(path), path))
     stage = manifests.stage_of(path)
     if stage not in manifests.STAGES:
         content = atomic_files.read_json(path)
@@ -142,18 +205,43 @@ def _kept(path: Path) -> _Kept:
             content = manifests.of_archive(path.parent)
             files = checksums.sealed(path.parent, content, "take the archive anew")
             return _Kept(path, "archive", content, files)
-        raise InputError(f"{path} is no manifest of a stage: delete it, or put it elsewhere")
-    again = _again(path, stage)
+        raise InputError(
+            f"{path} is no manifest of a stage: delete it (`rm {shlex.quote(str(path))}`), or put "
+            "it elsewhere"
+        )
+    again = _again(path, stage, path)
     content = manifests.read(path, stage, again)
-    files = checksums.sealed(path.parent, content, again)
+    files = [
+        file._replace(remedy=_again(path, stage, file.path))
+        for file in checksums.sealed(path.parent, content, again)
+    ]
     return _Kept(path, KINDS.get(stage, stage), content, files)
 
 
-def _again(path: Path, stage: str) -> str:
-    """What makes a piece of work anew: a command, where it is of an experiment."""
+def _refuse_no_file(path: Path, remedy: str) -> None:
+    """Stops where something else is in the place of a manifest, or where it is no JSON."""
+    if other := atomic_files.not_a_file(path):
+        raise InputError(f"{path} is {other}: {remedy}")
+    try:
+        atomic_files.read_json(path)
+    except InputError:
+        raise InputError(f"{path} is not valid JSON: {remedy}") from None
+
+
+def _again(path: Path, stage: str, *places: Path) -> str:
+    """What makes a piece of work anew: a command, where it is of an experiment.
+
+    Args:
+        path: Its manifest.
+        stage: Its stage.
+        places: What of it is not as it was; a stage replaces files alone, the rest goes first.
+    """
     if output_root.above(path.absolute().parent) is None:
         return f"{stage} it anew"
-    return f"make it again with `{output_root.command(path, force=path.is_file())}`"
+    command = output_root.command(path, force=path.is_file())
+    away = [p for p in places if p.is_symlink() or (p.exists() and atomic_files.not_a_file(p))]
+    first = f"rm -r {shlex.join(map(str, away))} && " if away else ""
+    return f"make it again with `{first}{command}`"
 
 
 def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[str]:
@@ -162,6 +250,7 @@ def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[
         return
     stage, folder = one.content["stage"], one.path.parent
     again = _again(one.path, stage)
+    yield from _misplaced(one)
     for other in made_from.of_finished(one.path, stage, known):
         what, _, name = other.what.partition(".")
         place = Path(os.path.normpath(folder / name if what == "inputs" else name))
@@ -170,16 +259,20 @@ def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[
             yield f"{one.path} was made from another {place}: {again}"
     for name in one.content["inputs"]:
         place = Path(os.path.normpath(folder / name))
-        if not place.is_file():
+        if place not in broken and not place.is_file():
             broken.add(place)
-            yield f"{place} is missing: {_again(place, 'make')}"
-    settings = folder / SETTINGS[stage] if stage in SETTINGS else None
-    if settings and settings.is_file() and not output_root.holds(settings, one.content["settings"]):
+            of_run = place.parent.parent.name == "checkpoints"
+            own = place.parents[2] / atomic_files.MANIFEST if of_run else place
+            yield f"{place} is missing: {_again(own, 'make', place)}"
+    settings = _settings(one)
+    if settings and settings.is_file() and not _is_under(one, settings):
         yield (
             f"{os.path.normpath(settings)} has other settings than {one.path} was made under: "
-            "delete it, and the workflow writes it anew"
+            f"delete it with `rm -r {shlex.quote(os.path.normpath(settings))}`, and the workflow "
+            "writes it anew"
         )
-    if stage == "pack" and not any(file.path in broken for file in one.files):
+    read = {Path(os.path.normpath(folder / name)) for name in one.content["inputs"]}
+    if stage == "pack" and not broken & {*read, *(file.path for file in one.files)}:
         try:
             corpus_manifest.refuse_other_tokenizer(folder, one.content)
             for split in corpus_manifest.SPLITS:
@@ -188,13 +281,98 @@ def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[
             yield str(error)
 
 
-def _missing(place: Path, broken: set[Path]) -> Iterator[str]:
-    """Work of the plan that is not there, where the configuration is at hand."""
+def _misplaced(one: _Kept) -> Iterator[str]:
+    """Work that lies where that of another name belongs."""
+    stage = one.content["stage"]
+    keys, pattern = NAMED.get(stage, ((), ""))
+    path = one.path.absolute()
+    whole = path.name == atomic_files.MANIFEST
+    place = path.parent if whole else path.with_name(path.name.partition(".")[0])
+    found = re.fullmatch(pattern, place.as_posix()) if keys else None
+    own: Any = one.content
+    for key in keys:
+        own = own.get(key) if isinstance(own, dict) else None
+    if found and own != found[1]:
+        # Of a run all that lies there is another's.
+        folder = one.path.parent if whole else one.path
+        yield (
+            f"{one.path} is of {own!r}, not of {found[1]!r}: delete it with "
+            f"`rm -r {shlex.quote(str(folder))}`, or put it elsewhere"
+        )
+
+
+def _settings(one: _Kept) -> Path | None:
+    """Where the settings of a piece of work lie that the workflow has written."""
+    stage, path = one.content["stage"], one.path
+    if stage in SETTINGS:
+        return path.parent / SETTINGS[stage]
+    root = output_root.above(path.absolute().parent)
+    sections = {made.stage or rule: made.section for rule, made in records.MADE.items()}
+    if root is None or stage not in sections:
+        return None
+    place = path.absolute().relative_to(root.folder)
+    if place == Path(records.MADE["database"].manifest):
+        return _here(root.folder) / "settings" / "experiment.json"
+    name = "/".join(place.parts[1:]).removesuffix(f"/{atomic_files.MANIFEST}")
+    name = name.removesuffix(".json").removesuffix(".manifest")
+    return _here(root.folder) / "settings" / sections[stage] / f"{name}.json"
+
+
+def _here(folder: Path) -> Path:
+    """A folder as one names it in the working directory, where it lies in it."""
+    return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
+
+
+def _is_under(one: _Kept, settings: Path) -> bool:
+    """Whether a file holds the settings that a piece of work was made under."""
+    recorded, stage = one.content["settings"], one.content["stage"]
+    try:
+        values: Any = atomic_files.read_json(settings)
+        if stage == "database":
+            values = records.database_settings(values)
+        if stage == "mixture":
+            # Where the runs lie is no part of what is recorded.
+            proxies = values["proxies"].items()
+            values = {**values, "proxies": {n: {**v, "folder": ""} for n, v in proxies}}
+            recorded = {
+                **recorded,
+                "proxies": {n: {**v, "folder": ""} for n, v in recorded["proxies"].items()},
+            }
+    except (InputError, KeyError, TypeError, AttributeError):
+        return False
+    return bool(values == recorded)
+
+
+def _missing(place: Path, broken: set[Path]) -> Iterator[tuple[str, str]]:
+    """Work of the plan that is not there, where the configuration is at hand, and its stage."""
+    stamp = place / "experiment.json"
+    if os.path.lexists(stamp) and output_root.of(place) is None and _is_root(place):
+        yield (
+            f"{stamp} does not say what the folder was started with: delete it with "
+            f"`rm -r {shlex.quote(str(stamp))}`, and the workflow writes it anew",
+            "",
+        )
     compared = outdated.of_results(place, *place.absolute().parents)
+    for path in map(Path, compared.settings_files() if compared else ()):
+        other = atomic_files.not_a_file(path)
+        if other and path.absolute().is_relative_to(place.absolute()):
+            yield (
+                f"{path} is {other}: delete it with `rm -r {shlex.quote(str(path))}`, and the "
+                "workflow writes it anew",
+                "",
+            )
     for path in map(Path, compared.manifests() if compared else ()):
         if path.absolute().is_relative_to(place.absolute()) and not path.is_file():
+            if path in broken:
+                continue
             broken.add(path)
-            yield f"{path} is missing: {_again(path, 'make')}"
+            stage = _stage_at(path)
+            yield f"{path} is missing: {_again(path, 'make', path)}", stage
+
+
+def _is_root(folder: Path) -> bool:
+    """Whether a folder holds what an output root does, beside its stamp."""
+    return any((folder / name).is_dir() for name in ("runs", "data", "settings"))
 
 
 def _foreign(place: Path, kept: Sequence[_Kept], broken: set[Path]) -> Iterator[str]:
@@ -204,15 +382,24 @@ def _foreign(place: Path, kept: Sequence[_Kept], broken: set[Path]) -> Iterator[
     known |= {os.path.normpath(file.path) for one in kept for file in one.files}
     for path in _files(place):
         inside = PLUMBING.fullmatch(path.relative_to(place).as_posix())
-        if untold & {*path.parents} or path in broken:
+        if untold & {*path.parents} or broken & {path, *path.parents}:
             continue
-        if path.is_file() and not inside and os.path.normpath(path) not in known:
-            yield f"{path} is foreign: no manifest lists it: delete it, or put it elsewhere"
+        if not inside and os.path.normpath(path) not in known:
+            yield (
+                f"{path} is foreign: no manifest lists it: delete it "
+                f"(`rm {shlex.quote(str(path))}`), or put it elsewhere"
+            )
 
 
-def _told(problems: list[str], total: int) -> str:
+def _told(problems: list[str], total: int, given: Sequence[str | Path]) -> str:
     more = [f"... and {len(problems) - _MANY:,} more"] if len(problems) > _MANY else []
-    return "\n".join([f"{len(problems):,} problems in {total:,} files:", *problems[:_MANY], *more])
+    roots = {above.folder for name in given if (above := output_root.above(Path(name).absolute()))}
+    after = [
+        f"then make what stands on it with `{output_root.command_of_all(folder)}`"
+        for folder in sorted(roots)
+    ]
+    count = f"{len(problems):,} problems in {total:,} files:"
+    return "\n".join([count, *problems[:_MANY], *more, *after])
 
 
 def _lines(facts: list[dict[str, Any]]) -> list[str]:

@@ -109,10 +109,10 @@ def restore(archive: Path, *, out: Path, only: Iterable[str] = ()) -> str:
         InputError: this is no archive, a file of it was changed or is not listed, a name is not in
             it, or a folder of `out` is a link.
     """
-    crated = archive / "recorded"
-    if os.path.lexists(crated):
-        manifests.refuse_link(crated, archive)
-        archive = crated
+    inner = archive / "recorded"
+    if os.path.lexists(inner):
+        manifests.refuse_link(inner, archive)
+        archive = inner
     made = _judge(archive)
     wanted = set(only)
     known = [name for read in made["reads"].values() for name in read]

@@ -11,6 +11,7 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pike_mixing.rules.pike import PiKE
+from pipeline import errors
 from pipeline.planning import output_root, paper_roles, records
 from pipeline.planning.configuration import Paper
 from pipeline.results import (
@@ -81,9 +82,8 @@ def write(
             log_of(out).unlink(missing_ok=True)
     except (duckdb.IOException, duckdb.FatalException) as error:
         first = str(error).splitlines()[0]
-        raise InputError(
-            f"{out} cannot be written ({first}): free some space there, or give another --out"
-        ) from error
+        errors.refuse_shortage(error)
+        raise InputError(f"{out} cannot be written ({first}): {errors.remedy(error)}") from error
     settings_of_it = records.database_settings(experiment.plain())
     sealed.write(out, taken, settings_of_it, [out])
 

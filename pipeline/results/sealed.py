@@ -8,6 +8,9 @@ from pike_mixing.errors import InputError
 from pipeline.planning import output_root, stages
 from pipeline.runtime import checksums, made_from, manifests
 
+READ = {"table": (".csv",), "figure": (".svg", ".json")}
+"""By stage: what is read of the files that it makes, by suffix; of a database, that itself."""
+
 
 def take(stage: str, read: Iterable[Path] = ()) -> made_from.Taken:
     """What a stage of results is made from, taken before it reads these manifests or files."""
@@ -70,6 +73,10 @@ def problem(out: Path, stage: str) -> str | None:
     remake = f"make it with `{output_root.command(out, force=True)}`"
     known = checksums.Memory(checksums.MEMORY)
     listed = checksums.sealed(place.parent, manifests.read(place, stage, remake), remake)
+    read = READ.get(stage, (out.suffix,))
+    for one in map(out.with_suffix, read):
+        if one not in {file.path for file in listed}:
+            return f"{place} does not list {one.name}: {remake}"
     wrong = (checksums.altered(file, known.sha256) for file in listed)
     result = next(filter(None, wrong), None)
     known.keep()

@@ -277,9 +277,21 @@ def _own() -> bytes:
 
 @functools.cache
 def _memory() -> dict[str, Any]:
-    with contextlib.suppress(OSError, ValueError):
-        return dict(json.loads(MEMORY.read_text(encoding="utf-8")))
+    """What was read before, or nothing where the file is missing or damaged."""
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        known = json.loads(MEMORY.read_text(encoding="utf-8"))
+        if isinstance(known, dict) and all(map(_is_entry, known.values())):
+            return known
     return {}
+
+
+def _is_entry(value: Any) -> bool:
+    """Whether a value is two digests and a list of names."""
+    return (
+        isinstance(value, list)
+        and [type(part) for part in value] == [str, str, list]
+        and all(isinstance(name, str) for name in value[2])
+    )
 
 
 _unkept: set[str] = set()

@@ -238,8 +238,10 @@ def content_digest(path: Path, reader: str) -> str | None:
 
 def _vouched(manifest: Mapping[str, Any], reader: str) -> Any:
     """What another stage uses of a manifest; None of one that it reads whole."""
-    named = manifest.get("files", {})
-    files = {n: f.get("sha256") for n, f in named.items()} if isinstance(named, dict) else {}
+    # Of a damaged manifest something: whoever reads it says what is wrong.
+    named = manifest.get("files")
+    listed = named.items() if isinstance(named, dict) else ()
+    files = {n: f.get("sha256") for n, f in listed if isinstance(f, dict)}
 
     def facts(*names: str) -> dict[str, Any]:
         return {name: manifest.get(name) for name in names}

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
+from pipeline import errors
 from pipeline.runtime import file_kinds
 
 
@@ -44,4 +45,5 @@ def read(path: Path, remedy: str) -> Iterator[Any]:
     except InputError:
         raise
     except (OSError, EOFError, zlib.error, ValueError, RecursionError, pa.ArrowException) as error:
+        errors.refuse_shortage(error)
         raise InputError(f"{place} cannot be read ({error}): {remedy}") from error

@@ -152,6 +152,7 @@ class Records:
         try:
             result = pq.read_table(path)
         except (pa.ArrowException, OSError) as error:
+            errors.refuse_shortage(error)
             result, problem = None, str(error).splitlines()[0]
         else:
             problem = f"its columns are {', '.join(result.schema.names)}"

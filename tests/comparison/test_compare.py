@@ -1,6 +1,7 @@
 """`pike-mixing compare` and `noise`: what they read, pair, say and refuse."""
 
 import csv
+import gzip
 import io
 import itertools
 import json
@@ -11,12 +12,19 @@ import sys
 import xml.etree.ElementTree as ET
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from logged import DATE, line, write
+from pyarrow import parquet
 from repository import run as start
 from scipy import stats
 
+from benchmarks import comparison_rates
+from benchmarks.comparison_rates import Cell
 from pike_mixing.__main__ import main
+from pike_mixing.comparison import verdicts
+from pike_mixing.comparison.detectable import detection_probability
+from pike_mixing.comparison.mean_difference import Estimate
 
 
 @pytest.fixture
@@ -172,16 +180,22 @@ def test_recipes_take_three_runs_a_side(tmp_path, said, a, b, about):
     assert ("checkpoints, on items like these" in out) == (about == "check")
 
 
-def test_a_run_far_off_gives_no_verdict_by_name(tmp_path, numbers):
+def test_a_run_that_is_given_twice_is_named(tmp_path, said):
+    same = [points(tmp_path / side / run, [1, 0] * 20) for side in "ab" for run in "123"]
+    code, out, _ = said("compare", "--a", *same[:3], "--b", *same[3:])
+    assert (code, out.count("have the same score on every item")) == (0, 4)
+
+
+def test_a_run_far_off_is_named(tmp_path, numbers):
     draw = np.random.default_rng(0)
     rows = [
         (m, n, v + (9 if (m, run) == ("x", 3) else 0), run)
         for m in "xy" for run in range(8) for n, v in enumerate(draw.normal(size=40) * 0.1)
     ]  # fmt: skip
     path = table(tmp_path / "t.csv", rows, "model,item,score,run")
-    (task,) = numbers(path, "--models", "x", "y", "--lower")["tasks"]
-    assert task["verdict"] == "cannot tell"
-    assert "x/3 of side A lies far off" in task["why_none"]
+    found = numbers(path, "--models", "x", "y", "--lower")
+    assert found["tasks"][0]["verdict"] == "cannot tell"
+    assert "x/3 of side A lies far off from the others on items" in found["warnings"][0]
 
 
 def test_tasks_on_one_text_count_once(tmp_path, numbers):
@@ -292,6 +306,35 @@ def test_metrics_filters_and_directions_of_the_harness(tmp_path, said, numbers):
     assert found["mean"] is None
     code, _, err = said("compare", "--a", a, "--b", b, "--metric", "bleu", "--tasks", "text")
     assert (code, "bleu is left out: it is no mean over items" in err) == (2, True)
+
+
+def test_lines_of_older_versions_have_their_filters_from_the_results_file(tmp_path, said, numbers):
+    def run(side, right):
+        rows = [
+            json.loads(line(n, {"exact_match": float(n % 4 < right - loose)}, filter_="x"))
+            for loose in (0, 1) for n in range(40)
+        ]  # fmt: skip
+        old = [
+            json.dumps({k: v for k, v in r.items() if k not in ("filter", "metrics")}) for r in rows
+        ]
+        folder = write(
+            tmp_path / side,
+            {"old": [f"{one}\n" for one in old]},
+            metrics={"exact_match": ("mean", True)},
+        )
+        path = folder / f"results_{DATE}.json"
+        results = json.loads(path.read_text())
+        results["configs"]["old"]["filter_list"] = [{"name": "strict"}, {"name": "loose"}]
+        path.write_text(json.dumps(results))
+        return folder
+
+    a, b = run("a", 3), run("b", 2)
+    for name, means in (("strict", (0.75, 0.5)), ("loose", (0.5, 0.25))):
+        (task,) = numbers("--a", a, "--b", b, "--metric", f"exact_match,{name}")["tasks"]
+        assert (task["a"], task["b"]) == means
+    (b / f"results_{DATE}.json").unlink()
+    code, _, err = said("compare", "--a", a, "--b", b, "--metric", "exact_match,strict")
+    assert (code, "says of which filter" in err) == (2, True)
 
 
 def damage(path, how):
@@ -424,14 +467,47 @@ def test_tables_in_three_forms_are_one(tmp_path, numbers):
     path = table(tmp_path / "t.csv", rows)
     lines = [json.dumps({"model": m, "item": n, "score": v}) for m, n, v in rows]
     (tmp_path / "t.jsonl").write_text("\n".join(lines) + "\n")
-    found = [numbers(p, "--models", "x", "y", "--higher") for p in (path, tmp_path / "t.jsonl")]
-    if pa := pytest.importorskip("pyarrow"):
-        from pyarrow import parquet
+    (tmp_path / "t.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    found = [
+        numbers(p, "--models", "x", "y", "--higher") for p in (path, *tmp_path.glob("t.jsonl*"))
+    ]
+    columns = dict(zip(("model", "item", "score"), map(list, zip(*rows, strict=True)), strict=True))
+    parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
+    found.append(numbers(tmp_path / "t.parquet", "--models", "x", "y", "--higher"))
+    assert len(found) == 4
+    assert all(one == found[0] for one in found)
 
-        columns = zip(("model", "item", "score"), zip(*rows, strict=True), strict=True)
-        parquet.write_table(pa.table({n: list(v) for n, v in columns}), tmp_path / "t.parquet")
-        found.append(numbers(tmp_path / "t.parquet", "--models", "x", "y", "--higher"))
-    assert found[0] == found[1] == found[2]
+
+def test_power_is_that_of_the_pipelines_test():
+    # Documents of which there are many, four paired seeds: the same test.
+    found = Estimate(0.0, of_seeds=0.6 / 2, of_items=0.2, seeds=4, degrees=1e9)
+    for size in (0.3, 1.0, 2.0):
+        expected = detection_probability(size, 0.6, 4, 0.2)
+        assert verdicts.power(size, found) == pytest.approx(expected, abs=1e-6)
+    assert verdicts.power(verdicts.smallest(found), found) == pytest.approx(0.8, abs=1e-3)
+    # Sixteen runs in the place of four: half the error, and fifteen degrees.
+    more = Estimate(0.0, of_seeds=0.3 / 2, of_items=0.2, seeds=16, degrees=1e9)
+    assert verdicts.power(0.6, found, runs=4) == pytest.approx(verdicts.power(0.6, more))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "cell",
+    [
+        Cell(1, 100, "equal", "0/1"),
+        Cell(1, 20, "equal", "0/1, rarely different"),
+        Cell(3, 100, tasks=3, shared=True),
+        Cell(5, 1000, "lognormal"),
+        Cell(16, 100, collapse=True),
+    ],
+)
+def test_equal_sides_are_rarely_told_apart(cell):
+    random, draws = np.random.default_rng(8), 400
+    counts = [comparison_rates.once(cell, random, others=False) for _ in range(draws)]
+    given = sum(one["given"] for one in counts)
+    assert given > draws / 2
+    # Three standard errors above the level.
+    assert sum(one["false"] for one in counts) / given < 0.05 + 3 * (0.05 * 0.95 / given) ** 0.5
 
 
 # Noise -----------------------------------------------------------------------------------------

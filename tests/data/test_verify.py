@@ -1,6 +1,7 @@
 """Damage to documents and corpora: what each open sees, what verifying does, and `pike verify`."""
 
 import json
+import os
 
 import edits
 import numpy as np
@@ -159,6 +160,27 @@ def test_a_manifest_that_contradicts_itself_is_refused_at_every_open(corpus, cha
     for read in (lambda: verify([str(corpus)]), lambda: Corpus.open(corpus, "train")):
         with pytest.raises(InputError, match=message):
             read()
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"started_with": 5}', None])
+def test_a_root_that_says_nothing_of_its_experiment_is_told(make_source, tmp_path, content):
+    make_source(tmp_path / "results" / "data" / "web", ["one", "two"])
+    stamp = tmp_path / "results" / "experiment.json"
+    (stamp.mkdir if content is None else lambda: stamp.write_text(content))()
+    with pytest.raises(InputError) as told:
+        verify([tmp_path / "results"])
+    assert f"delete it with `rm -r {stamp}`, and the workflow writes it anew" in str(told.value)
+    atomic_files.remove(stamp)
+    assert "all is whole" in verify([tmp_path / "results"])
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to(path.name)])
+@pytest.mark.parametrize("name", [atomic_files.MANIFEST, "documents.parquet", "notes.txt"])
+def test_what_is_no_file_is_named_and_not_opened(source, tmp_path, make, name):
+    (source / name).unlink(missing_ok=True)
+    make(source / name)
+    with pytest.raises(InputError, match=rf"{name} is (a pipe|a link that leads nowhere|foreign)"):
+        verify([str(tmp_path)])
 
 
 @pytest.mark.parametrize("content", [{"stage": "elsewhere", "files": {}}, [], None])

@@ -1,14 +1,18 @@
+import contextlib
 import json
+from argparse import Namespace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from edits import edited
+from hypothesis import HealthCheck, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 from known_law import DOMAINS, LAWS, optimum, proxies
 
 from pike_mixing.__main__ import main
 from pike_mixing.errors import InputError
+from pike_mixing.finders import commands, saved
 from pike_mixing.finders.design import Draw, capped, propose, resolution
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
@@ -164,6 +168,25 @@ def test_a_saved_predictor_says_the_same_and_warns_when_it_extrapolates(
     _, first, _ = printed.out.splitlines()
     assert printed.err.startswith("differences between possible optima that a fit sees: ")
     assert np.abs(np.array(first.split(","), dtype=float) - optimum()[0]).max() < 1
+
+
+@pytest.fixture(scope="module")
+def record():
+    """What a file holds of a mixing law that was fitted."""
+    swarm, finder = Swarm(DOMAINS, proxies(24, noise=0.01)), MixingLaw(starts=1)
+    return saved.record("mixing-law", finder, swarm, finder.find(swarm))
+
+
+@pytest.mark.slow
+@effort(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_no_edit_of_a_saved_predictor_ends_in_a_traceback(record, tmp_path, data):
+    saved_to = tmp_path / "law.json"
+    # A change of one number among many may leave a predictor, which then predicts a number.
+    saved_to.write_text(data.draw(edited(record)), encoding="utf-8")
+    asked = Namespace(predictor=saved_to, mixture=[f"{DOMAINS[0]}=1"], format="text")
+    with contextlib.suppress(InputError):
+        assert "predicted loss: " in commands.predicted(asked)
 
 
 def test_several_targets_are_fitted_each_by_itself(said, write, tmp_path):

@@ -134,6 +134,7 @@ def test_the_uncertainty_of_the_best_row_by_hand(write):
         ([ROW], HEADER, "cod", "target: 'cod' is unknown: did you mean 'code'?"),
         ([ROW], [*HEADER[:2], *HEADER[1:3], *HEADER[4:]], "code", "'weight/code' is there twice"),
         ([["a", 0.5, 0.25, 0.2, 1, 2, 3]], HEADER, "code", "row 1: the weights sum to 0.95, not 1"),
+        ([["a", 0.5, 0.25, 0.239, 1, 2, 3]], HEADER, "code", "the weights sum to 0.989, not 1"),
         ([["a", 50, 25, 25, 1, 2, 3]], HEADER, "code", "row 1: the weights sum to 100, not 1"),
         ([["a", 1.5, -0.25, -0.25, 1, 2, 3]], HEADER, "code", "row 1: a weight is negative"),
         ([ROW, ["b", 0.5, 0.5, 0, "nan", 2, 3]], HEADER, "code", "row 2: loss/code is 'nan', no f"),

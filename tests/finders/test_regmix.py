@@ -79,3 +79,18 @@ def test_too_few_proxies_are_counted():
     with pytest.raises(InputError, match=r"9 proxy run\(s\) are too few, at least 10 are needed"):
         RegMix().find(swarm(9))
     RegMix(samples=200).find(swarm(10))
+
+
+def test_with_their_settings_the_trees_are_those_of_regmixs_notebook():
+    lightgbm = pytest.importorskip("lightgbm")
+    runs = swarm(120)
+    weights_NxK, loss_NxM = runs.arrays()
+    theirs = {"min_data_in_leaf": 20, "leaves": 31, "min_data_in_bin": 3, "learning_rate": 0.01}
+    trees = RegMix(target=TARGET, rounds=60, **theirs).fit(runs)
+    # It sets the objective, the rate and the number of trees alone.
+    given = {"objective": "regression", "learning_rate": 0.01, "verbosity": -1}
+    data = lightgbm.Dataset(weights_NxK, loss_NxM @ TARGET_K)
+    booster = lightgbm.train(given, data, trees.booster.num_trees())
+    assert_allclose(trees.losses(weights_NxK), booster.predict(weights_NxK), rtol=1e-12)
+    ours = RegMix(target=TARGET, rounds=60, **theirs | {"min_data_in_bin": 1}).fit(runs)
+    assert np.abs(ours.losses(weights_NxK) - booster.predict(weights_NxK)).max() > 1e-3

@@ -125,15 +125,18 @@ def pair(tmp_path, ratios, metrics):
     return tmp_path / "ratios.csv", tmp_path / "metrics.csv"
 
 
-def test_a_pair_in_olmixs_form_is_joined_by_its_run(said, tmp_path):
+@pytest.mark.parametrize("key", ["run", "run_id"])
+def test_a_pair_in_olmixs_form_is_joined_by_its_run(said, tmp_path, key):
+    # Weights that were rounded sum to 1 within a hundredth, that hundredth included.
     ratios, metrics = pair(
         tmp_path,
-        ",run,name,index,web,code\n0,aa,x-0,0,0.75,0.25\n1,bb,x-1,1,0.5,0.5\n",
-        ",run,name,index,easy,hard\n0,bb,x-1,1,2,4\n1,aa,x-0,0,1,3\n2,cc,x-2,2,9,9\n",
+        f",{key},name,index,web,code\n0,11,x-0,0,0.7425,0.2475\n1,22,x-1,1,0.505,0.505\n",
+        f",{key},name,index,easy,hard\n0,22,x-1,1,2,4\n1,11,x-0,0,1,3\n2,33,x-2,2,9,9\n",
     )
     swarm = table.read(ratios, ["hard"], metrics=metrics)
     assert swarm.domains == ("web", "code")
-    assert [run.weights_K.tolist() for run in swarm.runs] == [[0.75, 0.25], [0.5, 0.5]]
+    weights = [run.weights_K.tolist() for run in swarm.runs]
+    assert weights == [pytest.approx([0.75, 0.25]), pytest.approx([0.5, 0.5])]
     assert [run.loss_K.tolist() for run in swarm.runs] == [[3], [4]]
     with pytest.raises(InputError, match=r"the second file of a pair \(--metrics\)"):
         table.read(ratios)
@@ -142,12 +145,52 @@ def test_a_pair_in_olmixs_form_is_joined_by_its_run(said, tmp_path):
     assert said(*command).startswith("web,code\n")
 
 
+@pytest.mark.parametrize("total", [0.98, 0.989, 0.99, 0.995, 1.005, 1.01, 1.011, 1.02])
+def test_weights_of_two_digits_are_a_mixture(write, total):
+    rows = [[0.33, 0.33, total - 0.66, 1], [0.5, total - 0.5, 0, 2]]
+    path = write(["weight/a", "weight/b", "weight/c", "loss/l"], rows)
+    if 0.99 <= total <= 1.01:
+        assert table.read(path).runs[0].weights_K.sum() == pytest.approx(1)
+        return
+    with pytest.raises(InputError, match=r"row 1: the weights sum to"):
+        table.read(path)
+
+
+WHOLE = "run,size,w_a,w_b,l_x,acc_x\nr,10,1,0,1,7\ns,20,0,1,2,6\nt,20,0.5,0.5,3,5\n"
+FIRST = "run,size,w_a,w_b\nr,10,1,0\ns,20,0,1\nt,20,0.5,0.5\n"
+SECOND = "run,l_x,acc_x\nt,3,5\ns,2,6\nr,1,7\n"
+
+
+def test_a_pair_is_read_by_the_names_of_its_columns_as_one_table_is(said, tmp_path):
+    ratios, metrics = pair(tmp_path, FIRST, SECOND)
+    (tmp_path / "one.csv").write_text(WHOLE)
+    names, where = {"weight": "w_*", "loss": "l_*"}, {"size": "20"}
+    for losses in (None, ["x"], ["l_x"]):
+        one = table.read(tmp_path / "one.csv", losses, where=where, **names)
+        two = table.read(ratios, losses, metrics=metrics, where=where, **names)
+        assert (two.domains, two.losses) == (one.domains, one.losses) == (("a", "b"), ("x",))
+        for ours, theirs in zip(two.arrays(), one.arrays(), strict=True):
+            assert ours.tolist() == theirs.tolist()
+    for wrong in ({"weight": "nonsense_*"}, {"loss": "nonsense_*"}):
+        with pytest.raises(InputError, match=r"0 column\(s\) are named nonsense_\*"):
+            table.read(ratios, metrics=metrics, **names | wrong)
+    # Usual names need no pattern.
+    usual = [text.replace("w_", "weight/").replace("l_", "loss/") for text in (FIRST, SECOND)]
+    ratios, metrics = pair(tmp_path, *usual)
+    assert table.read(ratios, metrics=metrics).losses == ("x",)
+    command = ["design", ratios, "--metrics", metrics, "--count", "1"]
+    assert said(*command).startswith("weight/a,weight/b\n")
+    ratios, metrics = pair(tmp_path, FIRST, SECOND)
+    command += ["--weight-columns", "w_*", "--loss-columns", "l_*"]
+    assert said(*command).startswith("w_a,w_b\n")
+
+
 @pytest.mark.parametrize(
     ("ratios", "metrics", "message"),
     [
         ("run,a,b\nx,1,0\n", "run,l\ny,1\n", "run 'x' of ratios.csv is missing"),
         ("run,a,b\nx,1,0\nx,0,1\n", "run,l\nx,1\n", "run 'x' is there twice"),
-        ("run,a,b\nx,1,0\n", "name,l\nx,1\n", "both need a column run or index"),
+        ("run,a,b\nx,1,0\n", "name,l\nx,1\n", "both need a column run or run_id or index"),
     ],
 )
 def test_a_pair_that_cannot_be_joined_is_refused(tmp_path, ratios, metrics, message):

@@ -30,7 +30,6 @@ SETTINGS_FILES = {
     f"{RUN}/run.json": ["pretrain"],
     f"{RUN}/evaluation.json": ["evaluate"],
     f"{RUN}/probe.json": ["probe"],
-    f"{RUN}/starts.json": ["pretrain"],
 }
 MANIFESTS = {
     f"{SOURCE}/manifest.json": ["pack", "tokenizer"],

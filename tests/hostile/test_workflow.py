@@ -40,3 +40,21 @@ def dry_run(targets, project):
     assert "Traceback" not in printed, printed
     code = MISTAKE if done.returncode == 1 else done.returncode
     return code, printed
+
+
+@pytest.mark.workflow
+def test_a_user_without_a_name_may_set_numbers_within_a_mapping(unmade, tmp_path):
+    project = shutil.copytree(unmade, tmp_path / "project")
+    put("site/sitecustomize.py", "import pwd\npwd.getpwuid = {}.__getitem__\n")(tmp_path)
+    words = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        "--config",
+        "training={'short': {'steps': 8}}",
+        *DRY,
+    ]
+    environment = {k: v for k, v in os.environ.items() if k not in ("USER", "LOGNAME", "LNAME")}
+    environment["PYTHONPATH"] = f"{tmp_path / 'site'}:{ROOT}"
+    done = run(*words, cwd=project, env=environment, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr

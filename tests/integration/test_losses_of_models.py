@@ -223,6 +223,8 @@ def sft(folder, rows, rule, **changed):
         processing_class=tiny.tokenizer(),
     )
     rows = made.train_dataset if rows is None else rows
+    # It wants one that `attach` would not read.
+    made.train_dataset = None
     made.mixing = attach(made, rule, {"a": rows, "b": rows})
     return made
 

@@ -1,17 +1,24 @@
 """Rows of mixed domains by id: which process and worker reads what, and what follows a stop."""
 
+import copy
 import json
+import re
 import threading
+from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.utils.data import DataLoader, IterableDataset
+from torch import nn
+from torch.utils.data import DataLoader, IterableDataset, default_collate
 
+from benchmarks import stream_resumes
 from pike_mixing.errors import InputError
 from pike_mixing.order import Order
-from pike_mixing.torch import MixedDataset, interleave_datasets
+from pike_mixing.torch import MixedDataset, Mixing, interleave_datasets, parallel, streams
 
 NAMES = ("a", "b")
 COUNTS = [[4, 4], [6, 2], [1, 7], [8, 0], [3, 5], [4, 4], [0, 8], [5, 3]]
@@ -101,6 +108,39 @@ def test_processes_and_workers_read_every_row_once(kind, world, workers, micro_b
     assert expected()[1] == ["a4", "a5", "a6", "a7", "a8", "a9", "b4", "b5"]
 
 
+class IterableDatasetShard:
+    """Reads as the class of Accelerate of this name: the rows of both processes."""
+
+    def read(self, dataset):
+        return list(dataset)
+
+
+class DataLoaderDispatcher:
+    """The loader of Accelerate of this name."""
+
+    def sent(self, dataset):
+        return copy.deepcopy(dataset)
+
+
+def test_workers_that_start_anew_read_what_accelerate_deals(monkeypatch):
+    """A dispatching loader is seen where it sends the data set, a shard where the worker reads."""
+    monkeypatch.setattr(parallel, "world_size", lambda group=None: 2)
+    monkeypatch.setattr(parallel, "rank", lambda group=None: 1)
+    rows = {"a": [0, 1, 2, 3]}
+    mixed_rows = MixedDataset(rows, 4, steps=1, shuffle=False)
+    sent, dispatched = (
+        copy.deepcopy(mixed_rows),
+        DataLoaderDispatcher().sent(mixed_rows),
+    )
+    monkeypatch.undo()
+    assert list(dispatched) == [0, 1, 2, 3]
+    assert list(sent) == [1, 3]
+    assert IterableDatasetShard().read(sent) == [0, 1, 2, 3]
+    given = MixedDataset(rows, 4, steps=1, place=(1, 2))
+    with pytest.raises(InputError, match=r"place: \(1, 2\), .* leave `place` away"):
+        IterableDatasetShard().read(given)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["list", "iterable", "hugging face", "streaming"])
 @pytest.mark.parametrize("workers", [0, 2])
@@ -135,20 +175,147 @@ def test_a_stream_is_read_beside_a_file_system_of_the_hub_of_another_thread():
     assert [row["id"] for row in mixed_rows] == ids("a", 8)
 
 
-@pytest.mark.parametrize("mapped", [False, True])
-def test_a_stream_that_is_shuffled_in_a_buffer_loses_no_row(mapped):
-    rows = pytest.importorskip("datasets").Dataset.from_dict({"id": ids("a", 20)})
+@pytest.mark.slow
+@pytest.mark.parametrize("name", stream_resumes.STREAMS)
+def test_a_stream_goes_on_at_the_row_after_each_stop(name):
+    pytest.importorskip("datasets")
+    assert stream_resumes.outcomes(stream_resumes.ours, [name]) == {name: []}
 
-    def dataset():
-        stream = rows.to_iterable_dataset().shuffle(seed=1, buffer_size=8)
-        stream = stream.map(lambda row: row) if mapped else stream
-        return MixedDataset({"a": stream}, 4, steps=5)
 
-    first, later = dataset(), dataset()
-    reading = iter(first)
-    begun = [next(reading)["id"] for _ in range(8)]
-    later.load_state_dict(first.state_dict())
-    assert sorted(begun + [row["id"] for row in later]) == sorted(ids("a", 20))
+class Lying(Again):
+    """Its own state is always that of the last row, as of another protocol, or not to be had."""
+
+    def state_dict(self):
+        return {"at": len(self.rows)}
+
+    def load_state_dict(self, state):
+        self.rows = self.rows[state["at"] :]
+
+
+class Asking(Again):
+    """Like the streams of MosaicML and Lightning, it asks how many rows were read."""
+
+    def state_dict(self, num_samples, from_beginning):
+        raise AssertionError
+
+    load_state_dict = state_dict
+
+
+class Placed(Again):
+    """It goes on in the middle when it is read again before its end; epochs turn its rows."""
+
+    at = epoch = 0
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def state_dict(self):
+        return {}
+
+    def __iter__(self):
+        while self.at < len(self.rows):
+            self.at += 1
+            yield self.rows[(self.at - 1 + self.epoch) % len(self.rows)]
+        self.at = 0
+
+
+@pytest.mark.parametrize("stops", [(0,), (5,), (5, 0), (2, 3), (1, 1, 1), (7,), (7, 4), (16, 5)])
+@pytest.mark.parametrize("kind", [Again, Lying, Asking, Placed])
+def test_an_iterable_goes_on_by_the_count_of_its_rows(kind, stops):
+    state, rows = None, []
+    for count in (*stops, 20):
+        mixed = MixedDataset({"a": kind(ids("a", 7))}, 4)
+        if state:
+            mixed.load_state_dict(json.loads(state))
+        reading = iter(mixed)
+        rows += [next(reading) for _ in range(count)]
+        state = json.dumps(mixed.state_dict())
+    turned = kind is Placed
+    assert rows == [f"a{(n + turned * (n // 7)) % 7}" for n in range(sum(stops) + 20)]
+
+
+class Locked(Placed):
+    def __init__(self):
+        super().__init__(ids("a", 7))
+        self.lock = threading.Lock()
+
+
+def test_an_iterable_is_read_from_its_first_row_again_when_the_reading_begins_anew():
+    given = Placed(ids("a", 7))
+    mixed = MixedDataset({"a": given}, 4, steps=3)
+    later = MixedDataset({"a": given}, 4, steps=3)
+    reading = iter(mixed)
+    whole = [next(reading) for _ in range(9)]
+    later.load_state_dict(mixed.state_dict())
+    whole += list(reading)
+    assert list(later) == whole[9:]
+    assert list(later) == list(mixed) == whole
+
+
+def test_rows_that_could_not_be_read_are_read_at_the_next_attempt():
+    class Failing(Again):
+        failed = False
+
+        def __iter__(self):
+            yield from self.rows[:3]
+            if not self.failed:
+                self.failed = True
+                raise OSError("the network is down")
+            yield from self.rows[3:]
+
+    mixed = MixedDataset({"a": Failing(ids("a", 7))}, 1, steps=7)
+    reading = iter(mixed)
+    begun = [next(reading) for _ in range(3)]
+    with pytest.raises(OSError, match="network"):
+        next(reading)
+    assert begun + list(mixed) == ids("a", 7)
+
+
+def test_many_rows_that_are_read_again_are_told(caplog, monkeypatch):
+    monkeypatch.setattr(streams, "MANY", 8)
+    first, later = (MixedDataset({"a": Again(ids("a", 12))}, 4, steps=3) for _ in range(2))
+    assert list(first) == ids("a", 12)
+    assert not caplog.messages
+    later.load_state_dict(first.state_at(2, np.array([8])))
+    assert list(later) == ids("a", 12)[8:]
+    assert "domain 'a': its first 8 rows are read again" in caplog.text
+
+
+def test_a_stream_that_has_one_order_alone_is_read_in_it_again():
+    raised = type("DataSourcesShufflingDisallowed", (Exception,), {})
+
+    class Taken(Placed):
+        def __iter__(self):
+            if self.epoch:
+                raise raised
+            return super().__iter__()
+
+    assert list(MixedDataset({"a": Taken(ids("a", 4))}, 4, steps=3)) == ids("a", 4) * 3
+
+
+def test_a_state_of_another_release_of_datasets_is_refused(monkeypatch):
+    datasets = pytest.importorskip("datasets")
+    state = MixedDataset(domains("streaming"), 8).state_dict()
+    MixedDataset(domains("streaming"), 8).load_state_dict(state)
+    was = re.escape(f"state.settings.streams.b: datasets=={datasets.__version__} in the state, but")
+    monkeypatch.setattr(datasets, "__version__", "5.0.9")
+    with pytest.raises(InputError, match=was + " here it is datasets==5.0.9"):
+        MixedDataset(domains("streaming"), 8).load_state_dict(state)
+
+
+def test_workers_read_files_that_were_opened_before_them(tmp_path):
+    (tmp_path / "rows").write_text("\n".join(ids("a", 4000)), encoding="utf-8")
+
+    class Lines:
+        def __iter__(self):
+            with (tmp_path / "rows").open(encoding="utf-8") as file:
+                yield from (line.strip() for line in file)
+
+    mixed = MixedDataset({"a": Lines()}, 4, micro_batch=2, steps=1000)
+    reading = iter(mixed)
+    begun = [next(reading) for _ in range(4)]
+    loader = DataLoader(mixed, batch_size=2, num_workers=2, multiprocessing_context="fork")
+    assert begun + joined(map(names, loader)) == ids("a", 4000)
 
 
 def test_a_state_is_plain_values():
@@ -223,6 +390,72 @@ def test_interleaved_in_turn_are_the_rows_of_the_function_of_datasets(counts, st
     assert list(interleave_datasets(made, **options)) == list(own)
 
 
+@pytest.mark.parametrize("streaming", [False, True])
+def test_interleaved_columns_are_those_of_the_function_of_datasets(streaming):
+    """A column that one set lacks is None; the strategy may be the sixth argument."""
+    datasets = pytest.importorskip("datasets")
+    made = [
+        datasets.Dataset.from_dict({"id": [0, 1], "x": [3, 4]}),
+        datasets.Dataset.from_dict({"id": [5, 6], "text": ["q", "r"]}),
+    ]
+    made = [d.to_iterable_dataset() for d in made] if streaming else made
+    if streaming:
+        rows = list(interleave_datasets(made, batch_rows=2, steps=2))
+        # Theirs leaves the last row out.
+        assert rows[:3] == list(datasets.interleave_datasets(made))
+    else:
+        options = (None, None, None, None, "all_exhausted")
+        rows = list(interleave_datasets(made, *options))
+        assert rows == list(datasets.interleave_datasets(made, *options))
+    assert list(rows[1].items()) == [("id", 5), ("x", None), ("text", "q")]
+
+
+LONG = torch.zeros(4, dtype=torch.long)
+UNLIKE = [
+    ({"ids": LONG, "mask": LONG}, "column 'mask': missing in 'a', 'c'; integers in 'b'"),
+    ({"ids": LONG.float()}, "column 'ids': integers in 'a', 'c'; floats in 'b'"),
+    ({"ids": "w1 w2"}, "column 'ids': integers in 'a', 'c'; texts in 'b'"),
+    ((LONG, LONG), "column 'ids': integers in 'a', 'c'; missing in 'b'"),
+    ({"ids": torch.zeros(6).long()}, r"shape \(4,\) in 'a'; integers of shape \(6,\) in 'b'"),
+]
+
+
+@pytest.mark.parametrize(("row", "said"), UNLIKE)
+@pytest.mark.parametrize("stream", [False, True])
+def test_rows_that_do_not_fit_each_other_are_told_before_the_first(row, said, stream):
+    rows = {"a": [{"ids": LONG}] * 9, "b": [row] * 9, "c": [{"ids": LONG}] * 9}
+    if stream:
+        rows = {name: Again(given) for name, given in rows.items()}
+
+    mixing = Mixing("mix", MixedDataset(rows, 6, micro_batch=3, steps=2), nn.Linear(1, 1))
+    with pytest.raises(InputError, match=said):
+        next(iter(mixing.data_loader()))
+    if "shape" not in said:
+        # Another collate function of a loop of its own may pad.
+        loader = DataLoader(MixedDataset(rows, 6, steps=2), batch_size=3)
+        with pytest.raises(InputError, match=said):
+            next(iter(loader))
+
+
+def test_a_collate_function_that_takes_the_rows_as_they_are_may():
+    """Padding mends other lengths; what a model does with missing columns is its own."""
+    rows = {"a": [{"ids": LONG, "source": "x"}] * 9, "b": [{"ids": LONG[:2]}] * 9}
+
+    def padded(given):
+        ids = [row["ids"] for row in given]
+        return {"ids": nn.utils.rnn.pad_sequence(ids, batch_first=True)}
+
+    def first_batch(collate_fn, columns, rows=rows):
+        mixed = MixedDataset(rows, 4, micro_batch=2, steps=1, shuffle=False, columns=columns)
+        return next(iter(Mixing("mix", mixed, collate_fn=collate_fn).data_loader()))
+
+    assert first_batch(padded, "same")["ids"].shape == (2, 4)
+    masked = {"a": [{"ids": LONG}] * 9, "b": [{"ids": LONG, "mask": LONG}] * 9}
+    assert first_batch(default_collate, "any", masked).keys() == {"ids"}
+    with pytest.raises(InputError, match="column 'mask': None in 'a'; integers of shape"):
+        first_batch(default_collate, "union", masked)
+
+
 def test_a_data_set_that_is_read_in_order_has_no_index_though_it_has_a_length():
     class Read(IterableDataset):
         def __iter__(self):
@@ -257,6 +490,22 @@ def test_interleaved_by_shares_ends_where_the_first_or_the_last_ends(lengths, pa
             assert any(sum(row[0] == k for row in rows) == lengths[k] for k in drawn)
 
 
+LOADER = DataLoader([1, 2])
+NO_DATASETS = [
+    ("rows.jsonl", r"is a str, 'rows.jsonl': give the data set itself, such as .*load_dataset"),
+    (b"abc", "is a bytes, b'abc'"),
+    (Path("rows.jsonl"), "is a PosixPath, 'rows.jsonl'"),
+    (LOADER, "is a DataLoader, whose elements are batches, .* give its `dataset`"),
+    (LOADER.sampler, "is a SequentialSampler, which gives numbers"),
+    ({1, 2}, "is a set, whose order differs"),
+    (pandas.DataFrame({"id": [1]}), r"is a DataFrame of pandas, .* rows, .to_dict\('records'\)"),
+    (pandas.Series([1]), r"is a Series of pandas, .*tolist\(\)"),
+    ((i for i in range(3)), "can be read once"),
+    (np.zeros((0, 4)), "has no rows"),
+    (np.array(3), "is a single number"),
+]
+
+
 @pytest.mark.parametrize(
     ("do", "said"),
     [
@@ -264,6 +513,10 @@ def test_interleaved_by_shares_ends_where_the_first_or_the_last_ends(lengths, pa
         (lambda: MixedDataset({"a": []}, 8), "domain 'a' has no rows"),
         (lambda: list(MixedDataset({"a": Again([])}, 8, steps=1)), "domain 'a' has no rows"),
         (lambda: MixedDataset({"a": iter([1])}, 8), "can be read once"),
+        (
+            lambda: list(MixedDataset({"a": Locked()}, 8, steps=1)),
+            "domain 'a': .* Locked cannot be",
+        ),
         (lambda: MixedDataset({"a": 3}, 8), "domain 'a' is a int"),
         (lambda: MixedDataset([[1], [2]], 8), "at least one domain by its name"),
         (lambda: MixedDataset({"a": {"train": [1]}}, 8), "give one data set, such as one of its"),
@@ -276,7 +529,13 @@ def test_interleaved_by_shares_ends_where_the_first_or_the_last_ends(lengths, pa
             lambda: MixedDataset(domains(), 8, weights={"a": np.nan, "b": 2}),
             "weights.a: nan is not",
         ),
-        (lambda: MixedDataset(domains(), 8, place=(0, 3)).micro_batch, "multiple of 6"),
+        *((lambda d=d: MixedDataset({"a": d}, 8), said) for d, said in NO_DATASETS),
+        (lambda: MixedDataset(domains(), 8, columns="some"), "take same, union, any"),
+        (lambda: MixedDataset(domains(), 12, place=(0, 5)).micro_batch, "multiple of 5$"),
+        (
+            lambda: MixedDataset(domains(), 12, micro_batch=2, place=(0, 5)).micro_batch,
+            "micro-batches of 2: make it a multiple of 10",
+        ),
         (lambda: MixedDataset(domains(), 8, micro_batch=3).micro_batch, "multiple of 3"),
         (lambda: MixedDataset(domains(), 2, place=(0, 4)).micro_batch, "multiple of 4"),
         (lambda: MixedDataset(domains(), 8, ends="first-exhausted"), "take first_exhausted or"),
@@ -288,6 +547,8 @@ def test_interleaved_by_shares_ends_where_the_first_or_the_last_ends(lengths, pa
         (lambda: interleave_datasets([ids("a", 2)] * 2, [0.5, 0.6]), "must sum to 1"),
         (lambda: interleave_datasets([Again([1])]), "a data set without length"),
         (lambda: interleave_datasets([[1]], split="train"), "leave both away"),
+        (lambda: interleave_datasets([[1]], [1], 0, "first_exhausted"), "stopping_strategy="),
+        (lambda: interleave_datasets("rows.jsonl"), "give a list of data sets"),
         (lambda: interleave_datasets([[1]], steps=1, stopping_strategy="all_exhausted"), "one of"),
         (lambda: interleave_datasets([[1]], stopping_strategy=WITHOUT), "go with first_exhausted"),
         (lambda: list(interleave_datasets([[1]], batch_rows=2)), "more rows than a domain has"),

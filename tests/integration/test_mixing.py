@@ -18,6 +18,7 @@ from pike_mixing.torch import (
     PerDomainAdamW,
     causal_excess,
     causal_losses,
+    mixed_steps,
     parallel,
 )
 from pike_mixing.torch.passes import Passes
@@ -553,3 +554,36 @@ def test_an_expert_without_tokens_on_a_process(tmp_path, wrap):
     expected = [[5.0] * 2, [5.0] * 3, [1.5]]
     assert on_two_ranks(routed, tmp_path, wrap) == [expected, expected]
     assert routed(0, wrap=False) == expected
+
+
+def counted(rank):
+    """A training whose rows of `a` have four times the targets of those of `b`."""
+    labels = {"a": [1, 2, 3, 4], "b": [1, -100, -100, -100]}
+    parts = {
+        name: [{"x": torch.zeros(4), "labels": torch.tensor(row)}] * 8
+        for name, row in labels.items()
+    }
+    mixing = Mixing("mix", MixedDataset(parts, 8, steps=80), delivered=True)
+    for batch in mixing.data_loader():
+        mixing.record(batch["x"].sum(dim=1))
+        mixing.end_step()
+    report = mixing.delivered.report()
+    return report.rows_K.tolist(), report.tokens_K.tolist(), [f.kind for f in report.findings]
+
+
+@pytest.mark.slow
+def test_tokens_of_all_processes_are_counted_where_it_is_asked_for(tmp_path, caplog):
+    # 80 steps of 4 rows of each domain, with 4 targets and with 1.
+    expected = ([320, 320], [1280, 320], ["documents-not-tokens"])
+    assert counted(0) == expected
+    (warned,) = {record.message.partition(" Tokens")[0] for record in caplog.records}
+    assert "the weights act on rows (documents), not on tokens" in warned
+    assert on_two_ranks(counted, tmp_path) == [expected] * 2
+    assert Mixing("mix", MixedDataset(DOMAINS, 8)).delivered is None
+
+
+def test_tokens_of_pairs_and_tensors_are_those_of_the_last():
+    labels = torch.tensor([[5, -100, 7], [-100, -100, 1]])
+    assert mixed_steps._tokens(({"input": torch.ones(2, 3)}, labels)) == [2, 1]
+    assert mixed_steps._tokens(labels) == [2, 1]
+    assert mixed_steps._tokens({"labels": labels}) == [2, 1]

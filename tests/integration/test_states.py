@@ -8,6 +8,7 @@ import types
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -210,6 +211,36 @@ def test_weights_of_a_training_that_diverged_are_refused():
     mixing.state["log_weights_K"][0] = np.nan
     with pytest.raises(InputError, match=r"^state.method: its weights are \[nan, 0.9"):
         mixture().load_state_dict(mixing.state_dict())
+
+
+def numbers(value, kind):
+    """The state with each of its numbers of another kind, such as other ways of saving leave."""
+    if isinstance(value, dict):
+        return {name: numbers(part, kind) for name, part in value.items()}
+    if isinstance(value, list):
+        return tuple(numbers(part, kind) for part in value)
+    return kind(value) if type(value) in (int, float) else value
+
+
+@pytest.mark.parametrize("kind", [np.asarray, lambda v: np.asarray(v)[()], torch.tensor])
+def test_a_state_of_other_numbers_is_that_of_plain_ones(kind):
+    whole = until(6, stopped())
+    for state, into in ((stopped().state_dict(), mixture()), (drawn(6).state_dict(), drawn(0))):
+        assert json.loads(json.dumps(state, allow_nan=False)) == state
+        # A float of torch has 32 bits unless it is told otherwise.
+        kept = numbers(
+            state,
+            lambda v: (
+                kind(v, dtype=torch.float64)
+                if kind is torch.tensor and isinstance(v, float)
+                else kind(v)
+            ),
+        )
+        into.load_state_dict(kept)
+        assert into.state_dict() == state
+    later = mixture()
+    later.load_state_dict(numbers(stopped().state_dict(), np.asarray))
+    assert until(6, later).state_dict() == whole.state_dict()
 
 
 def test_parts_of_two_states_are_no_state():

@@ -7,7 +7,7 @@ import tiny
 import torch
 import ways
 
-from pike_mixing import ADO, PiKE
+from pike_mixing import ADO, Fixed, PiKE
 from pike_mixing.errors import InputError
 from pike_mixing.torch import MixedDataset, Mixing
 
@@ -97,10 +97,68 @@ def test_rows_that_the_model_does_not_take(rows, said, tmp_path):
         trainer.train()
 
 
+ROW = DOMAINS["a"][0]["labels"]
+UNLIKE = [
+    (
+        [{"input_ids": ROW, "labels": ROW, "attention_mask": ROW}],
+        "column 'attention_mask': missing in 'a'",
+    ),
+    (
+        [{"input_ids": ROW[:5], "labels": ROW[:5]}],
+        r"column 'labels': integers of shape \(8,\) in 'a'; ",
+    ),
+    (
+        [{"input_ids": ROW, "labels": ROW.float()}],
+        "column 'labels': integers in 'a'; floats in 'b'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rows", "said"), UNLIKE)
+def test_rows_of_domains_that_do_not_fit_each_other(rows, said, tmp_path):
+    """Before step 0, though the first micro-batch has rows of one domain alone."""
+    domains = {"a": DOMAINS["a"], "b": rows}
+    trainer = made(tmp_path)
+    attach(trainer, Fixed(weights_by_domain={"a": 1, "b": 0}), domains)
+    with pytest.raises(InputError, match=said):
+        trainer.train()
+    assert trainer.state.global_step == 0
+
+
+@pytest.mark.parametrize(("rows", "said"), UNLIKE)
+def test_rows_of_domains_that_do_not_fit_each_other_in_lightning(rows, said, tmp_path):
+    pytest.importorskip("lightning")
+    from pike_mixing.lightning import MixingDataModule
+
+    mixing = Mixing("mix", MixedDataset({"a": DOMAINS["a"], "b": rows}, 8, micro_batch=4, steps=2))
+    model = torch.nn.Linear(2, 2)
+    module = ways.lightning_module(model, mixing, torch.optim.SGD(model.parameters()))
+    with pytest.raises(InputError, match=said):
+        ways.lightning_trainer(mixing, tmp_path).fit(module, datamodule=MixingDataModule(mixing))
+
+
+def test_a_data_set_that_nobody_would_read(tmp_path):
+    trainer = made(tmp_path)
+    trainer.train_dataset = list(DOMAINS["a"])
+    with pytest.raises(InputError, match=r"trainer.train_dataset = None"):
+        attach(trainer, "mix")
+    # One that is a domain, too, is read.
+    trainer.train_dataset = DOMAINS["b"]
+    assert attach(trainer, "mix").step == 0
+
+
+def test_a_trainer_that_trains_twice(tmp_path):
+    trainer = made(tmp_path)
+    attach(trainer, "mix")
+    trainer.train()
+    with pytest.raises(InputError, match=r"begins at step 0, but the mixing stands at step 2.*new"):
+        trainer.train()
+
+
 def test_columns_that_the_model_does_not_take_are_dropped_and_steps_stay(tmp_path):
     rows = [{**row, "id": 3} for row in DOMAINS["a"]]
     trainer = made(tmp_path)
-    assert attach(trainer, "famo", dict.fromkeys("ab", rows)).step == 0
+    assert attach(trainer, "famo", {"a": rows, "b": DOMAINS["b"]}).step == 0
     trainer.args.max_steps = 3
     with pytest.raises(InputError, match="max_steps: 3, but attach found 2"):
         trainer.train()

@@ -1,4 +1,8 @@
-"""`export`: each trainer's files say the shares, as its own code or its documented schema reads."""
+"""`export`: each trainer's files say the shares, as its own code or its documented schema reads.
+
+Trainers' packages pin versions of torch and NumPy against each other: `pip install --no-deps
+--target FOLDER`, with FOLDER last on the path, is enough for what is read here.
+"""
 
 import ast
 import itertools
@@ -15,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from repository import ROOT
 
 from pike_mixing.errors import InputError
 from pike_mixing.mixtures import export
@@ -387,3 +392,9 @@ def test_a_schedule_needs_its_length():
     plan = export.of_rule(SCHEDULE, "f", steps=200)
     with pytest.raises(InputError, match="--steps: give those of the run"):
         export.export("levanter", plan, {"web": "/w", "code": "/c"})
+
+
+def test_the_page_lists_every_format():
+    page = (ROOT / "docs" / "mixtures.md").read_text(encoding="utf-8")
+    lines = [f"| `{n}` | {f.trainer} | {f.counts} | {f.checked} |" for n, f in FORMATS.items()]
+    assert "\n".join(lines) in page

@@ -257,5 +257,5 @@ def test_a_checkpoint_of_another_vocabulary_is_refused(tmp_path):
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     """A full disk: tests/training/test_going_on.py."""
     (tmp_path / "checkpoints").touch()
-    with pytest.raises(InputError, match=r"could not be written .*start the same command again"):
+    with pytest.raises(InputError, match=r"could not be written .*the same command then goes on"):
         saved(tmp_path / "checkpoints")

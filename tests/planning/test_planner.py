@@ -589,3 +589,32 @@ def test_a_database_of_some_runs_records_what_it_reads_of_the_configuration(
     before = recorded()
     set_at(small, way(at, "/"), value)
     assert (recorded() != before) == reads
+
+
+def test_options_are_read_as_a_configuration_is():
+    words = [
+        'training={"text": {"steps": 8}}',
+        "training={text: {compile: true, note: '8'}}",
+        "sources={python: {packages: [a, 1.5]}}",
+        "results=there",
+        "quick=8",
+    ]
+    # Snakemake's own reading.
+    parsed = {
+        "training": {
+            "text": {"steps": "8", "precision": "float32", "compile": "true", "note": "8"}
+        },
+        "sources": {"python": {"packages": ["a", "1.5"]}},
+        "results": "there",
+        "quick": 8,
+    }
+    text = {"steps": 8, "compile": True, "note": "8"}
+    assert planner.read_options(parsed, words) == {
+        "training": {"text": text},
+        "sources": {"python": {"packages": ["a", 1.5]}},
+        "results": "there",
+        "quick": 8,
+    }
+    assert planner.read_options(parsed, None) == parsed
+    with pytest.raises(InputError, match=r"--config training: line 1: the number 99999.* digits"):
+        planner.read_options({"training": {}}, ["training={text: {steps: " + "9" * 5000 + "}}"])

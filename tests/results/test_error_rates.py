@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from benchmarks import error_rates
+from benchmarks import error_rates, length_rates
 from pike_mixing.comparison import mean_difference, sign_flip
 from pike_mixing.comparison.detectable import detectable, detection_probability
 from pike_mixing.comparison.mean_difference import estimate, part
@@ -88,8 +88,8 @@ def test_every_kind_of_verdict_errs_in_one_of_twenty(kind):
     ],
 )
 def test_verdicts_on_differences_that_follow_the_length(place, without, least, most):
-    lengths, random = error_rates.Lengths(*place), np.random.default_rng(3)
-    found = error_rates.of_lengths(lengths, random, 3, 200)
+    lengths, random = length_rates.Lengths(*place), np.random.default_rng(3)
+    found = length_rates.judge(lengths, random, 3, 200)
     assert least <= 100 * found["given"] / 200 <= most
     assert 100 * found["all_wrong"] >= without * found["all_given"]
     # Three standard deviations.

@@ -311,6 +311,10 @@ def test_what_was_changed_gets_no_place_in_the_report(shown, tmp_path, name, old
         write()
     assert not (tmp_path / "index.html").exists()
     path.write_text(text, encoding="utf-8")
+    manifest = atomic_files.read_json(made_from.beside(path))
+    atomic_files.write_json(made_from.beside(path), manifest | {"files": {}})
+    with pytest.raises(InputError, match=rf"does not list {path.stem}\.\w+: make it with"):
+        write()
     made_from.beside(path).unlink()
     with pytest.raises(InputError, match=rf"vouches for {path.stem}\.(csv|svg): make it with"):
         write()

@@ -40,7 +40,7 @@ GIVEN = {"loss_K": vector(1, 2), "count_K": vector(1, 3)}
             {"count_K": vector(5, 7), "b": 48},
             "count_K: [5.0, 7.0] sums to 12, but the batch has 48",
         ),
-        ({"count_K": vector(5, -1)}, "count_K: [5.0, -1.0] holds a negative count"),
+        ({"count_K": vector(5, -1)}, "count_K of the run's domain 2 is -1: it cannot be neg"),
         ({"loss_K": vector(1, 2, 3)}, "loss_K has the shape (3,), but the state is of 2 domains"),
         ({"loss_K": vector(1, math.inf)}, "loss_K of the run's domain 2 is inf: training diverges"),
         (

@@ -1,6 +1,7 @@
 """On a toy package: a copy of the module fingerprints the packages of its own root."""
 
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -95,7 +96,13 @@ def test_what_was_read_is_remembered_by_its_bytes(tmp_path):
     again.tree = None  # Nothing is parsed.
     assert again.of("toy.stage") == before
     assert write(tmp_path, {"late.py": "X = 3\n"}).of("toy.stage") != before
-    again.MEMORY.write_text("[")
+    sound = json.loads(again.MEMORY.read_text())
+    for entry in ([], ["x"], 5, None, sound["toy.part"][:1], [*sound["toy.part"][:2], [5]]):
+        damaged = {**sound, "toy.part": entry}
+        for content in (json.dumps(damaged), json.dumps([entry]), "[", "[" * 10**5, "9" * 5000):
+            again.MEMORY.write_text(content)
+            assert write(tmp_path).of("toy.stage") == before
+    again.MEMORY.write_bytes(b"\xff")
     assert write(tmp_path).of("toy.stage") == before
 
 

@@ -1,8 +1,14 @@
 """`pike verify results` after damage to every kind of file."""
 
-from edits import cut, flip, put, remove, values
+import os
+import re
+import shutil
+import subprocess
 
-RUNS = "results/runs/words/tiny"
+from edits import cut, flip, folder, link, put, remove, values
+
+RUN = "runs/words/tiny"
+RUNS = f"results/{RUN}"
 
 
 def shorter(path):
@@ -32,7 +38,7 @@ DAMAGES = {
     f"{RUNS}/mix/seed0/domain_losses.parquet": foreign,
     f"{RUNS}/mix/seed0/checkpoints/step12/model.safetensors": flip,
     f"{RUNS}/mix/seed0/checkpoints/step12/training.safetensors": flip,
-    f"{RUNS}/mix/seed0/checkpoints/step6/manifest.json": shorter,
+    f"{RUNS}/mix/seed0/checkpoints/step6/manifest.json": cut,
     f"{RUNS}/mix/seed0/evaluations/step12/perplexities.parquet": flip,
     f"{RUNS}/mix/seed0/evaluations/step6/documents.parquet": remove,
     f"{RUNS}/mix/seed0/probes/step12.parquet": shorter,
@@ -71,14 +77,95 @@ def test_each_damage_is_named_with_what_to_do(finished):
     assert told_foreign >= foreign_ones - {f"{RUNS}/mix/seed0/domain_losses.parquet"}
 
 
-def test_the_command_that_is_named_makes_a_damaged_file_again(finished):
-    flip(f"{RUNS}/mix/seed0/evaluations/step12/perplexities.parquet")(finished.root)
-    told = finished.pike("verify", f"{RUNS}/mix").stdout
-    (command,) = {line.split("`")[1] for line in told.splitlines() if "perplexities" in line}
-    assert command.startswith("snakemake --cores 2 --force results/runs/")
-    finished.make(*command.split()[3:])
-    assert "all is whole" in finished.pike("verify", f"{RUNS}/mix").stdout
-    # It came out with the same bytes: nothing that stands on it is made again.
+def nowhere(path):
+    return link(path, "nowhere")
+
+
+def looped(path):
+    return link(path, path.rpartition("/")[2])
+
+
+HEALED = {
+    flip: [
+        "data/easy/documents.parquet",
+        "corpora/letters/easy/train-00000.bin",
+        f"{RUN}/mix/seed0/checkpoints/step12/model.safetensors",
+        f"{RUN}/mix/seed0/evaluations/step12/perplexities.parquet",
+        "databases/table-accuracy.duckdb",
+        "tables/costs.csv",
+        "figures/losses.svg",
+        "report/index.html",
+    ],
+    cut: [
+        "data/hard/manifest.json",
+        "corpora/letters/hard/manifest.json",
+        f"{RUN}/mix/seed0/probes/manifest.json",
+        f"{RUN}/pike/seed0/checkpoints/step12/manifest.json",
+        f"{RUN}/pike/seed0/evaluations/manifest.json",
+        "databases/table-gradients.manifest.json",
+        "tables/accuracy.manifest.json",
+        "figures/weights.manifest.json",
+        "settings/tables/costs.json",
+    ],
+    remove: [
+        "corpora/letters/notes/train-documents.npy",
+        f"{RUN}/pike/seed0/checkpoints/step6/manifest.json",
+        f"{RUN}/mix/seed0/weights.parquet",
+        f"{RUN}/balanced/seed0/manifest.json",
+        f"{RUN}/pike/seed0/probes/manifest.json",
+    ],
+    folder: [
+        "tokenizers/letters.model",
+        f"{RUN}/mostly-easy/seed0/manifest.json",
+        f"{RUN}/mostly-easy/seed0/run.json",
+        f"{RUN}/mix/seed0/checkpoints/step6/model.safetensors",
+        f"{RUN}/mix/seed0/steps.parquet",
+        f"{RUN}/balanced/seed0/evaluations/step6/documents.parquet",
+        "pike.duckdb",
+        "tables/gradients.md",
+        "figures/similarities.manifest.json",
+        "report/paper.html",
+    ],
+    nowhere: [
+        "data/notes/manifest.json",
+        f"{RUN}/balanced/seed0/checkpoints/step12/training.safetensors",
+        f"{RUN}/mostly-easy/seed0/evaluations/manifest.json",
+        "figures/gradients.png",
+    ],
+    looped: [
+        f"{RUN}/pike/seed0/timings.parquet",
+        f"{RUN}/mix/seed0/evaluation.json",
+        "tables/perplexity.tex",
+    ],
+}
+"""By damage, files of every kind below the results."""
+
+
+def heal(project):
+    """Gives the commands that `pike verify` names, in their order; those of one kind together."""
+    told = project.pike("verify", "results").stdout
+    assert "Traceback" not in told
+    words = [one.split() for c in re.findall("`([^`]+)`", told) for one in c.split(" && ")]
+    for away in (one for one in words if one[0] == "rm"):
+        subprocess.run(away, cwd=project.root, check=True)
+    made = [one[3:] for one in words if one[0] == "snakemake"]
+    for targets in (
+        ["--force", *(word for one in made if "--force" in one for word in one[1:])],
+        [word for one in made if one and "--force" not in one for word in one],
+        [],
+    ):
+        if targets != ["--force"]:
+            project.make(*dict.fromkeys(targets))
+    return told
+
+
+def test_the_commands_that_are_named_heal_every_kind_of_file(finished):
+    for damage, names in HEALED.items():
+        for name in names:
+            damage(f"results/{name}")(finished.root)
+    told = heal(finished)
+    assert [name for names in HEALED.values() for name in names if name not in told] == []
+    assert "all is whole" in finished.pike("verify", "results").stdout
     assert finished.plan() == set()
 
 
@@ -90,3 +177,23 @@ def test_a_deleted_piece_is_missing_by_the_plan_and_by_what_was_made_of_it(finis
     finished.path("config.yaml").unlink()
     told = finished.pike("verify", "results").stdout
     assert f"{RUNS}/pike/seed0/probes/manifest.json is missing" in told
+
+
+def test_what_is_not_what_its_place_says_is_named(finished):
+    shutil.copytree(finished.path(f"{RUNS}/mix/seed0"), finished.path(f"{RUNS}/mix/seed7"))
+    put("results/settings/experiment.json", "{}")(finished.root)
+    os.mkfifo(finished.path(f"{RUNS}/pike/seed0/pipe"))
+    told = heal(finished)
+    for what in (
+        f"{RUNS}/mix/seed7/manifest.json is of 'words/tiny/mix/seed0', not of",
+        "results/settings/experiment.json has other settings than results/pike.manifest.json",
+        f"{RUNS}/pike/seed0/pipe is foreign",
+    ):
+        assert what in told
+    assert "all is whole" in finished.pike("verify", "results").stdout
+    # A run that lost its manifest alone, as a job does that failed, is not finished.
+    finished.path(finished.manifest("mix")).unlink()
+    assert "pretrain words/tiny/mix/seed0" in finished.plan()
+    # One that was deleted is not needed for what was made of it.
+    shutil.rmtree(finished.path(f"{RUNS}/mix"))
+    assert finished.plan() == set()

@@ -30,6 +30,7 @@ def explained(function, *arguments):
 
 
 signal_handler.await_children()
+output_root.name_user()
 slurm.ignore_checkpoint_signals()
 FILES = workflow.overwrite_configfiles or workflow.configfiles
 RESOURCES = workflow.resource_settings
@@ -41,7 +42,9 @@ PROFILE = explained(
 )
 # Snakemake reads the files as YAML 1.1, we as 1.2: `config` is ours from here on.
 PATHS = [Path(os.path.relpath(f)) for f in FILES]
-PLAN, config = explained(planner.of_workflow, PATHS, workflow.config_settings.config)
+GIVEN = workflow.config_settings
+OPTIONS = explained(planner.read_options, GIVEN.config, GIVEN.config_args)
+PLAN, config = explained(planner.of_workflow, PATHS, OPTIONS)
 explained(output_root.claim, PLAN)
 
 RESULTS = PLAN.results
@@ -75,8 +78,9 @@ READS = COMPARED.inputs
 if workflow.is_main_process:
     explained(COMPARED.refuse_missing)
 
-# Meant, though `snakemake --lint` tells of it: one environment for all rules; folders among params,
-# whose files are declared one by one; START, known when the workflow starts, changes no result.
+# Meant, though `snakemake --lint` tells of it: one environment for all rules; functions beside
+# rules, which need what this file has planned; folders among params, whose files are declared one by
+# one; START, known when the workflow starts, changes no result.
 
 # Jobs run the same code from any working directory: its fingerprints are recorded.
 PREFIX = rule_inputs.shell_prefix(str(Path(planner.__file__).parents[2]))
@@ -151,7 +155,8 @@ def reads(rule):
             manifest = PLAN.manifest(rule, name)
             if manifest not in workflow.dag.forcefiles:
                 OUTDATED.add(manifest)
-            workflow.dag.forcefiles.add(manifest)
+            if os.path.exists(manifest):
+                workflow.dag.forcefiles.add(manifest)
             for line in COMPARED.told(rule, name):
                 logger.warning(line)
 

@@ -1,0 +1,133 @@
+"""The section of docs/error-rates.md on `pike-mixing compare`, from the recorded rates."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks import records
+from benchmarks.comparison_rates import ITEMS, RIVALS, SEEDS
+from pike_mixing.comparison.distributions import normal_quantile
+from pike_mixing.comparison.mean_difference import LEVEL
+
+LEAST, MOST = 0.93, 0.98
+"""Of the share of intervals that hold the truth."""
+HIGHEST = 0.065
+"""Of the upper end of the interval of a rate of false verdicts."""
+ENOUGH = 0.05
+"""Share of draws with a verdict from which on a cell counts as one that gets verdicts."""
+HEAD = """
+## Any two models
+
+Two sides of equal worth, judged by `pike-mixing compare` over {least} to {most} items: percent of
+false verdicts (better or worse) among the comparisons that get one.
+`python -m benchmarks.comparison_rates`, {date}, {commit}: {times} draws of each cell ({long} of
+5,000 items). One run stands for itself, so that its seed adds nothing; else seeds, documents and
+chance weigh alike. A collapse: seeds of Student's t with three degrees of freedom, one of 16 ten
+standard deviations below.
+
+"""
+READ = """
+Behind ± half of the 95% interval. Of {given} cells with verdicts {above} have a rate whose 95%
+interval lies above 5%, of which chance makes one in forty{names_above}. In {open} cells it ends
+above {highest:.1%}: more draws would tell. Intervals hold the truth in {low:.1%} to {high:.1%} of
+draws: below {least:.0%} in {below} cells, above {most:.0%} in {wide}{names_wide}. Where half of
+the items are of one document, no verdict is ever given.
+
+What else is in use, on each item's mean over runs, in the cells of equal documents: percent of
+differences found where nothing differs. Seeds are nothing that these tests know.
+
+"""
+REAL = """
+Real scores: the recorded runs of one method, of sixteen seeds, in two groups: all pairs of runs,
+a thousand drawn groups, all halves. Nothing differs but seeds: a difference of two such groups is
+none of recipes. Percent of differences found in the mean of five domains (by the others: of
+halves every seventh).
+
+"""
+SEEN = """
+The first row of each method is no error of a test: two checkpoints do differ on items like these.
+That it is read as a verdict on their recipes is the error, which no test over items corrects, and
+three seeds a side do. A collapse that none of the runs shows is seen by no test.
+"""
+
+
+def rate(cells: Sequence[dict[str, Any]], name: str, of: str) -> tuple[float, float]:
+    """A rate over cells, and half of its 95% interval (Wilson's, so that it is never zero)."""
+    count, times = (sum(c.get(n, 0) for c in cells) for n in (name, of))
+    if not times:
+        return math.nan, math.nan
+    p, z = count / times, normal_quantile(LEVEL)
+    return p, z * math.sqrt(p * (1 - p) / times + z**2 / 4 / times**2) / (1 + z**2 / times)
+
+
+def shown(cells: Sequence[dict[str, Any]], name: str, of: str) -> str:
+    p, _ = rate(cells, name, of)
+    return "" if math.isnan(p) else f"{100 * p:.1f}"
+
+
+def kind(cell: dict[str, Any]) -> str:
+    """A row of the table."""
+    if cell["collapse"]:
+        return "collapses"
+    if cell["tasks"] > 1:
+        which = "the same documents" if cell["shared"] else "documents of their own"
+        return f"{cell['scores']}, mean of {cell['tasks']} tasks on {which}"
+    return f"{cell['scores']}, documents {cell['documents']}"
+
+
+def name(cell: dict[str, Any]) -> str:
+    runs = "1 run" if cell["seeds"] == 1 else f"{cell['seeds']} runs"
+    return f"{kind(cell)}, {runs}, {cell['items']:,} items"
+
+
+def section(record: dict[str, Any]) -> str:
+    """The section's text."""
+    every = [c for c in record["cells"] if c["given"] >= ENOUGH * c["draws"]]
+    rows = []
+    for row in dict.fromkeys(map(kind, every)):
+        of = [c for c in every if kind(c) == row]
+        by_seeds = [shown([c for c in of if c["seeds"] == s], "false", "given") for s in SEEDS]
+        p, half = max(rate([c], "false", "given") for c in of)
+        highest = f"{100 * p:.1f} ± {100 * half:.1f}"
+        rows.append([row, shown(of, "given", "draws"), *by_seeds, highest])
+    times = max(c["draws"] for c in record["cells"])
+    text = HEAD.format(
+        least=ITEMS[0], most=f"{ITEMS[-1]:,}", date=record["date"], commit=record["commit"][:7],
+        times=f"{times:,}", long=f"{times // 2:,}",
+    )  # fmt: skip
+    runs = [f"{s} run{'s' * (s > 1)}" for s in SEEDS]
+    text += records.table(["scores", "get a verdict", *runs, "highest cell"], rows) + "\n"
+    rates = [(c, *rate([c], "false", "given")) for c in every]
+    above = [c for c, p, half in rates if p - half > LEVEL]
+    held = [1 - rate([c], "missed", "given")[0] for c in every]
+    wide = [kind(c) for c, value in zip(every, held, strict=True) if value > MOST]
+    kinds = "; ".join(f"{one} ({wide.count(one)})" for one in dict.fromkeys(wide))
+    text += READ.format(
+        given=len(every), above=len(above) or "none", highest=HIGHEST,
+        open=sum(p + half > HIGHEST for _, p, half in rates),
+        names_above="".join(f"; {name(c)}" for c in above), low=min(held), high=max(held),
+        least=LEAST, most=MOST, below=sum(value < LEAST for value in held) or "no",
+        wide=len(wide) or "none", names_wide=f": {kinds}" if kinds else "",
+    )  # fmt: skip
+    plain = [c for c in record["cells"] if c["documents"] == "equal" and not c["collapse"]]
+    found = [
+        [
+            rival,
+            *(
+                shown([c for c in plain if c["seeds"] == s and rival in c], rival, "others")
+                for s in SEEDS
+            ),
+        ]
+        for rival in RIVALS
+    ]
+    text += records.table(["test", *runs], found) + "\n" + REAL
+    others = [one for one in RIVALS if one != "McNemar"]
+    real = [
+        [
+            f"{one['method']}, {one['size']} and {one['size']}",
+            shown([one], "false", "given"),
+            *(shown([one], other, "others") for other in others),
+        ]
+        for one in record["real"]
+    ]
+    return text + records.table(["runs", "`compare`", *others], real) + "\n" + SEEN

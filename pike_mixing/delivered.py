@@ -1,0 +1,495 @@
+"""What reaches the model: rows and tokens of each domain, counted and compared with the plan.
+
+    delivered = Delivered({"web": 0.7, "code": 0.3})
+    for batch in delivered.watch(loader, domain="domain"):
+        ...
+    print(delivered.report().text())
+
+Tests, each over all domains, hold their level whatever the loader's order, as long as its rows are
+drawn with the plan's shares or nearer to them than by chance:
+
+- rows: P(X >= n a) <= exp(-n KL(a || p)), the Chernoff bound of the exact binomial tail, which
+  holds for the mean p of shares that change, too; domains and sides by Bonferroni.
+- tokens: the steps' surplus, tokens of a domain minus its share of the step's, has the mean 0. Its
+  Student t over the steps, with Johnson's correction for skewness (1978), is compared with the
+  normal distribution by Wallace's approximation; domains whose tokens came in few long rows are
+  not judged.
+- end: a domain that came `r` times before its last row, and then not at all where it was to come
+  `m` times more by that rate. Under any such loader P <= exp(-m / 2), for r of 20 or more.
+
+Shapes: K domains.
+"""
+
+import argparse
+import dataclasses
+import json
+import logging
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from pike_mixing import by_domain
+from pike_mixing.arrays import Floats
+from pike_mixing.errors import InputError, refuse
+from pike_mixing.settings import unknown
+
+log = logging.getLogger("pike_mixing")
+
+T = TypeVar("T")
+
+LEVEL = 0.01
+"""Probability of a false finding, of one report or of all looks of a training together."""
+FEWEST_STEPS = 60
+"""Steps below which nothing is said of tokens."""
+FEWEST_EFFECTIVE = 50
+"""Steps' worth of tokens, (sum T)^2 / sum T^2, below which a domain's tokens are not judged."""
+LONGEST = 10.0
+"""A domain that never came may have rows so many times longer than the others'."""
+FEWEST_ROWS = 20
+"""Rows of a domain below which its end is not told from chance."""
+FIRST_LOOK = 64
+"""Rows after which a training looks first; then each time that they have doubled."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One way in which what came is not the plan."""
+
+    kind: Literal["ended", "never-came", "documents-not-tokens", "packing-or-filtering"]
+    domain: str | None
+    """The domain; None where it is about all of them."""
+    message: str
+    """What was seen, and what to do."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """Shares that came beside those of the plan."""
+
+    domains: tuple[str, ...]
+    of: Literal["rows", "tokens"]
+    steps: int
+    rows_K: Floats
+    tokens_K: Floats
+    """Zeros where tokens were not counted."""
+    plan_K: Floats
+    """Mean share of the plan, over the rows that came."""
+    findings: tuple[Finding, ...]
+    unjudged: tuple[str, ...] = ()
+    """Domains whose tokens came in too few steps, or in too few long rows, for a verdict."""
+
+    def text(self) -> str:
+        """A table and the findings."""
+        width, counts = max(6, *map(len, self.domains)), bool(self.tokens_K.any())
+        total, tokens = self.rows_K.sum(), max(self.tokens_K.sum(), 1)
+        lines = [f"{'domain':<{width}}    plan    rows" + ("  tokens" if counts else "")]
+        for k, domain in enumerate(self.domains):
+            cells = [self.plan_K[k], self.rows_K[k] / max(total, 1)]
+            cells += [self.tokens_K[k] / tokens] if counts else []
+            lines.append(f"{domain:<{width}}" + "".join(f"  {cell:6.4f}" for cell in cells))
+        lines.append(f"{total:.0f} rows in {self.steps} steps; the plan is of {self.of}")
+        if self.unjudged and self.steps < FEWEST_STEPS:
+            lines.append(f"no verdict on tokens yet: it needs {FEWEST_STEPS} steps")
+        elif self.unjudged:
+            few = ", ".join(self.unjudged)
+            lines.append(
+                f"no verdict yet on tokens of {few}: they came in too few or too long rows"
+            )
+        elif not self.findings:
+            lines.append("as planned, as far as so many rows can tell")
+        return "\n".join(lines + [f"{f.kind}: {f.message}" for f in self.findings])
+
+
+class Delivered:
+    """Counts of rows and tokens, and their comparison with the plan."""
+
+    def __init__(
+        self, plan: Mapping[str, float], *, of: Literal["rows", "tokens"] = "tokens"
+    ) -> None:
+        """Begins without a row.
+
+        Args:
+            plan: Shares by domain; where they change, `add` is given those of each step.
+            of: Whether they are shares of tokens or of rows.
+
+        Raises:
+            InputError: no domains, or shares that are none.
+        """
+        if of not in ("rows", "tokens"):
+            raise InputError(f"of: {of!r} is neither 'rows' nor 'tokens'")
+        self.domains, self.of = tuple(plan), of
+        self._share_K = by_domain.shares(plan, self.domains, "plan")
+        self._looks, self._next = 0, FIRST_LOOK
+        self.steps = 0
+        K = len(self.domains)
+        self._sums = {name: np.zeros(K) for name in SUMS}
+
+    def add(
+        self,
+        rows: Mapping[str, float],
+        tokens: Mapping[str, float] | None = None,
+        plan: Mapping[str, float] | None = None,
+    ) -> None:
+        """Counts one step.
+
+        Args:
+            rows: Rows of each domain; those without may be missing.
+            tokens: Tokens of each domain; needed where the plan is of tokens.
+            plan: Shares of this step, where they change.
+
+        Raises:
+            InputError: a domain that the plan does not name, counts that are none, or no tokens.
+        """
+        if tokens is None and self.of == "tokens":
+            raise InputError("tokens: the plan is of tokens: count them, or give of='rows'")
+        row_K, token_K = self._placed(rows, "rows"), self._placed(tokens or {}, "tokens")
+        share_K = (
+            self._share_K
+            if plan is None
+            else by_domain.shares(plan, self.domains, "plan of a step")
+        )
+        sums, surplus_K = self._sums, token_K - token_K.sum() * share_K
+        self.steps += 1
+        sums["rows"] += row_K
+        sums["tokens"] += token_K
+        sums["expected"] += row_K.sum() * share_K
+        sums["surplus"] += surplus_K
+        sums["squares"] += surplus_K**2
+        sums["cubes"] += surplus_K**3
+        sums["token_squares"] += token_K**2
+        came_K = row_K > 0
+        sums["expected_at_last"][came_K] = sums["expected"][came_K]
+        sums["last_step"][came_K] = self.steps
+
+    def _placed(self, values: Mapping[str, float], what: str) -> Floats:
+        refuse(
+            [unknown(d, self.domains, f"{what} of a step") for d in values if d not in self.domains]
+        )
+        placed_K = np.array([float(values.get(d, 0)) for d in self.domains])
+        if not (np.isfinite(placed_K) & (placed_K >= 0)).all():
+            raise InputError(f"{what}: {dict(values)} are no counts")
+        return placed_K
+
+    def add_rows(
+        self,
+        domains: Iterable[Any],
+        tokens: Iterable[float] | None = None,
+        plan: Mapping[str, float] | None = None,
+    ) -> None:
+        """Counts one step by its rows.
+
+        Args:
+            domains: Domain of each row: its name, or its number in the plan.
+            tokens: Tokens of each row.
+            plan: As for `add`.
+        """
+        names = [self._name(domain) for domain in domains]
+        lengths = None if tokens is None else [float(n) for n in tokens]
+        if lengths is not None and len(lengths) != len(names):
+            raise InputError(f"tokens: {len(lengths)} for {len(names)} rows: give one for each")
+        rows, sums = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
+        for n, name in enumerate(names):
+            rows[name] += 1
+            sums[name] += 0 if lengths is None else lengths[n]
+        self.add(rows, None if lengths is None else sums, plan)
+
+    def _name(self, domain: Any) -> str:
+        if isinstance(domain, str):
+            return domain
+        if not 0 <= int(domain) < len(self.domains):
+            raise InputError(f"domain: {domain} is no number of {len(self.domains)} domains")
+        return self.domains[int(domain)]
+
+    def watch(
+        self,
+        loader: Iterable[T],
+        domain: str | Callable[[T], Iterable[Any]] = "domain",
+        tokens: Callable[[T], Iterable[float]] | None = None,
+    ) -> Iterator[T]:
+        """Passes a loader's batches on, counts each, and warns in the log `pike_mixing`.
+
+        Args:
+            loader: Batches: dictionaries of columns, or lists of rows that are dictionaries.
+            domain: Name of the column that holds each row's domain, or a function of the batch.
+            tokens: A function of the batch: tokens of each row. When absent: labels that are not
+                -100, else the attention mask's, else the lengths of `input_ids`.
+        """
+        for batch in loader:
+            names = domain(batch) if callable(domain) else _column(batch, domain)
+            lengths = (tokens or tokens_of)(batch) if tokens or self.of == "tokens" else None
+            self.add_rows(names, lengths)
+            self.warn()
+            yield batch
+
+    def warn(self) -> list[Finding]:
+        """Findings of a look that is due, which are written to the log; none between two looks.
+
+        All looks together find something false with a probability of `LEVEL`.
+        """
+        if self._sums["rows"].sum() < self._next:
+            return []
+        level = LEVEL / ((self._looks + 1) * (self._looks + 2))
+        self._looks, self._next = self._looks + 1, 2 * self._next
+        found = list(self._findings(level))
+        for finding in found:
+            log.warning("delivered, step %d: %s", self.steps, finding.message)
+        return found
+
+    def report(self) -> Report:
+        """Shares and findings so far."""
+        sums = self._sums
+        rows, judged_K = max(sums["rows"].sum(), 1), self._judged()
+        few = [d for d, is_judged in zip(self.domains, judged_K, strict=True) if not is_judged]
+        return Report(
+            self.domains,
+            self.of,
+            self.steps,
+            sums["rows"].copy(),
+            sums["tokens"].copy(),
+            sums["expected"] / rows if self.steps else self._share_K,
+            tuple(self._findings(LEVEL)),
+            tuple(few) if self.of == "tokens" else (),
+        )
+
+    def _judged(self) -> Any:
+        """Whether enough tokens of each domain came for a verdict [K]."""
+        sums = self._sums
+        effective_K = sums["tokens"] ** 2 / sums["token_squares"].clip(min=1)
+        return (self.steps >= FEWEST_STEPS) & (effective_K >= FEWEST_EFFECTIVE)
+
+    def _findings(self, level: float) -> Iterator[Finding]:
+        """What differs, by its cause: an end explains a wrong share, and lengths do."""
+        sums, K = self._sums, len(self.domains)
+        if not sums["rows"].any():
+            return
+        # Rows, tokens and ends share the level.
+        off_rows_K = self._rows_bound() <= level / (3 * K)
+        off_K = off_rows_K if self.of == "rows" else self._tokens_chance() <= level / (3 * K)
+        ended_K = self._end_bound() <= level / (3 * K)
+        longest = 1 if self.of == "rows" else LONGEST
+        never_K = (sums["rows"] == 0) & (np.exp(-sums["expected"] / longest) <= level / (3 * K))
+        for k in np.flatnonzero(ended_K):
+            yield Finding("ended", self.domains[k], self._of_end(int(k)))
+        for k in np.flatnonzero(never_K):
+            yield Finding(
+                "never-came",
+                self.domains[k],
+                f"{self.domains[k]} is planned and never came: check its path and its name",
+            )
+        if ended_K.any() or never_K.any() or not off_K.any():
+            return
+        if self.of == "tokens" and not off_rows_K.any():
+            yield Finding("documents-not-tokens", None, self._of_lengths())
+        else:
+            yield Finding("packing-or-filtering", None, self._of_rows(off_K))
+
+    def _rows_bound(self) -> Floats:
+        """Chance of rows at least so far from the plan, at most [K]."""
+        sums = self._sums
+        n = sums["rows"].sum()
+        a_K, p_K = sums["rows"] / n, (sums["expected"] / n).clip(0, 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            kl_K = np.where(a_K > 0, a_K * np.log(a_K / p_K), 0)
+            kl_K = kl_K + np.where(a_K < 1, (1 - a_K) * np.log((1 - a_K) / (1 - p_K)), 0)
+        return np.asarray((2 * np.exp(-n * kl_K)).clip(max=1))
+
+    def _tokens_chance(self) -> Floats:
+        """Chance of tokens at least so far from the plan [K]; 1 where too few came."""
+        sums, n = self._sums, self.steps
+        if n < FEWEST_STEPS:
+            return np.ones(len(self.domains))
+        mean_K = sums["surplus"] / n
+        variance_K = (sums["squares"] / n - mean_K**2).clip(min=0) * n / (n - 1)
+        # A plan that is met to a rounding has no spread, and no surplus either.
+        variance_K = np.maximum(variance_K, (1e-9 * max(sums["tokens"].sum() / n, 1)) ** 2)
+        third_K = sums["cubes"] / n - 3 * mean_K * sums["squares"] / n + 2 * mean_K**3
+        moved_K = third_K / variance_K * (1 / (6 * n) + mean_K**2 / (3 * variance_K))
+        # The correction may take a surplus away; it makes none of the other sign.
+        mean_K = np.where(
+            mean_K > 0, (mean_K + moved_K).clip(min=0), (mean_K + moved_K).clip(max=0)
+        )
+        t_K = mean_K / np.sqrt(variance_K / n)
+        z_K = np.sqrt((n - 1) * np.log1p(t_K**2 / (n - 1)) * (8 * n - 7) ** 2 / (8 * n - 5) ** 2)
+        chance_K = np.array([math.erfc(z / math.sqrt(2)) for z in z_K])
+        return np.where(self._judged(), chance_K, 1.0)
+
+    def _end_bound(self) -> Floats:
+        """Chance of no row since each domain's last, at most [K]."""
+        sums = self._sums
+        before_K, rows_K = sums["expected_at_last"], sums["rows"]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            missed_K = (sums["expected"] - before_K) * rows_K / before_K
+        return np.where(rows_K >= FEWEST_ROWS, np.exp(-np.nan_to_num(missed_K) / 2), 1.0)
+
+    def _of_end(self, k: int) -> str:
+        sums = self._sums
+        return (
+            f"{self.domains[k]} ended: no row of it came after step {sums['last_step'][k]:.0f} of "
+            f"{self.steps}; let its source begin again, give it more text, or plan for its end"
+        )
+
+    def _of_lengths(self) -> str:
+        sums = self._sums
+        mean_K = sums["tokens"] / sums["rows"].clip(min=1)
+        weight_K = np.divide(self._mean_plan(), mean_K, out=np.zeros_like(mean_K), where=mean_K > 0)
+        weight_K = weight_K / weight_K.sum()
+        lengths = ", ".join(
+            f"{d} {length:.4g}" for d, length in zip(self.domains, mean_K, strict=True)
+        )
+        weights = " ".join(f"{d}={w:.4g}" for d, w in zip(self.domains, weight_K, strict=True))
+        return (
+            "the weights act on rows (documents), not on tokens: rows came as planned, tokens did "
+            f"not. Tokens of a row: {lengths}. For these shares of tokens, weigh rows by "
+            f"{weights}, or mix after packing"
+        )
+
+    def _of_rows(self, off_K: Any) -> str:
+        sums = self._sums
+        n = sums["rows" if self.of == "rows" else "tokens"]
+        plan_K = self._mean_plan()
+        shares = ", ".join(
+            f"{self.domains[k]} {n[k] / n.sum():.4f} for {plan_K[k]:.4f}"
+            for k in np.flatnonzero(off_K)
+        )
+        return (
+            f"shares of {self.of} are not the plan's while all domains come: {shares}. Something "
+            "between the weights and the model drops or joins rows (a filter, packing, removed "
+            "duplicates), or the weights are not read: count again right behind the mixing"
+        )
+
+    def _mean_plan(self) -> Floats:
+        return np.asarray(self._sums["expected"] / self._sums["rows"].sum())
+
+
+SUMS = (
+    *("rows", "tokens", "expected", "expected_at_last", "last_step"),
+    *("surplus", "squares", "cubes", "token_squares"),
+)
+
+
+def _column(batch: Any, name: str) -> Iterable[Any]:
+    """A column of a batch, whether it is one of columns or of rows."""
+    if isinstance(batch, Mapping):
+        if name in batch:
+            return batch[name]
+    elif isinstance(batch, Sequence) and all(isinstance(r, Mapping) and name in r for r in batch):
+        return [row[name] for row in batch]
+    raise InputError(
+        f"domain: the batches have no column {name!r}: name the one that holds each row's domain, "
+        "or give a function of the batch"
+    )
+
+
+def tokens_of(batch: Any) -> list[float]:
+    """Tokens of each row of a batch: labels that count, else the attention mask, else lengths.
+
+    Raises:
+        InputError: the batch has none of these.
+    """
+    if isinstance(batch, Sequence) and not isinstance(batch, str):
+        return [tokens_of({k: [v] for k, v in row.items()})[0] for row in batch]
+    if "labels" in batch:
+        return [float((np.asarray(row) != -100).sum()) for row in batch["labels"]]
+    if "attention_mask" in batch:
+        return [float(np.asarray(row).sum()) for row in batch["attention_mask"]]
+    if "input_ids" in batch:
+        return [float(np.asarray(row).size) for row in batch["input_ids"]]
+    raise InputError(
+        "tokens: the batches have no labels, attention_mask or input_ids: give a function of the "
+        "batch that counts the tokens of each row"
+    )
+
+
+def add_to(subparsers: Any) -> None:
+    """Adds the command `delivered`."""
+    about = "whether a log's rows and tokens came as planned"
+    command = subparsers.add_parser("delivered", help=about, description=about)
+    command.set_defaults(run=run)
+    about = (
+        'JSON lines: {"rows": {"web": 5}, "tokens": {"web": 900}} for each step, or {"domain": '
+        '"web", "tokens": 180} for each row (and "step"); other keys are passed over'
+    )
+    command.add_argument("log", type=Path, help=about)
+    command.add_argument("--plan", nargs="+", required=True, metavar="DOMAIN=SHARE")
+    about = "what the plan's shares are of (default: tokens)"
+    command.add_argument("--of", choices=("tokens", "rows"), default="tokens", help=about)
+    command.add_argument("--format", choices=("text", "json"), default="text")
+    about = "exit code 1 where something is found"
+    command.add_argument("--gate", action="store_true", help=about)
+
+
+def run(arguments: argparse.Namespace) -> tuple[str, int]:
+    """The report on a log, and the exit code.
+
+    Raises:
+        InputError: the log cannot be read, or a line of it.
+    """
+    from pike_mixing.finders import options
+
+    delivered = Delivered(options.numbers(arguments.plan, "--plan"), of=arguments.of)
+    read_log(arguments.log, delivered)
+    report = delivered.report()
+    code = int(arguments.gate and bool(report.findings))
+    if arguments.format == "text":
+        return report.text(), code
+    named = {
+        name: dict(zip(report.domains, values.tolist(), strict=True))
+        for name, values in (
+            ("plan", report.plan_K),
+            ("rows", report.rows_K),
+            ("tokens", report.tokens_K),
+        )
+    }
+    findings = [dataclasses.asdict(finding) for finding in report.findings]
+    values = {"of": report.of, "steps": report.steps, **named, "findings": findings}
+    return json.dumps(values, indent=2), code
+
+
+BLOCK = 64
+"""Rows that count as a step where a log of rows names none."""
+
+
+def read_log(path: Path, delivered: Delivered) -> None:
+    """Counts the lines of a log.
+
+    Raises:
+        InputError: it cannot be read, or a line is neither a step's nor a row's.
+    """
+    names: list[Any] = []
+    lengths: list[float] = []
+    step: Any = None
+
+    def flush() -> None:
+        if names:
+            delivered.add_rows(names, lengths if delivered.of == "tokens" else None)
+            names.clear()
+            lengths.clear()
+
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}: check the path") from None
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            values = json.loads(line)
+            if "rows" in values:
+                delivered.add(values["rows"], values.get("tokens"), values.get("plan"))
+                continue
+            if values.get("step") != step or (len(names) >= BLOCK and "step" not in values):
+                flush()
+            step = values.get("step")
+            names.append(values["domain"])
+            lengths.append(float(values["tokens"]) if delivered.of == "tokens" else 0.0)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            if isinstance(error, InputError):
+                raise InputError(f"{path}, line {number}: {error}") from None
+            raise InputError(
+                f"{path}, line {number}: give rows and tokens by domain, or domain and tokens of a "
+                f"row ({type(error).__name__}: {error})"
+            ) from None
+    flush()

@@ -1,0 +1,385 @@
+"""Whether the domains are data sets, and their rows fit each other and are the same everywhere.
+
+A row is a mapping of columns, a tuple of columns, or one value. Rows of different domains meet in
+one micro-batch, where a collate function drops the columns that its first row lacks.
+"""
+
+import collections
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from pike_mixing.errors import InputError
+from pike_mixing.torch import parallel, streams
+
+Columns = Literal["same", "union", "any"]
+"""Whether all domains must have the same columns, get None in the place of a missing one, or are
+not compared."""
+
+Column = tuple[str, tuple[int, ...]]
+"""What a column holds, and its shape."""
+
+UNKNOWN = "None"
+"""What None or an empty list holds: a column of any kind."""
+
+
+def refuse_no_dataset(domain: str, dataset: Any) -> None:
+    """Refuses what could be read, but whose elements are not rows.
+
+    Raises:
+        InputError: a text, a path, a loader, a sampler, a table of columns, or a set.
+    """
+    kind, module = type(dataset).__name__, type(dataset).__module__.partition(".")[0]
+    if isinstance(dataset, str | bytes | bytearray | os.PathLike):
+        text = os.fsdecode(dataset) if isinstance(dataset, os.PathLike) else dataset
+        raise InputError(
+            f"domain {domain!r} is a {kind}, {text[:60]!r}: give the data set itself, such as "
+            'datasets.load_dataset("json", data_files=PATH, split="train")'
+        )
+    # Loaders of Mixing, Fabric and others are none of torch's.
+    wraps = hasattr(dataset, "dataset") and hasattr(dataset, "batch_size")
+    if (
+        isinstance(dataset, DataLoader)
+        or kind == "IterableDatasetShard"
+        or (wraps and not isinstance(dataset, Dataset))
+    ):
+        raise InputError(
+            f"domain {domain!r} is a {kind}, whose elements are batches, or the rows of one "
+            "process: give its `dataset`; the batches are made of the mixed rows"
+        )
+    if getattr(dataset, "ndim", 1) == 0:
+        raise InputError(
+            f"domain {domain!r} is a single number, {dataset!r}: give an array of rows"
+        )
+    if isinstance(dataset, Sampler):
+        raise InputError(f"domain {domain!r} is a {kind}, which gives numbers: give the data set")
+    if isinstance(dataset, set | frozenset):
+        raise InputError(
+            f"domain {domain!r} is a {kind}, whose order differs from process to process: give a "
+            "list, such as sorted(...)"
+        )
+    if module in ("pandas", "polars", "pyarrow") and not isinstance(dataset, Mapping):
+        how = {"pandas": "to_dict('records')", "polars": "to_dicts()"}.get(module, "to_pylist()")
+        how = "tolist()" if kind == "Series" and module == "pandas" else how
+        raise InputError(
+            f"domain {domain!r} is a {kind} of {module}, whose elements are not rows: give "
+            f"its rows, .{how}, or datasets.Dataset of it"
+        )
+
+
+def read_first_rows(datasets: Mapping[str, Any]) -> dict[str, Any]:
+    """The first row of each domain, read anew; global random numbers stay as they were.
+
+    Raises:
+        InputError: a domain has no rows.
+    """
+    with _same_random_numbers():
+        return {name: _stream(dataset, name).row(0) for name, dataset in datasets.items()}
+
+
+def _stream(dataset: Any, name: str) -> streams.Stream:
+    return streams.opened(dataset, name, seed=0, purpose="first row", shuffle=False)
+
+
+@contextlib.contextmanager
+def _same_random_numbers() -> Iterator[None]:
+    """What is drawn in the block is drawn once more after it."""
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            random.setstate(states[0])
+            np.random.set_state(states[1])  # noqa: NPY002
+
+
+class Filled:
+    """A stream whose rows have the columns of all domains; a missing one is None."""
+
+    def __init__(self, stream: streams.Stream, union: "Union") -> None:
+        """Takes the stream of one domain, and the columns of all."""
+        self._stream, self._union = stream, union
+
+    def row(self, position: int) -> Any:
+        """The row at a position."""
+        return self._union.fill(self._stream.row(position))
+
+
+class Union:
+    """The columns of the first row of every domain, in their order."""
+
+    def __init__(self, datasets: Mapping[str, Any]) -> None:
+        """Reads nothing yet."""
+        self._datasets = datasets
+
+    @functools.cached_property
+    def _blank(self) -> dict[str, None]:
+        rows = read_first_rows(self._datasets).values()
+        return {name: None for row in rows if isinstance(row, Mapping) for name in row}
+
+    def fill(self, row: Any) -> Any:
+        """The row with None where it lacks a column; one that is no mapping as it is."""
+        return self._blank | dict(row) if isinstance(row, Mapping) else row
+
+
+def refuse_different_columns(rows: Mapping[str, Any], columns: Columns) -> None:
+    """Compares the columns and types of one row of each domain; lengths may differ.
+
+    Args:
+        rows: A row by domain.
+        columns: "union" where a domain may lack a column, see `Columns`.
+
+    Raises:
+        InputError: they differ: the columns, and the domains.
+    """
+    found = {name: _columns(row) for name, row in rows.items()}
+    if lines := _differences(found, missing=columns == "same", shapes=False):
+        raise InputError(_unfit(lines))
+
+
+def refuse_different_batches(
+    rows: Mapping[str, Any], collate_fn: Callable[[list[Any]], Any], size: int
+) -> None:
+    """Compares what a collate function makes of each domain's row, and of rows of two domains.
+
+    Args:
+        rows: A row by domain.
+        collate_fn: Makes a micro-batch of a list of rows.
+        size: Rows of a micro-batch.
+
+    Raises:
+        InputError: columns or types differ, or rows cannot be joined.
+    """
+    raw = {name: _columns(row) for name, row in rows.items()}
+    (first, row), *others = rows.items()
+    with _same_random_numbers():
+        found = {}
+        for name, one in rows.items():
+            what = f"the rows of domain {name!r}"
+            found[name] = _columns(_collated(collate_fn, [one] * size, what, raw))
+        if lines := _differences(found, missing=True, shapes=False):
+            raise InputError(_unfit(lines))
+        for name, other in others if size > 1 else []:
+            mixed = [(row, other)[at % 2] for at in range(size)]
+            what = f"rows of domains {first!r} and {name!r} together"
+            pair = {n: raw[n] for n in (first, name)}
+            _collated(collate_fn, mixed, what, pair)
+
+
+def _collated(
+    collate_fn: Callable[[list[Any]], Any],
+    given: list[Any],
+    what: str,
+    raw: Mapping[str, Mapping[str, Column]],
+) -> Any:
+    try:
+        return collate_fn(given)
+    except Exception as error:
+        lines = _differences(raw, missing=True, shapes=True)
+        if isinstance(error, InputError) and not lines:
+            raise
+        why = f"collate_fn does not take {what}: {type(error).__name__}: {error}"
+        raise InputError("\n".join([why, *([_unfit(lines)] if lines else [])])) from error
+
+
+def _unfit(lines: Sequence[str]) -> str:
+    return (
+        "the rows of the domains do not fit each other:\n  "
+        + "\n  ".join(lines)
+        + "\nGive every domain the same columns, types and lengths (map, remove_columns, padding); "
+        'if your collate_fn or model takes them as they are: columns="any"'
+    )
+
+
+def _differences(
+    found: Mapping[str, Mapping[str, Column]], *, missing: bool, shapes: bool
+) -> list[str]:
+    """A line for each column that is not the same in every domain."""
+    lines = []
+    for column in dict.fromkeys(name for one in found.values() for name in one):
+        domains: dict[str, list[str]] = {}
+        for domain, one in found.items():
+            kind, shape = one.get(column, ("missing", ()))
+            if (shapes or kind != UNKNOWN) and (missing or kind != "missing"):
+                text = f"{kind} of shape {shape}" if shapes and shape else kind
+                domains.setdefault(text, []).append(domain)
+        if len(domains) > 1:
+            told = (f"{text} in {', '.join(map(repr, names))}" for text, names in domains.items())
+            lines.append(f"column {column!r}: {'; '.join(told)}" if column else "; ".join(told))
+    return lines
+
+
+def _columns(row: Any, name: str = "") -> dict[str, Column]:
+    """What a row, or a batch of rows, holds by column; of a nested mapping `outer.inner`."""
+    parts: Mapping[Any, Any] | None = None
+    if isinstance(row, Mapping):
+        parts = row
+    elif isinstance(row, tuple | list) and _kind(row) is None:
+        # Of a list in a column, such as messages or images, rows have more or fewer.
+        if isinstance(row, list) and name:
+            return {name: ("lists", ())}
+        parts = dict(enumerate(row))
+    if parts is None:
+        return {name: _kind(row) or (type(row).__name__, ())}
+    found: dict[str, Column] = {}
+    for key, part in parts.items():
+        found |= _columns(part, f"{name}.{key}" if name else str(key))
+    return found
+
+
+def _kind(value: Any) -> Column | None:
+    """Kind and shape of numbers, texts, or lists of them; None of anything else."""
+    if value is None:
+        return UNKNOWN, ()
+    if isinstance(value, torch.Tensor):
+        real = "floats" if value.is_floating_point() else "integers"
+        kind = {torch.bool: "booleans"}.get(value.dtype, real)
+        return "complex numbers" if value.is_complex() else kind, tuple(value.shape)
+    if isinstance(value, np.ndarray | np.generic):
+        kinds = {"b": "booleans", "i": "integers", "u": "integers", "f": "floats", "U": "texts"}
+        return kinds.get(value.dtype.kind, str(value.dtype)), tuple(value.shape)
+    of_types = {bool: "booleans", int: "integers", float: "floats", str: "texts"}
+    for type_, kind in of_types.items():
+        if isinstance(value, type_):
+            return kind, ()
+    if not isinstance(value, tuple | list):
+        return None
+    if not value:
+        return UNKNOWN, (0,)
+    inner = [_kind(part) for part in value]
+    kinds_ = {part[0] for part in inner if part} - {UNKNOWN}
+    plain = not any(isinstance(part, torch.Tensor | np.ndarray) for part in value)
+    if None in inner or len(kinds_) > 1 or not plain:
+        return None
+    return (*kinds_, UNKNOWN)[0], (len(value), *(inner[0] or ("", ()))[1])
+
+
+_numbers: collections.Counter[str] = collections.Counter()
+
+
+def number_dataset(settings: Mapping[str, Any]) -> str:
+    """A name of a mixed data set that it has on every process: its settings, and which of them."""
+    text = json.dumps(settings, sort_keys=True, default=str)
+    _numbers[text] += 1
+    return f"{hashlib.sha1(text.encode()).hexdigest()}/{_numbers[text]}"
+
+
+def refuse_cut_streams(datasets: Mapping[str, Any]) -> None:
+    """Refuses streams of `datasets` that give this process a part of their rows.
+
+    Raises:
+        InputError: `split_dataset_by_node` has cut one.
+    """
+    for name, dataset in datasets.items():
+        cut: Any = getattr(dataset, "_distributed", None)
+        if cut is not None and cut.world_size > 1:
+            raise InputError(
+                f"domain {name!r} was cut by split_dataset_by_node: process {cut.rank} of "
+                f"{cut.world_size} has a part of its rows. {WHOLE}"
+            )
+
+
+WHOLE = (
+    "The rows are dealt to the processes afterwards, so that those of the other parts would never "
+    "be read: give every process the whole data set, in the same order"
+)
+
+
+def describe_domains(datasets: Mapping[str, Any], which: Callable[[Any], bool]) -> list[list[Any]]:
+    """By which processes know each other's domains: name, rows, and digests of rows.
+
+    The digests are of the first row, and of the last of a map-style data set; of rows that are
+    another at each reading, as with random augmentation, there is none.
+
+    Args:
+        datasets: The domains.
+        which: Whether a data set is described.
+    """
+    with _same_random_numbers():
+        return [
+            [name, streams.length(d), *_digests(d, name)]
+            for name, d in datasets.items()
+            if which(d)
+        ]
+
+
+def _digests(dataset: Any, name: str) -> list[str]:
+    length = streams.length(dataset)
+    result = []
+    for position in (0,) if length is None else (0, length - 1):
+        once, again = (_digest(_stream(dataset, name).row(position)) for _ in range(2))
+        result.append(once if once == again else "")
+    return result
+
+
+def _digest(value: Any) -> str:
+    """A digest of a row's values, the same on every machine."""
+    if isinstance(value, Mapping):
+        text = repr([(str(key), _digest(part)) for key, part in value.items()])
+    elif isinstance(value, tuple | list):
+        text = repr([_digest(part) for part in value])
+    elif isinstance(value, torch.Tensor):
+        text = repr(value.detach().cpu().tolist())
+    elif isinstance(value, np.ndarray | np.generic):
+        text = repr(value.tolist())
+    elif value is None or isinstance(value, str | bytes | int | float):
+        text = repr(value)
+    else:
+        text = type(value).__name__
+    return hashlib.sha1(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def refuse_other_domains(described: Mapping[int, list[list[Any]]]) -> None:
+    """Refuses domains that are not the same on every process.
+
+    Args:
+        described: By process, what `describe_domains` gave.
+
+    Raises:
+        InputError: one differs, as where rows were cut by process before.
+    """
+    (first, ours), *others = sorted(described.items())
+    for rank, theirs in others:
+        for (name, rows, *digests), (other, others_rows, *other_digests) in zip(
+            ours, theirs, strict=False
+        ):
+            if (name, rows, digests) != (other, others_rows, other_digests):
+                count = "" if rows is None else f" ({others_rows} rows, and {rows})"
+                raise InputError(
+                    f"domain {name!r} has other rows on process {rank} than on process "
+                    f"{first}{count}: it was cut by process (split_dataset_by_node, shard, a "
+                    f"sampler), or shuffled without a seed. {WHOLE}"
+                )
+
+
+def compare_with_group(datasets: Mapping[str, Any], group: parallel.Group) -> None:
+    """Refuses domains that are not the same on every process of a group; all of them call this.
+
+    Raises:
+        InputError: one differs; on every process.
+    """
+    own = json.dumps(describe_domains(datasets, lambda _: True))
+    texts = parallel.gather_texts(own, group)
+    refuse_other_domains({rank: json.loads(text) for rank, text in enumerate(texts)})
+
+
+def compare_with_others(
+    datasets: Mapping[str, Any], key: str, which: Callable[[Any], bool]
+) -> None:
+    """Compares with those processes that did this already, and waits for none.
+
+    Raises:
+        InputError: a domain differs; on the process that comes later.
+    """
+    if own := describe_domains(datasets, which):
+        texts = parallel.exchange_text(key, json.dumps(own))
+        refuse_other_domains({rank: json.loads(text) for rank, text in texts.items()})

@@ -1,0 +1,44 @@
+"""On 1, 2 and 3 processes every row is read once, whoever deals the rows; a second cut is told."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+for library in ("accelerate", "datasets", "lightning", "transformers"):
+    pytest.importorskip(library, reason="make setup EXTRAS=trainers")
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_every_row_is_read_once_or_the_second_cut_is_told(processes, tmp_path):
+    words = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    words += ["--nproc-per-node", str(processes), str(HERE / "deal_job.py"), str(tmp_path)]
+    paths = os.pathsep.join([str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        words,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    result = json.loads((tmp_path / f"{processes}.json").read_text())
+    assert len(result["ways"]) == 18
+    assert {way: said for way, said in result["ways"].items() if said != "once"} == {}
+    if processes > 1:
+        place = result["cut"].pop("place")
+        assert "leave `place` away" in place
+        told = {**result["cut"], **result["last"]}
+        assert len(told) == 9
+        assert {
+            cut: said
+            for cut, said in told.items()
+            if not said.startswith("InputError: domain 'a'")
+            or "give every process the whole data set, in the same order" not in said
+        } == {}

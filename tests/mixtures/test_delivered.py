@@ -1,0 +1,265 @@
+"""`delivered`: healthy loaders are not accused, planted faults are found and named."""
+
+import itertools
+import json
+import logging
+import random
+
+import numpy as np
+import pytest
+
+from pike_mixing import Delivered, delivered
+from pike_mixing.errors import InputError
+
+PLAN = {"web": 0.6, "code": 0.3, "math": 0.1}
+STEPS, BATCH = 150, 16
+
+
+def endless(name, seed, lengths):
+    """Rows of a domain, whose lengths vary."""
+    draw = random.Random(f"{name} {seed}")
+    while True:
+        yield {"domain": name, "tokens": max(1, round(draw.expovariate(1 / lengths[name])))}
+
+
+def rows_of(name, seed, lengths, count=STEPS * BATCH):
+    return list(itertools.islice(endless(name, seed, lengths), count))
+
+
+def by_interleave(seed, lengths):
+    datasets = pytest.importorskip("datasets")
+    parts = [datasets.Dataset.from_list(rows_of(n, seed, lengths)) for n in PLAN]
+    streams = [part.to_iterable_dataset() for part in parts]
+    return datasets.interleave_datasets(streams, probabilities=list(PLAN.values()), seed=seed)
+
+
+def by_mixed_dataset(seed, lengths):
+    dataset = pytest.importorskip("pike_mixing.torch").MixedDataset
+    parts = {name: rows_of(name, seed, lengths) for name in PLAN}
+    return iter(dataset(parts, BATCH, weights=PLAN, seed=seed, steps=STEPS))
+
+
+def by_weighted_sampler(seed, lengths):
+    data = pytest.importorskip("torch.utils.data")
+    torch = pytest.importorskip("torch")
+    parts = [rows_of(name, seed, lengths, 800) for name in PLAN]
+    weights = [share / 800 for share in PLAN.values() for _ in range(800)]
+    draw = torch.Generator().manual_seed(seed)
+    sampler = data.WeightedRandomSampler(weights, STEPS * BATCH, generator=draw)
+    return iter(data.DataLoader([*itertools.chain(*parts)], sampler=sampler, batch_size=None))
+
+
+def by_grain(seed, lengths):
+    grain = pytest.importorskip("grain")
+    parts = [grain.MapDataset.source(rows_of(n, seed, lengths)) for n in PLAN]
+    return iter(grain.MapDataset.mix(parts, weights=list(PLAN.values())))
+
+
+def by_litdata(seed, lengths, folder):
+    litdata = pytest.importorskip("litdata", exc_type=ImportError)
+    for name in PLAN:
+        litdata.optimize(
+            fn=dict, inputs=rows_of(name, seed, lengths), output_dir=str(folder / name),
+            num_workers=1, chunk_size=5000, mode="overwrite",
+        )  # fmt: skip
+    parts = [litdata.StreamingDataset(str(folder / name)) for name in PLAN]
+    return iter(
+        litdata.CombinedStreamingDataset(
+            parts, seed=seed, weights=list(PLAN.values()), iterate_over_all=False
+        )
+    )
+
+
+def by_streaming(seed, lengths, folder):
+    streaming = pytest.importorskip("streaming", exc_type=ImportError)
+    streams = []
+    for name, share in PLAN.items():
+        columns = {"domain": "str", "tokens": "int"}
+        with streaming.MDSWriter(out=str(folder / name), columns=columns) as writer:
+            for row in rows_of(name, seed, lengths):
+                writer.write(row)
+        streams.append(streaming.Stream(local=str(folder / name), proportion=share))
+    return iter(
+        streaming.StreamingDataset(
+            streams=streams, shuffle=True, shuffle_seed=seed, batch_size=BATCH,
+            epoch_size=STEPS * BATCH,
+        )
+    )  # fmt: skip
+
+
+FAST = [by_interleave, by_mixed_dataset, by_weighted_sampler, by_grain]
+EVERY = [*FAST, by_litdata, by_streaming]
+EQUAL = dict.fromkeys(PLAN, 400)
+FAULTS = {
+    "documents-not-tokens": ({"web": 100, "code": 900, "math": 400}, lambda n, row: True),
+    # A filter that drops long rows of code, as of a length limit.
+    "packing-or-filtering": (EQUAL, lambda n, row: row["domain"] != "code" or row["tokens"] < 300),
+    "ended": (EQUAL, lambda n, row: row["domain"] != "math" or n < STEPS * BATCH // 3),
+}
+
+
+def counted(stream, of="tokens", keeps=lambda n, row: True):
+    """A report on a stream of rows that passes through a filter and is then batched."""
+    came = Delivered(PLAN, of=of)
+    rows = (row for n, row in enumerate(stream) if keeps(n, row))
+    batches = iter(lambda: list(itertools.islice(rows, BATCH)), [])
+    shown = came.watch(batches, tokens=lambda batch: [row["tokens"] for row in batch])
+    for _ in itertools.islice(shown, STEPS):
+        pass
+    return came
+
+
+def opened(loader, seed, lengths, tmp_path):
+    slow = loader in (by_litdata, by_streaming)
+    return loader(seed, lengths, tmp_path) if slow else loader(seed, lengths)
+
+
+@pytest.mark.slow
+def test_of_a_hundred_healthy_runs_one_is_accused_at_most(caplog):
+    caplog.set_level(logging.WARNING)
+    found = []
+    for loader in FAST:
+        for seed in range(25):
+            came = counted(loader(seed, EQUAL))
+            found.append((loader.__name__, came.report().findings))
+    assert sum(bool(findings) for _, findings in found) <= 1, found
+    # The looks during a run share one level, too.
+    assert len(caplog.records) <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("of", ["rows", "tokens"])
+def test_long_tails_accuse_no_one_either(of):
+    # Tokens of a row have a long tail, and means that differ: rows are weighed by share over mean.
+    draw, share_K = np.random.default_rng(0), np.array([0.4, 0.3, 0.2, 0.08, 0.02])
+    mean_K = np.array([1.0, 8, 0.5, 3, 1])
+    row_K = share_K if of == "rows" else share_K / mean_K / (share_K / mean_K).sum()
+    false = 0
+    for _ in range(300):
+        came = Delivered(dict(zip("abcde", share_K, strict=True)), of=of)
+        for domain_B in draw.choice(5, (80, 16), p=row_K):
+            tokens_B = mean_K[domain_B] * draw.lognormal(5, 1, 16)
+            came.add_rows(domain_B, tokens_B if of == "tokens" else None)
+        false += bool(came.report().findings)
+    assert false <= 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loader", EVERY)
+@pytest.mark.parametrize("fault", [None, *FAULTS])
+def test_three_planted_faults_are_found_in_every_loader(loader, fault, tmp_path, caplog):
+    lengths, keeps = FAULTS.get(fault, (EQUAL, lambda n, row: True))
+    came = counted(opened(loader, 1, lengths, tmp_path), keeps=keeps)
+    report = came.report()
+    assert [found.kind for found in report.findings] == ([] if fault is None else [fault])
+    # A run is warned while it goes on, where the fault is large enough for so many rows.
+    assert (caplog.records == []) == (fault is None) or fault == "packing-or-filtering"
+    if fault == "ended":
+        assert report.findings[0].domain == "math"
+        assert "no row of it came after step" in report.text()
+    if fault == "documents-not-tokens":
+        # 0.6 / 100, 0.3 / 900 and 0.1 / 400 are in the proportion 216 : 12 : 9.
+        told = dict(part.split("=") for part in report.findings[0].message.split() if "=" in part)
+        shares = [float(told[name].rstrip(",")) for name in PLAN]
+        np.testing.assert_allclose(shares, np.array([216, 12, 9]) / 237, atol=0.02)
+
+
+def test_numbers_by_hand():
+    came = Delivered({"a": 3, "b": 1}, of="rows")
+    for _ in range(10):
+        came.add({"a": 6, "b": 2})
+    report = came.report()
+    assert report.plan_K.tolist() == [0.75, 0.25]
+    assert report.rows_K.tolist() == [60, 20]
+    assert report.findings == ()
+    assert "a       0.7500  0.7500" in report.text()
+    # Of 80 rows 40 for 60: 2 exp(-80 KL(1/2 || 3/4)), KL = ln(2 / sqrt(3)).
+    off = Delivered({"a": 3, "b": 1}, of="rows")
+    off.add({"a": 40, "b": 40})
+    np.testing.assert_allclose(off._rows_bound(), 2 * (3**0.5 / 2) ** 80, rtol=1e-12)
+    assert [found.kind for found in off.report().findings] == ["packing-or-filtering"]
+
+
+def test_shares_that_change_are_compared_step_by_step():
+    came = Delivered({"a": 1, "b": 1}, of="rows")
+    for step in range(400):
+        a = 1 - step / 399
+        came.add_rows(
+            np.random.default_rng(step).choice(2, 16, p=[a, 1 - a]), plan={"a": a, "b": 1 - a}
+        )
+    # At the end a has no row, nor was it to have one.
+    assert came.report().findings == ()
+    assert Delivered({"a": 1, "b": 1}, of="rows").report().findings == ()
+
+
+def test_a_domain_that_never_comes_is_named():
+    came = Delivered({"a": 0.9, "b": 0.1}, of="rows")
+    for _ in range(20):
+        came.add({"a": 16})
+    (finding,) = came.report().findings
+    assert (finding.kind, finding.domain) == ("never-came", "b")
+
+
+def test_batches_of_columns_and_their_tokens_are_read():
+    torch = pytest.importorskip("torch")
+    came = Delivered({"a": 1, "b": 1})
+    batch = {
+        "domain": torch.tensor([0, 1]),
+        "input_ids": torch.ones(2, 4),
+        "labels": torch.tensor([[1, 2, -100, -100], [1, -100, -100, -100]]),
+    }
+    assert list(came.watch([batch])) == [batch]
+    assert came.report().tokens_K.tolist() == [2, 1]
+    del batch["labels"]
+    assert delivered.tokens_of({"attention_mask": [[1, 1, 0]], "input_ids": [[1, 1, 1]]}) == [2]
+    assert delivered.tokens_of(batch) == [4, 4]
+    assert delivered.tokens_of([{"input_ids": [1, 2]}, {"input_ids": [1]}]) == [2, 1]
+
+
+def test_a_log_of_steps_or_of_rows_is_read(said, tmp_path):
+    steps, rows = tmp_path / "steps.jsonl", tmp_path / "rows.jsonl"
+    draw = np.random.default_rng(0)
+    with steps.open("w") as by_step, rows.open("w") as by_row:
+        for step in range(100):
+            names = draw.choice(["a", "b"], 16, p=[0.5, 0.5]).tolist()
+            tokens = [90 if name == "a" else 10 for name in names]
+            count = {name: names.count(name) for name in ("a", "b")}
+            total = {"a": 90 * count["a"], "b": 10 * count["b"]}
+            print(json.dumps({"loss": 3, "rows": count, "tokens": total}), file=by_step)
+            for name, n in zip(names, tokens, strict=True):
+                print(json.dumps({"step": step, "domain": name, "tokens": n}), file=by_row)
+    first = said("delivered", steps, "--plan", "a=1", "b=1")
+    assert first == said("delivered", rows, "--plan", "a=1", "b=1")
+    assert "documents-not-tokens: the weights act on rows" in first
+    assert said("delivered", rows, "--plan", "a=1", "b=1", "--gate", code=1) == ""
+    said("delivered", rows, "--plan", "a=1", "b=1", "--of", "rows", "--gate")
+    assert "weigh rows by a=0.1 b=0.9" in first
+    told = json.loads(
+        said("delivered", rows, "--plan", "a=1", "b=1", "--of", "rows", "--format", "json")
+    )
+    assert (told["findings"], told["steps"]) == ([], 100)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("x", "line 1: give rows and tokens by domain"),
+        ('{"rows": {"c": 1}, "tokens": {}}', "line 1: rows of a step: 'c' is unknown"),
+        ('{"rows": {"a": -1}, "tokens": {}}', "line 1: rows: {'a': -1} are no counts"),
+        ('{"rows": {"a": 1}}', "line 1: tokens: the plan is of tokens"),
+        ('{"domain": "a"}', "line 1: give rows and tokens by domain"),
+    ],
+)
+def test_a_log_that_is_none_is_refused(said, tmp_path, line, message):
+    (tmp_path / "log.jsonl").write_text(line + "\n", encoding="utf-8")
+    assert message in said("delivered", tmp_path / "log.jsonl", "--plan", "a=1", "b=1", code=2)
+    assert "cannot be read" in said("delivered", tmp_path, "--plan", "a=1", "b=1", code=2)
+
+
+def test_batches_without_the_column_are_refused():
+    with pytest.raises(InputError, match="no column 'domain'"):
+        next(Delivered({"a": 1}).watch([{"x": [1]}]))
+    with pytest.raises(InputError, match="no labels, attention_mask or input_ids"):
+        next(Delivered({"a": 1}).watch([{"domain": ["a"]}]))
+    with pytest.raises(InputError, match="3 is no number of 1 domains"):
+        Delivered({"a": 1}, of="rows").add_rows([3])
