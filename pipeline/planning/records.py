@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pipeline.planning import methods
+from pike_mixing.finders import registry as finders
+from pipeline.planning import methods, normal_form
 from pipeline.planning.configuration import Compare
 from pipeline.runtime.atomic_files import MANIFEST
 
@@ -71,9 +72,38 @@ def database_settings(experiment: Settings) -> Settings:
 
 
 def in_full(config: Settings) -> Settings:
-    """A plan's configuration, as it is compared: with the defaults of its methods, too."""
-    named = config.get("methods", {})
-    return config | {"methods": {name: methods.in_full(one) for name, one in named.items()}}
+    """A plan's configuration, as it is compared: with the defaults of rules and finders, too.
+
+    Sections that others wrote, in another shape, stay as they are.
+    """
+    sections = ("methods", "scenarios", "mixtures")
+    own = {name: config[name] for name in sections if isinstance(config.get(name), dict)}
+    named = {name: one for name, one in own.get("methods", {}).items() if "rule" in one}
+    full = {name: methods.in_full(one) for name, one in named.items()}
+
+    def overlaid(scenario: Settings) -> Settings:
+        """Of what it lays over methods, that by which it changes them."""
+        result: Settings = {}
+        for name, over in scenario["methods"].items():
+            whole = methods.in_full({**named[name], **over})
+            if other := {key: one for key, one in whole.items() if full[name].get(key) != one}:
+                result[name] = other
+        return {**scenario, "methods": result}
+
+    def found(mixture: Settings) -> Settings:
+        options = mixture.get("options", {})
+        kind = finders.kind(mixture["finder"])
+        return {**mixture, "options": normal_form.of_settings(kind, options)}
+
+    result = {**config}
+    if "methods" in own:
+        result["methods"] = {**own["methods"], **full}
+    if {"methods", "scenarios"} <= own.keys():
+        listed = own["scenarios"].items()
+        result["scenarios"] = {n: overlaid(one) if "methods" in one else one for n, one in listed}
+    if "mixtures" in own:
+        result["mixtures"] = {name: found(one) for name, one in own["mixtures"].items()}
+    return result
 
 
 def _read_by_some(config: Settings, runs: Settings) -> Settings:

@@ -60,7 +60,9 @@ def pretrain(
     recompute: bool = False,
     processes: int = 1,
 ) -> str | None:
-    """Trains one run to its end, from its last checkpoint where there is one.
+    """Trains one run to its end, from its last checkpoint where it was stopped.
+
+    A finished run begins anew.
 
     Started by torchrun, the processes train it together; any number of them can go on with it.
 

@@ -80,7 +80,9 @@ def silence(values):
     values["methods"]["fixed"] = {"rule": "fixed", "weights_by_domain": SHARES}
     values["sources"]["own"] = {"kind": "local", "files": "text/*.txt"}
     values["methods"]["mine"] = {"rule": "rule_with_defaults:Mine"}
-    values["runs"][0]["methods"] += ["mine", "fixed"]
+    values["methods"]["found"] = {"rule": "fixed", "mixture": "found"}
+    values["mixtures"] |= {"found": {"finder": "regmix", "methods": ["mix", "fixed"]}}
+    values["runs"][0]["methods"] += ["mine", "fixed", "found"]
     values["scenarios"]["installed"]["domains"] = [*SHARES]
     values["scenarios"]["symbols"]["methods"] = {"fixed": {"weights_by_domain": {"a": 1, "b": 2}}}
     values["scenarios"]["symbols"]["domains"] = ["a", "b"]
@@ -136,6 +138,8 @@ class Mine(Base):
         ("methods/mine/lean", 2),
         ("methods/mine/among", [1, 2]),
         ("methods/mine/taken", -3),
+        ("scenarios/symbols/methods/pike", {"preset": "recommended", "zeta1": 0.6}),
+        ("mixtures/found/options", {"leaves": 4, "concentration": 1}),
         ("compare", {"baseline": "mix"}),
         ("paper/headline", "cf"),
         ("results", "./results/"),
