@@ -99,7 +99,10 @@ wildcard_constraints:
 
 
 onstart:
-    jobs = [(job.rule.name, "/".join(job.wildcards)) for job in workflow.dag.needrun_jobs()]
+    jobs = [
+        (job.rule.name, "/".join(job.wildcards))
+        for job in workflow.dag.needrun_jobs()
+    ]
     rules = [rule for rule, _ in jobs]
     if workflow.executor_plugin.name == "slurm":
         slurm.mend_plugin()
@@ -162,7 +165,11 @@ def reads(rule):
 
         def input_of(path):
             # Snakemake makes again what reads a file that is made again, but of an old file.
-            return path if compare and COMPARED.is_made_again(path, rule) else ancient(path)
+            return (
+                path
+                if compare and COMPARED.is_made_again(path, rule)
+                else ancient(path)
+            )
 
         given = [path for path in read.given if "{" not in path]
         return {
