@@ -48,13 +48,16 @@ This command wrote this page on {date}. It resumes {streams} kinds of streams of
 
 **{summary}** It counts the rows that it has read. After
 a resume it reads the stream from its first row again, drops the rows before the stop, and goes on.
-It does not use the `state_dict` of the stream. The extras `hub` and `trainers` accept `datasets`
-3.2 and later, except 5.0, which cannot read a stream with `take` or `skip` a second time.
+It does not use the `state_dict` of the stream. So the extras `hub` and `trainers` accept every
+release of `datasets` from 3.2 on.
 
 - Reading again takes as long as the first reading did, `map` and download included. Each process
   and each worker reads again. If 100,000 rows or more are read again, a line in the log
   `pike_mixing` says so. To resume at once, use a map-style data set (`load_dataset` without
   `streaming=True`).
+- Resume with the release of `datasets` that the training began with. The order of rows differs
+  between releases: of shuffled streams, and of shards from the second epoch on. A state names its
+  release, and another one is refused.
 - Give `shuffle` of a stream a `seed`. Without a seed, a new process reads another order.
 - A function of `map` that draws random numbers gives other rows when it runs again.
 

@@ -25,7 +25,7 @@ toc_object_entries = False
 html_show_copyright = False
 html_static_path = ["site.css"]
 html_css_files = ["site.css"]
-autodoc_mock_imports = ["lightning", "torchtitan", "transformers"]
+autodoc_mock_imports = ["grain", "lightning", "torchtitan", "transformers"]
 # Links to folders and files of code lead nowhere in the site: they are for readers of the clone.
 suppress_warnings = ["myst.xref_missing"]
 

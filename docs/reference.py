@@ -16,9 +16,9 @@ PARTS = {
     "A method": ("interface", "registry", "apportion", "alarms", "movement", "tracking"),
     "In torch and in trainers": (
         "torch.mixing", "torch.mixed_dataset", "torch.interleave", "torch.losses",
-        "torch.gradients", "torch.signals", "transformers", "lightning",
+        "torch.gradients", "torch.signals", "transformers", "lightning", "grain", "delivered",
     ),
-    "Mixtures from other runs": ("finders.table", "finders.fit"),
+    "Mixtures from other runs": ("finders.table", "finders.fit", "mixtures.export"),
 }  # fmt: skip
 """Modules of the library for whoever calls it; finders and rules follow by their tables."""
 MORE_FINDERS = ("mixmin", "reuse")

@@ -417,10 +417,12 @@ def add_to(subparsers: Any) -> None:
     about = "what the plan's shares are of (default: tokens)"
     command.add_argument("--of", choices=("tokens", "rows"), default="tokens", help=about)
     command.add_argument("--format", choices=("text", "json"), default="text")
+    about = "exit code 1 where something is found"
+    command.add_argument("--gate", action="store_true", help=about)
 
 
-def run(arguments: argparse.Namespace) -> str:
-    """The report on a log.
+def run(arguments: argparse.Namespace) -> tuple[str, int]:
+    """The report on a log, and the exit code.
 
     Raises:
         InputError: the log cannot be read, or a line of it.
@@ -430,8 +432,9 @@ def run(arguments: argparse.Namespace) -> str:
     delivered = Delivered(options.numbers(arguments.plan, "--plan"), of=arguments.of)
     read_log(arguments.log, delivered)
     report = delivered.report()
+    code = int(arguments.gate and bool(report.findings))
     if arguments.format == "text":
-        return report.text()
+        return report.text(), code
     named = {
         name: dict(zip(report.domains, values.tolist(), strict=True))
         for name, values in (
@@ -441,9 +444,8 @@ def run(arguments: argparse.Namespace) -> str:
         )
     }
     findings = [dataclasses.asdict(finding) for finding in report.findings]
-    return json.dumps(
-        {"of": report.of, "steps": report.steps, **named, "findings": findings}, indent=2
-    )
+    values = {"of": report.of, "steps": report.steps, **named, "findings": findings}
+    return json.dumps(values, indent=2), code
 
 
 BLOCK = 64

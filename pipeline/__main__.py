@@ -59,6 +59,8 @@ def _explain(error: Exception) -> tuple[str, int] | None:
         return shortage, MISTAKE
     if isinstance(error, OSError) and errors.mendable(error):
         return str(errors.mistake(error)), MISTAKE
+    if uncompiled := errors.uncompiled(error):
+        return uncompiled, MISTAKE
     package = (getattr(error, "name", None) or "").partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and package in optional_imports.EXTRAS:
         advice = f"in the clone, run `{install(optional_imports.EXTRAS[package])}`"

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import re
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,6 +33,7 @@ _SHORT = {
     "the memory (ulimit -v)",
 }
 """What a process has too little of. No file is to blame."""
+_CUT_OFF = re.compile(r"\S+\.so: (file too short|invalid ELF header|cannot read file data)")
 _NO_MEMORY = re.compile(
     r"bad_alloc|n't allocate|(cannot|unable to|could not|failed to) allocate|out of memory|"
     r"could not create a primitive|failed to map segment|malloc .* failed",
@@ -58,6 +60,25 @@ def shortage(error: BaseException) -> str | None:
         number = errno.EAGAIN
     first = (str(error).splitlines() or [type(error).__name__])[0]
     return f"{_SHORT[number]} ({first:.200})" if number in _SHORT else None
+
+
+def uncompiled(error: BaseException) -> str | None:
+    """What to do where torch could not compile a model; None of any other error.
+
+    A compile that is killed leaves files cut off in torch's cache, which it then trusts.
+    """
+    damaged = _CUT_OFF.search(str(error))
+    if not damaged and not type(error).__module__.startswith(("torch._inductor", "torch._dynamo")):
+        return None
+    user = re.sub(r'[\\/:*?"<>|]', "_", os.environ.get("USER") or "*")
+    own = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    cache = own or f"{tempfile.gettempdir()}/torchinductor_{user}"
+    first = damaged[0] if damaged else " ".join(str(error).split("\n")[:2])
+    return (
+        f"torch could not compile the model ({first:.300}): a compile that was interrupted leaves "
+        f"damaged files in its cache: `rm -r {cache}` and start again; if that does not help, "
+        "leave `training.compile` out"
+    )
 
 
 def remedy(error: BaseException) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from repository import run
+from torch._inductor.exc import InductorError
 
 from pike_mixing.errors import InputError
 from pipeline import errors
@@ -42,6 +43,8 @@ SHORTAGES = [
     (RuntimeError("can't start new thread"), "ulimit -u"),
     (OSError(errno.EMFILE, "Too many open files"), "ulimit -n"),
     (OSError(errno.EFBIG, "File too large"), "ulimit -f"),
+    (ImportError("/tmp/torch/ab/x.so: file too short"), "x.so: file too short.*rm -r /tmp/torch`"),
+    (InductorError(RuntimeError("no"), None), "RuntimeError: no.*rm -r /tmp/torch`.*g.compile"),
 ]
 
 
@@ -53,10 +56,11 @@ def test_what_there_is_too_little_of_is_told_and_no_file_is_blamed(
         raise error
 
     monkeypatch.setattr("pipeline.results.query.query", fail)
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/tmp/torch")
     assert main(["query", "select 1", "--database", str(tmp_path)]) == 2
     answer = capsys.readouterr().err
     assert re.search(told, answer)
-    assert not re.search("free some space|delete", answer)
+    assert not re.search("free some space|delete|Traceback", answer)
     monkeypatch.setattr("pipeline.model.checkpoint.save_file", fail)
     taken = checkpoint.Snapshot({}, {}, {})
     if isinstance(error, OSError):

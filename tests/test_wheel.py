@@ -73,18 +73,6 @@ def test_the_wheel_holds_the_library_and_nothing_else(wheel):
 
 
 @pytest.mark.slow
-def test_the_readmes_example_runs_with_numpy_alone(alone, tmp_path):
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-    (tmp_path / "example.py").write_text(block, encoding="utf-8")
-    counts = [int(n) for n in re.findall(r"\d+", alone(str(tmp_path / "example.py")))]
-    assert sum(counts) == 24
-    # The longer a domain's gradient, the more rows it gets; all have the same variance.
-    assert counts == sorted(counts, reverse=True)
-    assert counts[0] > counts[-1]
-
-
-@pytest.mark.slow
 def test_the_librarys_page_runs_with_numpy_alone(alone, tmp_path):
     page = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

@@ -34,10 +34,10 @@ rm -rf dist
 "$python" -m build --no-isolation --outdir dist pike_mixing >"$clean/log" 2>&1 || { cat "$clean/log"; exit 1; }
 "$python" -m twine check --strict dist/*
 
-# The README's example, where the wheel and what it asks for are all that there is (-I: no PYTHONPATH).
+# The examples of the library's page, where the wheel and what it asks for are all that there is (-I: no PYTHONPATH).
 "$python" -I -m venv "$clean/venv"
 "$clean/venv/bin/python" -I -m pip install --disable-pip-version-check --quiet dist/*.whl
-sed -n '/^```python$/,/^```$/p' README.md | grep -v '^```' >"$clean/example.py"
+sed -n '/^```python$/,/^```$/p' docs/library.md | grep -v '^```' >"$clean/example.py"
 "$clean/venv/bin/python" -I "$clean/example.py"
 found=$("$clean/venv/bin/python" -I -c 'import pike_mixing; print(pike_mixing.__version__)')
 [ "$found" = "$version" ] || fail "the wheel says $found"

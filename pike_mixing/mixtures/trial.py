@@ -39,8 +39,11 @@ def add_to(subparsers: Any) -> None:
     about = "a finder on public runs: from 1M to 1B parameters, in seconds"
     command = subparsers.add_parser("try", help=about, description=__doc__.split("\n\n")[1])
     command.set_defaults(run=run)
-    about = "folder for law.json, the fitted law, and mixture.html, the page of `explore`"
-    command.add_argument("--out", type=Path, help=about)
+    about = (
+        "folder for law.json, the fitted law, and mixture.html, the page of `explore` (default: "
+        "%(default)s)"
+    )
+    command.add_argument("--out", type=Path, default=Path("mixture-trial"), help=about)
     command.add_argument("--seed", type=int, default=0, help="of the draws behind the intervals")
     command.add_argument("--format", choices=("text", "json"), default="text")
 
@@ -117,7 +120,7 @@ def run(arguments: argparse.Namespace) -> str:
     if arguments.seed < 0:
         raise InputError("--seed: must not be negative")
     found = trial(arguments.seed)
-    written = [] if arguments.out is None else _write(found, arguments.out)
+    written = _write(found, arguments.out)
     if arguments.format == "json":
         return json.dumps(_values(found), indent=2, allow_nan=False)
     return "\n".join([*_text(found), *written])

@@ -102,6 +102,7 @@ class MixedDataset(IterableDataset[Any]):
         self.settings: dict[str, Any] = {
             "domains": self.domains,
             "lengths": [streams.length(dataset) for dataset in datasets.values()],
+            "streams": {n: r for n, d in datasets.items() if (r := streams.release(d))},
             "batch_rows": self.batch_rows,
             "seed": self.seed,
             "shuffle": shuffle,

@@ -4,6 +4,7 @@ import contextlib
 import copy
 import logging
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
@@ -83,6 +84,13 @@ def copy_for_reader(dataset: Any) -> Any:
     return copy.deepcopy(dataset, {id(systems): systems})
 
 
+def release(dataset: Any) -> str | None:
+    """The release of `datasets` that reads a stream of it: the order of its rows depends on it."""
+    if type(dataset).__module__ != "datasets.iterable_dataset":
+        return None
+    return f"datasets=={sys.modules['datasets'].__version__}"
+
+
 class _ByIndex:
     """A map-style data set: any position at once."""
 
@@ -117,6 +125,7 @@ class _InOrder:
         self._own: Any = None
         self._rows: Iterator[Any] | None = None
         self._next = self._read = self._epoch = 0
+        self._turns = True
         self._process = os.getpid()
 
     def _opened(self) -> Iterator[Any]:
@@ -130,7 +139,7 @@ class _InOrder:
                     f"({error}): make locks, connections and open files in its __iter__"
                 ) from error
         if hasattr(self._own, "set_epoch"):
-            self._own.set_epoch(self._epoch)
+            self._own.set_epoch(self._epoch if self._turns else 0)
         return iter(self._own)
 
     def row(self, position: int) -> Any:
@@ -156,15 +165,12 @@ class _InOrder:
                     self._rows, self._read, self._epoch = None, 0, self._epoch + 1
                     continue
                 except BaseException as error:
+                    if type(error).__name__ == "DataSourcesShufflingDisallowed" and self._turns:
+                        # datasets 5.0, of streams with take or skip: others keep their order.
+                        self._rows, self._turns = None, False
+                        continue
                     # Read on after an error, a generator would seem to be at its end.
-                    epoch = self._epoch
                     self._begin()
-                    if type(error).__name__ == "DataSourcesShufflingDisallowed" and epoch:
-                        raise InputError(
-                            f"domain {self._domain!r}: datasets 5.0 cannot read a stream with take "
-                            "or skip a second time: pip install 'datasets>=5.1', and go on from "
-                            "the last checkpoint"
-                        ) from error
                     raise
                 self._read += 1
                 self._next += 1

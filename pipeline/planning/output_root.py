@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import getpass
 import json
 import os
 import shlex
@@ -78,6 +79,14 @@ def refuse_file(results: str) -> None:
     for place in (Path(results), *Path(results).parents):
         if os.path.lexists(place) and not place.is_dir():
             raise InputError(f"results: {results}: {place} is no folder: give another (results:)")
+
+
+def name_user() -> None:
+    """Gives a user without a name one: Snakemake asks for it, and a container may know none."""
+    try:
+        getpass.getuser()
+    except (KeyError, OSError):
+        os.environ["USER"] = f"uid-{os.getuid()}"
 
 
 def refuse_path(path: Path) -> None:

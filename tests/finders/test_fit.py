@@ -130,7 +130,7 @@ def test_the_uncertainty_of_the_best_row_by_hand(write):
     ("rows", "header", "target", "message"),
     [
         ([ROW], ["run", "a", "b", "c", *HEADER[4:]], "code", "0 column(s) are named weight/*"),
-        ([ROW], [*HEADER[:4], "x", "y", "z"], "code", "no column is named loss/*"),
+        ([ROW], [*HEADER[:4], "x", "y", "z"], "code", "0 column(s) are named loss/*"),
         ([ROW], HEADER, "cod", "target: 'cod' is unknown: did you mean 'code'?"),
         ([ROW], [*HEADER[:2], *HEADER[1:3], *HEADER[4:]], "code", "'weight/code' is there twice"),
         ([["a", 0.5, 0.25, 0.2, 1, 2, 3]], HEADER, "code", "row 1: the weights sum to 0.95, not 1"),

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 import threading
 from pathlib import Path
 
@@ -280,7 +281,7 @@ def test_many_rows_that_are_read_again_are_told(caplog, monkeypatch):
     assert "domain 'a': its first 8 rows are read again" in caplog.text
 
 
-def test_a_release_that_cannot_read_a_stream_twice_is_named():
+def test_a_stream_that_has_one_order_alone_is_read_in_it_again():
     raised = type("DataSourcesShufflingDisallowed", (Exception,), {})
 
     class Taken(Placed):
@@ -289,9 +290,17 @@ def test_a_release_that_cannot_read_a_stream_twice_is_named():
                 raise raised
             return super().__iter__()
 
-    mixed = MixedDataset({"a": Taken(ids("a", 7))}, 4, steps=2)
-    with pytest.raises(InputError, match=r"'a': datasets 5.0 .* pip install 'datasets>=5.1'"):
-        list(mixed)
+    assert list(MixedDataset({"a": Taken(ids("a", 4))}, 4, steps=3)) == ids("a", 4) * 3
+
+
+def test_a_state_of_another_release_of_datasets_is_refused(monkeypatch):
+    datasets = pytest.importorskip("datasets")
+    state = MixedDataset(domains("streaming"), 8).state_dict()
+    MixedDataset(domains("streaming"), 8).load_state_dict(state)
+    was = re.escape(f"state.settings.streams.b: datasets=={datasets.__version__} in the state, but")
+    monkeypatch.setattr(datasets, "__version__", "5.0.9")
+    with pytest.raises(InputError, match=was + " here it is datasets==5.0.9"):
+        MixedDataset(domains("streaming"), 8).load_state_dict(state)
 
 
 def test_workers_read_files_that_were_opened_before_them(tmp_path):

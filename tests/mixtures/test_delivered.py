@@ -231,6 +231,8 @@ def test_a_log_of_steps_or_of_rows_is_read(said, tmp_path):
     first = said("delivered", steps, "--plan", "a=1", "b=1")
     assert first == said("delivered", rows, "--plan", "a=1", "b=1")
     assert "documents-not-tokens: the weights act on rows" in first
+    assert said("delivered", rows, "--plan", "a=1", "b=1", "--gate", code=1) == ""
+    said("delivered", rows, "--plan", "a=1", "b=1", "--of", "rows", "--gate")
     assert "weigh rows by a=0.1 b=0.9" in first
     told = json.loads(
         said("delivered", rows, "--plan", "a=1", "b=1", "--of", "rows", "--format", "json")

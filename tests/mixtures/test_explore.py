@@ -185,6 +185,17 @@ def test_a_page_is_small_needs_no_network_and_says_what_it_was_given(said, law, 
     assert data["targetName"] == "Weighted mean of 2 losses"
 
 
+def test_a_domains_name_ends_no_script(law, tmp_path):
+    text = law.read_text(encoding="utf-8").replace('"code"', r'"</script><b>\"\u2028"')
+    (tmp_path / "p.json").write_text(text, encoding="utf-8")
+    page = explore.page(tmp_path / "p.json")
+    assert page.count("</script>") == explore.TEMPLATE.read_text(encoding="utf-8").count(
+        "</script>"
+    )
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page)[1])
+    assert data["domains"][0] == '</script><b>"\u2028'
+
+
 def test_what_no_page_can_hold_is_refused(said, law, trees, tmp_path, monkeypatch):
     runs = swarm(12)
     with pytest.raises(InputError, match="predicts no losses"):

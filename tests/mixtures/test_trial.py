@@ -30,7 +30,7 @@ def test_it_prints_what_fit_and_predict_say(said, tmp_path):
     assert (tmp_path / "new" / "mixture.html").read_text(encoding="utf-8") == explore.page(
         tmp_path / "new" / "law.json", budget=25e9
     )
-    told = said("try")
+    told = said("try", "--out", tmp_path / "new")
     assert "X" in told
     assert f"{found['targets']['pile_cc']['spearman']['value']:.3f} (" in told
 

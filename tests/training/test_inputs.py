@@ -110,7 +110,10 @@ def test_weights_are_trained_on_with_their_own_tokenizer(make_run, corpora, tmp_
     for pieces, refused in (
         (ours.pieces | {"extra": 63}, None),
         (ours.pieces | {"<unk>": 63}, r"tokenizers\.symbols: 1 of \d+ pieces, such as '<unk>'"),
-        ({"other": 0}, rf"{ours.vocabulary} of {ours.vocabulary} pieces, .*weights/tokenizer\.json"),
+        (
+            {"other": 0},
+            rf"{ours.vocabulary} of {ours.vocabulary} pieces, .*weights/tokenizer\.json",
+        ),
         ({}, r"weights/tokenizer\.json has no model\.vocab"),
     ):
         atomic_files.write_json(weights / "tokenizer.json", {"model": {"vocab": pieces}})

@@ -1,7 +1,6 @@
 """The plan of the experiment, and what every rule takes from it."""
 
 import gc
-import getpass
 import os
 import sys
 from pathlib import Path
@@ -31,11 +30,7 @@ def explained(function, *arguments):
 
 
 signal_handler.await_children()
-try:
-    getpass.getuser()
-except (KeyError, OSError):
-    # Snakemake asks for it; in a container a user may have none.
-    os.environ["USER"] = f"uid-{os.getuid()}"
+output_root.name_user()
 slurm.ignore_checkpoint_signals()
 FILES = workflow.overwrite_configfiles or workflow.configfiles
 RESOURCES = workflow.resource_settings
@@ -83,8 +78,9 @@ READS = COMPARED.inputs
 if workflow.is_main_process:
     explained(COMPARED.refuse_missing)
 
-# Meant, though `snakemake --lint` tells of it: one environment for all rules; folders among params,
-# whose files are declared one by one; START, known when the workflow starts, changes no result.
+# Meant, though `snakemake --lint` tells of it: one environment for all rules; functions beside
+# rules, which need what this file has planned; folders among params, whose files are declared one by
+# one; START, known when the workflow starts, changes no result.
 
 # Jobs run the same code from any working directory: its fingerprints are recorded.
 PREFIX = rule_inputs.shell_prefix(str(Path(planner.__file__).parents[2]))

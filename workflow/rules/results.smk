@@ -24,9 +24,9 @@ rule database:
     input:
         unpack(reads("database")),
     output:
-        # It grows: the old one stays until the new one is there.
-        grown(f"{RESULTS}/pike.duckdb"),
-        grown(f"{RESULTS}/pike.{FINAL}"),
+        # The old one stays until the new one is there.
+        duckdb=grown(f"{RESULTS}/pike.duckdb"),
+        made_from=grown(f"{RESULTS}/pike.{FINAL}"),
     log:
         f"{RESULTS}/logs/database.log",
     resources:
@@ -35,7 +35,7 @@ rule database:
         file=f"{RESULTS}/settings/experiment.json",
     shell:
         "exec {START} {resources.python:q} -m pipeline database {params.file:q}"
-        " --out {output[0]:q} > {log:q} 2>&1"
+        " --out {output.duckdb:q} > {log:q} 2>&1"
 
 
 rule database_of_selection:
@@ -43,8 +43,8 @@ rule database_of_selection:
     input:
         unpack(reads("database_of_selection")),
     output:
-        grown(f"{RESULTS}/databases/{{selection}}.duckdb"),
-        grown(f"{RESULTS}/databases/{{selection}}.{FINAL}"),
+        duckdb=grown(f"{RESULTS}/databases/{{selection}}.duckdb"),
+        made_from=grown(f"{RESULTS}/databases/{{selection}}.{FINAL}"),
     log:
         f"{RESULTS}/logs/databases/{{selection}}.log",
     resources:
@@ -53,13 +53,15 @@ rule database_of_selection:
         file=f"{RESULTS}/settings/databases/{{selection}}.json",
     shell:
         "exec {START} {resources.python:q} -m pipeline database {params.file:q}"
-        " --out {output[0]:q} > {log:q} 2>&1"
+        " --out {output.duckdb:q} > {log:q} 2>&1"
 
 
 rule table:
     """One table in Markdown, CSV and LaTeX."""
     input:
         unpack(reads("table")),
+        # Its manifest says whether it is another.
+        file=lambda wildcards: ancient(PLAN.database("table", wildcards.table)),
     output:
         md=f"{RESULTS}/tables/{{table}}.md",
         csv=report(
@@ -76,9 +78,8 @@ rule table:
         **TAKES.of("table"),
     params:
         file=f"{RESULTS}/settings/tables/{{table}}.json",
-        database=lambda wildcards: PLAN.database("table", wildcards.table),
     shell:
-        "exec {START} {resources.python:q} -m pipeline table {params.file:q} --database {params.database:q}"
+        "exec {START} {resources.python:q} -m pipeline table {params.file:q} --database {input.file:q}"
         " --out {output.md:q} > {log:q} 2>&1"
 
 
@@ -86,6 +87,8 @@ rule figure:
     """One figure as SVG and PNG."""
     input:
         unpack(reads("figure")),
+        # Its manifest says whether it is another.
+        file=lambda wildcards: ancient(PLAN.database("figure", wildcards.figure)),
     output:
         svg=report(
             f"{RESULTS}/figures/{{figure}}.svg",
@@ -102,9 +105,8 @@ rule figure:
         **TAKES.of("figure"),
     params:
         file=f"{RESULTS}/settings/figures/{{figure}}.json",
-        database=lambda wildcards: PLAN.database("figure", wildcards.figure),
     shell:
-        "exec {START} {resources.python:q} -m pipeline figure {params.file:q} --database {params.database:q}"
+        "exec {START} {resources.python:q} -m pipeline figure {params.file:q} --database {input.file:q}"
         " --out {output.svg:q} > {log:q} 2>&1"
 
 
