@@ -1,6 +1,6 @@
 """How often `pike-mixing compare` is wrong where nothing differs, beside what people use.
 
-    python -m benchmarks.comparison_rates [--rounds 20] [--draws 50]
+    python -m benchmarks.comparison_rates [--rounds 70] [--draws 50]
 
 Two sides of equal worth are drawn and judged by the function that the command calls. A run's score
 of an item is made of the item, what its document adds on that side (in all runs), the run's seed,
@@ -249,7 +249,7 @@ def real(method: str, size: int, most: int) -> Mapping[str, Any]:
 
 def main() -> None:
     """Draws, judges and records round by round; what this code drew before counts."""
-    chosen = measure.arguments(__doc__, "comparison_rates", rounds=20, draws=50)
+    chosen = measure.arguments(__doc__, "comparison_rates", rounds=70, draws=50)
     same = {"code": code_fingerprint.of("benchmarks.comparison_rates"), "draws": chosen.draws}
     rounds, found = 0, None
     groups = None
