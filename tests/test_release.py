@@ -10,7 +10,7 @@ from repository import ROOT, git, run
 @pytest.fixture
 def clone(tmp_path, monkeypatch):
     """A clone with the tree as it is here, committed."""
-    git(tmp_path, "clone", "-q", "--no-hardlinks", ROOT, "clone")
+    git(tmp_path, "clone", "-q", "--no-hardlinks", "--no-tags", ROOT, "clone")
     folder = tmp_path / "clone"
     for name in git(ROOT, "ls-files", "-z", "--modified", "--others", "--exclude-standard").split(
         "\0"
@@ -38,7 +38,6 @@ def test_a_release_is_built_checked_and_tagged(clone):
     done = release(clone, "7.8.9")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("PASSED") == 2
-    assert re.search(r"^\[[\d ]+\]$", done.stdout, re.MULTILINE)
     names = sorted(path.name for path in (clone / "dist").iterdir())
     assert names == ["pike_mixing-7.8.9-py3-none-any.whl", "pike_mixing-7.8.9.tar.gz"]
     assert git(clone, "describe") == "v7.8.9\n"
