@@ -20,6 +20,7 @@ NUMBERS = "select * from (values ('a', 1.5, 1), ('bcd', null, 22)) as t (name, x
         (NUMBERS, "csv", "name,x,n\na,1.5,1\nbcd,,22"),
         # Without a configuration: the word names no table here.
         ("select 'stale' as x -- stale", "csv", "x\nstale"),
+        ("select count(*) > 0 as x from runs join runs as r using (run)", "csv", "x\nTrue"),
         ("from (pivot runs on seed using count(*)) select count(*) > 0 as x", "csv", "x\nTrue"),
         ("select 1 as a;", "csv", "a\n1"),
         ("select 1 as a, 2 as a, 3 as b", "csv", "a,a,b\n1,2,3"),
