@@ -5,6 +5,7 @@ Templates read the records as they were fetched and know nothing of `pipeline.ta
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import datasets
@@ -32,8 +33,8 @@ TEMPLATES: dict[str, dict[str, str]] = {
 }
 
 
-def definitions(one: Benchmark) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A benchmark as a task of the harness, and its candidates alone as another."""
+def definitions(one: Benchmark, tasks: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A benchmark of fetched tasks as a task of the harness, and its candidates alone as another."""
     asked, task = one.spec, one.task
     plain = asked.formulation == "cf"
     hellaswag = task.name.startswith("hellaswag")
@@ -44,7 +45,7 @@ def definitions(one: Benchmark) -> tuple[dict[str, Any], dict[str, Any]]:
     letters = f"{{{{ '{LETTERS}'[:{told['texts']}|length]|list }}}}"
     texts = f"{{{{ {told['texts']}|map('trim')|list }}}}"
     metrics = [*NATIVE.values(), *(["acc_mutual_info"] if hellaswag and plain else [])]
-    rows, demonstrations = _records(one)
+    rows, demonstrations = _records(one, tasks / one.task.name)
     splits = {
         "asked": datasets.Dataset.from_list(rows),
         # A data set without rows has no columns, which the harness looks at even for 0 shots.
@@ -70,9 +71,9 @@ def definitions(one: Benchmark) -> tuple[dict[str, Any], dict[str, Any]]:
     return config, {**config, **alone, "metric_list": config["metric_list"][:1]}
 
 
-def _records(one: Benchmark) -> tuple[list[Any], list[Any]]:
+def _records(one: Benchmark, folder: Path) -> tuple[list[Any], list[Any]]:
     """What was fetched, as it is stored: rows that are asked, and demonstrations."""
-    folder, manifest = one.manifest.parent, atomic_files.read_json(one.manifest)
+    manifest = atomic_files.read_json(folder / atomic_files.MANIFEST)
     found = fetched.records(folder, one.task.split, manifest)
     if one.task.curated:
         solved = fetched.records(folder, fetched.DEMONSTRATIONS, manifest)[: one.spec.shots]

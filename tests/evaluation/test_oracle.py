@@ -81,9 +81,9 @@ def by_us(model, one, tokenizer):
     return Told(accuracy, picked(told.sums, told.alone, lengths), told.sums)
 
 
-def by_harness(lm, asked, tokenizer):
+def by_harness(lm, asked, tokenizer, folder):
     """All of them through the harness; beside each its candidates without the question."""
-    tasks = [ConfigurableTask(config=c) for one in asked for c in definitions(one)]
+    tasks = [ConfigurableTask(config=c) for one in asked for c in definitions(one, folder)]
     # Its index of fifteen thousand tasks takes half a minute and is not needed.
     none = TaskManager(include_defaults=False)
     found = lm_eval.simple_evaluate(lm, tasks=tasks, task_manager=none, bootstrap_iters=0)
@@ -145,7 +145,7 @@ def test_the_harness_gives_our_accuracies_on_every_task(benchmarks, tokenizers):
     assert len(ways) == 7 * 2 * 3
     twin, tokens = persimmon(model, length=LENGTH), pieces(tokenizer)
     back_end = HFLM(pretrained=twin, tokenizer=tokens, add_bos_token=True, batch_size=8)
-    for one, theirs in zip(ways, by_harness(back_end, ways, tokenizer), strict=True):
+    for one, theirs in zip(ways, by_harness(back_end, ways, tokenizer, benchmarks), strict=True):
         ours = by_us(model, one, tokenizer)
         assert theirs.accuracy == pytest.approx(ours.accuracy, abs=1e-9), one.spec.name
         assert theirs.picks == ours.picks, one.spec.name
