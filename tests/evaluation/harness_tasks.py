@@ -34,7 +34,7 @@ TEMPLATES: dict[str, dict[str, str]] = {
 
 
 def definitions(one: Benchmark, tasks: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A benchmark as a task of the harness, and its candidates alone; `tasks` has what was fetched."""
+    """A benchmark as a task of the harness, and its candidates alone; from a folder of tasks."""
     asked, task = one.spec, one.task
     plain = asked.formulation == "cf"
     hellaswag = task.name.startswith("hellaswag")
