@@ -39,7 +39,7 @@ def test_a_run_reads_the_corpora_of_its_domains(reads):
     assert evaluation.made["corpora"] == []
     own = f"results/runs/{PIKE}/{MANIFEST}"
     assert evaluation.paths()[:2] == [own, "results/tokenizers/symbols.model"]
-    probed = "akin/nano/mix/seed200"
+    probed = "akin/nano/mix/seed220"
     assert reads.of("probe", probed).paths() == [f"results/runs/{probed}/{MANIFEST}"]
 
 
@@ -47,7 +47,7 @@ def test_a_run_that_stands_on_others_names_what_they_left(reads):
     proxy = reads.of("pretrain", "installed/pico/doremi-proxy/seed100").made
     reference = f"results/runs/installed/pico/mix/seed100/{MANIFEST}"
     assert proxy["reference"] == reference
-    final = reads.of("pretrain", "installed/nano/doremi/seed200").made
+    final = reads.of("pretrain", "installed/nano/doremi/seed220").made
     assert final["mixture"] == "results/mixtures/installed/pico/doremi/seed100.json"
     given = {"reference": reference, "mixture": "m.json"}
     folder = "results/runs/installed/pico/mix/seed100"

@@ -8,7 +8,7 @@ import documented
 
 OURS = {
     "runs/installed/nano": "runs/words/tiny",
-    "run/installed/nano/pike/seed200": "run/words/tiny/pike/seed0",
+    "run/installed/nano/pike/seed220": "run/words/tiny/pike/seed0",
     "results/mine/pike.duckdb -": "results/pike.duckdb --scenario words --model tiny -",
     "results/mine/": "results/",
     "databases/table-table1": "pike",

@@ -22,7 +22,7 @@ def test_planning_the_default_experiment_imports_nothing_heavy_and_writes_nothin
     default, poisoned
 ):
     planned = default.plan(environment=poisoned)
-    assert {"report", "pretrain installed/nano/pike/seed200"} <= planned
+    assert {"report", "pretrain installed/nano/pike/seed220"} <= planned
     assert not default.path("results").exists()
 
 
