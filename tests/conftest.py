@@ -19,6 +19,7 @@ from fetched import asked, benchmarks, standin, tokenizers
 from recipes import written
 from repository import ROOT
 
+from pike_mixing.__main__ import main
 from pipeline import settings
 from pipeline.data import packing, sources, tokenizer
 from pipeline.model import checkpoint
@@ -293,6 +294,18 @@ def run_pipeline(pipeline_command):
         return subprocess.run(
             **pipeline_command(*arguments), capture_output=True, text=True, check=False, timeout=120
         )
+
+    return run
+
+
+@pytest.fixture
+def said(capsys):
+    """Runs a command of the library; what it prints, or says where it leaves with another code."""
+
+    def run(*words, code=0):
+        assert main([*map(str, words)]) == code
+        out, err = capsys.readouterr()
+        return err if code else out
 
     return run
 

@@ -10,6 +10,7 @@ all seeds share.
 
 import functools
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -17,8 +18,8 @@ from pike_mixing.arrays import Floats
 from pike_mixing.comparison.distributions import normal_quantile, t_quantile
 
 POWER, LEVEL = 0.8, 0.05
-MOST_TEXT = 1000.0
-"""More than so many times the validation text nobody has."""
+MOST = 1000.0
+"""More than so many times the validation text, runs or items nobody has."""
 
 
 def variances(degrees: int) -> tuple[Floats, Floats]:
@@ -70,19 +71,24 @@ def wanted_text(
         level: Of the test.
 
     Returns:
-        f, to 1 %; None where even `MOST_TEXT` would not do, since the seeds differ too much.
+        f, to 1 %; None where even `MOST` would not do, since the seeds differ too much.
     """
 
-    def missed(factor: float) -> bool:
+    def enough(factor: float) -> bool:
         error = item_stderr / math.sqrt(factor)
-        return detection_probability(difference, seed_sd, seeds, error, level) < POWER
+        return detection_probability(difference, seed_sd, seeds, error, level) >= POWER
 
-    if missed(MOST_TEXT):
+    return smallest_factor(enough)
+
+
+def smallest_factor(enough: Callable[[float], bool]) -> float | None:
+    """The smallest factor from 1 to `MOST` that is enough, to 1 %; None where none is."""
+    if not enough(MOST):
         return None
-    low, high = 0.0, math.log(MOST_TEXT)
+    low, high = 0.0, math.log(MOST)
     while high - low > 0.01:
         middle = (low + high) / 2
-        low, high = (middle, high) if missed(math.exp(middle)) else (low, middle)
+        low, high = (low, middle) if enough(math.exp(middle)) else (middle, high)
     return math.exp(high)
 
 

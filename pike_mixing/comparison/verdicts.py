@@ -4,7 +4,7 @@ Shapes: S runs of a side, I items, G documents, K tasks.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.comparison import mean_difference, sign_flip
 from pike_mixing.comparison.contrast import by_run, contrast, far_off
-from pike_mixing.comparison.detectable import POWER, variances
+from pike_mixing.comparison.detectable import POWER, smallest_factor, variances
 from pike_mixing.comparison.distributions import t_quantile
 from pike_mixing.comparison.mean_difference import (
     LEAST_DOCUMENTS,
@@ -26,8 +26,6 @@ from pike_mixing.comparison.scores import Paired, Run
 BETTER, WORSE, EQUAL, UNKNOWN = "better", "worse", "equal", "cannot tell"
 Runs = tuple[list[Run], list[Run]]
 """Of both sides."""
-MOST = 1000.0
-"""More than so many times the runs or items nobody has."""
 
 
 @dataclass(frozen=True)
@@ -309,26 +307,15 @@ def smallest(found: Estimate, level: float = LEVEL) -> float:
     return high
 
 
-def _factor(enough: Callable[[float], bool]) -> float | None:
-    """The smallest factor up to `MOST` that is enough, to 1 %; None where none is."""
-    if not enough(MOST):
-        return None
-    low, high = 0.0, math.log(MOST)
-    while high - low > 0.01:
-        middle = (low + high) / 2
-        low, high = (low, middle) if enough(math.exp(middle)) else (middle, high)
-    return math.exp(high)
-
-
 def _runs_wanted(found: Estimate, level: float) -> float | None:
     size = abs(found.difference)
-    factor = _factor(lambda f: power(size, found, level, runs=f) >= POWER)
+    factor = smallest_factor(lambda f: power(size, found, level, runs=f) >= POWER)
     return None if factor is None else float(math.ceil(round(factor * found.seeds, 2)))
 
 
 def _items_wanted(facts: Sequence[_Task], found: Estimate, level: float) -> float | None:
     size, items = abs(found.difference), sum(len(one.one.weight_I) for one in facts)
-    factor = _factor(lambda f: power(size, found, level, items=f) >= POWER)
+    factor = smallest_factor(lambda f: power(size, found, level, items=f) >= POWER)
     return None if factor is None else float(math.ceil(factor * items))
 
 

@@ -1,22 +1,8 @@
-"""The command line of the library, and tables for it."""
+"""Tables for the command line of the library."""
 
 import csv
 
 import pytest
-
-from pike_mixing.__main__ import main
-
-
-@pytest.fixture
-def said(capsys):
-    """Runs a command; what it prints, or what it says when it leaves with another code."""
-
-    def run(*words, code=0):
-        assert main([*map(str, words)]) == code
-        out, err = capsys.readouterr()
-        return err if code else out
-
-    return run
 
 
 @pytest.fixture
