@@ -1,11 +1,6 @@
 """The experiment as a workflow, in the data's order."""
 
-# `--configfile X` replaces the default experiment; Snakemake would merge the two.
-if not workflow.overwrite_configfiles:
-
-    configfile: "config.yaml"
-
-
+# Without `--configfile`, config.yaml is the experiment. Snakemake's `configfile:` would merge the two.
 include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/pretrain.smk"

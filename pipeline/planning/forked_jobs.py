@@ -39,6 +39,11 @@ def start(rules: Iterable[str], profile: Profile, prefix: str) -> str:
     return fork_server.words(name) if name else ""
 
 
+def spawn(words: str) -> str:
+    """A shell function that takes a job's command line, and puts words before it (`start`)."""
+    return f'spawn() {{ exec {words} "$@"; }}; '
+
+
 def _is_ordinary(rule: str, profile: Profile) -> bool:
     device = profile.of(rule, "device", "auto")
     return device in ("auto", "cpu") and not profile.of(rule, "python")

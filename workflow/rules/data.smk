@@ -10,6 +10,7 @@ rule download:
         f"{RESULTS}/data/{{source}}/{FINAL}",
     log:
         f"{RESULTS}/logs/download/{{source}}.log",
+    retries: TAKES.retries("download")
     resources:
         **TAKES.of("download"),
     params:
@@ -53,6 +54,7 @@ rule pack:
     log:
         f"{RESULTS}/logs/pack/{{tokenizer}}/{{source}}.log",
     threads: lambda wildcards: planner.processes(PLAN.sources[wildcards.source])
+    retries: TAKES.retries("pack")
     resources:
         **TAKES.of("pack"),
     params:

@@ -12,6 +12,7 @@ rule pretrain:
         f"{RESULTS}/logs/pretrain/{{run}}.log",
     # One for each process.
     threads: TAKES.processes
+    retries: TAKES.retries("pretrain")
     resources:
         **TAKES.of("pretrain"),
         # The signal at which a training saves and goes on: USR1 or USR2.
@@ -23,7 +24,7 @@ rule pretrain:
         data=READS.run_arguments,
         together=TAKES.process_arguments,
     shell:
-        "exec {START} {resources.python:q} -m pipeline pretrain {params.file:q}"
+        "spawn {resources.python:q} -m pipeline pretrain {params.file:q}"
         " {params.data:q} --device {resources.device:q} {params.together} --threads {threads}"
         " --save-on {resources.save_on:q} --wait {resources.wait} > {log:q} 2>&1"
 

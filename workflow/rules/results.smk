@@ -34,7 +34,7 @@ rule database:
     params:
         file=f"{RESULTS}/settings/experiment.json",
     shell:
-        "exec {START} {resources.python:q} -m pipeline database {params.file:q}"
+        "spawn {resources.python:q} -m pipeline database {params.file:q}"
         " --out {output.duckdb:q} > {log:q} 2>&1"
 
 
@@ -52,7 +52,7 @@ rule database_of_selection:
     params:
         file=f"{RESULTS}/settings/databases/{{selection}}.json",
     shell:
-        "exec {START} {resources.python:q} -m pipeline database {params.file:q}"
+        "spawn {resources.python:q} -m pipeline database {params.file:q}"
         " --out {output.duckdb:q} > {log:q} 2>&1"
 
 
@@ -79,7 +79,7 @@ rule table:
     params:
         file=f"{RESULTS}/settings/tables/{{table}}.json",
     shell:
-        "exec {START} {resources.python:q} -m pipeline table {params.file:q} --database {input.file:q}"
+        "spawn {resources.python:q} -m pipeline table {params.file:q} --database {input.file:q}"
         " --out {output.md:q} > {log:q} 2>&1"
 
 
@@ -106,7 +106,7 @@ rule figure:
     params:
         file=f"{RESULTS}/settings/figures/{{figure}}.json",
     shell:
-        "exec {START} {resources.python:q} -m pipeline figure {params.file:q} --database {input.file:q}"
+        "spawn {resources.python:q} -m pipeline figure {params.file:q} --database {input.file:q}"
         " --out {output.svg:q} > {log:q} 2>&1"
 
 
@@ -132,6 +132,6 @@ rule report:
         tables=f"{RESULTS}/tables",
         figures=f"{RESULTS}/figures",
     shell:
-        "exec {START} {resources.python:q} -m pipeline report {params.file:q} --database {params.database:q}"
+        "spawn {resources.python:q} -m pipeline report {params.file:q} --database {params.database:q}"
         " --tables {params.tables:q} --figures {params.figures:q} --out {output.index:q}"
         " > {log:q} 2>&1"
