@@ -1,5 +1,6 @@
 """The experiment as a workflow, in the data's order."""
 
+
 # Without `--configfile`, config.yaml is the experiment. Snakemake's `configfile:` would merge the two.
 include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"

@@ -53,8 +53,8 @@ rule pack:
         f"{RESULTS}/corpora/{{tokenizer}}/{{source}}/{FINAL}",
     log:
         f"{RESULTS}/logs/pack/{{tokenizer}}/{{source}}.log",
-    threads: lambda wildcards: planner.processes(PLAN.sources[wildcards.source])
     retries: TAKES.retries("pack")
+    threads: lambda wildcards: planner.processes(PLAN.sources[wildcards.source])
     resources:
         **TAKES.of("pack"),
     params:

@@ -10,9 +10,9 @@ rule pretrain:
         f"{RESULTS}/runs/{{run}}/{FINAL}",
     log:
         f"{RESULTS}/logs/pretrain/{{run}}.log",
+    retries: TAKES.retries("pretrain")
     # One for each process.
     threads: TAKES.processes
-    retries: TAKES.retries("pretrain")
     resources:
         **TAKES.of("pretrain"),
         # The signal at which a training saves and goes on: USR1 or USR2.
