@@ -1,9 +1,6 @@
-import contextlib
 import errno
-import gc
 import re
 import sys
-import weakref
 from pathlib import Path
 
 import pytest
@@ -81,7 +78,3 @@ def test_other_errors_pass_unchanged(tmp_path, error):
     with pytest.raises(type(error)) as raised, errors.explain_disk_errors(tmp_path):
         raise error
     assert raised.value is error
-
-
-
-

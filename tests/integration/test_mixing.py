@@ -18,7 +18,6 @@ from pike_mixing.torch import (
     PerDomainAdamW,
     causal_excess,
     causal_losses,
-    mixed_steps,
     parallel,
 )
 from pike_mixing.torch.passes import Passes
@@ -580,5 +579,3 @@ def test_tokens_of_all_processes_are_counted_where_it_is_asked_for(tmp_path, cap
     assert "the weights act on rows (documents), not on tokens" in warned
     assert on_two_ranks(counted, tmp_path) == [expected] * 2
     assert Mixing("mix", MixedDataset(DOMAINS, 8)).delivered is None
-
-

@@ -118,8 +118,6 @@ def assert_resumes(run, corpora):
     return run.parent
 
 
-
-
 def test_compilations_are_kept_where_the_user_says(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
@@ -142,5 +140,3 @@ def test_a_gpu_is_made_deterministic_and_a_cpu_left_alone(monkeypatch):
         torch.use_deterministic_algorithms(False)
         torch.utils.deterministic.fill_uninitialized_memory = True
         devices.os.environ.pop("CUBLAS_WORKSPACE_CONFIG", None)
-
-

@@ -1,7 +1,6 @@
 import dataclasses
 import logging
 import shutil
-import weakref
 
 import edits
 import numpy as np
@@ -132,8 +131,6 @@ def test_checkpoints_that_are_damaged_missing_or_of_another_identity_are_no_begi
     assert checkpoint.resumable(tmp_path, "ours", 2) is None
 
 
-
-
 def edit(path, **values):
     """Sets values of a checkpoint's manifest."""
     edits.values(atomic_files.MANIFEST, values)(path)
@@ -174,10 +171,6 @@ def test_a_snapshot_is_of_its_moment(tmp_path):
     checkpoint.write(tmp_path / "later", taken)
     for name in (checkpoint.MODEL, checkpoint.TRAINING, atomic_files.MANIFEST):
         assert (tmp_path / "then" / name).read_bytes() == (tmp_path / "later" / name).read_bytes()
-
-
-
-
 
 
 @pytest.mark.parametrize(

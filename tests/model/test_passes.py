@@ -140,8 +140,6 @@ def test_weights_of_the_losses_count_in_a_measured_pass_too():
     )
 
 
-
-
 class Embeddings(TorchDispatchMode):
     """Counts the tensors as large as the embedding that live at the same time."""
 

@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import os
-import resource
 import shutil
 import signal
 import socket
@@ -246,22 +245,6 @@ def test_a_fork_that_fails_is_declined_and_ends_no_other_job(server):
     assert (job.poll(), state(process)) == (None, "S")
     assert "themselves: [Errno 11] Resource temporarily unavailable\n" in server.told()
     job.kill()
-
-
-@pytest.mark.parametrize("spare", [0, 2, 4])
-def test_a_server_without_descriptors_declines_and_ends_no_other_job(own, spare):
-    """None is left for the client, for one of its files, or for the process."""
-    job, process = own.sleeping()
-    before = own.files()
-    limit = max(before) + 1
-    limit += spare - (limit - len(before))
-    hard = resource.prlimit(own.number, resource.RLIMIT_NOFILE)[1]
-    resource.prlimit(own.number, resource.RLIMIT_NOFILE, (limit, hard))
-    assert alone(own)
-    own.wait(lambda: len(own.files()) <= len(before))
-    assert (job.poll(), state(process)) == (None, "S")
-    job.terminate()
-    assert job.wait(timeout=60) == -signal.SIGTERM
 
 
 def test_a_client_that_stops_anywhere_neither_delays_others_nor_leaves_a_file(server):

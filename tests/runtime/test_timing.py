@@ -31,8 +31,6 @@ def test_a_phase_within_another_counts_once(told):
     assert watch.seconds == {"loop": 17, "step": 2, "norms": 12}
 
 
-
-
 def test_what_a_device_still_has_to_do_counts_where_it_was_asked_for(told):
     watch, passes = told
     waiting = [0, 3, 0, 0]

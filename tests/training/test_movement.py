@@ -1,6 +1,5 @@
 """Methods that never move a row: three domains, twelve rows of a batch, windows of four steps."""
 
-import dataclasses
 import logging
 import math
 
@@ -11,9 +10,9 @@ from safetensors.numpy import load, save
 from watched import Watched
 
 from pike_mixing import interface, registry
-from pike_mixing.alarms import AlarmLimits, Watch
+from pike_mixing.alarms import AlarmLimits
 from pike_mixing.interface import Statistics
-from pike_mixing.movement import FIELDS, Movement, moves
+from pike_mixing.movement import moves
 from pipeline import settings
 from pipeline.training.step_log import watch_of
 
@@ -65,8 +64,6 @@ def apart(change, since=0):
 def statistics(squared_norm, variance, loss=(1.0, 1.0, 1.0)):
     norm_K, variance_K = weights(*squared_norm), weights(*variance)
     return Statistics(norm_K, norm_K, variance_K, weights(*loss), weights(8, 8, 8))
-
-
 
 
 def test_weights_that_move_no_row_are_told_after_a_window_and_at_the_end():
@@ -124,8 +121,6 @@ def test_a_method_that_is_never_measured_is_told_before_training_and_at_the_end(
     assert list(played(watch, counts, apart(0))) == [0, 19]
 
 
-
-
 def test_a_single_domain_is_nothing_to_mix():
     watch, counts = begun(domains=("en",))
     told = played(watch, counts, lambda step: weights(1.0))
@@ -143,8 +138,6 @@ def test_coefficients_that_are_the_shares_of_the_rows_are_told():
     told = played(*begun("pcgrad", {}), apart(0), coefficients=lambda step: weights(1, 1, 1))
     assert list(told) == [19]
     assert "nothing was measured that changed any" in told[19]
-
-
 
 
 def test_excursions_of_the_rule_itself_are_no_move():
@@ -205,9 +198,3 @@ def test_a_run_that_goes_on_tells_the_same(kept):
     assert told | measured_and_played(watch, counts, kept, 20) == whole
     # Step 1 has the first change.
     assert list(whole) == [4, 19]
-
-
-
-
-
-

@@ -16,8 +16,7 @@ from pipeline.runtime import atomic_files
 
 pytestmark = pytest.mark.slow
 
-TERM, INT, KILL = signal.SIGTERM, signal.SIGINT, signal.SIGKILL
-STOP, CONT = signal.SIGSTOP, signal.SIGCONT
+TERM, KILL, STOP, CONT = signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT
 LONG = {"steps": 160, "checkpoint_every": 40, "resume_every": 4, "resume_keep": 3}
 LARGE = {"layers": 2, "width": 128, "heads": 4, "head_width": 32}
 """So large that a checkpoint takes a while to write."""
@@ -140,23 +139,22 @@ def test_a_run_of_two_processes_ends_with_the_same_bits_too(begin, corpora):
     assert run.wait() == 1
     # Of a killed process the other says what it met.
     begun = len(run.log())
-    for number in (TERM, INT):
-        run.at(run.newest() + 4)
-        assert run.end(number) == 75
-        told = f"stopped by {number.name}; the same command goes on"
-        assert run.log().count(told) == 1
+    run.at(run.newest() + 4)
+    assert run.end(TERM) == 75
+    assert run.log().count("stopped by SIGTERM; the same command goes on") == 1
     # Where torchrun itself is killed, its processes are left alone beside the next start.
     run.at(run.newest() + 4)
     orphan = first_of(run)
     os.kill(orphan, STOP)
     run.end(KILL)
     run.start()
-    assert run.wait() == 2
+    refused = run.wait()
+    os.kill(orphan, CONT)
+    assert refused == 2
     assert run.log().count(f"is being written by process {orphan} on ") == 1
     assert "Traceback" not in run.log()[begun:]
-    os.kill(orphan, CONT)
     while (run.folder / "lease.json").exists():
         time.sleep(0.01)
     assert run.finish() == outcome(plain.folder)
     found = atomic_files.read_json(run.folder / atomic_files.MANIFEST)
-    assert (found["processes"], found["resumes"] >= 3) == (2, True)
+    assert (found["processes"], found["resumes"]) == (2, 2)
