@@ -204,15 +204,6 @@ def test_a_file_that_cannot_be_read_is_told_by_its_name(monkeypatch, tmp_path, c
     assert f"pike why: {place} cannot be used: [Errno 13]" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("closed", "words", "code"),
-    [(">&-", ["methods", "pike"], 0), ("2>&-", ["verify", "nothing-is-here"], 2)],
-)
-def test_a_command_with_an_output_that_is_closed_ends_as_it_would(closed, words, code):
-    done = run("sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "pipeline", *words)
-    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
-
-
 @pytest.mark.slow
 def test_an_answer_that_cannot_be_written_is_told():
     command = f"exec {sys.executable} -m pipeline methods pike >/dev/full"
@@ -229,12 +220,3 @@ def test_a_rule_of_ones_own_is_found_where_the_command_is_given(tmp_path):
     pike = Path(sys.executable).with_name("pike")
     done = run(pike, "methods", "found_here:Mine", cwd=tmp_path)
     assert (done.returncode, "zeta1" in done.stdout) == (0, True), done.stderr
-
-
-def test_how_child_processes_end_is_known_where_the_parent_ignores_it():
-    code = (
-        "import subprocess; from pipeline.__main__ import main; main(['methods']);"
-        "print(subprocess.run(['false']).returncode)"
-    )
-    told = run("bash", "-c", 'trap "" CHLD; exec "$@"', "bash", sys.executable, "-c", code)
-    assert told.stdout.splitlines()[-1] == "1"

@@ -3,7 +3,7 @@
 import pyarrow.parquet as pq
 import pytest
 import torch
-from faults import NUMBERS, cut_off, train_together
+from faults import NUMBERS, cut_off, outcome, train_together
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -156,10 +156,16 @@ def test_shards_train_in_bfloat16(tmp_path, by_one, by_two):
 
 
 @pytest.mark.slow
-def test_shards_train_in_compiled_blocks(tmp_path, by_one, by_two):
-    training = {**TRAINING, "steps": 4, "checkpoint_every": 4}
-    compiled = by_two(tmp_path / "two", "--shard", training=training | {"compile": True})
-    same(compiled, by_one(tmp_path / "alone", training))
+def test_shards_train_in_compiled_blocks_and_go_on_with_the_same_bits(
+    tmp_path, by_one, by_two, corpora
+):
+    training = {**TRAINING, "steps": 4, "checkpoint_every": 2, "resume_every": 2}
+    method = {"rule": "mix", "method": {}}
+    whole = by_two(tmp_path / "two", "--shard", training=training | {"compile": True}, **method)
+    same(whole, by_one(tmp_path / "alone", training, **method))
+    begun = cut_off(whole, tmp_path / "begun", 4)
+    go_on(begun, corpora, "--shard")
+    assert outcome(begun.parent) == outcome(whole)
 
 
 @pytest.mark.slow
