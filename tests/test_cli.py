@@ -220,3 +220,12 @@ def test_a_rule_of_ones_own_is_found_where_the_command_is_given(tmp_path):
     pike = Path(sys.executable).with_name("pike")
     done = run(pike, "methods", "found_here:Mine", cwd=tmp_path)
     assert (done.returncode, "zeta1" in done.stdout) == (0, True), done.stderr
+
+
+def test_how_child_processes_end_is_known_where_the_parent_ignores_it():
+    code = (
+        "import subprocess; from pipeline.__main__ import main; main(['methods']);"
+        "print(subprocess.run(['false']).returncode)"
+    )
+    told = run("bash", "-c", 'trap "" CHLD; exec "$@"', "bash", sys.executable, "-c", code)
+    assert told.stdout.splitlines()[-1] == "1"
