@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pike_mixing.interface import Signals
 from pike_mixing.numerics import visits
-from pike_mixing.rules.gradvac import GradVaccine, turned
+from pike_mixing.rules.surgery import GradVaccine, turn_gradients
 
 
 def signals(gradient_KxD, step=0):
@@ -55,7 +55,7 @@ def test_a_turned_gradient_has_the_target_as_its_cosine(seed, target):
     gradient_KxD = generator.standard_normal((2, 3))
     first_D, second_D = gradient_KxD
     assume(cosine_similarity(first_D, second_D) < target)
-    a_PxP, _ = turned(
+    a_PxP, _ = turn_gradients(
         gradient_KxD @ gradient_KxD.T,
         np.full((2, 2), target),
         [[1], [0]],

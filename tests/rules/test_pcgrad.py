@@ -5,7 +5,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from pike_mixing.numerics import visits
-from pike_mixing.rules.pcgrad import PCGrad
+from pike_mixing.rules.surgery import PCGrad
 
 
 def by_the_algorithm(gradient_KxD, orders):
