@@ -19,7 +19,7 @@ from pike_mixing.limits import (
     ShareBelowOne,
     VarianceRows,
 )
-from pike_mixing.numerics.softmax import log_softmax, logsumexp, softmax
+from pike_mixing.numerics.simplex import log_softmax, logsumexp, softmax
 
 PRESETS: dict[str, dict[str, int | str]] = {
     "paper": {"first": 0, "norm": "plug-in", "rows": 2},

@@ -11,7 +11,7 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, RunFacts, Signals, State
 from pike_mixing.limits import PositiveFloat, Proportions
-from pike_mixing.numerics.softmax import softmax
+from pike_mixing.numerics.simplex import softmax
 from pike_mixing.settings import unknown
 
 T = TypeVar("T")

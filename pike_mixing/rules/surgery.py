@@ -17,8 +17,7 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, Signals, State
 from pike_mixing.limits import PositiveShare, ShareBelowOne
-from pike_mixing.numerics import visits
-from pike_mixing.numerics.simplex import ENTER, RIDGE, TOLERANCE, lowest
+from pike_mixing.numerics.simplex import ENTER, RIDGE, TOLERANCE, lowest, visit_keys, visit_orders
 from pike_mixing.rules.static import Mix
 
 Scale = Literal["mix", "reference"]
@@ -274,11 +273,11 @@ class PCGrad(Surgeon):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Weights 1/K, and keys for the random order of the projections."""
-        return {**super().init(domains, seed), "key_K": visits.keys(domains, seed)}
+        return {**super().init(domains, seed), "key_K": visit_keys(domains, seed)}
 
     def solve(self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals) -> Floats:
         """Coefficients of the sum of the projected gradients, lines 8-9."""
-        order = visits.orders(state["key_K"][present_P], signals.step)
+        order = visit_orders(state["key_K"][present_P], signals.step)
         sum_P = without_conflicts(gram_PxP, order).sum(axis=0)
         return sum_P / len(sum_P) if self.scale == "mix" else sum_P
 
@@ -328,7 +327,7 @@ class GradVaccine(Surgeon):
         K = len(domains)
         return {
             **super().init(domains, seed),
-            "key_K": visits.keys(domains, seed),
+            "key_K": visit_keys(domains, seed),
             "target_KxK": np.zeros((K, K)),
         }
 
@@ -351,7 +350,7 @@ class GradVaccine(Surgeon):
         self, state: State, step: int, gram_PxP: Floats, present_P: Ints
     ) -> tuple[Floats, Floats]:
         target_PxP = state["target_KxK"][present_P[:, None], present_P]
-        order = visits.orders(state["key_K"][present_P], step)
+        order = visit_orders(state["key_K"][present_P], step)
         return turn_gradients(
             gram_PxP, target_PxP, order, beta=self.beta, highest_target=self.highest_target
         )
