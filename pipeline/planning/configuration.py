@@ -19,7 +19,7 @@ from pipeline.runtime.validation import OrOne
 from pipeline.settings import Commit, Model, Training
 from pipeline.tasks.benchmark import TaskOptions
 from pipeline.tasks.evaluation_settings import EvaluationOptions, Probe
-from pipeline.tasks.formats import Formulation
+from pipeline.tasks.task import Formulation
 
 ABSENT: Any = None
 """Default of what may be left out, but cannot be null."""
