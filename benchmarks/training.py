@@ -109,7 +109,7 @@ def persimmon(size: Size, tokens_BxL1: Tensor) -> Step:
     """The loop that everybody writes, around transformers' model that computes what ours does."""
     import transformers
 
-    values = hf_config.config(size.model, size.vocabulary, size.length)
+    values = hf_config.hf_config(size.model, size.vocabulary, size.length)
     net = transformers.PersimmonForCausalLM(transformers.PersimmonConfig(**values)).train()
     optimizer = torch.optim.AdamW(net.parameters(), lr=RATE, weight_decay=DECAY)
 

@@ -9,8 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 from pike_mixing import RULES, provenance, registry
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, StatisticsNeed
-from pike_mixing.settings import is_required
-from pike_mixing.settings_text import lines_of, settings_of, wrapped
+from pike_mixing.settings import is_required, lines_of, settings_of, wrapped
 from pipeline.runtime import presentation
 
 FRAME = """\

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import atomic_files, made_from, optional_imports, ownership, record_files
+from pipeline.runtime import atomic_files, environment, made_from, ownership, record_files
 from pipeline.tasks import benchmark, data_sets
 from pipeline.tasks.benchmark import DEMONSTRATIONS
 from pipeline.tasks.task import CURATED_SPLIT, Record, Row, Task
@@ -106,7 +106,7 @@ def _fetch(task: Task, place: Path, revision: str | None, own: Mapping[str, Path
 def _downloaded(task: Task, split: str, revision: str) -> Path:
     """A file of the data set; the Hub's package is imported only where it is needed."""
     place = "pipeline.runtime.hub_downloads:download"
-    download = optional_imports.import_optional(place, "fetch without --from", task.name)
+    download = environment.import_optional(place, "fetch without --from", task.name)
     return download(
         *(task.repository, task.files[split].path, revision),
         kind="dataset",

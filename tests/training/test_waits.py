@@ -21,9 +21,9 @@ from pike_mixing.torch.step_gradient import StepGradient
 from pipeline import settings
 from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus
-from pipeline.model import fsdp, layers, transformer
+from pipeline.model import layers, models, transformer
 from pipeline.model.passes import PipelinePasses
-from pipeline.training.mixed_rows import MixedRows
+from pipeline.training.train import MixedRows
 
 SHAPE = settings.Model(layers=2, width=16, heads=2, head_width=8)
 PIKE = {"zeta1": 0.5, "zeta2": 0.1, "every": 2, "rows": 3}
@@ -234,7 +234,7 @@ def test_a_model_in_shards_is_summed_once_in_a_step_of_several_passes(traffic, a
     model.precision = torch.bfloat16
     block, whole = (transformer.parameter_count(part) for part in (model.blocks[0], model))
     ends = whole - 2 * block
-    fsdp.shard(model, torch.device("cpu"))
+    models.shard(model, torch.device("cpu"))
     passes = PipelinePasses(model)
     passes.accumulates_whole = accumulates
     gradient = StepGradient(model, passes, micro_batch=1, statistics_micro_batch=1, max_norm=1.0)
