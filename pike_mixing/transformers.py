@@ -23,7 +23,7 @@ from transformers.trainer_callback import ExportableState
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method
 from pike_mixing.torch import MixedDataset, Mixing, model_losses, rows
-from pike_mixing.torch.losses import logits_of, of_outputs
+from pike_mixing.torch.losses import logits_of, losses_of_outputs
 from pike_mixing.torch.mixed_loader import drawn_ahead
 from pike_mixing.torch.passes import without_gradient
 from pike_mixing.torch.row_checks import Columns
@@ -137,7 +137,7 @@ def attach(
         steps=args.max_steps,
         columns=columns,
     )
-    loss_fn = _RowLosses(trainer, row_losses or of_outputs)
+    loss_fn = _RowLosses(trainer, row_losses or losses_of_outputs)
     loading = {
         "num_workers": args.dataloader_num_workers,
         "prefetch_factor": args.dataloader_prefetch_factor,
@@ -197,7 +197,7 @@ class _RowLosses:
         """
         if batch.get("labels") is None:
             raise InputError("the batches have no `labels`: let data_collator make them")
-        return model_losses.inputs(self.trainer.model, batch) | {"labels": batch["labels"]}
+        return model_losses.model_inputs(self.trainer.model, batch) | {"labels": batch["labels"]}
 
     def __call__(self, model: nn.Module, batch: Rows) -> Tensor:
         inputs = self.inputs(batch)
@@ -213,7 +213,7 @@ class _RowLosses:
 
         with trainer.compute_loss_context_manager(), trainer.accelerator.autocast():
             remedy = "attach(row_losses=...), a function of outputs and labels"
-            model_losses.compare(model, batch, self, own_loss, "by the Trainer", remedy)
+            model_losses.compare_losses(model, batch, self, own_loss, "by the Trainer", remedy)
         # SFTTrainer keeps numbers of every loss for its next evaluation.
         getattr(trainer, "_metrics", {}).get("eval", {}).clear()
 

@@ -18,11 +18,11 @@ from pike_mixing import RULES, registry
 from pike_mixing.arrays import Ints
 from pike_mixing.interface import Method
 from pike_mixing.torch import parallel
-from pike_mixing.torch.dealt_rows import DealtRows
 from pike_mixing.torch.engine import Engine
 from pike_mixing.torch.passes import Passes
 from pike_mixing.torch.rows import Rows, Unread
 from pike_mixing.torch.step_gradient import StepGradient
+from pike_mixing.torch.step_rows import DealtRows
 from pipeline import errors, settings
 from pipeline.data.batches import Mixture
 from pipeline.model import adamw, checkpoint, models

@@ -18,7 +18,7 @@ from pike_mixing.torch import (
     PerDomainAdamW,
     causal_excess,
     causal_losses,
-    mixed_steps,
+    mixing,
     parallel,
 )
 from pike_mixing.torch.passes import Passes
@@ -584,6 +584,6 @@ def test_tokens_of_all_processes_are_counted_where_it_is_asked_for(tmp_path, cap
 
 def test_tokens_of_pairs_and_tensors_are_those_of_the_last():
     labels = torch.tensor([[5, -100, 7], [-100, -100, 1]])
-    assert mixed_steps._tokens(({"input": torch.ones(2, 3)}, labels)) == [2, 1]
-    assert mixed_steps._tokens(labels) == [2, 1]
-    assert mixed_steps._tokens({"labels": labels}) == [2, 1]
+    assert mixing._tokens(({"input": torch.ones(2, 3)}, labels)) == [2, 1]
+    assert mixing._tokens(labels) == [2, 1]
+    assert mixing._tokens({"labels": labels}) == [2, 1]

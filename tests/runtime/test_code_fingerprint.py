@@ -166,7 +166,7 @@ def test_a_name_that_a_package_hands_on_is_of_its_module(own_modules, source):
     place = "torch.per_domain_adamw" if "torch" in source else "rules.pike"
     assert f"pike_mixing.{place}" in closure
     # What the package hands on beside it is not.
-    assert not closure & {"pike_mixing.rules.static", "pike_mixing.torch.interleave"}
+    assert not closure & {"pike_mixing.rules.static", "pike_mixing.torch.mixed_dataset"}
 
 
 OWN = {

@@ -14,10 +14,10 @@ from trained import loop_of
 from pike_mixing import registry
 from pike_mixing.errors import InputError
 from pike_mixing.torch import parallel
-from pike_mixing.torch.dealt_rows import DealtRows
 from pike_mixing.torch.engine import Engine
 from pike_mixing.torch.passes import Passes
 from pike_mixing.torch.step_gradient import StepGradient
+from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
 from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus
