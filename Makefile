@@ -147,7 +147,7 @@ docs: $(READY) ## Write docs/methods.md and docs/performance.md anew
 	$(BIN)/pike methods --format markdown > docs/methods.md.part && mv docs/methods.md.part docs/methods.md
 
 headline: $(READY) ## Write docs/results.md and the README's picture from the deciding experiment's database
-	$(BIN)/python -m pipeline.results.headline $(firstword $(wildcard $(DECIDED)/databases/requested.duckdb) $(DECIDED)/pike.duckdb) docs
+	$(BIN)/python -m pipeline.results.picture $(firstword $(wildcard $(DECIDED)/databases/requested.duckdb) $(DECIDED)/pike.duckdb) docs
 
 lock: $(READY) ## Write requirements-hashed.txt anew, of pyproject.toml and constraints-cpu.txt
 	$(MAKE) setup EXTRAS=release
