@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 import yaml
+from conftest import METHODS
 from repository import ROOT
 
 from pipeline.runtime import atomic_files, code_fingerprint
@@ -57,7 +58,7 @@ def pretrained(planned):
     return {job.removeprefix("pretrain ") for job in planned if job.startswith("pretrain ")}
 
 
-DEFAULT_RUNS = {f"words/tiny/{m}/seed0" for m in ("mix", "mostly-easy", "pike", "balanced")}
+DEFAULT_RUNS = {f"words/tiny/{m}/seed0" for m in METHODS}
 
 
 def test_another_configuration_replaces_the_default(fresh):
@@ -148,7 +149,7 @@ import dataclasses
 from pathlib import Path
 
 from pike_mixing.limits import PositiveFloat
-from pike_mixing.rules.mix import Mix
+from pike_mixing.rules.static import Mix
 
 Path(__file__).with_name("imported").touch()
 

@@ -1,9 +1,15 @@
-"""What is known of one step while it runs.
+"""The rows of one step: those that each process draws for itself, and those that all know.
 
-Shapes: K domains, B rows of this process's micro-batch.
+Both are `StepRows`. A loader gives each process micro-batches of its own (`StepRecord`), and only
+sums by domain cross between processes. In the pipeline's loop every process knows all rows
+(`DealtRows`): they are dealt in their order; where numbers depend on which rows pass together,
+whole micro-batches are dealt, so that a variance is over the same ones as in one process.
+
+Shapes: K domains, B rows of this process's micro-batch, R rows of all processes.
 """
 
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -13,11 +19,11 @@ from torch import Tensor
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.torch import gradients, parallel, rows
-from pike_mixing.torch.losses import checked
+from pike_mixing.torch.losses import check_losses
 from pike_mixing.torch.parallel import Group
-from pike_mixing.torch.passes import DomainRows, Piece
+from pike_mixing.torch.passes import DomainRows, Passes, Piece
 from pike_mixing.torch.rows import Rows
-from pike_mixing.torch.step_result import StepResult
+from pike_mixing.torch.step_gradient import StepResult
 
 
 @dataclasses.dataclass
@@ -57,7 +63,7 @@ class StepRecord:
                 "them all to begin_step; after the last, call end_step"
             )
         domain_B = self.domains_of[len(self.losses)]
-        self.losses.append(checked(loss_B, len(domain_B)).detach())
+        self.losses.append(check_losses(loss_B, len(domain_B)).detach())
         return domain_B
 
     def weights(self, domain_B: Ints, share_K: Floats) -> Tensor:
@@ -103,3 +109,48 @@ class StepRecord:
     def training_losses(self) -> Floats | None:
         """Mean loss of each domain in the training's passes, where they are all there."""
         return self.means(self._sums(self.losses)) if self.complete else None
+
+
+@dataclasses.dataclass(eq=False)
+class DealtRows:
+    """Rows in the domains' order; `Passes.pieces` deals them."""
+
+    passes: Passes
+    """How passes are made."""
+    batch: Rows
+    """The rows of all domains; at least one."""
+    count_K: Ints
+    """Rows of each."""
+    size: int
+    """Rows of a pass."""
+
+    def pieces(self, share_K: Floats | None = None) -> Iterator[Piece]:
+        """The passes over all rows, see `StepRows`."""
+        device = rows.device(self.batch)
+        weight_R = torch.ones(int(self.count_K.sum()), device=device)
+        if share_K is not None:
+            weights = np.repeat(share_K, self.count_K) / np.repeat(self.count_K, self.count_K)
+            weight_R = torch.from_numpy(weights).float().to(device, non_blocking=True)
+        return self.passes.pieces(self.batch, weight_R, self.size)
+
+    def domains(self, size: int, *, with_variance: bool) -> list[DomainRows]:
+        """The rows by domain, see `StepRows`."""
+        result, at = [], 0
+        for R in self.count_K.tolist():
+            n = math.ceil(R / size)
+            whole = with_variance and (n > 1 or self.passes.fixed)
+            batch = rows.select(self.batch, slice(at, at + R))
+            weight_R = torch.ones(R, device=rows.device(batch))
+            result.append(DomainRows(self.passes.pieces(batch, weight_R, size, whole=whole), R, n))
+            at += R
+        return result
+
+    def joined(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
+        """A number of each row, in their order."""
+        own = [(numbers[: piece.size], piece.counts) for piece, numbers in parts]
+        return parallel.join_rows(own, int(self.count_K.sum()), self.passes.group)
+
+    def means(self, joined: Tensor) -> Floats:
+        """Mean of each domain's rows; NaN for a domain without rows."""
+        of_domains = joined.double().split(self.count_K.tolist())
+        return torch.stack([of_rows.mean() for of_rows in of_domains]).numpy()

@@ -1,11 +1,16 @@
-"""What bold, underlined, grey and signed cells of a table mean, and how they are set."""
+"""What tables and figures show, before it is drawn: marks, cells, and panels of lines."""
 
-from collections.abc import Collection, Mapping
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeGuard
 
 import duckdb
 
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pipeline.results import selection
+from pipeline.results.selection import Row
 
 RING = "\N{DEGREE SIGN}"
 """Stands behind what is grey, where there are no colours."""
@@ -121,3 +126,108 @@ def doubts(connection: duckdb.DuckDBPyConnection, where: str) -> Doubts:
         count = f"{row['runs']} of {row['of_runs']}"
         result.setdefault(key, {})[row["mark"]] = count
     return result
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a table and how it is shown."""
+
+    value: float | None
+    error: float | None
+    shown: str
+    marks: frozenset[str] = frozenset()
+    """Of `pipeline.results.display`."""
+    published: float | None = None
+    runs: tuple[str, ...] = ()
+    """The runs that the number is made of."""
+
+
+HOPELESS = 100_000
+"""A perplexity from here on has no digits to compare: its size is shown, without an error."""
+EMPTY = Cell(None, None, "")
+
+
+def cell_of(row: Row) -> Cell:
+    """A cell as a view gives it; `pipeline.results.tables` names the columns."""
+    shown = row.get("text") or number_with_error(row["value"], row["error"], row["decimals"])
+    if row.get("unit") == "ppl" and is_finite(row["value"]) and row["value"] >= HOPELESS:
+        shown = f"{row['value']:.2g}".replace("e+0", "e")
+    published = row.get("published")
+    if published is not None:
+        shown = f"{shown} ({number_with_error(published, None, row['decimals'])})".strip()
+    marked = {mark for mark in NOTES if row.get(mark)}
+    if row.get("above_chance") is False:
+        marked.add("faint")
+    result = frozenset(marked)
+    return Cell(row["value"], row["error"], shown, result, published, row.get("runs", ()))
+
+
+def number_with_error(value: float | None, error: float | None, decimals: int) -> str:
+    """A value with its error, in fixed decimals; nothing for a missing value.
+
+    Args:
+        value: Missing where nothing is to be shown.
+        error: Shown behind ±, if there is one.
+        decimals: Digits behind the point.
+    """
+    if not is_finite(value):
+        return ""
+    text = f"{value:,.{decimals}f}"
+    if text.lstrip("-0.,") == "":
+        text = text.lstrip("-")
+    return f"{text} ± {error:,.{decimals}f}" if is_finite(error) else text
+
+
+def is_finite(value: float | None) -> TypeGuard[float]:
+    """Whether there is a number to show."""
+    return value is not None and math.isfinite(value)
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line."""
+
+    key: str
+    """The entry of the legend that it belongs to: a method, a domain or a pair of domains."""
+    position: int
+    """Place of the key among all keys: gives the colour, the same in every figure; -1: ink."""
+    x: Sequence[float]
+    y: Sequence[float | None]
+    low: Sequence[float | None] | None = None
+    """With `high` a band, such as the 95% interval; None leaves a gap."""
+    high: Sequence[float | None] | None = None
+    points: bool = False
+    """Whether it is drawn as dots, not as a line."""
+    sign: str = ""
+    """Stands at the line's end: why its numbers are doubtful."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes."""
+
+    name: str
+    """A slug that is unique in its figure: real--tiny--code."""
+    scenario: str
+    model: str
+    title: str
+    x_label: str
+    y_label: str
+    series: Sequence[Series]
+    references: Sequence[tuple[str, float]] = ()
+    """Labels and heights of dashed horizontal lines."""
+    scale: str = "linear"
+    """`linear` or `log`; what spans less than a decade is drawn on a linear scale all the same."""
+    y_limits: tuple[float, float] | None = None
+    method: str = ""
+    """The method that the panel is of, if it is of one; its label is the title."""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Scenario and model."""
+        return self.scenario, self.model
+
+
+def slug(text: str) -> str:
+    """The text as a part of an id: letters, digits, dots, dashes and underscores."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text)
