@@ -37,7 +37,7 @@ def test_a_package_loads_and_defines_nothing(path):
 
 
 def test_the_workflow_imports_the_plan_alone():
-    files = [ROOT / "Snakefile", *(ROOT / "workflow").rglob("*.smk")]
+    files = [ROOT / "workflow/Snakefile", *(ROOT / "workflow").rglob("*.smk")]
     text = "\n".join(path.read_text(encoding="utf-8") for path in files)
     assert not re.findall(r"^[ \t]*import[ \t].*\b(?:pipeline|pike_mixing)\b", text, re.M)
     found = {}

@@ -10,7 +10,7 @@ from edits import link, put, remove
 from repository import ROOT, run
 from trials import MISTAKE, Trial
 
-DRY = ("-n", "--snakefile", str(ROOT / "Snakefile"), "--configfile", "config.yaml")
+DRY = ("-n", "--snakefile", str(ROOT / "workflow/Snakefile"), "--configfile", "config.yaml")
 STAMP = "results/experiment.json"
 CONFIG = Path(__file__).with_name("config.yaml").read_text(encoding="utf-8")
 TRIALS = [
