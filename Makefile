@@ -142,7 +142,8 @@ restore: $(RESTORE)/.$(if $(wildcard $(READY)),ready-$(TORCH),restore) ## Build 
 dag: $(READY) ## List the jobs that a run would start, and why
 	$(SNAKEMAKE) --dry-run
 
-docs: $(READY) ## Write docs/methods.md and docs/performance.md anew
+docs: $(READY) ## Write the pages anew that are made from the code or from records of benchmarks
+	$(BIN)/python docs/reference.py
 	$(BIN)/python -m benchmarks.page
 	$(BIN)/pike methods --format markdown > docs/methods.md.part && mv docs/methods.md.part docs/methods.md
 

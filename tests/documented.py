@@ -8,7 +8,7 @@ from repository import ROOT
 PAGES = [
     *sorted(ROOT.glob("*.md")),
     *sorted((ROOT / "docs").glob("*.md")),
-    ROOT / "results" / "README.md",
+    *(ROOT / folder / "README.md" for folder in ("config", "results")),
 ]
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 
