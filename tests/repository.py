@@ -8,6 +8,7 @@ CONFIGS = [
     ROOT / "config.yaml",
     ROOT / "config/config.yaml",
     *sorted(ROOT.glob("workflow/configs/*.yaml")),
+    *sorted(ROOT.glob(".test/*.yaml")),
 ]
 """Every configuration that is shipped whole."""
 

@@ -15,6 +15,7 @@ SOURCES = {
 
 WORKFLOW_MAY_IMPORT = {
     "pike_mixing.errors": {"InputError"},
+    "pipeline.results": {"views"},
     "pipeline.runtime": {"signal_handler"},
     "pipeline.planning": {
         *("forked_jobs", "methods", "notices", "outdated", "output_root", "planner", "profile"),

@@ -26,7 +26,9 @@ ELSEWHERE = {
 }
 """Where the same dry run is made."""
 SHIPPED = [
-    path.relative_to(ROOT) for path in CONFIGS if path.name not in ELSEWHERE and path.parent != ROOT
+    path.relative_to(ROOT)
+    for path in CONFIGS
+    if path.name not in ELSEWHERE and path.parent.name in ("config", "configs")
 ]
 
 

@@ -20,6 +20,7 @@ from pike_mixing.errors import InputError
 from pipeline.planning import forked_jobs, methods, notices, outdated, output_root
 from pipeline.planning import planner, profile, records
 from pipeline.planning import rule_inputs, rule_resources, slurm
+from pipeline.results import views
 from pipeline.runtime import signal_handler
 
 
