@@ -23,6 +23,12 @@ Resources = dict[str, Callable[..., int | str] | int | str]
 """By name, as Snakemake takes them."""
 
 
+def is_started_here() -> bool:
+    """Whether this process is the workflow's own, and not one that it has started for a job."""
+    own = f"{socket.gethostname()}:{os.getpid()}"
+    return os.environ.setdefault(STARTED, own) == own
+
+
 class RuleResources:
     """Resources of the rules of a plan under a profile."""
 
@@ -73,9 +79,13 @@ class RuleResources:
             "runtime": with_signature_at_hand(runtime),
             **({"gpu": gpu} if rule in TRAINS else {}),
             **(self._steps() if rule == "pretrain" and self._nodes > 1 else {}),
-            "python": sys.executable,
+            "python": self.python(rule),
             **({"device": "auto"} if rule in TRAINS else {}),
         }
+
+    def python(self, rule: str) -> str:
+        """The interpreter of a rule's jobs."""
+        return self._profile.of(rule, "python", sys.executable)
 
     def _steps(self) -> Resources:
         """What the Slurm plugin must know so that a job can start a task on each of its nodes.
@@ -138,8 +148,7 @@ class RuleResources:
         in the Snakemake within a cluster's job, which would try again in an allocation that ends.
         """
         slices = self._slices(rule, self._plan.work()[rule])
-        own = f"{socket.gethostname()}:{os.getpid()}"
-        return slices + RETRIES if slices and os.environ.setdefault(STARTED, own) == own else None
+        return slices + RETRIES if slices and is_started_here() else None
 
     def _slices(self, rule: str, names: Iterable[str]) -> int:
         seconds = [self._of_rule(rule).job(rule, name).seconds for name in names]

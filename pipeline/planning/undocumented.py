@@ -28,8 +28,10 @@ class Request:
         self.options: Mapping[str, Any] = planner.read_options(given.config, given.config_args)
         # Of each rule, before there are jobs: memory and time of all follow from the devices.
         resources = workflow.resource_settings
+        chosen = resources.overwrite_resources or {}
+        image = os.environ.get("PIKE_IMAGE")
         self.profile = profile.read(
-            resources.overwrite_resources or {},
+            profile.in_image(image, chosen) if image else chosen,
             resources.default_resources or {},
             resources.overwrite_threads or {},
         )

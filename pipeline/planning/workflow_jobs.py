@@ -33,12 +33,13 @@ HERE = Path(__file__).parents[2]
 class WorkflowJobs:
     """The experiment that a user asked Snakemake for, and its jobs."""
 
-    def __init__(self, workflow: Any, config: Mapping[str, Any]) -> None:
+    def __init__(self, workflow: Any, config: Mapping[str, Any], shell: Any) -> None:
         """Plans it.
 
         Args:
             workflow: Snakemake's.
             config: What Snakemake has read.
+            shell: Snakemake's, of which each job's command gets a prefix.
 
         Raises:
             InputError: a mistake in the configuration or in the profile, or an output root that
@@ -58,8 +59,8 @@ class WorkflowJobs:
         self._compared = outdated.Comparison(self.plan, self._pythons, self._is_forced)
         self.reads = self._compared.inputs
         self._asked: dict[tuple[str, str], None] = {}
-        self.shell_prefix = rule_inputs.shell_prefix(str(HERE), forked_jobs.spawn(""))
-        """What stands before each job's command, until the workflow starts."""
+        self._shell = shell
+        self._spawn(forked_jobs.refuse())
         if not request.is_local:
             undocumented.mend_slurm_plugin()
 
@@ -86,7 +87,10 @@ class WorkflowJobs:
             InputError: the plan has no such job, or files of the user's own are missing.
         """
         read = self.reads.of(rule, name)
-        compares = not self._request.is_of_job() and self._request.compares_settings()
+        is_of_job = self._request.is_of_job()
+        compares = self._request.compares_settings() and not is_of_job
+        if is_of_job:
+            self._spawn(forked_jobs.spawn())
         if compares:
             if not self._asked:
                 # Snakemake would go on with what was made of others.
@@ -110,14 +114,11 @@ class WorkflowJobs:
         result = {k: marked(v) if isinstance(v, str) else [*map(marked, v)] for k, v in named}
         return {"stamp": stamp, **result}
 
-    def start(self, warn: Callable[[str], None]) -> str:
+    def start(self, warn: Callable[[str], None]) -> None:
         """Makes ready what jobs find when they begin, before the first of them does.
 
         Args:
             warn: Tells the user of doubts.
-
-        Returns:
-            What stands before each job's command from now on.
 
         Raises:
             InputError: a method of the user's own does not fit its runs, packages of a finder are
@@ -133,12 +134,16 @@ class WorkflowJobs:
         output_root.write_settings(self.plan, self._pythons)
         for work in self._asked:
             self._compared.prepare(*work)
-        if not self._request.is_local:
-            return self.shell_prefix
-        undocumented.lift_rate_limit(self._workflow)
-        own = rule_inputs.shell_prefix(str(HERE)).format()
-        words = forked_jobs.start(rules, self._request.profile, own)
-        return rule_inputs.shell_prefix(str(HERE), forked_jobs.spawn(words))
+        words = ""
+        if self._request.is_local:
+            undocumented.lift_rate_limit(self._workflow)
+            own = rule_inputs.shell_prefix(str(HERE)).format()
+            words = forked_jobs.start(rules, self._request.profile, own)
+        self._spawn(forked_jobs.spawn(words))
+
+    def _spawn(self, function: str) -> None:
+        """Gives jobs' commands the shell function `spawn`, and our folder to find modules in."""
+        self._shell.prefix(rule_inputs.shell_prefix(str(HERE), function))
 
     def _is_to_be_made(self, rule: str, name: str) -> bool:
         there = Path(self.plan.manifest(rule, name)).is_file()

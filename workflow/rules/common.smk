@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(inspect.currentframe().f_code.co_filename).parents[2
 
 from pike_mixing.errors import InputError
 from pipeline.planning import notices, planner, records, rule_inputs, workflow_jobs
+from pipeline.results import views
 
 
 def explained(function, *arguments, **named):
@@ -24,7 +25,7 @@ def explained(function, *arguments, **named):
         raise WorkflowError(str(mistake)) from None
 
 
-JOBS = explained(workflow_jobs.WorkflowJobs, workflow, config)
+JOBS = explained(workflow_jobs.WorkflowJobs, workflow, config, shell)
 PLAN, READS, TAKES, RESULTS = JOBS.plan, JOBS.reads, JOBS.takes, JOBS.plan.results
 FINAL = "manifest.json"
 
@@ -33,11 +34,8 @@ wildcard_constraints:
     **rule_inputs.WILDCARDS,
 
 
-shell.prefix(JOBS.shell_prefix)
-
-
 onstart:
-    shell.prefix(explained(JOBS.start, logger.warning))
+    explained(JOBS.start, logger.warning)
 
 
 onsuccess:

@@ -20,7 +20,7 @@ rule download:
     message:
         "download {wildcards.source}"
     shell:
-        "exec {resources.python:q} -m pipeline download {params.file:q}"
+        "spawn {resources.python:q} -m pipeline download {params.file:q}"
         " --out {params.folder:q} > {log:q} 2>&1"
 
 
@@ -41,7 +41,7 @@ rule tokenizer:
             str(Path(path).parent) for path in input.documents
         ],
     shell:
-        "exec {resources.python:q} -m pipeline tokenizer {params.file:q}"
+        "spawn {resources.python:q} -m pipeline tokenizer {params.file:q}"
         " --sources {params.folders:q} --out {output.model:q} > {log:q} 2>&1"
 
 
@@ -62,7 +62,7 @@ rule pack:
         documents=f"{RESULTS}/data/{{source}}",
         folder=subpath(output[0], parent=True),
     shell:
-        "exec {resources.python:q} -m pipeline pack {params.file:q}"
+        "spawn {resources.python:q} -m pipeline pack {params.file:q}"
         " --documents {params.documents:q} --tokenizer {input.tokenizer:q}"
         " --workers {threads} --out {params.folder:q} > {log:q} 2>&1"
 
@@ -83,5 +83,5 @@ rule fetch:
         given=READS.task_arguments,
         folder=subpath(output[0], ancestor=2),
     shell:
-        "exec {resources.python:q} -m pipeline fetch {wildcards.task:q} --out {params.folder:q}"
+        "spawn {resources.python:q} -m pipeline fetch {wildcards.task:q} --out {params.folder:q}"
         " {params.given:q} > {log:q} 2>&1"

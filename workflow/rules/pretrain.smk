@@ -42,5 +42,5 @@ rule mixture:
     params:
         file=f"{RESULTS}/settings/mixtures/{{mixture}}.json",
     shell:
-        "exec {resources.python:q} -m pipeline mixture {params.file:q}"
+        "spawn {resources.python:q} -m pipeline mixture {params.file:q}"
         " --out {output:q} > {log:q} 2>&1"

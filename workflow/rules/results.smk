@@ -10,13 +10,12 @@ rule theory:
         f"{RESULTS}/theory/{FINAL}",
     log:
         f"{RESULTS}/logs/theory.log",
-    # A resource, since profiles set it per rule (set-resources).
     resources:
-        python=sys.executable,
+        python=TAKES.python("theory"),
     params:
         folder=subpath(output[0], parent=True),
     shell:
-        "exec {resources.python:q} -m pipeline theory --out {params.folder:q} > {log:q} 2>&1"
+        "spawn {resources.python:q} -m pipeline theory --out {params.folder:q} > {log:q} 2>&1"
 
 
 rule database:
@@ -78,6 +77,8 @@ rule table:
         **TAKES.of("table"),
     params:
         file=f"{RESULTS}/settings/tables/{{table}}.json",
+        # What it compares, for `snakemake --report`.
+        about=lambda wildcards: views.caption(views.view_of(f"table_{wildcards.table}")),
     shell:
         "spawn {resources.python:q} -m pipeline table {params.file:q} --database {input.file:q}"
         " --out {output.md:q} > {log:q} 2>&1"
@@ -105,6 +106,10 @@ rule figure:
         **TAKES.of("figure"),
     params:
         file=f"{RESULTS}/settings/figures/{{figure}}.json",
+        # What it compares, for `snakemake --report`.
+        about=lambda wildcards: views.caption(
+            views.view_of(f"figure_{wildcards.figure}")
+        ),
     shell:
         "spawn {resources.python:q} -m pipeline figure {params.file:q} --database {input.file:q}"
         " --out {output.svg:q} > {log:q} 2>&1"
