@@ -98,6 +98,11 @@ def _table_options(command: Any) -> None:
     command.add_argument("--loss-columns", metavar="NAME", help=about)
     about = "columns of sizes with other names: --size-columns parameters=model_size tokens=seen"
     command.add_argument("--size-columns", nargs="+", default=[], metavar="SIZE=NAME", help=about)
+    about = "tokens of each domain's text, where the table has no columns available/<domain>, and "
+    about += "for the training that the mixture is for: --available code=1e9 prose=4e9"
+    command.add_argument("--available", nargs="+", default=[], metavar="DOMAIN=TOKENS", help=about)
+    about = "tokens that this training reads (default: as many as the runs)"
+    command.add_argument("--budget", type=float, metavar="TOKENS", help=about)
     about = "leave out rows in which a loss of the target is missing"
     command.add_argument("--skip-unmeasured", action="store_true", help=about)
     about = "a setting of the finder: --set samples=20000"

@@ -64,6 +64,7 @@ def _fitted(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, An
         "standard_error": _named(swarm, result.standard_error),
         "low": _named(swarm, result.quantile(0.05)),
         "high": _named(swarm, result.quantile(0.95)),
+        "epochs": _epochs(swarm, result.result.weights_K),
         "resamples": result.resamples,
         "gain": _gain(result),
         "warnings": [
@@ -84,6 +85,12 @@ def _fitted(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, An
         except OSError as error:
             raise InputError(f"--save: {error}: give another path") from None
     return values
+
+
+def _epochs(swarm: Swarm, weights_K: Floats) -> dict[str, float | None] | None:
+    """How often the mixture reads each domain's text; None where that is not known."""
+    goal = swarm.goal()
+    return None if goal is None else _named(swarm, goal.epochs(weights_K))
 
 
 def _named(swarm: Swarm, values_K: Floats) -> dict[str, float | None]:
@@ -124,9 +131,14 @@ def _tested(
         )
     read_NxJ, loss_NxM = other.arrays()
     weights_NxK = np.zeros((len(read_NxJ), len(swarm.domains)))
-    weights_NxK[:, [swarm.domains.index(domain) for domain in other.domains]] = read_NxJ
+    place_J = [swarm.domains.index(domain) for domain in other.domains]
+    weights_NxK[:, place_J] = read_NxJ
     assert result.result.predictor is not None
-    predicted_N = result.result.predictor.losses(weights_NxK)
+    epochs_NxK = None
+    if (read_epochs_NxJ := other.epochs()) is not None:
+        epochs_NxK = np.zeros_like(weights_NxK)
+        epochs_NxK[:, place_J] = read_epochs_NxJ
+    predicted_N = result.result.predictor.losses(weights_NxK, epochs_NxK)
     # The settings, `target` among them, are those of the finder's class.
     actual_N = loss_NxM @ swarm.target(cast(Any, finder).target)
     # Runs of one mixture have one prediction: as many of them would narrow the intervals.
@@ -143,19 +155,9 @@ def _target(weights: Mapping[str, float]) -> str:
 
 
 def _text(values: dict[str, Any]) -> str:
-    domains = values["mixture"]
-    width = max(len("domain"), *map(len, domains))
-    target = _target(values["target"])
-    lines = [f"{values['finder']}: {values['rows']} rows, {len(domains)} domains, target {target}"]
-    columns = {"mixture": "weight", "standard_error": " error", "low": "   5 %", "high": "  95 %"}
-    if not values["resamples"]:
-        columns = {"mixture": "weight"}
-    lines += ["", f"{'domain':<{width}}  {'  '.join(columns.values())}"]
-    for name in domains:
-        shown = (values[column][name] for column in columns)
-        cells = (f"  {float('nan') if v is None else v:6.4f}" for v in shown)
-        lines.append(f"{name:<{width}}" + "".join(cells))
-    lines.append("")
+    target, domains = _target(values["target"]), len(values["mixture"])
+    lines = [f"{values['finder']}: {values['rows']} rows, {domains} domains, target {target}", ""]
+    lines += [*_table(values), ""]
     if values["resamples"]:
         lines.append(f"error, 5 % and 95 %: of {values['resamples']} tables of drawn mixtures")
     for name, words in SAID.items():
@@ -175,6 +177,22 @@ def _text(values: dict[str, Any]) -> str:
     if test := values.get("test"):
         lines += _judged(test)
     return "\n".join(lines + [f"WARNING: {warning}" for warning in values["warnings"]])
+
+
+def _table(values: dict[str, Any]) -> list[str]:
+    """A line for each domain: its weight, and what else is known of it."""
+    columns = {"mixture": "weight", "standard_error": " error", "low": "   5 %", "high": "  95 %"}
+    if not values["resamples"]:
+        columns = {"mixture": "weight"}
+    if values["epochs"] is not None:
+        columns["epochs"] = "epochs"
+    width = max(len("domain"), *map(len, values["mixture"]))
+    lines = [f"{'domain':<{width}}  {'  '.join(columns.values())}"]
+    for name in values["mixture"]:
+        shown = (values[column][name] for column in columns)
+        cells = (f"  {float('nan') if v is None else v:6.4f}" for v in shown)
+        lines.append(f"{name:<{width}}" + "".join(cells))
+    return lines
 
 
 def _judged(test: Mapping[str, Any]) -> list[str]:

@@ -49,9 +49,9 @@ class MixingLaw(CheckedSettings):
     epochs: PositiveFloat | None = None
     """No domain is read more than this many times: w_k <= epochs tokens_k / budget."""
     tokens_by_domain: Proportions | None = None
-    """Training tokens of each domain; needed with epochs."""
+    """Training tokens of each domain, for epochs; absent: those that the runs' table tells."""
     budget_tokens: PositiveFloat | None = None
-    """Tokens of the final run: rows x length x steps; needed with epochs."""
+    """Tokens of the final run, rows x length x steps, for epochs; absent: as the table tells."""
     huber: PositiveFloat = 0.02
     """Errors beyond this many nats count linearly: a proxy that went astray does not decide."""
     starts: PositiveInt = 4
@@ -62,11 +62,11 @@ class MixingLaw(CheckedSettings):
     """Seed of the parts."""
 
     def problems(self) -> list[str]:
-        """Caps of which a part is missing."""
-        caps = (self.epochs, self.tokens_by_domain, self.budget_tokens)
-        if any(c is None for c in caps) == all(c is None for c in caps):
+        """An inventory of which a part is missing, or that nothing uses."""
+        parts = (self.tokens_by_domain, self.budget_tokens)
+        if all(p is None for p in parts) or (self.epochs and all(p is not None for p in parts)):
             return []
-        return ["epochs: give epochs, tokens_by_domain and budget_tokens, or none of them"]
+        return ["epochs: give epochs, tokens_by_domain and budget_tokens, epochs alone, or none"]
 
     def find(self, swarm: Swarm) -> FinderResult:
         """The optimum of the program, proved to be one.
@@ -142,10 +142,12 @@ class MixingLaw(CheckedSettings):
         )
 
     def _caps(self, swarm: Swarm) -> Floats:
-        if self.epochs is None or self.tokens_by_domain is None or self.budget_tokens is None:
+        if self.epochs is None:
             return np.full(len(swarm.domains), np.inf)
         if len(swarm.phases) > 1:
             raise InputError("epochs: of several phases, give the cap to the rule `schedule`")
+        if self.budget_tokens is None:
+            return self.epochs / swarm.known_goal("epochs").epochs(np.ones(len(swarm.domains)))
         tokens_K = by_domain.sizes(self.tokens_by_domain, swarm.domains)
         return self.epochs * tokens_K / self.budget_tokens
 

@@ -211,7 +211,7 @@ class Trees:
     finder: RegMix
     domains: tuple[str, ...]
 
-    def losses(self, weights_SxK: Floats) -> Floats:
+    def losses(self, weights_SxK: Floats, epochs_SxK: Floats | None = None) -> Floats:
         """The prediction for each mixture [S], nats per token."""
         return _predicted(self.booster, weights_SxK)
 

@@ -11,7 +11,7 @@ import numpy as np
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import registry
-from pike_mixing.finders.interface import FinderResult, Predictor, Swarm, SwarmFinder
+from pike_mixing.finders.interface import FinderResult, Inventory, Predictor, Swarm, SwarmFinder
 
 FORMAT = "pike-mixing predictor 1"
 """First value of a file."""
@@ -55,12 +55,20 @@ def record(name: str, finder: SwarmFinder, swarm: Swarm, result: FinderResult) -
         "domains": list(swarm.domains),
         "losses": list(swarm.losses),
         "phases": list(swarm.phases),
+        "inventory": _inventory(swarm),
         "measured": swarm.arrays()[0].tolist(),
         "optimum": dict(zip(swarm.domains, result.weights_K.tolist(), strict=True)),
         "held_out_rmse": result.diagnostics["held_out_rmse"],
         "held_out_rmse_by_loss": result.diagnostics.get("held_out_rmse_by_domain"),
         "predictor": result.predictor.record(),
     }
+
+
+def _inventory(swarm: Swarm) -> dict[str, Any] | None:
+    goal = swarm.goal()
+    if goal is None:
+        return None
+    return {"tokens": goal.tokens, "available": goal.available_K.tolist()}
 
 
 def load(path: Path) -> SavedPredictor:
@@ -76,7 +84,7 @@ def load(path: Path) -> SavedPredictor:
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise InputError(f"{path} is no saved predictor ({FORMAT}): make it with `fit --save`")
     errors = ("held_out_rmse", "held_out_rmse_by_loss")
-    keys = ("finder", "settings", "domains", "losses", "phases", "measured", "optimum")
+    keys = ("finder", "settings", "domains", "losses", "phases", "inventory", "measured", "optimum")
     if missing := [key for key in (*keys, *errors, "predictor") if key not in values]:
         raise InputError(f"{path} lacks {', '.join(missing)}: make it anew with `fit --save`")
     try:
@@ -95,7 +103,10 @@ def _restored(values: dict[str, Any], where: str) -> SavedPredictor:
             raise TypeError(f"{name}: no list of names")
     finder = cast(SwarmFinder, registry.build(values["finder"], values["settings"], where))
     domains, phases = tuple(values["domains"]), tuple(map(float, values["phases"]))
-    swarm = Swarm(domains, (), tuple(values["losses"]), phases)
+    final = values["inventory"]
+    if final is not None:
+        final = Inventory(float(final["tokens"]), np.array(final["available"], dtype=np.float64))
+    swarm = Swarm(domains, (), tuple(values["losses"]), phases, final)
     if not phases or len(domains) % len(phases):
         raise ValueError(f"phases: {len(domains)} domains in {len(phases)} phases")
     by_loss = values["held_out_rmse_by_loss"]
