@@ -13,7 +13,7 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import options, saved, scaling, scores, validation
+from pike_mixing.finders import intervals, options, saved, scaling, scores, validation
 from pike_mixing.finders.fit import Fit, fit
 from pike_mixing.finders.interface import Swarm, SwarmFinder
 
@@ -67,6 +67,7 @@ def _fitted(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, An
         "epochs": _epochs(swarm, result.result.weights_K),
         "resamples": result.resamples,
         "gain": _gain(result),
+        "interval": _interval(result),
         "warnings": [
             *(f"no row reads {domain!r}: it gets no weight, unseen" for domain in unread),
             *result.warnings,
@@ -118,6 +119,22 @@ def _gain(result: Fit) -> dict[str, float] | None:
     return {"value": value, "low": low, "high": high}
 
 
+def _interval(result: Fit) -> dict[str, float] | None:
+    """Where a run of the mixture would end, and how often such intervals held; None without."""
+    found = result.result
+    if result.intervals is None or found.predictor is None:
+        return None
+    half = float(result.intervals.half_widths(found.predictor, found.weights_K[None])[0])
+    predicted = found.diagnostics["predicted_loss"]
+    return {
+        "level": result.intervals.level,
+        "low": predicted - half,
+        "high": predicted + half,
+        "coverage": result.intervals.coverage,
+        "of": result.intervals.runs,
+    }
+
+
 def _tested(
     arguments: argparse.Namespace, swarm: Swarm, finder: SwarmFinder, result: Fit
 ) -> dict[str, Any]:
@@ -145,7 +162,11 @@ def _tested(
     mixture_N = validation.mixtures(weights_NxK)
     runs_M = np.bincount(mixture_N)
     predicted_M, actual_M = (np.bincount(mixture_N, n) / runs_M for n in (predicted_N, actual_N))
-    return scores.judge(predicted_M, actual_M, seed=arguments.seed)
+    judged = scores.judge(predicted_M, actual_M, seed=arguments.seed)
+    if result.intervals is not None:
+        half_N = result.intervals.half_widths(result.result.predictor, weights_NxK)
+        judged["coverage"] = float((np.abs(predicted_N - actual_N) <= half_N).mean())
+    return judged
 
 
 def _target(weights: Mapping[str, float]) -> str:
@@ -174,6 +195,14 @@ def _text(values: dict[str, Any]) -> str:
             f"predicted gain over equal weights: {gain['value']:.4g} "
             f"({gain['low']:.4g} to {gain['high']:.4g})"
         )
+    if interval := values["interval"]:
+        lines.append(
+            f"{interval['level']:.0%} of runs of the mixture end between {interval['low']:.4g} and "
+            f"{interval['high']:.4g}, if they are of the rows' size and mixtures come as the rows' "
+            f"did: such intervals held {interval['coverage']:.0%} of {interval['of']} held-out rows"
+        )
+    elif "held_out_rmse" in values["diagnostics"]:
+        lines.append("no interval: the mixtures are too few to calibrate one")
     if test := values.get("test"):
         lines += _judged(test)
     return "\n".join(lines + [f"WARNING: {warning}" for warning in values["warnings"]])
@@ -204,7 +233,10 @@ def _judged(test: Mapping[str, Any]) -> list[str]:
     ):
         one = test[name]
         lines.append(f"  {words}: {one['value']:.3f} ({one['low']:.3f} to {one['high']:.3f})")
-    return [*lines, f"  that of one at random: {test['regret_of_chance']:.3f}"]
+    lines.append(f"  that of one at random: {test['regret_of_chance']:.3f}")
+    if "coverage" in test:
+        lines.append(f"  within their intervals of 90 %: {test['coverage']:.0%}")
+    return lines
 
 
 def _mixture(arguments: argparse.Namespace, swarm: Swarm) -> Floats:
@@ -223,12 +255,16 @@ def predicted(arguments: argparse.Namespace) -> str:
     weights_K = _mixture(arguments, kept.swarm)
     losses = kept.predictor.losses(np.stack([weights_K, kept.optimum_K, kept.swarm.uniform()]))
     mixture = _named(kept.swarm, weights_K)
+    half = None
+    if kept.scale is not None:
+        half = kept.scale * float(intervals.spread(kept.predictor, weights_K[None])[0])
     values = {
         "mixture": mixture,
         "loss": float(losses[0]),
         "loss_of_optimum": float(losses[1]),
         "loss_of_equal_weights": float(losses[2]),
         "held_out_rmse": kept.held_out_rmse,
+        "half_width": half,
         "extrapolates": validation.outside(weights_K, kept.measured_NxK),
     }
     if arguments.format == "json":
@@ -236,7 +272,8 @@ def predicted(arguments: argparse.Namespace) -> str:
     read = ", ".join(f"{name} {weight:.4g}" for name, weight in mixture.items() if weight)
     lines = [
         f"mixture, as shares: {read}",
-        f"predicted loss: {losses[0]:.4f} (typical error {kept.held_out_rmse:.4f})",
+        f"predicted loss: {losses[0]:.4f} (typical error {kept.held_out_rmse:.4f}"
+        + (", no interval)" if half is None else f", 90 % of runs within ± {half:.4f})"),
         f"of the mixture that was found: {losses[1]:.4f}, of equal weights: {losses[2]:.4f}",
     ]
     if values["extrapolates"]:

@@ -8,6 +8,7 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import validation
 from pike_mixing.finders.interface import FinderResult, Swarm, SwarmFinder
+from pike_mixing.finders.intervals import Intervals, calibrate
 
 APART = 2.0
 """By more than this factor the epochs of runs say little about those of the training."""
@@ -31,6 +32,8 @@ class Fit:
     per token; empty of a finder that predicts none."""
     warnings: tuple[str, ...]
     """Why not to trust the mixture."""
+    intervals: Intervals | None
+    """Of runs of mixtures; None of a finder that predicts none, or with too few mixtures."""
 
     @property
     def resamples(self) -> int:
@@ -91,6 +94,7 @@ def fit(finder: SwarmFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 
         optimum_SxK=np.array(optima).reshape(len(optima), K),
         gain_S=np.array(gains),
         warnings=tuple(_warnings(swarm, result, len(optima), resamples)),
+        intervals=None if result.held_out is None else calibrate(result.held_out),
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Array, Floats
 from pike_mixing.errors import InputError
+from pike_mixing.finders.intervals import HeldOut
 
 Reads = Literal["losses", "state", "predictions"]
 """What a finder reads of a proxy beside its mixture; predictions: losses, and those of tokens."""
@@ -205,6 +206,8 @@ class FinderResult:
     """JSON values by name; losses and errors in nats per token."""
     predictor: Predictor | None = None
     """What was fitted, of finders that fit."""
+    held_out: HeldOut | None = None
+    """The runs as fits that have not seen them predict the target, of finders that predict."""
 
 
 class Finder(Protocol):

@@ -16,6 +16,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import law, validation
 from pike_mixing.finders.convex_program import Program, solve
 from pike_mixing.finders.interface import FinderResult, Reads, Swarm
+from pike_mixing.finders.intervals import HeldOut
 from pike_mixing.limits import (
     Limits,
     NonNegativeFloat,
@@ -82,9 +83,13 @@ class MixingLaw(CheckedSettings):
         laws = program.laws
         weights_K, residual = solve(program)
         uniform_K, full_K = swarm.uniform(), weights_K >= program.cap_K - 1e-9
+        predicted_NxK, blocks = self._held_out(weights_NxK, loss_NxK, program.target_K)
         diagnostics = {
             "runs": len(loss_NxK),
-            **self._validated(losses, weights_NxK, loss_NxK, program.target_K),
+            "held_out_rmse_by_domain": _named(
+                losses, np.sqrt(((predicted_NxK - loss_NxK) ** 2).mean(axis=0))
+            ),
+            **validation.held_out(blocks.predicted_N, blocks.actual_N),
             "predicted_loss": program.loss(weights_K),
             "predicted_loss_by_domain": _named(losses, laws.losses(weights_K[None])[0]),
             "predicted_loss_uniform": program.loss(uniform_K),
@@ -100,7 +105,7 @@ class MixingLaw(CheckedSettings):
                 for d, c, b, t_K in zip(losses, laws.c_K, laws.b_K, laws.t_KxK, strict=True)
             },
         }
-        return FinderResult(weights_K, diagnostics, program)
+        return FinderResult(weights_K, diagnostics, program, blocks)
 
     def fit(self, swarm: Swarm, like: FinderResult | None = None) -> Program:
         """The laws alone, without errors on held-out proxies."""
@@ -151,23 +156,20 @@ class MixingLaw(CheckedSettings):
         tokens_K = by_domain.sizes(self.tokens_by_domain, swarm.domains)
         return self.epochs * tokens_K / self.budget_tokens
 
-    def _validated(
-        self, losses: tuple[str, ...], weights_NxK: Floats, loss_NxK: Floats, target_K: Floats
-    ) -> dict[str, Any]:
-        """Errors on mixtures that the fit has not seen.
+    def _held_out(
+        self, weights_NxK: Floats, loss_NxK: Floats, target_K: Floats
+    ) -> tuple[Floats, HeldOut]:
+        """The losses [N, K] of mixtures that the fit has not seen, and those of the target.
 
         A part may hold the only run that reads a domain: then its error says that.
         """
-        held_out_NxK = np.empty_like(loss_NxK)
-        for rest, part in validation.folds(weights_NxK, self.folds, self.seed):
+        predicted_NxK = np.empty_like(loss_NxK)
+        parts = validation.folds(weights_NxK, self.folds, self.seed)
+        for rest, part in parts:
             laws = self._laws(weights_NxK[rest], loss_NxK[rest])
-            held_out_NxK[part] = laws.losses(weights_NxK[part])
-        predicted_N, actual_N = held_out_NxK @ target_K, loss_NxK @ target_K
-        errors = [validation.rmse(held_out_NxK[:, k], loss_NxK[:, k]) for k in range(len(losses))]
-        return {
-            "held_out_rmse_by_domain": dict(zip(losses, errors, strict=True)),
-            **validation.held_out(predicted_N, actual_N),
-        }
+            predicted_NxK[part] = laws.losses(weights_NxK[part])
+        both = predicted_NxK @ target_K, loss_NxK @ target_K
+        return predicted_NxK, validation.by_block(*both, weights_NxK, parts)
 
 
 def _refuse_flat(weights_NxK: Floats, phases: int) -> None:

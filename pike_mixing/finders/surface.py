@@ -70,10 +70,13 @@ class SurfaceFinder(CheckedSettings):
         """
         surface = self.fit(swarm)
         (weights_NxK, loss_NxM), epochs_NxK = swarm.arrays(), swarm.epochs()
-        held_out_NxM = np.empty_like(loss_NxM)
-        for rest, part in validation.folds(weights_NxK, self.folds, self.seed):
+        held_out_NxM, spread_N = np.empty_like(loss_NxM), np.ones(len(loss_NxM))
+        parts = validation.folds(weights_NxK, self.folds, self.seed)
+        for rest, part in parts:
             model = self.model(weights_NxK[rest], _rows(epochs_NxK, rest), loss_NxM[rest])
             held_out_NxM[part] = model.losses(weights_NxK[part], _rows(epochs_NxK, part))
+            spread_N[part] = _spread(model, weights_NxK[part], surface.target_M)
+        predicted_N = held_out_NxM @ surface.target_M
         weights_K, uniform_K = surface.optimum(), swarm.uniform()
         predicted_2 = surface.losses(np.stack([weights_K, uniform_K]))
         target_N = loss_NxM @ surface.target_M
@@ -83,13 +86,14 @@ class SurfaceFinder(CheckedSettings):
             {
                 "runs": len(target_N),
                 "held_out_rmse_by_domain": dict(zip(swarm.losses, errors, strict=True)),
-                **validation.held_out(held_out_NxM @ surface.target_M, target_N),
+                **validation.held_out(predicted_N, target_N),
                 "predicted_loss": float(predicted_2[0]),
                 "predicted_loss_uniform": float(predicted_2[1]),
                 "best_proxy_loss": float(target_N.min()),
                 "effective_domains": effective_domains(weights_K),
             },
             surface,
+            validation.by_block(predicted_N, target_N, weights_NxK, parts, spread_N),
         )
 
     def fit(self, swarm: Swarm, like: FinderResult | None = None) -> "Surface":
@@ -122,6 +126,12 @@ def _rows(values_NxK: Floats | None, rows: Any) -> Floats | None:
     return None if values_NxK is None else values_NxK[rows]
 
 
+def _spread(model: Model, weights_SxK: Floats, target_M: Floats) -> Floats:
+    """Mean of the losses' spreads [S], of a model that tells them; else 1."""
+    tell = getattr(model, "spreads", None)
+    return np.ones(len(weights_SxK)) if tell is None else np.asarray(tell(weights_SxK) @ target_M)
+
+
 @dataclasses.dataclass(frozen=True)
 class Surface:
     """A model's loss of the target, and the search for its lowest point."""
@@ -138,6 +148,10 @@ class Surface:
         if epochs_SxK is None and self.goal is not None:
             epochs_SxK = self.goal.epochs(weights_SxK)
         return self.model.losses(weights_SxK, epochs_SxK) @ self.target_M
+
+    def spread(self, weights_SxK: Floats) -> Floats:
+        """How unsure the model is of each mixture [S], in any unit: that of `intervals`."""
+        return _spread(self.model, weights_SxK, self.target_M)
 
     def slope(self, weights_K: Floats) -> Floats:
         """Change of the prediction per weight of each domain."""

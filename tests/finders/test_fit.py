@@ -76,6 +76,9 @@ def test_the_best_mixture_of_a_known_law_lies_within_the_uncertainty(swarm, said
     assert found["diagnostics"]["held_out_spearman"] > 0.95
     assert found["resamples"] == 30
     assert found["warnings"] == []
+    assert found["interval"]["low"] < found["diagnostics"]["predicted_loss"]
+    assert (found["interval"]["of"], found["interval"]["level"]) == (40, 0.9)
+    assert 0.8 < found["interval"]["coverage"] <= 1
 
 
 @pytest.mark.slow
