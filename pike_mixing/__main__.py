@@ -10,7 +10,7 @@ from typing import Any
 from pike_mixing import METHODS, delivered, registry
 from pike_mixing.comparison import command as comparison
 from pike_mixing.errors import InputError
-from pike_mixing.finders import FINDERS, commands, proposals, table, trajectory
+from pike_mixing.finders import FINDERS, bench, commands, proposals, table, trajectory
 from pike_mixing.finders import registry as finder_registry
 from pike_mixing.mixtures import explore, export, trial
 from pike_mixing.settings_text import lines_of, wrapped
@@ -62,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     saved.add_argument("predictor", type=Path, help="a file that `fit --save` wrote")
     saved.add_argument("--mixture", nargs="+", required=True, metavar="DOMAIN=WEIGHT")
     saved.add_argument("--format", choices=("text", "json"), default="text")
+    bench.add_to(commands_)
     _design_options(command("design", proposals.designed, "the next mixtures to train, as CSV"))
     _stage_options(command("stages", proposals.staged, "a schedule from losses over steps"))
     kept = command("reuse", proposals.reused, "a mixture's ratios where domains come and go")

@@ -1,7 +1,7 @@
 """Intervals for the loss of one run, calibrated on blocks of runs that fits have not seen.
 
-Split conformal prediction (Vovk et al. 2005) over blocks of mixtures, each of which is predicted by a
-fit of the others (Barber et al. 2021, the jackknife). Of n scores
+Split conformal prediction (Vovk et al. 2005) over blocks of mixtures, each of which is predicted by
+a fit of the others (Barber et al. 2021, the jackknife). Of n scores
 
     |measured - predicted| / spread
 
