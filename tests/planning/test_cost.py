@@ -123,7 +123,7 @@ def test_a_model_of_transformers_is_not_counted_where_it_is_not_trained(tmp_path
     """No TPU, no blocks that are computed again, no shards; else it is priced as a decoder."""
     config = {"model_type": "llama", "n_layer": 2, "n_embd": 16, "n_head": 2}
     (tmp_path / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 64}))
-    values = yaml.safe_load((ROOT / "workflow/configs/languages.yaml").read_text())
+    values = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     values["models"] = {"nano": {"transformers": str(tmp_path / "config.json")}}
     path = tmp_path / "own.yaml"
 
