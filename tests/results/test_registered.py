@@ -14,7 +14,7 @@ from played import fresh, insert, ran, records, scenarios_of_two
 from pike_mixing.errors import InputError
 from pipeline.planning import planner, registered_configuration, registration, shorthand
 from pipeline.planning.registration import Registration
-from pipeline.results import board_tests, hypothesis_tests, registered
+from pipeline.results import board_tests, registered
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validation import validate
 
@@ -102,7 +102,7 @@ def concluded(hypotheses, differences):
     chosen = validate(Registration, values, "b.yaml")
     keys = {"board": "no target", "method": "odm", "against": "mix"}
     differences = [keys | {"difference": d} for d in differences]
-    return hypothesis_tests.outcomes(chosen.hypotheses, chosen.level, differences)
+    return board_tests.outcomes(chosen.hypotheses, chosen.level, differences)
 
 
 def test_an_outcome_by_hand():

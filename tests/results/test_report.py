@@ -11,7 +11,7 @@ from played import ask
 
 from pike_mixing.errors import InputError
 from pipeline.planning.records import PAGES
-from pipeline.results import database, marks, report, report_parts
+from pipeline.results import database, display, report, report_parts
 from pipeline.results.provenance import REPORT, counted
 from pipeline.runtime import atomic_files, made_from
 
@@ -184,7 +184,7 @@ def test_alarms_are_listed_by_run_with_what_they_mean(texts):
 
 def test_alarms_sign_their_method_wherever_it_is_compared(texts):
     picture = texts["index"].split('<section id="verdicts">')[1].split("</section>")[0]
-    sign, note = marks.SIGNS["collapsed"], marks.NOTES["collapsed"]
+    sign, note = display.SIGNS["collapsed"], display.NOTES["collapsed"]
     assert picture.count(f'class="signs">{sign}</span>') == 2
     assert note in picture
     section = texts["tables"].split('<section id="scenario-real"')[1].split("</section>")[0]
@@ -310,7 +310,7 @@ def test_what_was_changed_gets_no_place_in_the_report(shown, tmp_path, name, old
 def test_a_row_leads_to_the_runs_of_its_one_method():
     rows = [
         {"section": "s / m", "scenario": "s", "row": row, "kind": "method", "column": column,
-         "value": "1", "shown": "1", "runs": runs, **dict.fromkeys(marks.NOTES, "0")}
+         "value": "1", "shown": "1", "runs": runs, **dict.fromkeys(display.NOTES, "0")}
         for row, column, runs in (
             ("mix", "one", "s/m/mix/seed0 s/m/mix/seed1"), ("mix", "other", ""),
             ("mean", "one", "s/m/mix/seed0"), ("mean", "other", "s/m/pike/seed0"),
@@ -320,7 +320,7 @@ def test_a_row_leads_to_the_runs_of_its_one_method():
     block = report_parts._block(rows)
     found = [(line["made"], line["method"]) for line in block["lines"]]
     assert found == [("made-s-m-mix", "mix"), ("", "")]
-    assert report_parts.noted([block]) == [marks.NOTES["collapsed"]]
+    assert report_parts.noted([block]) == [display.NOTES["collapsed"]]
 
 
 def test_a_table_without_rows_says_so():

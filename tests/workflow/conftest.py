@@ -24,7 +24,7 @@ from repository import ROOT
 from pipeline.runtime import atomic_files, fork_server
 
 CONFIG = Path(__file__).with_name("config.yaml")
-TREE = ("Snakefile", "workflow", "pike_mixing", "pipeline", "docs")
+TREE = ("config", "workflow", "pike_mixing", "pipeline", "docs")
 RUNS = "results/runs/words/tiny"
 METHODS = ("mix", "mostly-easy", "pike", "balanced", "mine")
 RULE = """

@@ -111,7 +111,7 @@ import dataclasses
 from pathlib import Path
 
 from pike_mixing.limits import PositiveFloat
-from pike_mixing.rules.mix import Mix
+from pike_mixing.rules.static import Mix
 
 Path(__file__).with_name("imported").touch()
 
