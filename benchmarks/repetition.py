@@ -116,7 +116,7 @@ def available(plan: Mapping[str, Any], a: int) -> Floats:
     """Training tokens of each domain, as packing counted them."""
     found = []
     for name in names(plan, a):
-        (path,) = FOLDER.glob(f"short/data/**/{name}/manifest.json")
+        (path,) = FOLDER.glob(f"short/corpora/*/{name}/manifest.json")
         manifest = json.loads(path.read_text(encoding="utf-8"))
         found.append(float(manifest["splits"]["train"]["tokens"]))
     return np.array(found)
