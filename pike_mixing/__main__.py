@@ -13,7 +13,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS, bench, commands, proposals, table, trajectory
 from pike_mixing.finders import registry as finder_registry
 from pike_mixing.mixtures import explore, export, trial
-from pike_mixing.settings_text import lines_of, wrapped
+from pike_mixing.settings import lines_of, wrapped
 from pike_mixing.swarms import catalogue
 from pike_mixing.swarms.fetch import fetch
 

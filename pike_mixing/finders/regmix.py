@@ -25,7 +25,7 @@ from pike_mixing.limits import (
     PositiveProportions,
     Proportions,
 )
-from pike_mixing.numerics.effective import effective_domains
+from pike_mixing.numerics.simplex import effective_domains
 from pike_mixing.settings import CheckedSettings
 
 if TYPE_CHECKING:
