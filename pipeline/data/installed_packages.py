@@ -9,6 +9,7 @@ from pike_mixing.errors import InputError
 SUFFIXES = {
     "code": (".py",),
     "docstrings": (".py",),
+    "doctests": (".py",),
     "headers": (".h", ".hh", ".hpp", ".cuh", ".c", ".cc", ".cpp"),
     "prose": (".rst", ".md", ".txt"),
     "stubs": (".pyi",),
