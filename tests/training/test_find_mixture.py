@@ -190,13 +190,6 @@ def test_of_settings_that_the_seeds_cannot_tell_apart_a_grid_takes_the_mildest(
     assert grid(tmp_path, losses, order)[1]["chosen"] == {"zeta1": chosen}
 
 
-@pytest.mark.slow
-def test_the_order_in_the_settings_fills_no_folds(tmp_path):
-    settings = swarm(tmp_path)
-    turned = settings | {"proxies": dict(reversed(settings["proxies"].items()))}
-    assert found(tmp_path, settings)["diagnostics"] == found(tmp_path, turned)["diagnostics"]
-
-
 def test_mde_reads_the_tokens_of_the_experts(tmp_path):
     # Each domain has one word, which its expert gives 0.8 and the others 0.1: a mixture w gives
     # 0.1 + 0.7 w_k. The target of 4, 1, 1 is met where u_k / (0.1 + 0.7 w_k) is the same for all k.
