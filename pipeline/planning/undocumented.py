@@ -3,6 +3,7 @@
 A test lists these parts, and holds that no other file uses one (`test_undocumented.py`).
 """
 
+import importlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -78,10 +79,9 @@ def lift_rate_limit(workflow: Any) -> None:
 
 def mend_slurm_plugin() -> None:
     """Has the Slurm plugin, where it is installed, take our executor for its own (`slurm`)."""
-    # Only the workflow has Snakemake.
-    from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
-
-    registry = ExecutorPluginRegistry()
+    registry: Any = importlib.import_module(
+        "snakemake_interface_executor_plugins.registry"
+    ).ExecutorPluginRegistry()
     if registry.is_installed("slurm"):
         plugin = registry.get_plugin("slurm")
         plugin.executor = slurm.mended(plugin.executor)
