@@ -14,8 +14,8 @@ LEAST_DOCUMENTS = 20
 CUT = 0.001
 """Probability with which a lognormal sample's longest document is as short as that of a sample that
 counts as cut at a length."""
-EVEN = 0.5
-"""Spread of log length up to which documents count as of like size."""
+EVEN = 0.54
+"""Spread of log length up to which documents count as of like size; for s + 2 standard errors."""
 SKEW = 0.08
 """The most s exp(1.5 s^2) / sqrt(G) for documents of a larger spread."""
 
@@ -36,16 +36,16 @@ def effective_documents(share_G: Floats) -> float:
        standard deviations above the mean log length as in one of a thousand samples of lognormal
        lengths (`CUT`).
     2. G exp(-1.5 s^2) is `LEAST_DOCUMENTS` or more (unlike 1 / H it does not depend on whether the
-       longest documents happen to be in the sample), and s is at most `EVEN`, or s exp(1.5 s^2) at
-       most `SKEW` sqrt(G): to this the skewness of the error is proportional where the difference
-       follows log length.
+       longest documents happen to be in the sample), and with S = s (1 + 2 / sqrt(2 (G - 1))), two
+       standard errors more, S is at most `EVEN`, or S exp(1.5 S^2) at most `SKEW` sqrt(G): to this
+       the skewness of the error is proportional where the difference follows log length. With s
+       itself those samples would pass that by chance lack their longest documents.
 
     Else it is how far the documents reach of what is asked, in units of `LEAST_DOCUMENTS`: of 10,
     twice as many would do.
 
-    False verdicts of 5 % tests, by simulation: docs/error-rates.md. Two limits: near the bounds a
-    sample gets a verdict where by chance it lacks the longest documents, which are most of the
-    error; and a difference proportional to length itself, not to its logarithm, is more skewed.
+    False verdicts of 5 % tests, by simulation: docs/error-rates.md. A limit: a
+    difference proportional to length itself, not to its logarithm, is more skewed.
 
     Args:
         share_G: The documents' shares of all tokens or items; positive.
@@ -58,7 +58,8 @@ def effective_documents(share_G: Floats) -> float:
     if log_G.max() <= spread * statistics.NormalDist().inv_cdf(CUT ** (1 / documents)):
         return alike
     enough = documents * np.exp(-1.5 * spread**2)
-    skew = spread * np.exp(1.5 * spread**2)
-    if enough >= LEAST_DOCUMENTS - 1e-9 and spread > EVEN:
+    widest = spread * (1 + 2 / (2 * (documents - 1)) ** 0.5)
+    if enough >= LEAST_DOCUMENTS - 1e-9 and widest > EVEN:
+        skew = widest * np.exp(1.5 * widest**2)
         enough = LEAST_DOCUMENTS * documents * (SKEW / skew) ** 2
     return alike if enough >= LEAST_DOCUMENTS - 1e-9 else float(enough)
