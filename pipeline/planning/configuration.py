@@ -155,8 +155,9 @@ class Grid:
     """Runs of one scenario that differ in a method's settings: the best gives them to others."""
 
     methods: Names
-    """Methods whose runs are compared by the mean of the domains' validation losses; absent: those
-    that `of` and `values` make."""
+    """Methods whose runs are compared by the mean of the domains' validation losses, the mildest
+    first: it wins where a later one is better by no more than a standard error over the seeds.
+    Absent: those that `of` and `values` make."""
     settings: Names
     """Settings that the best gives to a method with `grid: NAME`; absent: those of `values`."""
     of: str = ABSENT
