@@ -137,7 +137,7 @@ class Mixture:
     """A mixture, and the runs that it is found from: a swarm, methods, or both."""
 
     finder: str
-    """How it is found: regmix, mixing-law, mde, best or average."""
+    """How it is found: regmix, mixing-law, gaussian-process, scheffe, mde, best or average."""
     swarm: str = ABSENT
     """Swarm whose runs it is found from."""
     methods: Names = ABSENT

@@ -155,3 +155,13 @@ def test_what_make_quick_builds_needs_few_of_the_runs(whole, plan):
         for run in plan.selected(kind, name)
     }
     assert len(chosen) < len(plan.runs) / 4
+
+
+def test_tables_and_figures_that_show_the_same_records_share_a_database(plan):
+    assert plan.database("table", "table6") == plan.database("table", "table5")
+    # Of the same runs one shows the losses, the other the weights alone.
+    names = [plan.selection("figure", name) for name in ("losses", "weights")]
+    assert plan.selections[names[0]] == plan.selections[names[1]]
+    run = "symbols/nano/pike/seed220"
+    held = [plan.experiment_of(name)["runs"][run] for name in names]
+    assert [(one["trained"], one["evaluations"]) for one in held] == [(True, True), (True, False)]
