@@ -78,6 +78,9 @@ def claims(database: Path, format: str = "text") -> str:
 
 
 def _claims(every: list[dict[str, Any]]) -> Iterator[str]:
+    if not every:
+        yield "This experiment has none of the paper's claims."
+        return
     for one in every:
         ours = "" if one["ours"] is None else f"  {one['ours']:.3g} {one['unit']}"
         if one["ours_low"] is not None:

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.results.query import claims, query, tables
+from pipeline.results.query import _claims, claims, query, tables
 
 NUMBERS = "select * from (values ('a', 1.5, 1), ('bcd', null, 22)) as t (name, x, n) order by n"
 
@@ -52,6 +52,7 @@ def test_the_questions_asked_most_have_commands(made, tmp_path, monkeypatch, cap
     assert lines[0].startswith(f"{first['claim']}: {first['verdict']}")
     assert " ".join(lines[1].split()) in first["statement"]
     assert lines[-1].count("not run") == 1
+    assert [*_claims([])] == ["This experiment has none of the paper's claims."]
     narrow = query("FROM claims", made / "pike.duckdb").splitlines()
     assert narrow[0].split() == ["claim", "statement", "ours", "verdict"]
     assert "all columns: `pike query 'select * FROM claims'`" in caplog.text
