@@ -19,6 +19,23 @@ from pike_mixing.swarms.fetch import fetch
 
 MISTAKE = 2
 """Exit code of a mistake of the user's."""
+EXAMPLES = {
+    "try": "",
+    "methods": "pike",
+    "fit": "mixing-law swarm.csv --target code prose --save law.json",
+    "predict": "law.json --mixture code=0.3 prose=0.7",
+    "explore": "law.json -o mixture.html",
+    "export": "megatron-lm --mixture code=0.3 prose=0.7 --path '*=/data/*'",
+    "delivered": "steps.jsonl --plan code=0.3 prose=0.7",
+    "bench": "ridge my_method.py",
+    "design": "swarm.csv --target code --kind informative --count 8",
+    "stages": "losses.csv --target code prose --stages 2",
+    "reuse": "--old code=0.5 prose=0.3 web=0.2 --changed web",
+    "swarms": "",
+    "compare": "scores.csv --models ours theirs --higher",
+    "noise": "recorded --models installed/nano/mix",
+}
+"""By command: the words behind it in its help."""
 TABLE_FINDERS = [name for name in FINDERS if name not in ("average", "mde")]
 ABOUT_TABLE = "CSV or Parquet: a row for each run; or the name of a swarm in the package: regmix"
 
@@ -52,9 +69,6 @@ def _parser() -> argparse.ArgumentParser:
         return made
 
     trial.add_to(commands_)
-    explore.add_to(commands_)
-    export.add_to(commands_)
-    delivered.add_to(commands_)
     rules = command("methods", methods, "list the rules with their settings")
     rules.add_argument("rule", nargs="?", help="one of them, or a finder")
     _fit_options(command("fit", commands.fitted, "a mixture from a table of proxy runs"))
@@ -62,6 +76,9 @@ def _parser() -> argparse.ArgumentParser:
     saved.add_argument("predictor", type=Path, help="a file that `fit --save` wrote")
     saved.add_argument("--mixture", nargs="+", required=True, metavar="DOMAIN=WEIGHT")
     saved.add_argument("--format", choices=("text", "json"), default="text")
+    explore.add_to(commands_)
+    export.add_to(commands_)
+    delivered.add_to(commands_)
     bench.add_to(commands_)
     _design_options(command("design", proposals.designed, "the next mixtures to train, as CSV"))
     _stage_options(command("stages", proposals.staged, "a schedule from losses over steps"))
@@ -78,6 +95,8 @@ def _parser() -> argparse.ArgumentParser:
     about = "address of the repository's files elsewhere: file:///folder"
     tables.add_argument("--from", dest="base", help=about)
     comparison.add_to(commands_)
+    for name, words in EXAMPLES.items():
+        commands_.choices[name].epilog = f"Example: pike-mixing {name} {words}".rstrip()
     return parser
 
 

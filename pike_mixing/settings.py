@@ -122,6 +122,10 @@ def missing(kind: Any, name: str, where: str) -> str:
     return f"{where}: {name} is missing: {meant or _described(hint)}"
 
 
+MOST_NEAR = 3
+"""Names that a message suggests at most."""
+
+
 def unknown(name: str, known: Iterable[str], where: str) -> str:
     """Message for a name that does not exist, with the nearest one that does.
 
@@ -137,8 +141,12 @@ def unknown(name: str, known: Iterable[str], where: str) -> str:
 
 def _nearest(name: object, names: Iterable[str]) -> str:
     lowered = {other.lower(): other for other in names}
-    near = difflib.get_close_matches(str(name).lower(), lowered, n=1, cutoff=0.5)
-    return f"did you mean {lowered[near[0]]!r}?" if near else ""
+    written = str(name).lower()
+    # a100 is the beginning of several, none of which is nearer than the other.
+    begins = [one for one in lowered if one.startswith(f"{written}-")]
+    near = begins or difflib.get_close_matches(written, lowered, n=1, cutoff=0.5)
+    found = " or ".join(repr(lowered[one]) for one in near[:MOST_NEAR])
+    return f"did you mean {found}?" if near else ""
 
 
 def domain_problems(

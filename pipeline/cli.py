@@ -61,6 +61,38 @@ GROUPS = {
 }
 """Kinds of commands, in the order of the help."""
 
+FIRST = (
+    ("make restore", "our results: database, tables, report in restored/, no training"),
+    (".venv/bin/pike tables", "tables and figures, and what each shows"),
+    (".venv/bin/pike claims", "the paper's claims, with our number and verdict"),
+    (".venv/bin/pike plan --config config/config.yaml", "what an experiment would take"),
+    ("make run CONFIG=config/config.yaml", "the experiment itself; then `.venv/bin/pike advise`"),
+)
+"""What `pike` alone prints: commands of a first visit."""
+EXAMPLES = {
+    "pretrain": "results/runs/installed/nano/mix/seed220/run.json --corpora results/corpora/text",
+    "fetch": "arc_easy hellaswag",
+    "export": "results/runs/installed/nano/mix/seed220 --out exported",
+    "scenarios": "workflow/registered/nano-two.yaml --out drawn.yaml",
+    "restore": "recorded --only table2",
+    "domains": "'texts/**/*.jsonl.gz' --clusters 8 --out texts/clusters",
+    "methods": "pike",
+    "plan": "--config workflow/configs/paper.yaml --devices h100",
+    "registered": "workflow/registered/nano-two.yaml",
+    "watch": "results",
+    "track": "results --to tensorboard",
+    "query": "'select method, seed, steps from runs'",
+    "claims": "",
+    "tables": "",
+    "advise": "results/pike.duckdb --format python",
+    "why": "run/installed/nano/pike/seed220",
+    "crate": "results --out crate",
+    "record": "results --out records",
+    "corpus": "results/corpora",
+    "verify": "results",
+    "theory": "--out theory",
+}
+"""By command: the words behind it in its help; the workflow gives those of the plumbing."""
 
 Argument = tuple[str, str, dict[str, Any]]
 """Name and help of an argument, and what else `add_argument` is given."""
@@ -91,7 +123,9 @@ def chosen(words: Sequence[str]) -> dict[str, Any]:
 
         argcomplete.autocomplete(top)
     if not words:
-        top.exit(2, top.format_help())
+        lines = [f"  {command:<50}{about}" for command, about in FIRST]
+        lines = ["A first visit:", *lines, "`pike --help` lists all commands."]
+        top.exit(2, "\n".join(lines) + "\n")
     if not words[0].startswith("-") and words[0] not in known:
         top.error(unknown(words[0], known, "COMMAND"))
     values, rest = top.parse_known_args(words)
@@ -123,6 +157,8 @@ def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     )
     for command in declared:
         own = choices.add_parser(command.name, description=command.about)
+        if command.name in EXAMPLES:
+            own.epilog = f"Example: pike {command.name} {EXAMPLES[command.name]}".rstrip()
         own.set_defaults(place=command.place)
         for name, about, options in command.arguments:
             own.add_argument(name, help=about, **options)
@@ -204,10 +240,10 @@ def commands() -> list[Command]:
             _switch("--shard", "each of several processes or chips keeps only its part of "
                     "weights and optimizer states"),
             _switch("--recompute", "compute blocks again in the backward pass, for memory")),
-        _command("run", "evaluate", "evaluate a run's checkpoints",
+        _command("plumbing", "evaluate", "evaluate a run's checkpoints",
             settings, run, corpora, pieces,
             _path("--tasks", "folder of the fetched downstream tasks", default=None), device),
-        _command("run", "probe", "compare the domains' gradients at a run's checkpoints",
+        _command("plumbing", "probe", "compare the domains' gradients at a run's checkpoints",
             settings, run, corpora, device),
         _command("run", "fetch", "fetch the data sets of downstream tasks",
             _given("NAME", "task: arc_easy, csqa, hellaswag, piqa, ...", nargs="+", type=str),
@@ -253,6 +289,14 @@ def commands() -> list[Command]:
         _command("look", "query", "ask the database in SQL",
             _given("SQL", "one SQL statement; the database is opened read-only", type=str), asked,
             _format("table", "csv", "json", "parquet"), by="pipeline.results.query:query"),
+        _command("look", "claims", "the paper's claims, with our number and verdict",
+            _given("DATABASE", "default: results/pike.duckdb", nargs="?",
+                   default=Path("results/pike.duckdb")),
+            _format("text", "json"), by="pipeline.results.query:claims"),
+        _command("look", "tables", "tables and figures, and what each shows",
+            _given("RESULTS", "a results folder (default: results)", nargs="?",
+                   default=Path("results")),
+            _format("text", "json"), by="pipeline.results.query:tables"),
         _command("look", "advise", "what to train with, how sure it is, what would settle the rest",
             _given("DATABASE", "default: results/pike.duckdb", nargs="?",
                    default=Path("results/pike.duckdb")),

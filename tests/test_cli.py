@@ -111,9 +111,10 @@ def test_the_version_is_shown(capsys):
         (["watch", "results", "--every", "inf"], "argument --every: 'inf' is not a number"),
         (["query", "x", "--fromat", "json"], "pike query: error: option: '--fromat' is unknown: "),
         (["theory", "--out", "o", "c"], "pike theory: error: c is too much"),
+        ([], "A first visit:\n  make restore "),
         *(
             (words.split(), "usage: pike")
-            for words in ("", "train", "pretrain", "pretrain run.json", "query", "--fast")
+            for words in ("train", "pretrain", "pretrain run.json", "query", "--fast")
         ),
     ],
 )

@@ -155,6 +155,11 @@ def _swarm(folder):
     for name, lines in files.items():
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     rows = {"code": 9, "prose": 23}
+    steps = ["run,tokens,weight/code,weight/prose,loss/code,loss/prose"]
+    for n, share in enumerate(share_N):
+        for s in range(3):
+            steps.append(f"{n},{s},{share},{1 - share},{3 - s * share},{3 - s * (1 - share)}")
+    (folder / "losses.csv").write_text("\n".join(steps) + "\n", encoding="utf-8")
     step = {"rows": rows, "tokens": {name: 100 * n for name, n in rows.items()}}
     (folder / "steps.jsonl").write_text(f"{json.dumps(step)}\n" * 80, encoding="utf-8")
     points = [rows, {"code": 0.6, "prose": 0.4}]

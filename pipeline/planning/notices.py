@@ -153,6 +153,6 @@ def closing(plan: Plan) -> list[str]:
         *(answer.stdout or answer.stderr).splitlines(),
         f"The report: {report}",
         f"Why, and what is open: {pike} advise {database}",
-        f"The paper's claims:    {pike} query 'from claims' --database {database}",
+        f"The paper's claims:    {pike} claims {database}",
         f"How a run was made:    {pike} why run/{plan.requested[0]} --database {database}",
     ]

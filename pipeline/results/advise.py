@@ -11,7 +11,7 @@ from pike_mixing.settings import unknown
 from pipeline.results import decisions
 from pipeline.results.picture import MOST_LINES
 from pipeline.results.provenance import counted
-from pipeline.results.selection import Row, ours
+from pipeline.results.selection import Row, at_hand, ours
 from pipeline.runtime import presentation
 
 NAME = "advised"
@@ -36,6 +36,7 @@ def advise(
     Raises:
         InputError: nothing was compared there, or the database is another version's.
     """
+    database = at_hand(database)
     with ours(database) as connection:
         every = decisions.of(connection)
     for key, wanted in (("scenario", scenario), ("model", model)):

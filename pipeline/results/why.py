@@ -11,7 +11,7 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pipeline.planning import outdated
-from pipeline.results.selection import Row, connect, query
+from pipeline.results.selection import Row, at_hand, connect, query
 from pipeline.runtime import presentation
 
 FACTS = ("revision", "licence", "device", "weights_sha256", "data_fingerprint")
@@ -33,6 +33,7 @@ def why(artifact: str, database: Path, format: str = "text") -> str:
         InputError: there is no database, it is none of ours, or it has no such artifact; the
             message has near names.
     """
+    database = at_hand(database)
     try:
         with connect(database) as connection:
             rows = query(
