@@ -34,7 +34,7 @@ def write(out):
     print("to standard error", file=sys.stderr)
     sys.stdout.flush()
     if out.name == "sleeps":
-        time.sleep(600)
+        time.sleep(120)
     if out.name == "ours":
         raise RuntimeError("a fault")
     if out.name == "theirs":
