@@ -15,7 +15,7 @@ from repository import ROOT, run
 
 from pipeline import __main__, cli
 from pipeline.planning import stages
-from pipeline.runtime import optional_imports, run_lock
+from pipeline.runtime import environment, run_lock
 
 
 def without(package, *arguments):
@@ -168,7 +168,7 @@ def test_the_arguments_of_a_command_are_those_of_its_function(command):
     try:
         function = getattr(import_module(module), name)
     except ModuleNotFoundError as error:
-        extra = optional_imports.EXTRAS[(error.name or "").partition(".")[0]]
+        extra = environment.EXTRAS[(error.name or "").partition(".")[0]]
         pytest.skip(f"needs the extra {extra!r}")
     _, *others = inspect.signature(function).parameters
     # The command itself waits for the run and starts the stage in so many processes, on so many

@@ -4,7 +4,8 @@
 """
 
 import dataclasses
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator
 
@@ -14,12 +15,44 @@ from pipeline.data.packing_settings import Packing
 from pipeline.data.python_stdlib import Python
 from pipeline.data.synthetic import Synthetic
 from pipeline.data.tokenizer_settings import File, Hub, TrainOptions
-from pipeline.planning.predictions import Predictions
 from pipeline.runtime.validation import OrOne
 from pipeline.settings import Commit, Model, Training
 from pipeline.tasks.benchmark import TaskOptions
 from pipeline.tasks.evaluation_settings import EvaluationOptions, Probe
-from pipeline.tasks.formats import Formulation
+from pipeline.tasks.task import Formulation
+
+Board = Literal["no target", "target"]
+BOARDS: tuple[Board, Board] = ("no target", "target")
+Level = Annotated[float, Limits(above=0, below=1)]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A method's target loss minus another's lies below, or above, a margin."""
+
+    method: str
+    """The method in question."""
+    against: str
+    """The other one."""
+    board: Board
+    """Which scenarios: those with a target, or those without."""
+    direction: Literal["lower", "higher"]
+    """On which side of the margin the difference is expected."""
+    expected: float
+    """The difference that is expected, nats."""
+    margin: float = 0.0
+    """The difference that it is tested against, nats."""
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Hypotheses that are tested together."""
+
+    hypotheses: dict[str, Hypothesis]
+    """What is expected, by name."""
+    level: Level = 0.05
+    """Level of all hypotheses together, by Holm's procedure."""
+
 
 ABSENT: Any = None
 """Default of what may be left out, but cannot be null."""

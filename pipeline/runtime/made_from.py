@@ -17,9 +17,9 @@ from pipeline.runtime import (
     atomic_files,
     checksums,
     code_fingerprint,
+    environment,
     manifests,
     ownership,
-    package_versions,
     source_names,
 )
 
@@ -273,7 +273,7 @@ def code(stage: str, modules: Sequence[str], assets: Sequence[str] = ()) -> dict
     fingerprint = code_fingerprint.of(*modules, assets=tuple(assets))
     return {
         "code": {"fingerprint": fingerprint, "loaded": _loaded(modules)},
-        "versions": package_versions.of(stage, modules),
+        "versions": environment.versions_of(stage, modules),
     }
 
 
@@ -401,7 +401,7 @@ def differences(before: Any, now: Any, name: str = "") -> list[Difference]:
         return []
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         if name == "versions":
-            before, now = package_versions.releases(before), package_versions.releases(now)
+            before, now = environment.releases_of(before), environment.releases_of(now)
         within = f"{name}." if name else ""
         names = dict.fromkeys([*before, *now])
         pairs = {n: (before.get(n, UNSET), now.get(n, UNSET)) for n in names}

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from pike_mixing.torch import fused_loss
+from pike_mixing.torch import chunked_loss
 
 
 def problem(N, D, V):
@@ -18,10 +18,10 @@ def problem(N, D, V):
 @pytest.mark.parametrize("rows", [20, 33, 96])
 def test_losses_and_gradients_are_those_of_plain_logits(monkeypatch, dtype, error, rows):
     monkeypatch.setattr(
-        fused_loss, "compiled_losses_to_gradient", lambda: fused_loss.losses_to_gradient
+        chunked_loss, "compiled_losses_to_gradient", lambda: chunked_loss.losses_to_gradient
     )
     hidden, embedding, target, weight = problem(96, 16, 50)
-    ours = fused_loss.losses_and_gradients(hidden, embedding, target, weight, dtype, rows)
+    ours = chunked_loss.fused_losses_and_gradients(hidden, embedding, target, weight, dtype, rows)
     hidden.requires_grad_(), embedding.requires_grad_()
     nll = F.cross_entropy(hidden @ embedding.T, target, reduction="none")
     (nll * weight).sum().backward()

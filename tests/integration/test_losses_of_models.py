@@ -8,7 +8,7 @@ from torch import nn
 
 from pike_mixing import ADO, FAMO, Fixed, PiKE
 from pike_mixing.errors import InputError
-from pike_mixing.torch.losses import of_outputs
+from pike_mixing.torch.losses import losses_of_outputs
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("accelerate")
@@ -98,9 +98,9 @@ def test_the_loss_of_each_row_is_that_of_the_model_alone(kind, config):
     if hasattr(model, "prepare_decoder_input_ids_from_labels"):
         given["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(given["labels"])
     own_labels = given.pop("labels")
-    found = of_outputs(model(**given), own_labels)
+    found = losses_of_outputs(model(**given), own_labels)
     if kind in ("gpt2", "llama"):
-        assert of_outputs(model(**given).to_tuple(), own_labels).equal(found)
+        assert losses_of_outputs(model(**given).to_tuple(), own_labels).equal(found)
     own = torch.stack([model(**row)[0] for row in rows])
     # A row without targets.
     torch.testing.assert_close(found, own.nan_to_num(0), rtol=1e-4, atol=1e-5)

@@ -12,11 +12,11 @@ from torch.utils._pytree import tree_leaves
 
 from pike_mixing.interface import StatisticsNeed
 from pike_mixing.rules.adatask import AdaTask
-from pike_mixing.rules.mix import Mix
-from pike_mixing.rules.pcgrad import PCGrad
+from pike_mixing.rules.static import Mix
+from pike_mixing.rules.surgery import PCGrad
 from pike_mixing.torch import gradient_statistics
-from pike_mixing.torch.dealt_rows import DealtRows
 from pike_mixing.torch.step_gradient import StepGradient
+from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
 from pipeline.model import adamw
 from pipeline.model.passes import PipelinePasses, row_losses

@@ -160,14 +160,14 @@ import pike_mixing
 import pike_mixing.rules.pike
 import pike_mixing.rules.r_and_b as r_and_b
 from pike_mixing import ScaleFreePiKE
-from pike_mixing.rules import balanced_pike
+from pike_mixing.rules import pike
 from .again import Mine as Base
 
 class FromTop(ScaleFreePiKE): pass
 class FromPackage(pike_mixing.ScaleFreePiKE): pass
 class FromModule(r_and_b.RAndB): pass
 class FromPlace(pike_mixing.rules.pike.PiKE): pass
-class FromFolder(balanced_pike.BalancedPiKE): pass
+class FromFolder(pike.BalancedPiKE): pass
 class FromOwn(Base): pass
 class FromHere(FromTop): pass
 class FromItself(FromItself): pass

@@ -1,7 +1,7 @@
 import re
 
 from pipeline.results import drawing, inline
-from pipeline.results.panels import Panel, Series
+from pipeline.results.display import Panel, Series
 
 
 def cut(tmp_path):

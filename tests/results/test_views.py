@@ -1,9 +1,13 @@
 import itertools
 import json
 import math
+from types import SimpleNamespace
 
 import pytest
+from docutils.core import publish_parts
+from jinja2 import Template
 from played import documents, evaluated, insert, records, run, scored
+from repository import ROOT
 
 from pipeline.results import loss_tests, views
 from pipeline.results.measured import Measured
@@ -25,6 +29,21 @@ def test_every_view_says_what_it_is_and_orders_its_rows():
         if name.startswith("table"):
             assert views.caption(name).endswith("."), name
             assert "--" not in views.caption(name), name
+
+
+def test_the_report_of_snakemake_says_what_a_table_compares():
+    """Its captions are reStructuredText, rendered by Jinja."""
+    file = SimpleNamespace(file="results/pike.duckdb")
+    for name, about in ((name, views.caption(name)) for name in views.texts()):
+        job = SimpleNamespace(
+            params=SimpleNamespace(about=about), input=file, rule="table", wildcards=[name]
+        )
+        text = Template((ROOT / "workflow/caption.rst").read_text()).render(snakemake=job)
+        body = publish_parts(text, writer="html")["body"]
+        assert "system-message" not in body, body
+        assert f"pike why table/{name}" in body
+    rules = (ROOT / "workflow/rules/results.smk").read_text()
+    assert rules.count("about=lambda wildcards: views.caption(") == rules.count("caption.rst") == 2
 
 
 def test_base_tables_of_a_view_are_found_through_other_views():

@@ -75,7 +75,7 @@ NEGATIVE = {"en": -1.0, "hi": 2.0}
         ("aioli", {"eta": 0, "ema": 1, "lean": 0, "sweeps": 0, "slot": 0}),
         ("ado", {"points": 3, "window": 6, "first": 8}),
         ("regmix", {"patience": 0, "kept": 200_000, "seed": -1}),
-        ("mixing-law", {"huber": 0, "epochs": 4, "seed": -1}),
+        ("mixing-law", {"huber": 0, "epochs": -4, "seed": -1}),
         ("mde", {"folds": 1, "starts": 0, "seed": -1, "target": NEGATIVE}),
         ("gradvac", {"beta": 0, "highest_target": 1}),
         ("cagrad", {"c": 1.0}),

@@ -129,15 +129,15 @@ def test_without_git_or_in_another_repository_there_is_no_commit(tmp_path):
 
 
 def test_a_method_depends_on_its_own_module_and_on_no_other_methods():
-    closure = code_fingerprint.closure("pipeline.training.train", "pike_mixing.rules.mix")
+    closure = code_fingerprint.closure("pipeline.training.train", "pike_mixing.rules.static")
     assert {
-        "pike_mixing.rules.mix",
+        "pike_mixing.rules.static",
         "pipeline.model.transformer",
         "pipeline.data.batches",
     } <= closure
-    assert not closure & {"pike_mixing.rules.pike", "pike_mixing.rules.fixed"}
-    pike = code_fingerprint.closure("pipeline.training.train", "pike_mixing.rules.balanced_pike")
-    assert "pike_mixing.rules.pike" in pike
+    assert not closure & {"pike_mixing.rules.pike", "pike_mixing.rules.surgery"}
+    surgery = code_fingerprint.closure("pipeline.training.train", "pike_mixing.rules.surgery")
+    assert "pike_mixing.rules.static" in surgery
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_name_that_a_package_hands_on_is_of_its_module(own_modules, source):
     place = "torch.per_domain_adamw" if "torch" in source else "rules.pike"
     assert f"pike_mixing.{place}" in closure
     # What the package hands on beside it is not.
-    assert not closure & {"pike_mixing.rules.mix", "pike_mixing.torch.interleave"}
+    assert not closure & {"pike_mixing.rules.static", "pike_mixing.torch.mixed_dataset"}
 
 
 OWN = {

@@ -17,8 +17,8 @@ from pipeline.runtime import (
     atomic_files,
     checksums,
     code_fingerprint,
+    environment,
     made_from,
-    package_versions,
     source_names,
 )
 
@@ -77,28 +77,28 @@ def test_the_same_work_elsewhere_gives_the_same_manifest(tmp_path):
 
 def test_versions_are_of_what_the_stage_computes_with():
     finder = ["pike_mixing.finders.regmix"]
-    assert {"numpy", "lightgbm"} <= package_versions.of("mixture", finder).keys()
-    assert "torch" in package_versions.of("pretrain", ["pipeline.training.train"])
+    assert {"numpy", "lightgbm"} <= environment.versions_of("mixture", finder).keys()
+    assert "torch" in environment.versions_of("pretrain", ["pipeline.training.train"])
     # A copy of text is the same by any version of NumPy, a drawn one is not.
-    assert package_versions.of("download", ["pipeline.data.local"]) == {}
-    assert "numpy" in package_versions.of("download", ["pipeline.data.synthetic"])
+    assert environment.versions_of("download", ["pipeline.data.local"]) == {}
+    assert "numpy" in environment.versions_of("download", ["pipeline.data.synthetic"])
 
 
 def test_versions_of_another_interpreter_are_its_own(tmp_path, monkeypatch):
-    same = package_versions.of("pretrain", ["pipeline.training.train"])
+    same = environment.versions_of("pretrain", ["pipeline.training.train"])
     script = tmp_path / "python"
     script.write_text('#!/bin/sh\necho Welcome\necho \'{"torch": "0.1", "numpy": "0.2"}\'\n')
     script.chmod(0o755)
     monkeypatch.chdir(tmp_path)
     for path in (str(script), "./python"):
-        other = package_versions.of("pretrain", ["pipeline.training.train"], path)
+        other = environment.versions_of("pretrain", ["pipeline.training.train"], path)
         assert other == {"torch": "0.1", "numpy": "0.2"}
-    own = package_versions.of("pretrain", ["pipeline.training.train"], sys.executable)
+    own = environment.versions_of("pretrain", ["pipeline.training.train"], sys.executable)
     assert own == same
     (tmp_path / "mute").write_text("#!/bin/sh\n")
     (tmp_path / "mute").chmod(0o755)
-    assert package_versions.of("pretrain", ["pipeline.training.train"], "./mute") is None
-    assert package_versions.of("pretrain", ["pipeline.training.train"], "/not/here") is None
+    assert environment.versions_of("pretrain", ["pipeline.training.train"], "./mute") is None
+    assert environment.versions_of("pretrain", ["pipeline.training.train"], "/not/here") is None
     assert same != other
 
 

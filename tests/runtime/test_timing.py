@@ -2,19 +2,19 @@
 
 import pytest
 
-from pipeline.runtime import timing
+from pipeline.training import metric_log
 
 
 @pytest.fixture
 def told(monkeypatch):
     """A clock whose time passes when it is told to."""
     now = [100.0]
-    monkeypatch.setattr(timing.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(metric_log.time, "perf_counter", lambda: now[0])
 
     def passes(seconds):
         now[0] += seconds
 
-    return timing.Clock(), passes
+    return metric_log.Clock(), passes
 
 
 def test_a_phase_within_another_counts_once(told):

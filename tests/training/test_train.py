@@ -14,7 +14,7 @@ from trained import last_state, manifest, outcome, rows, train, train_with
 from pike_mixing import registry
 from pike_mixing.apportion import apportion
 from pike_mixing.interface import Needs, StatisticsNeed
-from pike_mixing.rules.mix import Mix
+from pike_mixing.rules.static import Mix
 from pipeline import settings
 from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files

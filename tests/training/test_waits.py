@@ -8,16 +8,16 @@ import torch.distributed as dist
 from pike_mixing import registry
 from pike_mixing.errors import InputError
 from pike_mixing.torch import parallel
-from pike_mixing.torch.dealt_rows import DealtRows
 from pike_mixing.torch.engine import Engine
 from pike_mixing.torch.passes import Passes
 from pike_mixing.torch.step_gradient import StepGradient
+from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
 from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus
 from pipeline.model import layers, transformer
 from pipeline.model.passes import PipelinePasses
-from pipeline.training.mixed_rows import MixedRows
+from pipeline.training.train import MixedRows
 
 SHAPE = settings.Model(layers=2, width=16, heads=2, head_width=8)
 

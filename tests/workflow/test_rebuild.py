@@ -6,11 +6,10 @@ import re
 import shutil
 import time
 
-from conftest import RUNS
+from conftest import METHODS, RUNS
 
 from pipeline.runtime import atomic_files
 
-METHODS = ("mix", "mostly-easy", "pike", "balanced")
 TABLES = {"table perplexity", "table accuracy", "table gradients", "table costs"}
 FIGURES = {"figure losses", "figure weights", "figure similarities", "figure gradients"}
 SELECTIONS = {
@@ -160,14 +159,15 @@ def test_results_that_came_without_snakemakes_memory_are_compared_with_the_plan(
     shutil.rmtree(finished.path(".snakemake"))
     assert finished.plan() == set()
     finished.set({"methods/balanced/tau": 2})
-    append(finished.root, "pike_mixing/rules/fixed.py")
+    append(finished.root, "pike_mixing/rules/static.py")
     assert finished.plan("--rerun-triggers", "mtime", "input") == set()
     planned = finished.plan()
-    assert planned == trained("balanced", "mostly-easy")
+    assert planned == trained("balanced", "mix", "mostly-easy")
     told = finished.pike("query", "select artifact, reason from stale").stdout
     runs = [line.split() for line in told.splitlines() if line.startswith("run/")]
     assert runs == [
         [f"run/{run('balanced')}", "settings.method.tau"],
+        [f"run/{run('mix')}", "code"],
         [f"run/{run('mostly-easy')}", "code"],
     ]
     assert finished.plan("results/tables/accuracy.md") == set()

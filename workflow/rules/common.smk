@@ -5,6 +5,8 @@ import os
 import sys
 from pathlib import Path
 
+from snakemake.settings.types import DeploymentMethod
+
 # Snakemake's hundreds of thousands of objects stay: to look for garbage among them, again and
 # again while the jobs are planned, takes a fifth of the time of a plan of 1,000 jobs.
 gc.freeze()
@@ -18,6 +20,7 @@ from pike_mixing.errors import InputError
 from pipeline.planning import forked_jobs, methods, notices, outdated, output_root
 from pipeline.planning import planner, profile, records
 from pipeline.planning import rule_inputs, rule_resources, slurm
+from pipeline.results import views
 from pipeline.runtime import signal_handler
 
 
@@ -34,6 +37,10 @@ output_root.name_user()
 slurm.ignore_checkpoint_signals()
 FILES = workflow.overwrite_configfiles or workflow.configfiles
 RESOURCES = workflow.resource_settings
+if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method:
+    RESOURCES.overwrite_resources = explained(
+        profile.in_image, IMAGE, RESOURCES.overwrite_resources or {}
+    )
 PROFILE = explained(
     profile.read,
     RESOURCES.overwrite_resources or {},

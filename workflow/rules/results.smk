@@ -78,6 +78,8 @@ rule table:
         **TAKES.of("table"),
     params:
         file=f"{RESULTS}/settings/tables/{{table}}.json",
+        # What it compares, for `snakemake --report`.
+        about=lambda wildcards: views.caption(views.view_of(f"table_{wildcards.table}")),
     shell:
         "exec {START} {resources.python:q} -m pipeline table {params.file:q} --database {input.file:q}"
         " --out {output.md:q} > {log:q} 2>&1"
@@ -105,6 +107,10 @@ rule figure:
         **TAKES.of("figure"),
     params:
         file=f"{RESULTS}/settings/figures/{{figure}}.json",
+        # What it compares, for `snakemake --report`.
+        about=lambda wildcards: views.caption(
+            views.view_of(f"figure_{wildcards.figure}")
+        ),
     shell:
         "exec {START} {resources.python:q} -m pipeline figure {params.file:q} --database {input.file:q}"
         " --out {output.svg:q} > {log:q} 2>&1"
