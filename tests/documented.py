@@ -16,7 +16,7 @@ HOW = [
     (r"make ", "make"),
     (r"cp config/config\.yaml mine\.yaml", "new"),
     (
-        r"\.venv/bin/snakemake .*--sdm apptainer",
+        r"(PIKE_IMAGE=\S+ )?\.venv/bin/snakemake .*--sdm apptainer",
         "not run: test_deployed.py has a container in name",
     ),
     (r"\.venv/bin/snakemake ", "new"),
