@@ -118,7 +118,7 @@ def train_together(run: Path, corpora: Path, *options: str, processes: int = 2) 
         started.append(CONTEXT.Process(target=_pike, args=given))
         started[-1].start()
     for one in started:
-        one.join(timeout=300)
+        one.join(timeout=1200)
         one.kill()
     return [one.exitcode for one in started]
 
