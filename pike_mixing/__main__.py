@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pike_mixing import METHODS, delivered, registry
+from pike_mixing import METHODS, bench, delivered, registry
 from pike_mixing.comparison import command as comparison
 from pike_mixing.errors import InputError
-from pike_mixing.finders import FINDERS, bench, commands, proposals, table, trajectory
+from pike_mixing.finders import FINDERS, commands, proposals, table, trajectory
 from pike_mixing.finders import registry as finder_registry
 from pike_mixing.mixtures import explore, export, trial
 from pike_mixing.settings import lines_of, wrapped

@@ -23,6 +23,7 @@ HOW = [
     (r"\.venv/bin/pike( methods| plan .*| scenarios .*)?", "new"),
     (r"\.venv/bin/pike (advise|query|why|watch)( .*)?", "finished"),
     (r"pike-mixing (compare|noise) ", "compared"),
+    (r"pike-mixing bench( .*)?", "not run: minutes; test_bench.py scores the page's method"),
     (r"(python -m pike_mixing|pike-mixing) ", "library"),
     (r"\.venv/bin/pike registered ", "not run: test_registered.py has a database of all its runs"),
     (r"\.venv/bin/pike export ", "not run: test_hf_export.py, where transformers is installed"),
