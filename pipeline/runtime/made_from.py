@@ -273,7 +273,9 @@ def is_forced(path: Path) -> bool:
 
 
 def _kept(path: Path) -> Path:
-    return Path(KEPT, f"{atomic_files.digest(str(path.absolute()))}.json")
+    # A pod finds the same folder by another way.
+    place = path.parent.resolve() / path.name
+    return Path(KEPT, f"{atomic_files.digest(str(place))}.json")
 
 
 def _forced(path: Path) -> Path:
