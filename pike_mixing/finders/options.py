@@ -150,7 +150,7 @@ def swarm_of(
     sizes = parse_texts(arguments.size_columns, "--size-columns")
     refuse([unknown(name, SIZES, "--size-columns") for name in sizes if name not in SIZES])
     return table.read(
-        catalogue.located(path),
+        catalogue.find_table(path),
         losses,
         metrics=metrics,
         where=where,

@@ -134,7 +134,7 @@ def build(
         turn = [*itertools.islice((pair for pair in next_items if pair[1]), choice.items)]
         of_each = [document for document, _ in turn]
         result += [item for _, item in turn if item]
-    return _packed(result[: choice.items], choice)
+    return _pack_items(result[: choice.items], choice)
 
 
 def _passages(
@@ -240,7 +240,7 @@ def _order(count: int, *key: object) -> Order:
     return Order(count, ["choice", *key])
 
 
-def _packed(items: Sequence[_Item], choice: Choice) -> DomainItems:
+def _pack_items(items: Sequence[_Item], choice: Choice) -> DomainItems:
     N = choice.distractors + 1
     context_IxC = np.empty((len(items), choice.context), np.int64)
     candidate_IxNxW = np.empty((len(items), N, choice.candidate), np.int64)

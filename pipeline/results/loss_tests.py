@@ -140,7 +140,7 @@ def fill(measured: Measured) -> None:
     connection = measured.connection
     references = (measured.baseline, measured.oracle)
     ((config,),) = connection.execute("select config from experiment").fetchall()
-    wanted = asked(json.loads(config))
+    wanted = asked_methods(json.loads(config))
     pairs: list[Pair] = []
     for place in measured.places:
         checkpoints, losses = measured.losses(*place)
@@ -160,7 +160,7 @@ def fill(measured: Measured) -> None:
         insert(connection, "loss_tests", _rows(members, corrected=family != ()))
 
 
-def asked(config: Mapping[str, Any]) -> set[str]:
+def asked_methods(config: Mapping[str, Any]) -> set[str]:
     """The methods that runs are asked for; others, such as a proxy, are compared in no family."""
     return {method for entry in config.get("runs", []) for method in entry["methods"]}
 

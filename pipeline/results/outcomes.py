@@ -131,13 +131,13 @@ def read(connection: duckdb.DuckDBPyConnection, group: Group) -> Outcomes:
     sql = ROWS.format(lists=", ".join(f"c.{one}" for one in lists))
     result = connection.sql(sql, params=[*group]).to_arrow_table().combine_chunks()
     runs, run_N = checkpoints(result)
-    names_I, item_N = coded(result["answered"])
-    documents, document_N = coded(result["cluster"])
+    names_I, item_N = code_texts(result["answered"])
+    documents, document_N = code_texts(result["cluster"])
     document_I = np.empty(len(names_I), object)
     document_I[item_N] = documents[document_N]
     candidates_N = _lengths(result[SUM])
     graded = {}
-    for name, points_N in _graded(result, candidates_N).items():
+    for name, points_N in _grade(result, candidates_N).items():
         if name in requested:
             graded[name] = np.full((len(runs), len(names_I)), np.nan)
             graded[name][run_N, item_N] = points_N
@@ -149,7 +149,7 @@ def checkpoints(table: "pa.Table") -> tuple[list[CheckpointKey], Ints]:
 
     The table has method, seed, step and trained (tokens); rows of one checkpoint stand together.
     """
-    methods, method_N = coded(table["method"])
+    methods, method_N = code_texts(table["method"])
     of_N = [method_N, *(values(table[name]) for name in ("seed", "step", "trained"))]
     first_N = np.ones(len(table), bool)
     first_N[1:] = np.any([one[1:] != one[:-1] for one in of_N], axis=0)
@@ -158,7 +158,7 @@ def checkpoints(table: "pa.Table") -> tuple[list[CheckpointKey], Ints]:
     return keys, np.cumsum(first_N) - 1
 
 
-def _graded(table: "pa.Table", candidates_N: Ints) -> dict[str, Floats]:
+def _grade(table: "pa.Table", candidates_N: Ints) -> dict[str, Floats]:
     """Points of every row under every metric whose lists are there."""
     present = {n for needed, _ in SCORES.values() for n in needed} & set(table.column_names)
     columns = {
@@ -175,7 +175,7 @@ def _graded(table: "pa.Table", candidates_N: Ints) -> dict[str, Floats]:
     }
 
 
-def coded(texts: "pa.ChunkedArray") -> tuple[npt.NDArray[Any], Ints]:
+def code_texts(texts: "pa.ChunkedArray") -> tuple[npt.NDArray[Any], Ints]:
     """The distinct texts in their order, and the place of each text among them."""
     coded = texts.combine_chunks().dictionary_encode()
     # Sorted after coding: the distinct texts are few.

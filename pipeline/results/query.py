@@ -44,13 +44,13 @@ def query(sql: str, database: Path, format: Format = "table") -> str | bytes:
             columns = [column[0] for column in answer.description or []]
             rows = answer.fetchall()
     except (duckdb.Error, UnicodeEncodeError) as error:
-        raise _unanswered(error) from None
+        raise _explain_failure(error) from None
     if format == "csv":
         return presentation.comma_separated(columns, rows)
     if format == "json":
         _refuse_twice(columns)
     facts = [dict(zip(columns, row, strict=True)) for row in rows]
-    return presentation.shown(format, facts, lambda: presentation.aligned(columns, rows))
+    return presentation.render(format, facts, lambda: presentation.align(columns, rows))
 
 
 def _only(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
@@ -84,7 +84,7 @@ def _refuse_twice(columns: list[str]) -> None:
         )
 
 
-def _unanswered(error: Exception) -> InputError:
+def _explain_failure(error: Exception) -> InputError:
     hint = '`pike query "show tables"` lists tables and views'
     text = textwrap.indent(str(error).strip(), "  ")
     if "pytz" in text:  # DuckDB wants it to show times with a time zone.
@@ -141,5 +141,5 @@ def _parquet(connection: duckdb.DuckDBPyConnection, statement: duckdb.Statement)
     try:
         pq.write_table(relation.to_arrow_table(), out)
     except pa.ArrowException as error:
-        raise _unanswered(error) from None
+        raise _explain_failure(error) from None
     return out.getvalue()

@@ -80,7 +80,7 @@ def test_the_order_of_rows_in_the_records_changes_no_byte(shown, recorded, tmp_p
     one, other = (d.execute(outputs).fetchall() for d in databases)
     assert one == other != []
     differing = []
-    for view in views.ordered():
+    for view in views.order_views():
         one, other = (repr(d.execute(f"from {view}").fetchall()) for d in databases)
         if one != other:
             differing.append(view)

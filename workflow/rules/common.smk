@@ -111,7 +111,7 @@ onstart:
         explained(
             methods.refuse_at_start, PLAN.runs.values(), PLAN.mixtures.values()
         )
-    for notice in [*notices.unused(PLAN, config), *notices.short_searches(PLAN)]:
+    for notice in [*notices.unused_names(PLAN, config), *notices.short_searches(PLAN)]:
         logger.warning(notice)
     # The workflow inside a cluster's job does not start like this, so that it tries nothing again.
     retries = workflow.execution_settings.retries
