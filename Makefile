@@ -37,9 +37,9 @@ ifeq ($(USER)$(LOGNAME)$(shell id -un 2>/dev/null),)
 export USER := uid-$(shell id -u)
 endif
 # The targets follow, and --configfile would take them for files. On a cluster, cores of this machine would
-# limit the threads of its jobs: profiles of one machine say themselves that they take all. Files are asked for
-# where it is used: a CONFIG of the environment stops no other target. A bar for each rule is shown; .snakemake/log has all.
-SNAKEMAKE  = $(foreach file,$(CONFIG),$(if $(wildcard $(file)),,$(error CONFIG: there is no file $(file)))) \
+# limit the threads of its jobs: profiles of one machine say themselves that they take all. Files are judged before
+# Snakemake reads them, which runs the code of templates. A bar for each rule is shown; .snakemake/log has all.
+SNAKEMAKE  = $(BIN)/python -m pipeline.planning.planner $(CONFIG) && \
   $(BIN)/snakemake --logger rich --configfile $(CONFIG) --profile workflow/profiles/$(PROFILE) \
   $(if $(filter-out file,$(origin CORES)),--cores $(CORES))
 # A process for each core, each with one thread. Whoever has no test left takes over from another.

@@ -204,15 +204,6 @@ def test_a_file_that_cannot_be_read_is_told_by_its_name(monkeypatch, tmp_path, c
     assert f"pike why: {place} cannot be used: [Errno 13]" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("closed", "words", "code"),
-    [(">&-", ["methods", "pike"], 0), ("2>&-", ["verify", "nothing-is-here"], 2)],
-)
-def test_a_command_with_an_output_that_is_closed_ends_as_it_would(closed, words, code):
-    done = run("sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "pipeline", *words)
-    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
-
-
 @pytest.mark.slow
 def test_an_answer_that_cannot_be_written_is_told():
     command = f"exec {sys.executable} -m pipeline methods pike >/dev/full"

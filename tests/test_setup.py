@@ -6,6 +6,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -198,12 +199,41 @@ def test_the_profile_that_is_named_is_used(given):
     assert found == f"workflow/profiles/{'gpu' if given else 'default'}"
 
 
-def test_a_configuration_that_is_not_there_is_named():
-    # Snakemake showed a traceback.
-    with pytest.raises(subprocess.CalledProcessError) as refused:
-        started("run", "CONFIG=config.yaml none.yaml")
-    assert "CONFIG: there is no file none.yaml." in refused.value.stderr
-    # An environment may have a CONFIG of its own.
+NESTED = "a0: &a0 {k: x}\n" + "".join(
+    f"a{n}: &a{n} {{{', '.join(f'k{k}: *a{n - 1}' for k in range(10))}}}\n" for n in range(1, 10)
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "is a folder, a pipe or a device: name a file"),
+        ("a: 1", ""),
+        ("", "is empty: a configuration is a mapping"),
+        (NESTED, "holds more than 50,000 values"),
+        (
+            "__use_yte__: true\na: ?open('ran', 'w')\n",
+            "runs texts of the file as code: take it out",
+        ),
+        ("[" * 100_000, "is nested too deeply: flatten it"),
+    ],
+)
+def test_a_configuration_is_judged_before_snakemake_reads_it(tmp_path, content, message):
+    path, programs = tmp_path / "theirs.yaml", tmp_path / "bin"
+    os.mkfifo(path) if content is None else path.write_text(content, encoding="utf-8")
+    programs.mkdir()
+    (tmp_path / ".ready-cpu").touch()
+    for name, does in {"python": f'exec {sys.executable} "$@"', "snakemake": "echo read"}.items():
+        (programs / name).write_text(f"#!/bin/sh\n{does}\n", encoding="utf-8")
+        (programs / name).chmod(0o755)
+    words = ("make", "--silent", "dag", f"VENV={tmp_path}", "TORCH=cpu")
+    done = run(*words, f"CONFIG=config.yaml {path}")
+    assert (done.returncode, done.stdout) == ((2, "") if message else (0, "read\n"))
+    assert not message or (done.stderr.startswith(f"CONFIG: {path}") and message in done.stderr)
+
+
+def test_a_configuration_of_the_environment_stops_no_other_target():
     assert "pytest" in made("test", "CONFIG=none.yaml")
     assert "config.yaml" in made("run", "CONFIG=config.yaml")
 

@@ -59,8 +59,8 @@ class Column:
         elif self.weight[place] != weight:
             raise InputError(
                 f"{source}: {self.task}: item {item_name(item)} has the weight {weight:g}, "
-                f"elsewhere {self.weight[place]:g}: scores by token of different tokenizers cannot be "
-                "compared: take scores by byte or by word"
+                f"elsewhere {self.weight[place]:g}: scores by token of different tokenizers cannot "
+                "be compared: take scores by byte or by word"
             )
         elif self.cluster[place] != cluster:
             raise InputError(

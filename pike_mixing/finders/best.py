@@ -77,7 +77,7 @@ class BestRun:
 
     weights_K: Floats
 
-    def losses(self, weights_SxK: Floats) -> Floats:
+    def losses(self, weights_SxK: Floats, epochs_SxK: Floats | None = None) -> Floats:
         """Raises an InputError: there are none."""
         raise InputError("the finder 'best' predicts no losses: take another finder")
 

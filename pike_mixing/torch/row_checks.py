@@ -294,31 +294,47 @@ WHOLE = (
 )
 
 
-def describe_domains(datasets: Mapping[str, Any], which: Callable[[Any], bool]) -> list[list[Any]]:
-    """By which processes know each other's domains: name, rows, and digests of rows.
+COMPARED = 16
+"""Rows of each domain that are compared over the processes. Parts of a data set may begin with the
+same row, and random augmentation of few outcomes gives one row twice, but not as many."""
 
-    The digests are of the first row, and of the last of a map-style data set; of rows that are
-    another at each reading, as with random augmentation, there is none.
+
+def describe_domains(datasets: Mapping[str, Any], which: Callable[[Any], bool]) -> list[list[Any]]:
+    """By which processes know each other's domains: name, rows, and a digest of rows by column.
+
+    The digests are of the first rows, and of the last of a map-style data set. Columns that are
+    another at each reading, as with random augmentation, have none.
 
     Args:
         datasets: The domains.
         which: Whether a data set is described.
     """
+    return [
+        [name, streams.length(d), _digests(d, name)] for name, d in datasets.items() if which(d)
+    ]
+
+
+def _digests(dataset: Any, name: str) -> dict[str, str]:
+    once, again = (_read_digests(dataset, name) for _ in range(2))
+    return {column: digest for column, digest in once.items() if again.get(column) == digest}
+
+
+def _read_digests(dataset: Any, name: str) -> dict[str, str]:
+    length, columns = streams.length(dataset), dict[str, list[str]]()
+    positions = (
+        [*range(COMPARED)] if length is None else [*range(min(COMPARED, length)), length - 1]
+    )
     with _same_random_numbers():
-        return [
-            [name, streams.length(d), *_digests(d, name)]
-            for name, d in datasets.items()
-            if which(d)
-        ]
-
-
-def _digests(dataset: Any, name: str) -> list[str]:
-    length = streams.length(dataset)
-    result = []
-    for position in (0,) if length is None else (0, length - 1):
-        once, again = (_digest(_stream(dataset, name).row(position)) for _ in range(2))
-        result.append(once if once == again else "")
-    return result
+        # The same on every process, and at each reading.
+        random.seed(0)
+        np.random.seed(0)  # noqa: NPY002
+        torch.default_generator.manual_seed(0)
+        stream = _stream(dataset, name)
+        for position in positions:
+            row = stream.row(position)
+            for column, value in row.items() if isinstance(row, Mapping) else [("", row)]:
+                columns.setdefault(str(column), []).append(_digest(value))
+    return {column: _digest(digests) for column, digests in columns.items()}
 
 
 def _digest(value: Any) -> str:
@@ -334,7 +350,8 @@ def _digest(value: Any) -> str:
     elif value is None or isinstance(value, str | bytes | int | float):
         text = repr(value)
     else:
-        text = type(value).__name__
+        # Images are given as objects.
+        text = repr(value.tobytes()) if hasattr(value, "tobytes") else type(value).__name__
     return hashlib.sha1(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -349,10 +366,12 @@ def refuse_other_domains(described: Mapping[int, list[list[Any]]]) -> None:
     """
     (first, ours), *others = sorted(described.items())
     for rank, theirs in others:
-        for (name, rows, *digests), (other, others_rows, *other_digests) in zip(
+        for (name, rows, digests), (other, others_rows, other_digests) in zip(
             ours, theirs, strict=False
         ):
-            if (name, rows, digests) != (other, others_rows, other_digests):
+            both = digests.keys() & other_digests.keys()
+            differ = any(digests[column] != other_digests[column] for column in both)
+            if (name, rows) != (other, others_rows) or differ:
                 count = "" if rows is None else f" ({others_rows} rows, and {rows})"
                 raise InputError(
                     f"domain {name!r} has other rows on process {rank} than on process "

@@ -8,6 +8,7 @@ import copy
 import dataclasses
 import functools
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ from pipeline.planning import (
 from pipeline.planning.plan import Plan, Settings
 from pipeline.runtime.validation import DEEPEST
 
+YTE = "__use_yte__"
+"""With it, Snakemake takes a configuration for a template, before its rules are read."""
 LETTER_BYTES = 3
 """Of UTF-8, in most alphabets of synthetic languages."""
 
@@ -33,7 +36,7 @@ def alone(path: Path) -> Settings:
     """A configuration file's own content.
 
     Raises:
-        InputError: it cannot be read, or is not a mapping in YAML (`strict_yaml`).
+        InputError: it cannot be read, is not a mapping in YAML (`strict_yaml`), or is a template.
     """
     try:
         if path.exists() and not path.is_file():
@@ -56,6 +59,10 @@ def alone(path: Path) -> Settings:
         kind = "list" if isinstance(loaded, list) else "single value"
         result = "is empty" if loaded is None else f"holds a {kind}"
         raise InputError(f"{path} {result}: a configuration is a mapping, such as config.yaml")
+    if YTE in loaded:
+        raise InputError(
+            f"{path}: with {YTE}, Snakemake runs texts of the file as code: take it out"
+        )
     return loaded
 
 
@@ -269,3 +276,12 @@ def processes(source: Settings) -> int:
     if size is None and source["kind"] == "local":
         return 4  # Nobody has looked at the files yet.
     return min(max((size or 0) // 2**26, 1), 16)
+
+
+if __name__ == "__main__":
+    # For `make`, before Snakemake reads the files: aliases that it writes out may take all memory.
+    try:
+        for name in sys.argv[1:]:
+            alone(Path(name))
+    except InputError as mistake:
+        sys.exit(f"CONFIG: {mistake}")

@@ -6,6 +6,7 @@ Writes `N.json`: for each way whether every row was read once, and what was refu
 """
 
 import collections
+import itertools
 import json
 import random
 import sys
@@ -104,10 +105,13 @@ def parts_that_are_mixed_by_process(model, rank, world):
 
 
 class Noisy(list):
-    """Rows with a number that is another at each reading, as with augmentation."""
+    """Rows with augmentation: a number that is another at each reading, and two flips of a coin."""
+
+    own = random.Random()
 
     def __getitem__(self, row):
-        return super().__getitem__(row) | {"noise": random.random()}
+        drawn = {"noise": random.random(), "coin": random.random() < 0.5}
+        return super().__getitem__(row) | drawn | {"own": self.own.random() < 0.5}
 
 
 def rows_that_are_drawn_at_random(model, rank, world):
@@ -234,6 +238,16 @@ WAYS = [
 ]
 
 
+class ByHand:
+    """A part of the rows, which begins like all others: with a row for the header."""
+
+    def __init__(self, rows, rank, world):
+        self.rows, self.part = rows, (rank, None, world)
+
+    def __iter__(self):
+        return itertools.chain(self.rows[:1], itertools.islice(self.rows, *self.part))
+
+
 def cut(kind, how, rank, world):
     """Domains of which each process has a part."""
     parts = {
@@ -241,6 +255,9 @@ def cut(kind, how, rank, world):
         "shard": lambda d: d.shard(world, rank),
         "slice": lambda d: d[rank::world],
         "order": lambda d: d.shuffle(seed=rank),
+        "noisy": lambda d: Noisy(d[rank::world]),
+        "islice": lambda d: ByHand(d, rank, world),
+        "filter": lambda d: d.filter(lambda row: row["ids"] % world == rank),
     }
     return {n: parts[how](d) for n, d in domains(kind).items()}
 
@@ -276,7 +293,7 @@ def cut_before_without_a_method(rank, world):
     said = {}
     for kind, how in [
         *(("list", "slice"), ("map", "node"), ("map", "shard"), ("map", "order")),
-        ("stream", "shard"),
+        *(("stream", "shard"), ("stream", "filter"), ("list", "islice"), ("list", "noisy")),
     ]:
         text = None
         for turn in range(world):

@@ -112,26 +112,6 @@ def test_products_in_bfloat16_are_added_up_in_float32(monkeypatch):
         assert (our - their).norm() < 0.01 * their.norm()
 
 
-def test_a_loss_is_differentiated_once():
-    hidden, *others = problem(4, 3, 6)
-    total, _ = chunked_loss.weighted_sum(hidden, *others, torch.float64)
-    with pytest.raises(AssertionError, match="cannot be differentiated"):
-        torch.autograd.grad(total, hidden, create_graph=True)
-    total.backward(retain_graph=True)
-    with pytest.raises(AssertionError, match="differentiated before"):
-        total.backward()
-
-
-def test_no_more_than_a_chunk_of_logits_is_there_at_a_time():
-    V = 32_000
-    assert chunked_loss.chunk(1600, 2048) == 512
-    assert chunked_loss.chunk(1024, V) == 256
-    assert chunked_loss.chunk(128, 250_112) == 87
-    # 16 rows of 1,024 tokens on a large device: a sixteenth.
-    assert chunked_loss.chunk(16 * 1024, V) == 1024
-    assert chunked_loss.chunk(5, 2**40) == 1
-
-
 @pytest.mark.parametrize("slope", [1.0, 3.0])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_pieces_that_stay_in_a_cache_do_not_change_a_bit(monkeypatch, slope, threads):

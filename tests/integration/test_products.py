@@ -10,7 +10,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from pike_mixing.torch import chunked_loss
 
 sizes = st.integers(0, 70)
-with_avx512 = pytest.mark.skipif(not chunked_loss.ONEDNN, reason="a processor with AVX-512, oneDNN")
 
 
 class Called(TorchDispatchMode):
@@ -84,24 +83,6 @@ def test_a_gradient_is_differentiated_like_that_of_torch():
         return torch.autograd.grad(of_a.norm(), b)[0]
 
     assert apart(penalty(chunked_loss.product_of_rows), penalty(F.linear)) < 1e-6
-
-
-@with_avx512
-def test_a_linear_map_and_its_gradient_are_products_of_onednn():
-    layer, x = chunked_loss.Linear(8, 4), drawn(6, 8)
-    with Called() as called:
-        layer(x).sum().backward()
-    assert called.names == {"mkldnn._linear_pointwise.default"}
-
-
-@with_avx512
-def test_onednn_gets_no_factor_with_gaps():
-    """A block of the columns of 32 thousand logits took 5.6 s, and takes 3 ms."""
-    wide, rows = drawn(6, 40).detach(), drawn(6, 8).detach()
-    with Called() as called:
-        made = chunked_loss.product_of_columns(wide[:, 10:30], rows)
-    assert apart(made, wide[:, 10:30].T @ rows) < 1e-6
-    assert all(one.is_contiguous() or one.T.is_contiguous() for one in called.factors)
 
 
 @pytest.mark.parametrize("why", ["float64", "bfloat16", "autocast", "meta"])

@@ -35,7 +35,7 @@ def test_every_row_is_read_once_or_the_second_cut_is_told(processes, tmp_path):
         place = result["cut"].pop("place")
         assert "leave `place` away" in place
         told = {**result["cut"], **result["last"]}
-        assert len(told) == 9
+        assert len(told) == 12
         assert {
             cut: said
             for cut, said in told.items()

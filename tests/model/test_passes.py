@@ -140,21 +140,6 @@ def test_weights_of_the_losses_count_in_a_measured_pass_too():
     )
 
 
-def test_no_row_passes_twice(monkeypatch):
-    seen = []
-    plain = PipelinePasses.weighted
-
-    def counting(passes, model, rows, weight_B):
-        seen.append(len(rows))
-        return plain(passes, model, rows, weight_B)
-
-    monkeypatch.setattr(PipelinePasses, "weighted", counting)
-    for method in (Mix(), PCGrad(), AdaTask()):
-        seen.clear()
-        left(measuring(method), batch([3, 1, 0, 5]))
-        assert seen == [2, 1, 1, 2, 2, 1]
-
-
 class Embeddings(TorchDispatchMode):
     """Counts the tensors as large as the embedding that live at the same time."""
 

@@ -157,11 +157,6 @@ def test_every_command_names_the_database_of_the_experiment(texts, shown):
     assert [command for command in asking if f" {shown}/pike.duckdb" not in command] == []
 
 
-def test_commands_ask_the_database_of_all_runs():
-    for own in ("results/databases/requested.duckdb", "results/pike.duckdb"):
-        assert report._whole(Path(own)) == Path("results/pike.duckdb")
-
-
 def test_accuracies_are_compared_by_the_paired_test(texts):
     section = texts["tables"].split('<section id="scenario-real"')[1].split("</section>")[0]
     assert "Accuracy against mix" in section
@@ -213,19 +208,9 @@ def test_no_run_need_be_of_the_baseline(tmp_path):
     assert "These runs do not tell" in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
-def test_names_are_escaped(small, tmp_path):
-    experiment = atomic_files.read_json(small)
-    experiment["experiment"] = "a <b> & c"
-    atomic_files.write_json(small, experiment)
-    text = written(small, tmp_path)
-    assert "a &lt;b&gt; &amp; c" in text
-    assert "Fewer than 3 seeds, too few for a verdict" in text
-    assert Page(text).open == []
-
-
-def test_predictions_stand_beside_their_outcomes(tmp_path):
+def test_predictions_stand_beside_their_outcomes_and_names_are_escaped(tmp_path):
     settings = build(tmp_path, seeds=(0,), methods=("mix", "pike"))
-    experiment = atomic_files.read_json(settings)
+    experiment = atomic_files.read_json(settings) | {"experiment": "a <b> & c"}
     wanted = {"method": "pike", "against": "mix", "board": "no target", "direction": "lower"}
     experiment["config"] |= {
         "runs": [{"methods": ["mix", "pike"], "seeds": [0]}],
@@ -238,6 +223,8 @@ def test_predictions_stand_beside_their_outcomes(tmp_path):
     }
     atomic_files.write_json(settings, experiment)
     text = written(settings, tmp_path)
+    assert "a &lt;b&gt; &amp; c" in text
+    assert "Fewer than 3 seeds, too few for a verdict" in text
     section = text.split('<section id="predictions">')[1].split("</section>")[0]
     first, second = re.findall(r"<tr data-method=.*</tr>", section)
     sql = "select difference, half from boards where method = 'pike' and against = 'mix'"

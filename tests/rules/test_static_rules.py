@@ -140,8 +140,3 @@ def test_a_larger_corpus_never_gets_less_whatever_the_unit(tokens, temperature, 
     weights_K = weights(temperature, *tokens)
     assert weights_K.tolist() == sorted(weights_K, reverse=True)
     assert_close(weights(temperature, *[n * factor for n in tokens]), weights_K)
-
-
-def test_equal_weights_of_no_domain_are_refused():
-    with pytest.raises(InputError, match="domains: there is none: name at least one"):
-        Mix().init((), 0)

@@ -1,8 +1,6 @@
 """What a result was made from: what a manifest says, and what differs from it later."""
 
-import ast
 import hashlib
-import importlib
 import json
 import os
 import re
@@ -172,30 +170,6 @@ def test_damage_to_what_was_made_differs_but_deleted_checkpoints_do_not(work):
     assert [one.what for one in found(work)] == ["manifest"]
 
 
-def test_a_file_that_was_run_by_a_computed_name_is_recorded(tmp_path, monkeypatch):
-    folder = tmp_path / "lib"
-    folder.mkdir()
-    (folder / "found_late.py").write_text("X = 1\n")
-    monkeypatch.syspath_prepend(folder)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(code_fingerprint, "_run", {})
-    importlib.import_module("found_late")
-    assert made_from.code("theory", [MODULE])["code"]["loaded"] == {}
-    (folder / "own_rule.py").write_text("import importlib\n")
-    written = made_from.code("pretrain", [MODULE, "own_rule"])["code"]["loaded"]
-    assert "lib/found_late.py" in written
-    assert not [name for name in written if "site-packages" in name or "own_rule" in name]
-    # Found again where its folder is on the path, and not where it is gone.
-    digest = written["lib/found_late.py"]
-    assert code_fingerprint.of_file("/another/place/lib/found_late.py") == digest
-    assert code_fingerprint.of_file("lib/none.py") is None
-    (folder / "found_late.py").write_text("X = 1  # a remark\n")
-    assert code_fingerprint.of_file("lib/found_late.py") == digest
-    (folder / "found_late.py").write_text("X = 2\n")
-    assert code_fingerprint.of_file("lib/found_late.py") != digest
-    del sys.modules["found_late"]
-
-
 UPSTREAM = {
     "stage": "pack",
     "files": {"train.bin": {"bytes": 1, "sha256": "a"}, "README.md": {"bytes": 1, "sha256": "b"}},
@@ -265,17 +239,6 @@ def test_what_changes_while_a_stage_works_is_not_vouched_for(
         written = json.loads(Path("out.json").read_text())
         assert written["code"]["fingerprint"] == before
         assert written["given"] == {"text.txt": hashlib.sha256(b"words").hexdigest()}
-
-
-def test_every_stage_takes_what_it_is_made_from_before_its_work():
-    calls = [
-        node
-        for path in sorted(source_names.PACKAGE.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("write_manifest")
-    ]
-    assert len(calls) > 5
-    assert all("taken" in {word.arg for word in call.keywords} for call in calls)
 
 
 @pytest.mark.parametrize(

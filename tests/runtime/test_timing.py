@@ -31,23 +31,6 @@ def test_a_phase_within_another_counts_once(told):
     assert watch.seconds == {"loop": 17, "step": 2, "norms": 12}
 
 
-def test_time_before_an_error_counts(told):
-    watch, passes = told
-
-    def fail():
-        with watch.timed("loop"):
-            passes(1)
-            with watch.timed("step"):
-                passes(2)
-                raise ValueError("now")
-
-    with pytest.raises(ValueError, match="now"):
-        fail()
-    with watch.timed("loop"):
-        passes(4)
-    assert watch.seconds == {"loop": 5, "step": 2}
-
-
 def test_what_a_device_still_has_to_do_counts_where_it_was_asked_for(told):
     watch, passes = told
     waiting = [0, 3, 0, 0]

@@ -162,13 +162,6 @@ def test_a_grid_gives_the_settings_with_the_lowest_mean_over_seeds(tmp_path):
     assert record["diagnostics"]["losses"] == {**told, "b1": 3}
 
 
-@pytest.mark.slow
-def test_the_order_in_the_settings_fills_no_folds(tmp_path):
-    settings = swarm(tmp_path)
-    turned = settings | {"proxies": dict(reversed(settings["proxies"].items()))}
-    assert found(tmp_path, settings)["diagnostics"] == found(tmp_path, turned)["diagnostics"]
-
-
 def test_mde_reads_the_tokens_of_the_experts(tmp_path):
     # Each domain has one word, which its expert gives 0.8 and the others 0.1: a mixture w gives
     # 0.1 + 0.7 w_k. The target of 4, 1, 1 is met where u_k / (0.1 + 0.7 w_k) is the same for all k.

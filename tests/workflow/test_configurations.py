@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 import yaml
+from conftest import METHODS
 from repository import ROOT
 
 from pipeline.runtime import atomic_files, code_fingerprint
@@ -57,7 +58,7 @@ def pretrained(planned):
     return {job.removeprefix("pretrain ") for job in planned if job.startswith("pretrain ")}
 
 
-DEFAULT_RUNS = {f"words/tiny/{m}/seed0" for m in ("mix", "mostly-easy", "pike", "balanced")}
+DEFAULT_RUNS = {f"words/tiny/{m}/seed0" for m in METHODS}
 
 
 def test_another_configuration_replaces_the_default(fresh):

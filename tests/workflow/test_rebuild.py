@@ -6,11 +6,10 @@ import re
 import shutil
 import time
 
-from conftest import RUNS
+from conftest import METHODS, RUNS
 
 from pipeline.runtime import atomic_files
 
-METHODS = ("mix", "mostly-easy", "pike", "balanced")
 TABLES = {"table perplexity", "table accuracy", "table gradients", "table costs"}
 FIGURES = {"figure losses", "figure weights", "figure similarities", "figure gradients"}
 SELECTIONS = {
