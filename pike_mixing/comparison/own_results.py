@@ -69,7 +69,7 @@ def _database(path: Path) -> Iterator[tuple[Any, ...]]:
 
 
 def _table(path: Path) -> Iterator[tuple[Any, ...]]:
-    from pike_mixing.finders.table_files import read_columns
+    from pike_mixing.table_files import read_columns
 
     columns = read_columns(path)
     if lacking := [name for name in COLUMNS if name not in columns]:
