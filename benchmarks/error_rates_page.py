@@ -47,8 +47,9 @@ LENGTHS = """
 
 A mean over tokens hangs on the longest documents. Where the difference follows the length, a
 sample without the longest ones has a mean that is off, and an error that is too small. No verdict
-is given there ([the rule](../pike_mixing/comparison/like_size.py)): it asks for more documents the
-more unequal they are, unless they are cut at a length, or the difference hardly follows length.
+is given there ([the rule](../pike_mixing/comparison/mean_difference.py)): it asks for more
+documents the more unequal they are, unless they are cut at a length, or the difference hardly
+follows length.
 
 `python -m benchmarks.length_rates`, {date}, {commit}: differences whose mean over all such text is
 zero, of documents with lognormal lengths. Each cell is the percent of wrong verdicts among those

@@ -3,6 +3,7 @@
 Shapes: R checkpoints, S seeds, I items, G documents, N rows of choices.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -60,6 +61,24 @@ class Differences:
     """By metric S x I: squared differences."""
 
 
+class Paired(NamedTuple):
+    """Two methods' checkpoints of the same seeds."""
+
+    seeds: list[int]
+    rows_S: list[int]
+    """Place of the method's checkpoint of each seed."""
+    others_S: list[int]
+    """That of the other method's."""
+
+
+def pair_by_seed(checkpoints: Iterable[CheckpointKey], method: str, against: str) -> Paired:
+    """The seeds that both methods have; of several checkpoints of a seed the last one counts."""
+    last = {(one.method, one.seed): row for row, one in enumerate(checkpoints)}
+    seeds = sorted(s for name, s in last if name == method and (against, s) in last)
+    rows_S, others_S = ([last[name, s] for s in seeds] for name in (method, against))
+    return Paired(seeds, rows_S, others_S)
+
+
 def differences(outcomes: Outcomes, method: str, against: str) -> Differences | None:
     """Pairs two methods by seed and item; None where they have no seed or no item in common.
 
@@ -70,11 +89,9 @@ def differences(outcomes: Outcomes, method: str, against: str) -> Differences | 
         method: The method in question.
         against: The other one.
     """
-    last = {(run.method, run.seed): row for row, run in enumerate(outcomes.runs)}
-    seeds = sorted(s for m, s in last if m == method and (against, s) in last)
+    seeds, rows_S, others_S = pair_by_seed(outcomes.runs, method, against)
     if not seeds or not outcomes.points:
         return None
-    rows_S, others_S = ([last[name, s] for s in seeds] for name in (method, against))
     apart = {name: at_RxI[rows_S] - at_RxI[others_S] for name, at_RxI in outcomes.points.items()}
     shared_I = np.isfinite(next(iter(apart.values()))).all(axis=0)
     if not shared_I.any():

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from pike_mixing.comparison import mean_difference
 from pike_mixing.comparison.distributions import t_tail
-from pike_mixing.comparison.like_size import effective_documents
-from pike_mixing.comparison.mean_difference import Estimate, estimate, part
+from pike_mixing.comparison.mean_difference import Estimate, effective_documents, estimate, part
 
 
 def names(count_G):
