@@ -10,6 +10,7 @@ import pytest
 import yaml
 from documented import PAGES, ROOT
 
+from docs import reference
 from pike_mixing import METHODS
 from pike_mixing.rules import surgery
 from pipeline.planning import planner
@@ -58,6 +59,12 @@ def test_the_index_and_the_site_have_every_page_in_one_order():
     assert index == site
     named = {toc["root"], *(file for files in site.values() for file in files)}
     assert named == {p.relative_to(ROOT).with_suffix("").as_posix() for p in PAGES}
+
+
+@pytest.mark.parametrize("page", reference.PAGES)
+def test_pages_show_the_code_as_it_is(page):
+    """`make docs` writes them."""
+    assert reference.written(page) == (ROOT / page).read_text(encoding="utf-8")
 
 
 def test_the_readmes_numbers_are_those_of_their_sources():

@@ -14,7 +14,7 @@ from trials import MISTAKE, Trial
 from pike_mixing.errors import InputError
 from pipeline.planning import output_root, planner
 
-DRY = ("-n", "--snakefile", str(ROOT / "Snakefile"), "--configfile", "config.yaml")
+DRY = ("-n", "--snakefile", str(ROOT / "workflow/Snakefile"), "--configfile", "config.yaml")
 STAMP = "results/experiment.json"
 CONFIG = Path(__file__).with_name("config.yaml").read_text(encoding="utf-8")
 TRIALS = [

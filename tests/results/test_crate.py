@@ -25,7 +25,7 @@ def test_the_crate_says_what_the_workflow_made_of_what(finished, tmp_path):
     rocrate = pytest.importorskip("rocrate.rocrate", reason="make setup EXTRAS=crate")
     assert crate(finished, out=tmp_path / "crate").startswith(f"{tmp_path}/crate: ")
     read = rocrate.ROCrate(tmp_path / "crate")
-    assert read.mainEntity.id == "Snakefile"
+    assert read.mainEntity.id == "workflow/Snakefile"
     assert read.mainEntity["programmingLanguage"].id.endswith("#snakemake")
     assert {one.id for one in read.root_dataset["conformsTo"]} > set(PROFILES)
     assert read.license in (LICENCE, read.dereference(LICENCE))

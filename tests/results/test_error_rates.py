@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import error_rates, length_rates
+from benchmarks.length_rates import Cell, Lengths
 from pike_mixing.comparison import mean_difference, sign_flip
 from pike_mixing.comparison.detectable import detectable, detection_probability
 from pike_mixing.comparison.mean_difference import estimate, part
@@ -67,21 +68,20 @@ def test_every_kind_of_verdict_errs_in_one_of_twenty(kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("place", "without", "least", "most"),
+    ("cell", "without", "least", "most"),
     [
         # Percent of wrong verdicts without the rule; given ones, at least and at most.
-        ((0.9, 0.4, 100, 1), 0, 99, 100),
-        ((0, 0.8, 300, 3), 0, 90, 100),
-        ((0.7, 1.0, 1000, 1), 0, 0, 1),
-        ((0.4, 1.5, 100, 3), 10, 0, 1),
-        ((0.7, 1.5, 100, 1), 15, 0, 1),
-        ((0.9, 1.5, 300, 1), 10, 0, 1),
-        ((0.9, 0.8, 30, 1), 15, 0, 1),
+        (Cell(Lengths(0.2, False, "length"), 0.9, 50, 1), 0, 90, 100),
+        (Cell(Lengths(0.4, False, "log length"), 0.9, 100, 1), 0, 99, 100),
+        (Cell(Lengths(1.5, True, "length"), 0.9, 300, 3), 0, 99, 100),
+        (Cell(Lengths(1.0, False), 0, 300, 3), 0, 0, 1),
+        (Cell(Lengths(0.8, False, "log length"), 0.9, 30, 1), 15, 0, 1),
+        (Cell(Lengths(1.0, False, "length"), 0.7, 1000, 1), 10, 0, 1),
+        (Cell(Lengths(1.5, False, "log length"), 0.4, 100, 3), 10, 0, 1),
     ],
 )
-def test_verdicts_on_differences_that_follow_the_length(place, without, least, most):
-    lengths, random = length_rates.Lengths(*place), np.random.default_rng(3)
-    found = length_rates.judge(lengths, random, 3, 200)
+def test_verdicts_on_differences_that_follow_the_length(cell, without, least, most):
+    found = length_rates.judge(cell, np.random.default_rng(3), 3, 200)
     assert least <= 100 * found["given"] / 200 <= most
     assert 100 * found["all_wrong"] >= without * found["all_given"]
     # Three standard deviations.
