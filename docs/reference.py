@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PARTS = {
     "A method": ("interface", "registry", "apportion", "alarms", "movement", "tracking"),
     "In torch and in trainers": (
-        "torch.mixing", "torch.mixed_dataset", "torch.interleave", "torch.losses",
+        "torch.mixing", "torch.mixed_dataset", "torch.losses",
         "torch.gradients", "torch.signals", "transformers", "lightning", "grain", "delivered",
     ),
     "Mixtures from other runs": ("finders.table", "finders.fit", "mixtures.export"),
