@@ -13,7 +13,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS, commands, proposals, table, trajectory
 from pike_mixing.finders import registry as finder_registry
 from pike_mixing.mixtures import explore, export, trial
-from pike_mixing.settings import lines_of, wrapped
+from pike_mixing.settings import lines_of, wrap
 from pike_mixing.swarms import catalogue
 from pike_mixing.swarms.fetch import fetch
 
@@ -190,11 +190,11 @@ def methods(arguments: argparse.Namespace) -> str:
     kinds, name = dict(METHODS), arguments.rule
     if name is not None:
         kinds = {name: (finder_registry if name in FINDERS else registry).kind(name)}
-    return "\n\n".join(_described(*item) for item in kinds.items())
+    return "\n\n".join(_describe(*item) for item in kinds.items())
 
 
-def _described(name: str, kind: type[Any]) -> str:
-    return "\n".join([name, *wrapped(kind.about, "  "), *lines_of(kind)])
+def _describe(name: str, kind: type[Any]) -> str:
+    return "\n".join([name, *wrap(kind.about, "  "), *lines_of(kind)])
 
 
 def swarms(arguments: argparse.Namespace) -> str:
@@ -204,7 +204,7 @@ def swarms(arguments: argparse.Namespace) -> str:
     lines = []
     for name, swarm in catalogue.TABLES.items():
         place = "in the package" if name in catalogue.PACKAGED else "to fetch"
-        lines += [f"{name} ({place}, {swarm.licence})", *wrapped(swarm.about, "  ")]
+        lines += [f"{name} ({place}, {swarm.licence})", *wrap(swarm.about, "  ")]
     return "\n".join(lines)
 
 

@@ -119,7 +119,7 @@ def missing(kind: Any, name: str, where: str) -> str:
     """
     hint = hints_of(kind)[name]
     meant = None if dataclasses.is_dataclass(hint) else meanings(kind).get(name)
-    return f"{where}: {name} is missing: {meant or _described(hint)}"
+    return f"{where}: {name} is missing: {meant or _describe(hint)}"
 
 
 MOST_NEAR = 3
@@ -231,10 +231,10 @@ def type_message(value: object, hint: Any) -> str:
         way_out = f": write {int(value)}"
     elif hint is str and isinstance(value, bool | int | float):
         way_out = ": put it in quotes"
-    return f"{brief(value)} is not {_described(hint)}{way_out}"
+    return f"{brief(value)} is not {_describe(hint)}{way_out}"
 
 
-def _described(hint: Any) -> str:
+def _describe(hint: Any) -> str:
     hint = without_limits(hint)
     if get_origin(hint) is Literal:
         return "one of " + ", ".join(map(repr, get_args(hint)))
@@ -290,11 +290,11 @@ def lines_of(kind: type[Any]) -> list[str]:
     lines = []
     for name, shown, meaning in settings_of(kind):
         value = "(required)" if shown is None else f"= {shown}"
-        lines += [f"    {name} {value}", *wrapped(meaning, " " * 8)]
+        lines += [f"    {name} {value}", *wrap(meaning, " " * 8)]
     return lines
 
 
-def wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
+def wrap(text: str, indent: str, first: str | None = None) -> list[str]:
     """Text in lines of 96 characters at most.
 
     Args:

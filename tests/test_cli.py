@@ -188,7 +188,7 @@ def test_a_switch_of_the_environment_can_be_off(monkeypatch, value, expected):
     monkeypatch.setenv("PIKE_RECOMPUTE", value)
     # So it is when a file of variables sets none.
     monkeypatch.setenv("PIKE_PEAK_FLOPS", "")
-    chosen = cli.chosen(["pretrain", "run.json", "--corpora", "corpora"])
+    chosen = cli.parse_arguments(["pretrain", "run.json", "--corpora", "corpora"])
     assert chosen["peak_flops"] is None
     assert (chosen["shard"], chosen["recompute"]) == (expected, expected)
 

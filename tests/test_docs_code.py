@@ -64,7 +64,7 @@ def test_every_command_is_tried_somewhere_and_no_reason_is_left_over():
     [(n, c) for n in documented.NAMES for c in documented.commands(n) if ".venv/bin/pike " in c],
 )
 def test_the_command_line_knows_every_option(name, command):
-    assert cli.chosen(documented.words(command))
+    assert cli.parse_arguments(documented.words(command))
 
 
 @pytest.mark.parametrize(("name", "command"), documented.tried("make"))

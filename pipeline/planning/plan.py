@@ -247,7 +247,7 @@ class Plan:
                 return ()
             if kind == "table" and name in OF_ALL:
                 return tuple(self.runs)
-            return tuple(map(str, dependencies.selected(listed, requested, wanted)))
+            return tuple(map(str, dependencies.select_runs(listed, requested, wanted)))
 
         return {
             (kind, name): needed(kind, name, values["selection"])

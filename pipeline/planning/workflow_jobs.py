@@ -127,7 +127,9 @@ class WorkflowJobs:
         # A dry run and a report import no class of the user's and need no finder's packages.
         if "pretrain" in rules and not self._request.is_part():
             methods.refuse_at_start(self.plan.runs.values(), self.plan.mixtures.values())
-        for line in notices.unused(self.plan, self.config) + notices.short_searches(self.plan):
+        for line in notices.unused_names(self.plan, self.config) + notices.short_searches(
+            self.plan
+        ):
             warn(line)
         output_root.write_settings(self.plan, self._pythons)
         for work in self._asked:

@@ -53,13 +53,13 @@ def query(sql: str, database: Path, format: Format = "table") -> str | bytes:
             columns = [column[0] for column in answer.description or []]
             rows = answer.fetchall()
     except (duckdb.Error, UnicodeEncodeError) as error:
-        raise _unanswered(error) from None
+        raise _explain_failure(error) from None
     if format == "csv":
         return presentation.comma_separated(columns, rows)
     if format == "json":
         _refuse_twice(columns)
     facts = [dict(zip(columns, row, strict=True)) for row in rows]
-    return presentation.shown(format, facts, lambda: presentation.aligned(columns, rows))
+    return presentation.render(format, facts, lambda: presentation.align(columns, rows))
 
 
 def claims(database: Path, format: str = "text") -> str:
@@ -74,7 +74,7 @@ def claims(database: Path, format: str = "text") -> str:
     """
     with connect_ours(at_hand(database)) as connection:
         every = rows_of(connection, "from claims order by position")
-    return presentation.shown(format, every, lambda: "\n".join(_claims(every)))
+    return presentation.render(format, every, lambda: "\n".join(_claims(every)))
 
 
 def _claims(every: list[dict[str, Any]]) -> Iterator[str]:
@@ -85,7 +85,7 @@ def _claims(every: list[dict[str, Any]]) -> Iterator[str]:
         ours = "" if one["ours"] is None else f"  {one['ours']:.3g} {one['unit']}"
         if one["ours_low"] is not None:
             ours += f" ({one['ours_low']:.3g} to {one['ours_high']:.3g}, {one['seeds']} seeds)"
-        yield f"{one['claim']}: {presentation.painted(one['verdict'], 'bold')}{ours}"
+        yield f"{one['claim']}: {presentation.paint(one['verdict'], 'bold')}{ours}"
         yield from textwrap.wrap(
             one["statement"], 96, initial_indent="    ", subsequent_indent="    "
         )
@@ -115,12 +115,12 @@ def tables(results: Path, format: str = "text") -> str:
         raise InputError(
             f"{results} has no tables or figures: `make run` makes them, `make restore` ours"
         )
-    return presentation.shown(format, every, lambda: "\n".join(_tables(every)))
+    return presentation.render(format, every, lambda: "\n".join(_tables(every)))
 
 
 def _tables(every: list[dict[str, Any]]) -> Iterator[str]:
     for one in every:
-        yield presentation.painted(one["file"], "bold")
+        yield presentation.paint(one["file"], "bold")
         yield from textwrap.wrap(one["about"], 96, initial_indent="    ", subsequent_indent="    ")
     yield "A table is also a view: `pike query 'from table2'`"
 
@@ -162,7 +162,7 @@ def _refuse_twice(columns: list[str]) -> None:
         )
 
 
-def _unanswered(error: Exception) -> InputError:
+def _explain_failure(error: Exception) -> InputError:
     hint = '`pike query "show tables"` lists tables and views'
     text = textwrap.indent(str(error).strip(), "  ")
     if "pytz" in text:  # DuckDB wants it to show times with a time zone.
@@ -219,5 +219,5 @@ def _parquet(connection: duckdb.DuckDBPyConnection, statement: duckdb.Statement)
     try:
         pq.write_table(relation.to_arrow_table(), out)
     except pa.ArrowException as error:
-        raise _unanswered(error) from None
+        raise _explain_failure(error) from None
     return out.getvalue()
