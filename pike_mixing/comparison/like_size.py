@@ -14,8 +14,10 @@ LEAST_DOCUMENTS = 20
 CUT = 0.001
 """Probability with which a lognormal sample's longest document is as short as that of a sample that
 counts as cut at a length."""
-SKEW = 0.48
-"""The most that the skewness of squared lengths may be, in units of sqrt(G)."""
+EVEN = 0.5
+"""Spread of log length up to which documents count as of like size."""
+SKEW = 0.08
+"""The most s exp(1.5 s^2) / sqrt(G) for documents of a larger spread."""
 
 
 def effective_documents(share_G: Floats) -> float:
@@ -33,14 +35,17 @@ def effective_documents(share_G: Floats) -> float:
     1. Documents are cut at a length, as those of corpora often are: the longest one lies so few
        standard deviations above the mean log length as in one of a thousand samples of lognormal
        lengths (`CUT`).
-    2. The skewness of squared lognormal lengths, (exp(4 s^2) + 2) sqrt(exp(4 s^2) - 1), is at most
-       `SKEW` sqrt(G). So skewed are the terms of the mean where the difference is proportional to
-       length; where it follows log length they are less so.
+    2. G exp(-1.5 s^2) is `LEAST_DOCUMENTS` or more (unlike 1 / H it does not depend on whether the
+       longest documents happen to be in the sample), and s is at most `EVEN`, or s exp(1.5 s^2) at
+       most `SKEW` sqrt(G): to this the skewness of the error is proportional where the difference
+       follows log length.
 
     Else it is how far the documents reach of what is asked, in units of `LEAST_DOCUMENTS`: of 10,
     twice as many would do.
 
-    False verdicts of 5 % tests, by simulation: docs/error-rates.md.
+    False verdicts of 5 % tests, by simulation: docs/error-rates.md. Two limits: near the bounds a
+    sample gets a verdict where by chance it lacks the longest documents, which are most of the
+    error; and a difference proportional to length itself, not to its logarithm, is more skewed.
 
     Args:
         share_G: The documents' shares of all tokens or items; positive.
@@ -52,6 +57,8 @@ def effective_documents(share_G: Floats) -> float:
     spread = float((log_G**2).sum() / (documents - 1)) ** 0.5
     if log_G.max() <= spread * statistics.NormalDist().inv_cdf(CUT ** (1 / documents)):
         return alike
-    square = np.exp(4 * spread**2)
-    asked = (square + 2) ** 2 * (square - 1) / SKEW**2
-    return alike if documents >= asked else float(LEAST_DOCUMENTS * documents / asked)
+    enough = documents * np.exp(-1.5 * spread**2)
+    skew = spread * np.exp(1.5 * spread**2)
+    if enough >= LEAST_DOCUMENTS - 1e-9 and spread > EVEN:
+        enough = LEAST_DOCUMENTS * documents * (SKEW / skew) ** 2
+    return alike if enough >= LEAST_DOCUMENTS - 1e-9 else float(enough)

@@ -21,6 +21,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
+from pike_mixing.finders.interface import Reads
 from pike_mixing.finders.surface import SurfaceFinder
 
 RATES = tuple(np.geomspace(0.1, 30, 7).tolist())
@@ -39,6 +40,7 @@ class ExposureLaw(SurfaceFinder):
         "Fits how each loss falls with the epochs of each domain and rises with repetition; needs "
         "to know how much text there is."
     )
+    reads: ClassVar[Reads] = "epochs"
 
     def model(
         self, weights_NxK: Floats, epochs_NxK: Floats | None, loss_NxM: Floats

@@ -14,8 +14,9 @@ from pike_mixing.arrays import Array, Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders.intervals import HeldOut
 
-Reads = Literal["losses", "state", "predictions"]
-"""What a finder reads of a proxy beside its mixture; predictions: losses, and those of tokens."""
+Reads = Literal["losses", "epochs", "state", "predictions"]
+"""What a finder reads of a proxy beside its mixture; epochs: losses, and how often it read text;
+predictions: losses, and those of tokens."""
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ def finder_of(
     """
     name = arguments.finder
     reads = registry.kind(name).reads if name in FINDERS else "losses"
-    if reads != "losses":
+    if reads not in ("losses", "epochs"):
         raise InputError(f"the finder {name!r} reads the {reads} of a run, not a table")
     given = {
         name: {d: v for d, v in value.items() if d not in unread or name == "target"}

@@ -17,7 +17,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import slsqp, validation
 from pike_mixing.finders.interface import FinderResult, Inventory, Reads, Swarm
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveFloat, PositiveInt, Proportions
-from pike_mixing.numerics.effective import effective_domains
+from pike_mixing.numerics.simplex import effective_domains
 from pike_mixing.settings import CheckedSettings
 
 STEP = 1e-6

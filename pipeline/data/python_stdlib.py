@@ -1,6 +1,7 @@
 """Real text that a Python environment carries: code, prose and tables, offline and free to use."""
 
 import ast
+import doctest
 import inspect
 import io
 import os
@@ -25,6 +26,7 @@ from pipeline.settings import Sha256
 SUFFIXES = {
     "code": (".py",),
     "docstrings": (".py",),
+    "doctests": (".py",),
     "headers": (".h", ".hh", ".hpp", ".cuh", ".c", ".cc", ".cpp"),
     "prose": (".rst", ".md", ".txt"),
     "stubs": (".pyi",),
@@ -94,7 +96,17 @@ except ImportError:
     # Some slim installations leave it out; they lack the topic `reference`.
     _REFERENCE = {}
 
-Topic = Literal["code", "docstrings", "headers", "prose", "reference", "stubs", "tables", "unicode"]
+Topic = Literal[
+    "code",
+    "docstrings",
+    "doctests",
+    "headers",
+    "prose",
+    "reference",
+    "stubs",
+    "tables",
+    "unicode",
+]
 
 Text = tuple[str, str]
 """A document's name and text."""
@@ -118,8 +130,8 @@ class Python:
     """code: standard library without docstrings and comments; docstrings: its docstrings, one
     document a module; reference: the language reference of `pydoc`; tables: the modules of
     `encodings`; unicode: names of characters, 64 a document; of `packages`: code, docstrings,
-    headers of C and C++ (and what sources there are), prose (.rst, .md, .txt, licences) and stubs
-    (.pyi)."""
+    doctests (the examples within docstrings: what a person types, and what Python answers), headers
+    of C and C++ (and what sources there are), prose (.rst, .md, .txt, licences), stubs (.pyi)."""
     packages: dict[str, str] | None = None
     """Distributions whose files are read in place of the standard library's, each with its version:
     {numpy: 2.4.1}. Another version is refused."""
@@ -182,7 +194,8 @@ class Python:
         if self.packages is None:
             return TOPICS[self.topic](skipped)
         files = package_files(self.packages, self.topic)
-        return {"code": code, "docstrings": docstrings}.get(self.topic, texts)(files, skipped)
+        readers = {"code": code, "docstrings": docstrings, "doctests": doctests}
+        return readers.get(self.topic, texts)(files, skipped)
 
     def facts(self, documents_sha256: str) -> dict[str, Any]:
         """The revision: what was read, with its version, and the identity of the documents.
@@ -213,6 +226,22 @@ def docstrings(files: Files, skipped: Counter[str]) -> Iterator[Text]:
     for name, tree in _modules(files, skipped):
         result = [(getattr(node, "lineno", 0), docstring) for node, docstring in _documented(tree)]
         yield name, "\n\n".join(inspect.cleandoc(docstring) for _, docstring in sorted(result))
+
+
+def doctests(files: Files, skipped: Counter[str]) -> Iterator[Text]:
+    """The examples in the docstrings of each module, without the prose between them.
+
+    Each is the lines that a person types, behind `>>>` and `...`, and what Python answers.
+    """
+    parse = doctest.DocTestParser().get_examples
+    for name, text in docstrings(files, skipped):
+        try:
+            examples = parse(text)
+        except ValueError:
+            skipped["no doctests"] += 1
+            continue
+        turns = (">>> " + "... ".join(e.source.splitlines(True)) + e.want for e in examples)
+        yield name, "".join(turns)
 
 
 def texts(files: Files, skipped: Counter[str]) -> Iterator[Text]:

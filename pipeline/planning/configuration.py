@@ -137,7 +137,7 @@ class Mixture:
     """A mixture, and the runs that it is found from: a swarm, methods, or both."""
 
     finder: str
-    """How it is found: regmix, mixing-law, mde, best or average."""
+    """How it is found: regmix, mixing-law, gaussian-process, scheffe, mde, best or average."""
     swarm: str = ABSENT
     """Swarm whose runs it is found from."""
     methods: Names = ABSENT
@@ -155,8 +155,9 @@ class Grid:
     """Runs of one scenario that differ in a method's settings: the best gives them to others."""
 
     methods: Names
-    """Methods whose runs are compared by the mean of the domains' validation losses; absent: those
-    that `of` and `values` make."""
+    """Methods whose runs are compared by the mean of the domains' validation losses, the mildest
+    first: it wins where a later one is better by no more than a standard error over the seeds.
+    Absent: those that `of` and `values` make."""
     settings: Names
     """Settings that the best gives to a method with `grid: NAME`; absent: those of `values`."""
     of: str = ABSENT

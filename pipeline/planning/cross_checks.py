@@ -17,6 +17,7 @@ from pipeline.runtime import validation
 from pipeline.runtime.source_names import PACKAGE
 from pipeline.settings import GRID, Training
 from pipeline.tasks import TASKS
+from pipeline.tasks.evaluation_settings import Choice, FewShot
 
 Config = Mapping[str, Any]
 
@@ -244,14 +245,15 @@ def _too_long_items(config: Config) -> Iterable[str]:
     pairs = ((run.scenario, dependencies.recipe(config, run)) for run in requested)
     for name, recipe in dict.fromkeys(pairs):
         evaluation = config["scenarios"][name]["evaluation"]
-        choice = config["evaluation"][evaluation].get("choice")
         length = config["training"][recipe]["length"]
-        if choice and choice["context"] + choice["candidate"] - 1 > length:
-            yield (
-                f"evaluation.{evaluation}.choice.context: {choice['context']} tokens "
-                f"and {choice['candidate']} of a candidate do not fit into the {length} tokens of "
-                f"training.{recipe} in scenario {name}: lower it"
-            )
+        for key, kind in (("choice", Choice), ("few_shot", FewShot)):
+            values = config["evaluation"][evaluation].get(key)
+            if values and (tokens := kind(**values).tokens) - 1 > length:
+                yield (
+                    f"evaluation.{evaluation}.{key}.context: questions of {tokens} tokens, "
+                    f"candidates included, do not fit into the {length} tokens of "
+                    f"training.{recipe} in scenario {name}: lower it"
+                )
 
 
 def _searches_of_several_lengths(config: Config, all_runs: Iterable[RunName]) -> Iterable[str]:

@@ -278,7 +278,9 @@ def test_what_is_no_method_is_refused_where_it_is_imported(own, rule, expected):
         registry.build(rule, {}, "run.json")
 
 
-def test_a_finder_whose_package_is_missing_is_told_at_the_start(monkeypatch):
+def test_a_finder_that_cannot_find_is_told_at_the_start(monkeypatch):
+    with pytest.raises(InputError, match="'exposure-law' reads how much text each run had"):
+        methods.refuse_at_start([], [{"finder": "exposure-law"}, {"finder": "best"}])
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(InputError, match="'regmix' needs the package 'lightgbm'"):
         methods.refuse_at_start([], [{"finder": "regmix"}, {"finder": "best"}])

@@ -31,7 +31,7 @@ def reads(plan):
 
 
 def test_a_run_reads_the_corpora_of_its_domains(reads):
-    corpora = [f"results/corpora/symbols/{d}/{MANIFEST}" for d in ("easy", "hard", "noise")]
+    corpora = [f"results/corpora/symbols/{d}/{MANIFEST}" for d in ("like-en", "like-hi", "like-de")]
     assert reads.of("pretrain", PIKE) == ({"corpora": corpora}, [])
     assert reads.corpora_folder(of_run(PIKE)) == "results/corpora/symbols"
     evaluation = reads.of("evaluate", PIKE)
@@ -39,7 +39,7 @@ def test_a_run_reads_the_corpora_of_its_domains(reads):
     assert evaluation.made["corpora"] == []
     own = f"results/runs/{PIKE}/{MANIFEST}"
     assert evaluation.paths()[:2] == [own, "results/tokenizers/symbols.model"]
-    probed = "akin/nano/mix/seed220"
+    probed = "symbols-six/nano/mix/seed220"
     assert reads.of("probe", probed).paths() == [f"results/runs/{probed}/{MANIFEST}"]
 
 
@@ -71,13 +71,13 @@ def test_a_mixture_reads_its_proxies_and_evaluations_where_it_reads_losses(confi
 def test_a_source_reads_the_files_that_it_names(reads):
     assert reads.of("download", "code") == ({}, ["b.txt", "a.txt"])
     assert reads.of("download", "prose") == ({}, [])
-    sources = ("easy", "hard", "noise", "akin-1")
+    sources = ("like-en", "like-hi", "like-zh", "like-ar")
     documents = [f"results/data/{source}/{MANIFEST}" for source in sources]
     assert reads.of("tokenizer", "symbols") == ({"documents": documents}, [])
 
 
 def test_evaluation_items_are_the_users_own_or_a_fetched_task(reads):
-    made, given = reads.of("pack", "symbols/easy")
+    made, given = reads.of("pack", "symbols/like-en")
     assert made["tasks"] == [f"results/tasks/piqa/{MANIFEST}"]
     assert given == ["own.jsonl"]
 
@@ -86,7 +86,7 @@ def test_a_database_reads_every_record_of_its_runs(plan, reads):
     found = [place for _, _, place in records.manifests_of(plan.experiment([PIKE]))]
     folder = f"results/runs/{PIKE}"
     own = {f"{folder}/{MANIFEST}", f"{folder}/evaluations/{MANIFEST}"}
-    assert {*found} >= own | {f"results/corpora/symbols/hard/{MANIFEST}"}
+    assert {*found} >= own | {f"results/corpora/symbols/like-hi/{MANIFEST}"}
     assert "results/tokenizers/symbols.json" in found
     name = "table-table1"
     selected = reads.of("database_of_selection", name).paths()

@@ -72,9 +72,9 @@ def test_every_kind_of_verdict_errs_in_one_of_twenty(kind):
     [
         # Percent of wrong verdicts without the rule; given ones, at least and at most.
         (Cell(Lengths(0.2, False, "length"), 0.9, 50, 1), 0, 90, 100),
-        (Cell(Lengths(0.4, False, "log length"), 0.9, 300, 3), 0, 80, 100),
+        (Cell(Lengths(0.4, False, "log length"), 0.9, 100, 1), 0, 99, 100),
         (Cell(Lengths(1.5, True, "length"), 0.9, 300, 3), 0, 99, 100),
-        (Cell(Lengths(0.8, False), 0, 300, 3), 0, 0, 1),
+        (Cell(Lengths(1.0, False), 0, 300, 3), 0, 0, 1),
         (Cell(Lengths(0.8, False, "log length"), 0.9, 30, 1), 15, 0, 1),
         (Cell(Lengths(1.0, False, "length"), 0.7, 1000, 1), 10, 0, 1),
         (Cell(Lengths(1.5, False, "log length"), 0.4, 100, 3), 10, 0, 1),
