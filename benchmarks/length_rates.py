@@ -91,7 +91,7 @@ class Cell:
 CELLS = [
     Cell(Lengths(spread, cut, follows), correlation, documents, domains)
     for (spread, cut), (follows, correlation), documents, domains in itertools.product(
-        [(0.2, False), (0.4, False), (0.6, False), (0.8, False), (1.0, True), (1.5, True)],
+        [(0.4, False), (0.5, False), (0.6, False), (0.8, False), (1.0, True), (1.5, True)],
         [("", 0), *itertools.product(("log length", "length"), (0.4, 0.7, 0.9))],
         (20, 30, 50, 100, 300, 1000),
         (1, 3),

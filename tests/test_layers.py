@@ -9,11 +9,7 @@ from repository import ROOT, run
 WORKFLOW_MAY_IMPORT = {
     "pike_mixing.errors": {"InputError"},
     "pipeline.results": {"views"},
-    "pipeline.runtime": {"signal_handler"},
-    "pipeline.planning": {
-        *("forked_jobs", "methods", "notices", "outdated", "output_root", "planner", "profile"),
-        *("records", "rule_inputs", "rule_resources", "slurm"),
-    },
+    "pipeline.planning": {"notices", "planner", "records", "rule_inputs", "workflow_jobs"},
 }
 
 

@@ -86,8 +86,10 @@ def in_image(image: str, resources: Mapping[str, Mapping[str, Any]]) -> dict[str
             f"container: {image} does not exist: build it (docs/running.md, Container), or name "
             "another: PIKE_IMAGE=docker://HOST/NAME:TAG"
         )
-    own = {rule: {"python": IMAGE_PYTHON} for rule in READ_FOR["python"]}
-    return {rule: own.get(rule, {}) | resources.get(rule, {}) for rule in own | resources}
+    own: Mapping[str, Mapping[str, Any]] = {
+        rule: {"python": IMAGE_PYTHON} for rule in READ_FOR["python"]
+    }
+    return {rule: {**own.get(rule, {}), **resources.get(rule, {})} for rule in {**own, **resources}}
 
 
 def read(

@@ -126,7 +126,7 @@ class RunFolder:
         """Where the run stands: at its last checkpoint, or at what `fresh` makes.
 
         A run goes on only if it was stopped, or has lost a checkpoint, and is made from the same:
-        one that is finished and whole, or whose `starts.json` is gone, begins anew.
+        one that is finished and whole, or forced, or whose `starts.json` is gone, begins anew.
 
         Nothing in the folder is deleted before all that can be refused has been looked at.
 
@@ -156,8 +156,9 @@ class RunFolder:
     def _resumable(self) -> Path | None:
         """The checkpoint to go on from, or None; the folder is one of a run's own."""
         _refuse_foreign(self.folder)
-        recipe, finished = self.work.training, (self.folder / atomic_files.MANIFEST).exists()
-        if not self.starts_file.exists():
+        manifest = self.folder / atomic_files.MANIFEST
+        recipe, finished = self.work.training, manifest.exists()
+        if not self.starts_file.exists() or made_from.is_forced(manifest):
             return None
         result = checkpoint.resumable(self.checkpoints, self.identity, recipe.checkpoint_every)
         if finished and result == self.checkpoints / f"step{recipe.steps}":
@@ -185,6 +186,7 @@ class RunFolder:
         # The first one gone, a process that is killed here has begun anew, too.
         for old in (self.starts_file, self.folder / atomic_files.MANIFEST, self.checkpoints):
             atomic_files.remove(old)
+        made_from.forget(self.folder / atomic_files.MANIFEST)
         self.records.clear()
 
     def _note_start(self, step: int) -> None:

@@ -10,7 +10,7 @@ from pike_mixing.errors import InputError
 from pipeline.planning import planner, records, rule_inputs
 from pipeline.planning.profile import Profile
 from pipeline.planning.rule_inputs import RuleInputs
-from pipeline.planning.rule_resources import RuleResources
+from pipeline.planning.rule_resources import RETRIES, STARTED, RuleResources
 
 PIKE = "symbols/pico/pike-middle/seed100"
 MANIFEST = "manifest.json"
@@ -117,12 +117,16 @@ def test_a_try_has_more_time_than_the_one_before_up_to_the_limit(plan):
     assert "gpu" not in free.of("pack")
 
 
-def test_a_limit_allows_as_many_tries_as_the_longest_run_takes(plan):
-    free = RuleResources(plan, Profile({})).further_tries()
-    assert free == {"pretrain": 0, "download": 0, "pack": 0}
+def test_a_limit_allows_as_many_tries_as_the_longest_run_takes(plan, monkeypatch):
+    monkeypatch.delenv(STARTED, raising=False)
+    free = RuleResources(plan, Profile({}))
+    assert [free.retries(rule) for rule in ("pretrain", "download", "pack")] == [None] * 3
     limited = RuleResources(plan, Profile({"pretrain": {"longest": "1"}}))
     seconds = max(limited._jobs["pretrain"].job("pretrain", run).seconds for run in plan.runs)
-    assert limited.further_tries()["pretrain"] == math.ceil(2 * seconds / 60)
+    assert limited.retries("pretrain") == math.ceil(2 * seconds / 60) + RETRIES
+    # Within a job that the workflow has started nothing is tried again.
+    monkeypatch.setenv(STARTED, "elsewhere:1")
+    assert limited.retries("pretrain") is None
 
 
 def test_a_training_is_shared_out_as_the_profile_says(plan):

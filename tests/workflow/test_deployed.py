@@ -29,6 +29,11 @@ module pike:
 
 use rule * from pike
 """
+BEGINS = """
+
+onstart:
+    pike.onstart()
+"""
 
 # Runs a job's command here, with this interpreter in the place of the image's.
 APPTAINER = f"""\
@@ -80,7 +85,11 @@ def test_a_deployed_workflow_runs_with_its_own_configuration_and_in_its_containe
         words = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
         return run(*words, cwd=mine, env=told)
 
+    unedited = snakemake("results/mine/data/easy/manifest.json", "--show-failed-logs")
+    assert "says 'onstart: pike.onstart()'" in unedited.stdout + unedited.stderr
+    (mine / "workflow/Snakefile").write_text(DEPLOYED + BEGINS, encoding="utf-8")
     inside = ("--sdm", "apptainer")
+    told["PIKE_IMAGE"] = "pike.sif"
     assert "container: pike.sif does not exist: build it" in snakemake(*inside).stderr
     (mine / "pike.sif").touch()
     planned = snakemake("--dry-run")
