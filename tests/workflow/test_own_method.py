@@ -2,6 +2,8 @@
 
 import csv
 
+from conftest import METHODS
+
 OWN = """
 import dataclasses
 
@@ -30,21 +32,19 @@ def judged(config):
 def test_one_line_enters_a_method_and_nobody_elses_runs_are_made_again(finished):
     finished.configure(judged)
     finished.path("my_method.py").write_text(OWN, encoding="utf-8")
-    line = 'include: config.yaml\nmethods: {mine: {rule: "my_method:Mine"}}\n'
+    line = 'include: config.yaml\nmethods: {own: {rule: "my_method:Mine"}}\n'
     finished.path("mine.yaml").write_text(line, encoding="utf-8")
     beside = {"PYTHONPATH": str(finished.path("."))}
     chosen = ("--configfile", "mine.yaml")
     planned = finished.plan(*chosen, environment=beside)
     trained = {job for job in planned if job.split()[0] in ("pretrain", "evaluate", "probe")}
-    assert trained == {
-        f"{rule} words/tiny/mine/seed0" for rule in ("pretrain", "evaluate", "probe")
-    }
+    assert trained == {f"{rule} words/tiny/own/seed0" for rule in ("pretrain", "evaluate", "probe")}
     finished.make("--cores", 2, *chosen, environment=beside)
     with finished.path("results/tables/leaderboard.csv").open(encoding="utf-8") as file:
         cells = {(row["row"], row["column"]): row["shown"] for row in csv.DictReader(file)}
     rows = {row for row, _ in cells}
-    assert rows == {"mix", "mostly-easy", "pike", "balanced", "mine"}
+    assert rows == {*METHODS, "own"}
     # Its weights are those of the oracle, so it trains on the same rows.
-    assert cells["mine", "verdict"] == "equal"
-    assert float(cells["mine", "mean regret (nats)"].split()[0]) == 0
+    assert cells["own", "verdict"] == "equal"
+    assert float(cells["own", "mean regret (nats)"].split()[0]) == 0
     assert "All scenarios together" in finished.path("results/report/index.html").read_text()

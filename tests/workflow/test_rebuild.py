@@ -68,7 +68,7 @@ def test_keys_in_another_order_plan_no_training(finished):
                 config[section][name] = dict(reversed(values.items()))
 
     finished.configure(reorder)
-    stages_planned = {job.partition(" ")[0] for job in finished.plan()}
+    stages_planned = {job.partition(" ")[0] for job in finished.outdated()}
     assert not stages_planned & {"download", "tokenizer", "pack", "pretrain", "evaluate", "probe"}
 
 
@@ -94,11 +94,11 @@ def test_another_text_of_an_older_time_is_read_anew(finished):
     text = path.read_text(encoding="utf-8")
     path.write_text(text[::-1], encoding="utf-8")
     os.utime(path, (0, 0))
-    planned = finished.plan()
-    assert {"download notes", "tokenizer letters", *trained(*METHODS)} <= planned
+    planned = finished.outdated()
+    assert {"download notes", "tokenizer letters", *trained(*METHODS)} - {"all"} <= planned
     assert not planned & {"download easy", "download hard"}
     path.write_text(text, encoding="utf-8")
-    assert finished.plan() == set()
+    assert finished.outdated() == set()
 
 
 def test_a_large_text_that_is_touched_plans_nothing_and_braces_are_no_wildcards(fresh):
@@ -121,7 +121,7 @@ def test_text_in_another_container_trains_nothing_and_force_trains_from_the_star
     path.unlink()
     finished.set({"sources/notes/files": ["text/*.txt", "text/*.gz"]})
     # Nobody knows before it is read that it is the same text.
-    assert stages(METHODS, "pretrain", "evaluate", "probe") <= finished.plan()
+    assert stages(METHODS, "pretrain", "evaluate", "probe") <= finished.outdated()
 
     def made():
         kept = finished.contents(RUNS).items()
@@ -130,7 +130,7 @@ def test_text_in_another_container_trains_nothing_and_force_trains_from_the_star
     before = made()
     assert "such jobs may have nothing to do" in finished.make()
     assert made() == before
-    assert finished.plan() == set()
+    assert finished.outdated() == set()
 
     mix = finished.manifest("mix")
     finished.make("--force", mix)
@@ -141,18 +141,14 @@ def test_text_in_another_container_trains_nothing_and_force_trains_from_the_star
     assert changed
     assert all(name.startswith(f"{RUNS}/mix/seed0/") for name in changed)
     # Its bits are the same: what stands on them stands, but for what shows how long it took.
-    assert not finished.plan() & stages(METHODS, "pretrain", "evaluate", "probe")
+    assert not finished.outdated() & stages(METHODS, "pretrain", "evaluate", "probe")
 
 
-def test_what_no_run_uses_is_told_at_the_start(fresh):
-    fresh.set({"methods/spare": {"rule": "random"}})
-    told = fresh.make("results/data/easy/manifest.json")
-    assert "config.yaml: methods: defined, and used by no run: spare\n" in told
-
-
-def test_a_clone_may_lie_in_a_folder_with_braces(fresh, tmp_path):
+def test_a_clone_in_a_folder_with_braces_tells_at_the_start_what_no_run_uses(fresh, tmp_path):
     project = fresh.copy(tmp_path / "a {clone}")
-    project.make("results/data/easy/manifest.json")
+    project.set({"methods/spare": {"rule": "random"}})
+    told = project.make("results/data/easy/manifest.json")
+    assert "config.yaml: methods: defined, and used by no run: spare\n" in told
 
 
 def test_results_that_came_without_snakemakes_memory_are_compared_with_the_plan(finished):
@@ -170,7 +166,6 @@ def test_results_that_came_without_snakemakes_memory_are_compared_with_the_plan(
         [f"run/{run('mix')}", "code"],
         [f"run/{run('mostly-easy')}", "code"],
     ]
-    assert finished.plan("results/tables/accuracy.md") == set()
     told = finished.pike("why", f"run/{run('mostly-easy')}").stdout
     assert told.count("OUT OF DATE: code changed") == 1
     kept = ("--rerun-triggers", "mtime", "--force", "results/report/index.html")
