@@ -60,6 +60,14 @@ def test_a_run_that_ended_after_its_workflow_is_finished(untrained):
     plan = untrained.plan("--profile", "workflow/profiles/default")
     assert "pretrain words/tiny/mix/seed0" not in plan
     assert {"pretrain words/tiny/pike/seed0", "evaluate words/tiny/mix/seed0", "all"} <= plan
+    # Without the profile Snakemake starts it again: it is not forced, and stands.
+    before = untrained.contents(f"{MIX}/seed0/checkpoints")
+    printed = untrained.run("snakemake", "--cores", 1, "--rerun-incomplete", mix).stdout
+    assert "rule pretrain" in printed
+    assert untrained.contents(f"{MIX}/seed0/checkpoints") == before
+    # What the user forces is not spared.
+    untrained.make("--force", mix)
+    assert untrained.contents(f"{MIX}/seed0/checkpoints") != before
 
 
 @pytest.mark.skipif(not fork_server.possible(), reason="each job is a process of its own")

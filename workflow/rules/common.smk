@@ -62,14 +62,18 @@ FINAL = "manifest.json"
 TAKES = rule_resources.RuleResources(PLAN, PROFILE)
 
 
-OUTDATED = set()
+FORCED = []
 
 
 def forced(rule, manifest):
-    """Whether `--forcerun` or `--force` name a rule or its output."""
+    """Whether `--forcerun` or `--force` name a rule or its output.
+
+    Files that Snakemake takes for incomplete are forced by it later: such work stands if it is whole.
+    """
     dag = workflow.dag
-    named = manifest in dag.forcefiles and manifest not in OUTDATED
-    return named or rule in {one.name for one in dag.forcerules}
+    if not FORCED:
+        FORCED.append(frozenset(dag.forcefiles))
+    return manifest in FORCED[0] or rule in {one.name for one in dag.forcerules}
 
 
 PYTHONS = {rule: own for rule in PLAN.work() if (own := PROFILE.of(rule, "python"))}
@@ -154,10 +158,9 @@ def reads(rule):
         triggers = {trigger.name for trigger in workflow.rerun_triggers}
         compare = workflow.is_main_process and "PARAMS" in triggers
         read = explained(READS.of, rule, name := "/".join(wildcards))
-        if compare and explained(COMPARED.outdated, rule, name):
-            manifest = PLAN.manifest(rule, name)
-            if manifest not in workflow.dag.forcefiles:
-                OUTDATED.add(manifest)
+        manifest = PLAN.manifest(rule, name)
+        is_forced = compare and forced(rule, manifest)
+        if compare and (is_forced or explained(COMPARED.outdated, rule, name)):
             if os.path.exists(manifest):
                 workflow.dag.forcefiles.add(manifest)
             for line in COMPARED.told(rule, name):
