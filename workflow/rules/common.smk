@@ -29,6 +29,12 @@ def explained(function, *arguments):
         raise WorkflowError(str(mistake)) from None
 
 
+if any(word.startswith("--generate-unit-tests") for word in sys.argv):
+    raise WorkflowError(
+        "--generate-unit-tests copies the files that rules declare: here the manifests of folders, "
+        "without what they list, so that such tests fail; `make test` tests the rules"
+    )
+
 signal_handler.await_children()
 output_root.name_user()
 slurm.ignore_checkpoint_signals()
