@@ -109,7 +109,7 @@ check: $(READY) ## Run the fast tests alone
 lint: $(READY) ## Check format, style, types and spelling
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/snakefmt --check Snakefile workflow
+	$(BIN)/snakefmt --check workflow
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/codespell
@@ -117,7 +117,7 @@ lint: $(READY) ## Check format, style, types and spelling
 format: $(READY) ## Put the sources into the house's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	$(BIN)/snakefmt Snakefile workflow
+	$(BIN)/snakefmt workflow
 
 report: $(READY) ## Build the report alone, with what it needs
 	$(SNAKEMAKE) report
@@ -142,12 +142,13 @@ restore: $(RESTORE)/.$(if $(wildcard $(READY)),ready-$(TORCH),restore) ## Build 
 dag: $(READY) ## List the jobs that a run would start, and why
 	$(SNAKEMAKE) --dry-run
 
-docs: $(READY) ## Write docs/methods.md and docs/performance.md anew
+docs: $(READY) ## Write the pages anew that are made from the code or from records of benchmarks
+	$(BIN)/python docs/reference.py
 	$(BIN)/python -m benchmarks.page
 	$(BIN)/pike methods --format markdown > docs/methods.md.part && mv docs/methods.md.part docs/methods.md
 
 headline: $(READY) ## Write docs/results.md and the README's picture from the deciding experiment's database
-	$(BIN)/python -m pipeline.results.headline $(firstword $(wildcard $(DECIDED)/databases/requested.duckdb) $(DECIDED)/pike.duckdb) docs
+	$(BIN)/python -m pipeline.results.picture $(firstword $(wildcard $(DECIDED)/databases/requested.duckdb) $(DECIDED)/pike.duckdb) docs
 
 lock: $(READY) ## Write requirements-hashed.txt anew, of pyproject.toml and constraints-cpu.txt
 	$(MAKE) setup EXTRAS=release

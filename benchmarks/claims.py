@@ -72,6 +72,8 @@ def page(record: dict[str, Any]) -> str:
         fails=fails,
         open=len(claims) - holds - fails,
     )
+    if note := record.get("note"):
+        text += f"{note}\n\n"
     head = ["claim", "verdict", "number", "bounds", "cells", "seeds", "p", "least favourable cell"]
     decided = [claim for claim in claims if claim["verdict"] in (HOLDS, FAILS)]
     text += records.table(head, [line(claim, claim["verdict"]) for claim in decided])

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import measure, records
+from benchmarks.length_rates import Lengths
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.comparison import mean_difference, own_results, scores, sign_flip, verdicts
 from pike_mixing.comparison.distributions import normal_quantile
@@ -35,7 +36,13 @@ from pike_mixing.comparison.scores import Paired, Run
 from pipeline.runtime import atomic_files, code_fingerprint
 
 SEEDS, ITEMS = (1, 3, 5, 16), (20, 100, 1000, 5000)
-DOCUMENTS = ("equal", "lognormal", "lognormal, by length", "one dominant")
+LENGTHS = {
+    "unequal": Lengths(0.3, cut=False),
+    "cut": Lengths(1.0, cut=True),
+    "cut, by length": Lengths(1.0, cut=True, follows="log length"),
+}
+"""Of documents: lognormal; cut one standard deviation above the median."""
+DOCUMENTS = ("equal", *LENGTHS, "one dominant")
 SCORES = ("continuous", "0/1", "0/1, rarely different")
 RESAMPLES = 200
 REAL = ("installed/nano/mix", "installed/nano/pike")
@@ -61,14 +68,13 @@ class Cell:
         seed_2xS = self._seeds(random)
         first, result = None, []
         for k in range(self.tasks):
-            document_I, weight_I = self._documents(random)
+            document_I, weight_I, followed_G = self._documents(random)
             if self.shared:
                 first = first if first is not None else (document_I, weight_I)
                 document_I, weight_I = first
             apart_2xG = random.standard_normal((2, document_I.max() + 1))
-            if "by length" in self.documents:
-                # Of all tokens, as opposed to documents, the mean log length is one higher.
-                apart_2xG[0] = (apart_2xG[0] + np.log(weight_I / 50) - 1) / 2**0.5
+            if followed_G is not None:
+                apart_2xG[0] = (apart_2xG[0] + followed_G) / 2**0.5
             codes_I = document_I + (0 if self.shared else k * self.items)
             sides = self._values(random, document_I, weight_I, seed_2xS, apart_2xG)
             result.append(Paired(f"task {k}", "score", True, *sides, weight_I, codes_I, 0, 0, 0))
@@ -82,17 +88,22 @@ class Cell:
             return random.standard_normal(shape)
         return random.standard_t(3, shape) / 3**0.5 - 10 * (random.random(shape) < 1 / 16)
 
-    def _documents(self, random: np.random.Generator) -> tuple[Ints, Floats]:
-        """Each item's document and weight: scores of losses have weights, points do not."""
+    def _documents(self, random: np.random.Generator) -> tuple[Ints, Floats, Floats | None]:
+        """Each item's document and weight: scores of losses have weights, points do not.
+
+        Third, what the difference of documents follows.
+        """
         I = self.items  # noqa: E741
         if self.documents == "equal":
-            return np.arange(I), np.ones(I)
+            return np.arange(I), np.ones(I), None
         if self.documents == "one dominant":
-            return np.maximum(np.arange(I) - I // 2, 0), np.ones(I)
+            return np.maximum(np.arange(I) - I // 2, 0), np.ones(I), None
+        lengths, z_I = LENGTHS[self.documents], random.standard_normal(I)
+        length_I = lengths.length(z_I)
         if self.scores == "continuous":
-            return np.arange(I), np.ceil(50 * random.lognormal(0, 1, I))
-        size_G = np.ceil(2 * random.lognormal(0, 1, I)).astype(int)
-        return np.repeat(np.arange(I), size_G)[:I], np.ones(I)
+            followed_I = lengths.followed(z_I) if lengths.follows else None
+            return np.arange(I), np.ceil(50 * length_I), followed_I
+        return np.repeat(np.arange(I), np.ceil(2 * length_I).astype(int))[:I], np.ones(I), None
 
     def _values(
         self, random: np.random.Generator, document_I: Ints, weight_I: Floats, seed_2xS: Floats,

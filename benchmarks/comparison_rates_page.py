@@ -24,8 +24,7 @@ false verdicts (better or worse) among the comparisons that get one.
 `python -m benchmarks.comparison_rates`, {date}, {commit}: {times} draws of each cell ({long} of
 5,000 items). One run stands for itself, so that its seed adds nothing; else seeds, documents and
 chance weigh alike. A collapse: seeds of Student's t with three degrees of freedom, one of 16 ten
-standard deviations below. The draws were made in five parts that were joined by hand. A merge
-fell in between; in `pike_mixing/comparison` it changed a docstring.
+standard deviations below.
 
 """
 READ = """

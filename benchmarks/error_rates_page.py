@@ -48,22 +48,21 @@ LENGTHS = """
 A mean over tokens hangs on the longest documents. Where the difference follows the length, a
 sample without the longest ones has a mean that is off, and an error that is too small. No verdict
 is given there ([the rule](../pike_mixing/comparison/like_size.py)): it asks for more documents the
-more unequal they are, unless they are cut at a length, or the difference hardly follows length.
+more unequal they are, unless they are cut at a length.
 
 `python -m benchmarks.length_rates`, {date}, {commit}: differences whose mean over all such text is
-zero, of documents with lognormal lengths. Each cell is the percent of wrong verdicts among those
-given, and behind it the percent of samples that get one, over {draws} draws with 1, 3 and 5 seeds.
-A rate of 5% of all of them has half a 95% interval of {half:.1f}.
+zero, of documents with lognormal lengths, some cut one standard deviation above the median. Each
+cell is the percent of wrong verdicts among those given, and behind it the percent of samples that
+get one, over {draws} draws with 1, 3 and 5 seeds. A rate of 5% of all of them has half a 95%
+interval of {half:.1f}. Rows without any verdict are left out.
 
 """
 LENGTHS_READ = """
 Where one sample of ten or more gets a verdict, {together:.1f} ± {together_half:.1f}% of the
 verdicts are wrong, in the highest cell {most:.1f} ± {most_half:.1f}%; if the shares of tokens alone
 decided, {without_together:.1f}% and {without:.0f}%. The price is paid by differences that do not
-follow length (correlation 0) where the samples are small. The rule has two limits. Near its bounds,
-such as a spread of 0.6 with 100 documents and a correlation of 0.7, up to a quarter of the few
-verdicts is wrong. A difference proportional to length itself, not to its logarithm, is noticed from
-some 300 documents on. Recorded results are of cut documents: the rule changes none of them.
+follow length (correlation 0): whether they do, a small sample cannot tell. Recorded results are of
+cut documents: the rule changes none of them.
 
 """
 ONE_FAR_OFF = """
@@ -138,17 +137,18 @@ def page(record: dict[str, Any]) -> str:
 
 def lengths(record: dict[str, Any]) -> str:
     """The section of documents of unequal length."""
-    by: dict[tuple[int, float, float, int], dict[str, int]] = {}
+    by: dict[tuple[Any, ...], dict[str, int]] = {}
     for cell in record["cells"]:
-        place = cell["domains"], cell["spread"], cell["correlation"], cell["documents"]
-        sums = by.setdefault(place, dict.fromkeys(COUNTS, 0))
+        shape = f"{cell['spread']}{', cut' if cell['cut'] else ''}"
+        place = cell["domains"], shape, cell["follows"] or "nothing", cell["correlation"]
+        sums = by.setdefault((*place, cell["documents"]), dict.fromkeys(COUNTS, 0))
         for name in COUNTS:
             sums[name] += cell[name]
     numbers = sorted({documents for *_, documents in by})
     rows = [
-        [domains, spread, correlation]
-        + [_rate(by[domains, spread, correlation, documents]) for documents in numbers]
-        for domains, spread, correlation in dict.fromkeys(place[:3] for place in by)
+        [*map(str, place), *(_rate(by[*place, documents]) for documents in numbers)]
+        for place in dict.fromkeys(key[:-1] for key in by)
+        if any(by[*place, documents]["given"] for documents in numbers)
     ]
     some = next(iter(by.values()))["draws"]
     told = [one for one in by.values() if one["given"] >= 0.1 * one["draws"]]
@@ -157,7 +157,7 @@ def lengths(record: dict[str, Any]) -> str:
     text = LENGTHS.format(
         date=record["date"], commit=record["commit"][:7], draws=some, half=half([_cell(0.05, some)])
     )
-    head = ["domains", "spread of log length", "correlation"]
+    head = ["domains", "spread of log length", "follows", "correlation"]
     head += [f"{documents} documents" for documents in numbers]
     return f"{text}{records.table(head, sorted(rows))}\n" + LENGTHS_READ.format(
         together=100 * sum(o["wrong"] for o in told) / sum(o["given"] for o in told),

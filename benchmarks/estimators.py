@@ -28,9 +28,9 @@ from torch import Tensor
 
 from benchmarks import corpora, measure, records
 from pike_mixing.torch import gradient_statistics
-from pike_mixing.torch.dealt_rows import DealtRows
 from pike_mixing.torch.domain_pass import domain_gradient
 from pike_mixing.torch.passes import Target
+from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
 from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus

@@ -37,7 +37,12 @@ def main() -> None:
         config |= {"runs": [first], "tables": {"perplexity": {}}, "figures": {"losses": {}}}
         del config["quick"]
         (folder / "many.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-        ours = ["--snakefile", str(records.ROOT / "Snakefile"), "--configfile", "many.yaml"]
+        ours = [
+            "--snakefile",
+            str(records.ROOT / "workflow/Snakefile"),
+            "--configfile",
+            "many.yaml",
+        ]
         jobs = planned(folder, ours)
         (folder / "Empty").write_text(EMPTY.format(jobs=jobs), encoding="utf-8")
         ways = {"ours": ours, "almost empty": ["--snakefile", "Empty"]}

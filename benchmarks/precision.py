@@ -1,6 +1,6 @@
 """A training step with products in bfloat16 beside the same step in float32, by size of the model.
 
-Float32 twice: by the products of `pike_mixing.torch.products`, and by torch's own.
+Float32 twice: by the products of `pike_mixing.torch.chunked_loss`, and by torch's own.
 
     python -m benchmarks.precision [--sizes nano ... base] [--rounds N]
 
@@ -19,7 +19,7 @@ import torch
 from benchmarks import measure
 from benchmarks.steps import Size
 from benchmarks.training import RATE, SIZES, step_of_ours
-from pike_mixing.torch import products
+from pike_mixing.torch import chunked_loss
 from pipeline import settings
 from pipeline.model.transformer import initialised
 from pipeline.runtime import accelerators, devices
@@ -70,8 +70,10 @@ def measured(size: Size, rounds: int) -> dict[str, Any]:
 
 
 def in_a_way(way: str, step: Callable[[], None]) -> None:
-    """A step with the products of `pike_mixing.torch.products`, or with torch's own."""
-    with mock.patch.object(products, "ONEDNN", products.ONEDNN and way != "torch's float32"):
+    """A step with the products of `pike_mixing.torch.chunked_loss`, or with torch's own."""
+    with mock.patch.object(
+        chunked_loss, "ONEDNN", chunked_loss.ONEDNN and way != "torch's float32"
+    ):
         step()
 
 

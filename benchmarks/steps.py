@@ -16,9 +16,9 @@ from benchmarks import measure
 from pike_mixing import registry
 from pike_mixing.arrays import Ints
 from pike_mixing.interface import RunFacts
-from pike_mixing.torch.dealt_rows import DealtRows
 from pike_mixing.torch.engine import Engine
 from pike_mixing.torch.step_gradient import StepGradient
+from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
 from pipeline.model import adamw
 from pipeline.model.passes import PipelinePasses

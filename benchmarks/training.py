@@ -35,9 +35,9 @@ from torch import Tensor, nn
 from benchmarks import measure
 from benchmarks.steps import Size
 from pike_mixing import registry
-from pike_mixing.torch.dealt_rows import DealtRows
-from pike_mixing.torch.products import of_rows
+from pike_mixing.torch.chunked_loss import product_of_rows
 from pike_mixing.torch.step_gradient import StepGradient
+from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
 from pipeline.model import adamw as optim
 from pipeline.model import hf_config
@@ -109,7 +109,7 @@ def persimmon(size: Size, tokens_BxL1: Tensor) -> Step:
     """The loop that everybody writes, around transformers' model that computes what ours does."""
     import transformers
 
-    values = hf_config.config(size.model, size.vocabulary, size.length)
+    values = hf_config.hf_config(size.model, size.vocabulary, size.length)
     net = transformers.PersimmonForCausalLM(transformers.PersimmonConfig(**values)).train()
     optimizer = torch.optim.AdamW(net.parameters(), lr=RATE, weight_decay=DECAY)
 
@@ -186,7 +186,7 @@ def products(size: Size) -> tuple[Step, float]:
 
     def multiply() -> None:
         for left, right in pairs:
-            of_rows(left, right)
+            product_of_rows(left, right)
 
     return multiply, sum(2.0 * tokens * a * b for a, b in shapes)
 

@@ -33,48 +33,48 @@ if TYPE_CHECKING:
     from pike_mixing.rules.adatask import AdaTask as AdaTask
     from pike_mixing.rules.ado import ADO as ADO
     from pike_mixing.rules.aioli import Aioli as Aioli
-    from pike_mixing.rules.balanced_pike import BalancedPiKE as BalancedPiKE
-    from pike_mixing.rules.cagrad import CAGrad as CAGrad
-    from pike_mixing.rules.conceptual_pike import ConceptualPiKE as ConceptualPiKE
     from pike_mixing.rules.doge import DoGE as DoGE
     from pike_mixing.rules.doremi import DoReMi as DoReMi
     from pike_mixing.rules.famo import FAMO as FAMO
-    from pike_mixing.rules.fixed import Fixed as Fixed
     from pike_mixing.rules.gradnorm import GradNorm as GradNorm
-    from pike_mixing.rules.gradvac import GradVaccine as GradVaccine
-    from pike_mixing.rules.mgda import MGDA as MGDA
-    from pike_mixing.rules.mix import Mix as Mix
-    from pike_mixing.rules.nash_mtl import NashMTL as NashMTL
     from pike_mixing.rules.odm import OnlineDataMixing as OnlineDataMixing
-    from pike_mixing.rules.one_random import Random as Random
-    from pike_mixing.rules.pcgrad import PCGrad as PCGrad
+    from pike_mixing.rules.pike import BalancedPiKE as BalancedPiKE
+    from pike_mixing.rules.pike import ConceptualPiKE as ConceptualPiKE
     from pike_mixing.rules.pike import PiKE as PiKE
     from pike_mixing.rules.pike import proposed_coefficients as proposed_coefficients
     from pike_mixing.rules.r_and_b import RAndB as RAndB
-    from pike_mixing.rules.round_robin import RoundRobin as RoundRobin
     from pike_mixing.rules.scale_free_pike import ScaleFreePiKE as ScaleFreePiKE
     from pike_mixing.rules.schedule import Schedule as Schedule
-    from pike_mixing.rules.single import Single as Single
     from pike_mixing.rules.skill_it import SkillIt as SkillIt
-    from pike_mixing.rules.temperature import Temperature as Temperature
-    from pike_mixing.rules.unimax import UniMax as UniMax
-    from pike_mixing.rules.upgrad import UPGrad as UPGrad
+    from pike_mixing.rules.static import Fixed as Fixed
+    from pike_mixing.rules.static import Mix as Mix
+    from pike_mixing.rules.static import Random as Random
+    from pike_mixing.rules.static import RoundRobin as RoundRobin
+    from pike_mixing.rules.static import Single as Single
+    from pike_mixing.rules.static import Temperature as Temperature
+    from pike_mixing.rules.static import UniMax as UniMax
+    from pike_mixing.rules.surgery import MGDA as MGDA
+    from pike_mixing.rules.surgery import CAGrad as CAGrad
+    from pike_mixing.rules.surgery import GradVaccine as GradVaccine
+    from pike_mixing.rules.surgery import NashMTL as NashMTL
+    from pike_mixing.rules.surgery import PCGrad as PCGrad
+    from pike_mixing.rules.surgery import UPGrad as UPGrad
 
 __version__ = "0.1.0"
 """Of this library and of the pipeline."""
 
 RULES = {
-    "mix": "pike_mixing.rules.mix:Mix",
-    "round-robin": "pike_mixing.rules.round_robin:RoundRobin",
-    "random": "pike_mixing.rules.one_random:Random",
-    "single": "pike_mixing.rules.single:Single",
-    "fixed": "pike_mixing.rules.fixed:Fixed",
-    "temperature": "pike_mixing.rules.temperature:Temperature",
-    "unimax": "pike_mixing.rules.unimax:UniMax",
+    "mix": "pike_mixing.rules.static:Mix",
+    "round-robin": "pike_mixing.rules.static:RoundRobin",
+    "random": "pike_mixing.rules.static:Random",
+    "single": "pike_mixing.rules.static:Single",
+    "fixed": "pike_mixing.rules.static:Fixed",
+    "temperature": "pike_mixing.rules.static:Temperature",
+    "unimax": "pike_mixing.rules.static:UniMax",
     "schedule": "pike_mixing.rules.schedule:Schedule",
     "pike": "pike_mixing.rules.pike:PiKE",
-    "balanced-pike": "pike_mixing.rules.balanced_pike:BalancedPiKE",
-    "conceptual-pike": "pike_mixing.rules.conceptual_pike:ConceptualPiKE",
+    "balanced-pike": "pike_mixing.rules.pike:BalancedPiKE",
+    "conceptual-pike": "pike_mixing.rules.pike:ConceptualPiKE",
     "scale-free-pike": "pike_mixing.rules.scale_free_pike:ScaleFreePiKE",
     "ado": "pike_mixing.rules.ado:ADO",
     "odm": "pike_mixing.rules.odm:OnlineDataMixing",
@@ -85,12 +85,12 @@ RULES = {
     "skill-it": "pike_mixing.rules.skill_it:SkillIt",
     "aioli": "pike_mixing.rules.aioli:Aioli",
     "r-and-b": "pike_mixing.rules.r_and_b:RAndB",
-    "pcgrad": "pike_mixing.rules.pcgrad:PCGrad",
-    "gradvac": "pike_mixing.rules.gradvac:GradVaccine",
-    "mgda": "pike_mixing.rules.mgda:MGDA",
-    "cagrad": "pike_mixing.rules.cagrad:CAGrad",
-    "nash-mtl": "pike_mixing.rules.nash_mtl:NashMTL",
-    "upgrad": "pike_mixing.rules.upgrad:UPGrad",
+    "pcgrad": "pike_mixing.rules.surgery:PCGrad",
+    "gradvac": "pike_mixing.rules.surgery:GradVaccine",
+    "mgda": "pike_mixing.rules.surgery:MGDA",
+    "cagrad": "pike_mixing.rules.surgery:CAGrad",
+    "nash-mtl": "pike_mixing.rules.surgery:NashMTL",
+    "upgrad": "pike_mixing.rules.surgery:UPGrad",
     "adatask": "pike_mixing.rules.adatask:AdaTask",
 }
 

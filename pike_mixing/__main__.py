@@ -10,10 +10,10 @@ from typing import Any
 from pike_mixing import METHODS, delivered, registry
 from pike_mixing.comparison import command as comparison
 from pike_mixing.errors import InputError
-from pike_mixing.finders import FINDERS, commands, proposals, table, trajectory
+from pike_mixing.finders import FINDERS, bench, commands, proposals, table, trajectory
 from pike_mixing.finders import registry as finder_registry
 from pike_mixing.mixtures import explore, export, trial
-from pike_mixing.settings_text import lines_of, wrapped
+from pike_mixing.settings import lines_of, wrapped
 from pike_mixing.swarms import catalogue
 from pike_mixing.swarms.fetch import fetch
 
@@ -62,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     saved.add_argument("predictor", type=Path, help="a file that `fit --save` wrote")
     saved.add_argument("--mixture", nargs="+", required=True, metavar="DOMAIN=WEIGHT")
     saved.add_argument("--format", choices=("text", "json"), default="text")
+    bench.add_to(commands_)
     _design_options(command("design", proposals.designed, "the next mixtures to train, as CSV"))
     _stage_options(command("stages", proposals.staged, "a schedule from losses over steps"))
     kept = command("reuse", proposals.reused, "a mixture's ratios where domains come and go")
@@ -98,6 +99,11 @@ def _table_options(command: Any) -> None:
     command.add_argument("--loss-columns", metavar="NAME", help=about)
     about = "columns of sizes with other names: --size-columns parameters=model_size tokens=seen"
     command.add_argument("--size-columns", nargs="+", default=[], metavar="SIZE=NAME", help=about)
+    about = "tokens of each domain's text, where the table has no columns available/<domain>, and "
+    about += "for the training that the mixture is for: --available code=1e9 prose=4e9"
+    command.add_argument("--available", nargs="+", default=[], metavar="DOMAIN=TOKENS", help=about)
+    about = "tokens that this training reads (default: as many as the runs)"
+    command.add_argument("--budget", type=float, metavar="TOKENS", help=about)
     about = "leave out rows in which a loss of the target is missing"
     command.add_argument("--skip-unmeasured", action="store_true", help=about)
     about = "a setting of the finder: --set samples=20000"

@@ -23,7 +23,7 @@ from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.interface import State, Statistics
 from pike_mixing.limits import NonNegativeFloat, PositiveFloat, PositiveInt
 from pike_mixing.movement import Movement
-from pike_mixing.numerics.effective import effective_domains
+from pike_mixing.numerics.simplex import effective_domains
 from pike_mixing.settings import CheckedSettings
 
 FEWEST_DOMAINS = 3

@@ -12,12 +12,23 @@ import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.arrays import Ints
-from pike_mixing.numerics.splitmix import GOLDEN, Uint64s, mix
+
+Uint64s = npt.NDArray[np.uint64]
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""Step between counters."""
 
 BLOCK = 4096
 """Positions whose rows are computed at once; a batch then costs microseconds."""
 
 _ROUNDS = 8
+
+
+def mix(value: Uint64s) -> Uint64s:
+    """The finaliser of splitmix64 (Steele, Lea and Flood 2014): the same on every platform."""
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
 
 
 class Order:

@@ -91,6 +91,19 @@ FINDERS = {
         "our own fit; solved with a proof (KKT)",
         "known laws; grids",
     ),
+    "exposure-law": Provenance(
+        "benchmark of surrogates of marin-community/marin (September 2026)",
+        "a grid of our own; one shape for all domains of a loss",
+        "known laws of epochs",
+    ),
+    "scheffe": Provenance(
+        "Scheffe (J. R. Stat. Soc. B 20, 1958)", "ridge, by leaving runs out", "by hand"
+    ),
+    "gaussian-process": Provenance(
+        "Rasmussen and Williams (2006), chapter 2",
+        "powers of weights, logarithms of losses",
+        "known laws",
+    ),
     "mde": Provenance(
         "MDE (arXiv 2502.15950)", "ridge regression of what its features leave", "known optimum"
     ),

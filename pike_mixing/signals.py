@@ -13,7 +13,7 @@ import numpy as np
 
 from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.limits import NonNegativeInt, PositiveInt
-from pike_mixing.numerics.gradient_moments import variance_of_rows
+from pike_mixing.numerics.moments import variance_of_rows
 from pike_mixing.settings import CheckedSettings
 
 State = dict[str, Array]

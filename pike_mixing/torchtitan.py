@@ -24,7 +24,7 @@ from torchtitan.train import Trainer
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method
 from pike_mixing.torch import MixedDataset, Mixing, model_losses
-from pike_mixing.torch.losses import of_logits
+from pike_mixing.torch.losses import losses_of_logits
 from pike_mixing.torch.mixed_loader import drawn_ahead
 from pike_mixing.torch.row_checks import Columns
 from pike_mixing.torch.rows import Rows
@@ -184,7 +184,9 @@ class MixingTrainer(Trainer):  # type: ignore[misc]
             self._compares = False
             batch, remedy = (input_dict, labels), "a loss function of cross-entropy"
             losses = (self._row_losses, self._own_losses)
-            model_losses.compare(self.model_parts[0], batch, *losses, "by torchtitan", remedy)
+            model_losses.compare_losses(
+                self.model_parts[0], batch, *losses, "by torchtitan", remedy
+            )
         if self._weighs:
             # The rows' weights add up to the mean already.
             global_valid_tokens = torch.ones((), device=labels.device)
@@ -204,4 +206,4 @@ class MixingTrainer(Trainer):  # type: ignore[misc]
 
 
 def _of_rows(pred: Tensor, labels: Tensor) -> Tensor:
-    return of_logits(pred, labels, shifted=False)
+    return losses_of_logits(pred, labels, shifted=False)

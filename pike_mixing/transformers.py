@@ -20,15 +20,73 @@ from torch import Tensor, nn
 from transformers import Trainer, TrainerCallback
 from transformers.trainer_callback import ExportableState
 
-from pike_mixing import trainer_arguments
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method
 from pike_mixing.torch import MixedDataset, Mixing, model_losses, rows
-from pike_mixing.torch.losses import logits_of, of_outputs
+from pike_mixing.torch.losses import logits_of, losses_of_outputs
 from pike_mixing.torch.mixed_loader import drawn_ahead
 from pike_mixing.torch.passes import without_gradient
 from pike_mixing.torch.row_checks import Columns
 from pike_mixing.torch.rows import Rows
+
+OF_OTHER_LOSSES = (
+    *("DPOTrainer", "KTOTrainer", "RewardTrainer", "GRPOTrainer", "RLOOTrainer"),
+    "DistillationTrainer",
+)
+"""Trainers of TRL whose loss is none of a row's labels."""
+
+
+def refuse_unfit(trainer: Any, datasets: Mapping[str, Any]) -> None:
+    """Refuses a Trainer of transformers that would read other rows, or another number of them.
+
+    Args:
+        trainer: The Trainer.
+        datasets: The domains that it is to read.
+
+    Raises:
+        InputError: what does not fit, and what to do.
+    """
+    args, kinds = trainer.args, [kind.__name__ for kind in type(trainer).__mro__]
+    if wrong := [name for name in kinds if name in OF_OTHER_LOSSES]:
+        raise InputError(
+            f"{wrong[0]} has a loss of other things than the labels of rows, which a method "
+            "counts: give it a data set with fixed weights (datasets.interleave_datasets), or "
+            "train with SFTTrainer"
+        )
+    if args.max_steps <= 0:
+        raise InputError(
+            "max_steps: set it, in the place of num_train_epochs: a mixture has no last row"
+        )
+    if getattr(args, "train_sampling_strategy", "random") != "random" or getattr(
+        args, "group_by_length", False
+    ):
+        raise InputError("the method chooses the rows: leave group_by_length and samplers away")
+    if args.auto_find_batch_size:
+        raise InputError(
+            "auto_find_batch_size: the rows of a step would change under the method: set "
+            "per_device_train_batch_size"
+        )
+    if args.n_gpu > 1:
+        raise InputError(
+            "one process drives several GPUs (DataParallel): start one for each with torchrun"
+        )
+    given = trainer.train_dataset
+    if given is not None and not any(given is one for one in (datasets, *datasets.values())):
+        raise InputError(
+            "train_dataset: the Trainer has one, which nobody would read: attach reads `datasets` "
+            "in its place. Leave it away, or make it a domain; where the Trainer wants one (TRL's "
+            "SFTTrainer), write before attach: trainer.train_dataset = None"
+        )
+    parallel = getattr(trainer.accelerator, "parallelism_config", None)
+    sizes = {"tensor": "tp_size", "context": "cp_size", "sequence": "sp_size"}
+    for kind, size in sizes.items():
+        if getattr(parallel, size, 1) > 1:
+            raise InputError(
+                f"parallelism_config.{size}={getattr(parallel, size)}: processes of {kind} "
+                "parallelism see the same rows, but the method would deal each its own: set it to "
+                "1, and train with data parallelism (DistributedDataParallel, FSDP2)"
+            )
+
 
 OutputLosses = Callable[[Any, Tensor], Tensor]
 """The loss of each of B rows, of the model's outputs and the labels."""
@@ -67,7 +125,7 @@ def attach(
     Raises:
         InputError: the Trainer's arguments do not fit.
     """
-    trainer_arguments.refuse_unfit(trainer, datasets)
+    refuse_unfit(trainer, datasets)
     if any(isinstance(c, MixingCallback) for c in trainer.callback_handler.callbacks):
         raise InputError("attach: the Trainer has a method already: make a new one for another")
     args = trainer.args
@@ -79,7 +137,7 @@ def attach(
         steps=args.max_steps,
         columns=columns,
     )
-    loss_fn = _RowLosses(trainer, row_losses or of_outputs)
+    loss_fn = _RowLosses(trainer, row_losses or losses_of_outputs)
     loading = {
         "num_workers": args.dataloader_num_workers,
         "prefetch_factor": args.dataloader_prefetch_factor,
@@ -139,7 +197,7 @@ class _RowLosses:
         """
         if batch.get("labels") is None:
             raise InputError("the batches have no `labels`: let data_collator make them")
-        return model_losses.inputs(self.trainer.model, batch) | {"labels": batch["labels"]}
+        return model_losses.model_inputs(self.trainer.model, batch) | {"labels": batch["labels"]}
 
     def __call__(self, model: nn.Module, batch: Rows) -> Tensor:
         inputs = self.inputs(batch)
@@ -155,7 +213,7 @@ class _RowLosses:
 
         with trainer.compute_loss_context_manager(), trainer.accelerator.autocast():
             remedy = "attach(row_losses=...), a function of outputs and labels"
-            model_losses.compare(model, batch, self, own_loss, "by the Trainer", remedy)
+            model_losses.compare_losses(model, batch, self, own_loss, "by the Trainer", remedy)
         # SFTTrainer keeps numbers of every loss for its next evaluation.
         getattr(trainer, "_metrics", {}).get("eval", {}).clear()
 

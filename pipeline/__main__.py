@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from pike_mixing.errors import InputError, install
 from pipeline import cli, errors
-from pipeline.runtime import cpus, launch, optional_imports, presentation, run_lock, signal_handler
+from pipeline.runtime import environment, launch, presentation, run_lock, signal_handler
 
 MISTAKE = 2
 """Exit code of what the user can mend; 1 is our fault, `signal_handler.STOPPED` a signal's."""
@@ -62,8 +62,8 @@ def _explain(error: Exception) -> tuple[str, int] | None:
     if uncompiled := errors.uncompiled(error):
         return uncompiled, MISTAKE
     package = (getattr(error, "name", None) or "").partition(".")[0]
-    if isinstance(error, ModuleNotFoundError) and package in optional_imports.EXTRAS:
-        advice = f"in the clone, run `{install(optional_imports.EXTRAS[package])}`"
+    if isinstance(error, ModuleNotFoundError) and package in environment.EXTRAS:
+        advice = f"in the clone, run `{install(environment.EXTRAS[package])}`"
         return f"{package} is not installed: {advice}", MISTAKE
     return None
 
@@ -78,7 +78,7 @@ def _ended(command: str, message: str, code: int) -> int:
 def _refuse_little_memory(command: str) -> None:
     """Raises InputError where libraries would end the process while they are loaded."""
     needed = LEAST_MEMORY["torch" if command in WITH_TORCH else "other"]
-    if (here := cpus.available_memory()) < needed:
+    if (here := environment.available_memory()) < needed:
         raise InputError(
             f"{here / 2**20:,.0f} MiB of memory are allowed (ulimit -v, or the batch system), too "
             f"few to load the libraries of this command: allow {needed / 2**20:,.0f} MiB or more"

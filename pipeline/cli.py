@@ -1,16 +1,55 @@
 """What users type: each command declared once, stages of the workflow and questions to them."""
 
 import argparse
+import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pike_mixing import __version__
 from pike_mixing.settings import unknown
 from pipeline.runtime import accelerators, code_fingerprint, signal_handler
-from pipeline.runtime.arguments import number, place, whole
+
+
+def path_of(text: str) -> Path:
+    """A path: not the empty text of a variable that is not set, which would be this folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("the path is empty")
+    return Path(text)
+
+
+def number_from(least: float = -math.inf) -> Callable[[str], float]:
+    """Reads a number from `least` on."""
+
+    def read(text: str) -> float:
+        try:
+            # Python reads 1_0 as 10.
+            number = math.nan if "_" in text else float(text)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+        if number < least:
+            raise argparse.ArgumentTypeError(f"{text} must be {least:g} or more")
+        return number
+
+    return read
+
+
+def whole_from(least: int, most: float = math.inf) -> Callable[[str], int]:
+    """Reads a whole number of these bounds."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least}")
+        if int(text) > most:
+            raise argparse.ArgumentTypeError(f"{text} is above {most:,}")
+        return int(text)
+
+    return read
+
 
 MOST_THREADS = 4096  # More than any machine's; torch itself ends in a traceback far above.
 
@@ -101,11 +140,11 @@ class _Version(argparse.Action):
 
 def _given(shown: str, about: str, **how: Any) -> Argument:
     """The positional argument."""
-    return "given", about, {"metavar": shown, "type": place, **how}
+    return "given", about, {"metavar": shown, "type": path_of, **how}
 
 
 def _path(name: str, about: str, **how: Any) -> Argument:
-    return name, about, {"type": place, "required": "default" not in how, **how}
+    return name, about, {"type": path_of, "required": "default" not in how, **how}
 
 
 def _option(name: str, about: str, **how: Any) -> Argument:
@@ -117,7 +156,7 @@ def _format(*formats: str) -> Argument:
 
 
 def _workers(about: str) -> Argument:
-    return _option("--workers", about, type=whole(1), metavar="N")
+    return _option("--workers", about, type=whole_from(1), metavar="N")
 
 
 def _switch(name: str, about: str) -> Argument:
@@ -146,21 +185,22 @@ def commands() -> list[Command]:
             _path("--mixture", "manifest of a found mixture, or of a grid's choice, for a method "
                   "that takes one", default=None), device,
             _option("--processes", "devices that train the run together: torchrun starts a "
-                    "process for each; on xla, one has all chips", type=whole(1), default=1,
+                    "process for each; on xla, one has all chips", type=whole_from(1), default=1,
                     metavar="N"),
-            _option("--nodes", "nodes of this Slurm job that share the processes", type=whole(1),
-                    default=1, metavar="N"),
+            _option("--nodes", "nodes of this Slurm job that share the processes", default=1,
+                    type=whole_from(1), metavar="N"),
             _option("--threads", "CPU threads, shared out among --processes (default: torch's "
-                    "choice)", type=whole(1, MOST_THREADS), metavar="N"),
+                    "choice)", type=whole_from(1, MOST_THREADS), metavar="N"),
             _option("--save-on", "signal that asks for a checkpoint (default: USR1); SIGTERM and "
                     "SIGINT ask for one and end the run with exit code 75: the same command goes "
                     "on", choices=signal_handler.SAVES, default="USR1"),
             _option("--wait", "minutes to wait for another process that writes the run (default: "
-                    "0, refused at once)", type=number(0), default=0.0, metavar="MINUTES"),
+                    "0, refused at once)", type=number_from(0), default=0.0, metavar="MINUTES"),
             _option("--profile", "show what the time went to", action="store_true"),
             _option("--peak-flops", "FLOP/s that the device can reach, for the recorded "
                     "utilisation (default: PIKE_PEAK_FLOPS of the environment, else a known "
-                    "GPU's)", type=number(1), default=os.environ.get("PIKE_PEAK_FLOPS") or None),
+                    "GPU's)", type=number_from(1),
+                    default=os.environ.get("PIKE_PEAK_FLOPS") or None),
             _switch("--shard", "each of several processes or chips keeps only its part of "
                     "weights and optimizer states"),
             _switch("--recompute", "compute blocks again in the backward pass, for memory")),
@@ -178,7 +218,7 @@ def commands() -> list[Command]:
             by="pipeline.tasks.fetch:fetch"),
         _command("run", "export", "write a run's model as a directory that transformers loads",
             _given("RUN", "the folder of a finished run"), out,
-            _option("--step", "its checkpoint (default: the last)", type=whole(0)),
+            _option("--step", "its checkpoint (default: the last)", type=whole_from(0)),
             by="pipeline.model.export:export"),
         _command("look", "methods", "list the mixing rules, with settings and costs",
             _given("NAME", "one rule (default: all)", nargs="?", type=str),
@@ -201,7 +241,7 @@ def commands() -> list[Command]:
             by="pipeline.results.registered:registered"),
         _command("look", "watch", "a table of runs: step, loss, pace, weights",
             _given("FOLDER", "a run's folder, or one that holds runs: results"),
-            _option("--every", "seconds (default: 2)", type=number(0.01), default=2.0),
+            _option("--every", "seconds (default: 2)", type=number_from(0.01), default=2.0),
             _option("--once", "show what there is, and end", action="store_true"),
             _format("text", "json"), by="pipeline.training.watch:watch"),
         _command("look", "track", "send runs to W&B, MLflow or TensorBoard",
@@ -240,11 +280,12 @@ def commands() -> list[Command]:
             _given("FILES", "files or patterns of files, as a source of kind local takes them",
                    nargs="+", type=str),
             _path("--out", "folder to make"),
-            _option("--clusters", "how many domains", type=whole(2), metavar="N", required=True),
+            _option("--clusters", "how many domains", type=whole_from(2), metavar="N",
+                    required=True),
             _option("--documents", "what a document of a text file is: file, paragraphs, lines, "
                     "'2000 characters' (default: file)", default="file"),
             _option("--field", "of JSON or Parquet (default: text)", default="text"),
-            _option("--seed", "of the clustering (default: 0)", type=whole(0, 2**32 - 1),
+            _option("--seed", "of the clustering (default: 0)", type=whole_from(0, 2**32 - 1),
                     default=0),
             by="pipeline.data.domains:domains"),
         _command("check", "verify", "name files that are damaged, missing or foreign", many,

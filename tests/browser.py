@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -24,9 +25,19 @@ addEventListener("load", async () => {
 </script>
 """
 WATCH = "<script>window.failures = []; onerror = (m) => { failures.push(m); };</script>"
-AROUND = """<!doctype html><title></title>
-<iframe src="%s" style="width:%dpx;height:1000px"></iframe>
-<script>addEventListener("message", (event) => { document.title = event.data; });</script>"""
+AROUND = """<!doctype html><title></title><body>
+<script>
+const visits = %s, answers = [];
+const next = () => {
+  document.querySelector("iframe")?.remove();
+  if (answers.length === visits.length) { document.title = JSON.stringify(answers); return; }
+  const [page, width] = visits[answers.length], frame = document.createElement("iframe");
+  [frame.src, frame.style.width, frame.style.height] = [page, `${width}px`, "1000px"];
+  document.body.append(frame);
+};
+addEventListener("message", (event) => { answers.push(JSON.parse(event.data)); next(); });
+addEventListener("load", next);
+</script>"""
 OPTIONS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -37,41 +48,49 @@ AXE_SCRIPT = '<script src="axe.min.js"></script>'
 DARK = "--blink-settings=preferredColorScheme=0"
 
 
-def answer(folder, text, script, *, name="page", width=1440, before="", options=()):
-    """What a script answers at the end of a page, without an error or a message in the console.
+class Visit(NamedTuple):
+    """A look at a page: its HTML, and the body of an async function that answers at its end."""
 
-    Args:
-        folder: For the page's file, a frame of the width around it, and the browser's profile.
-        text: The page's HTML.
-        script: Body of an async function.
-        name: Of the page's file.
-        width: Of the frame, pixels.
-        before: HTML ahead of the script.
-        options: Further ones of the browser.
+    text: str
+    script: str
+    width: int = 1440
+    """Of the frame, pixels."""
+    before: str = ""
+    """HTML ahead of the script."""
+
+
+def answers(folder, *visits, options=()):
+    """What each visit's script answers, without an error or a message in the console.
+
+    One browser with further options opens the pages in turn, and keeps them and its profile in the
+    folder.
     """
     if BROWSER is None:
         pytest.skip("neither chromium nor google-chrome is installed")
-    ending = before + INSIDE % script + "</body>"
-    text = text.replace("<head>", "<head>" + WATCH).replace("</body>", ending)
-    (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    pages = []
+    for number, visit in enumerate(visits):
+        ending = visit.before + INSIDE % visit.script + "</body>"
+        text = visit.text.replace("<head>", "<head>" + WATCH).replace("</body>", ending)
+        (folder / f"{number}.html").write_text(text, encoding="utf-8")
+        pages.append((f"{number}.html", visit.width))
     around = folder / "around.html"
-    around.write_text(AROUND % (f"{name}.html", width), encoding="utf-8")
+    around.write_text(AROUND % json.dumps(pages), encoding="utf-8")
     profile = f"--user-data-dir={folder / 'profile'}"
     done = subprocess.run(
         [BROWSER, *OPTIONS, *options, profile, around.as_uri()],
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=300,
         check=True,
     )
     assert "CONSOLE" not in done.stderr
     found = json.loads(html.unescape(re.search(r"<title>(.*?)</title>", done.stdout)[1]))
-    assert found["errors"] == []
-    return found["answer"]
+    assert [one["errors"] for one in found] == [[]] * len(visits)
+    return [one["answer"] for one in found]
 
 
-def barriers(folder, text, **page):
-    """What axe finds wrong with a page at a width; whether it was dark, and did not scroll."""
+def barriers(folder, text, width=1440):
+    """A visit: what axe finds wrong with a page; whether it was dark, and did not scroll."""
     if AXE is None:
         pytest.skip("the extra test installs axe-core-python")
     shutil.copy(Path(AXE.origin).with_name("axe.min.js"), folder)
@@ -86,4 +105,4 @@ def barriers(folder, text, **page):
       return { wide, dark, told, passed: found.passes.length };
     """
     )
-    return answer(folder, text, script, before=AXE_SCRIPT, **page)
+    return Visit(text, script, width, AXE_SCRIPT)

@@ -8,13 +8,17 @@ from repository import ROOT
 PAGES = [
     *sorted(ROOT.glob("*.md")),
     *sorted((ROOT / "docs").glob("*.md")),
-    ROOT / "results" / "README.md",
+    *(ROOT / folder / "README.md" for folder in ("config", "results")),
 ]
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 
 HOW = [
     (r"make ", "make"),
-    (r"cp workflow/configs/languages\.yaml mine\.yaml", "new"),
+    (r"cp config/config\.yaml mine\.yaml", "new"),
+    (
+        r"\.venv/bin/snakemake .*--sdm apptainer",
+        "not run: test_deployed.py has a container in name",
+    ),
     (r"\.venv/bin/snakemake ", "new"),
     (r"\.venv/bin/pike( methods| plan .*| scenarios .*)?", "new"),
     (r"\.venv/bin/pike (advise|query|why|watch)( .*)?", "finished"),
@@ -30,7 +34,7 @@ HOW = [
     (r"\.venv/bin/python -m benchmarks\.stream_resumes", "not run: PyPI; test_benchmarks.py"),
     (r"pip install ", "not run: test_wheel.py builds the wheel and uses it"),
     (r"gcloud ", "not run: a cloud"),
-    (r"podman ", "not run: a builder of containers"),
+    (r"(podman|apptainer) ", "not run: a builder of containers"),
 ]
 """The first pattern at the beginning of a command says where it is tried.
 

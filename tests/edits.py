@@ -4,7 +4,6 @@ import copy as copies
 import functools
 import json
 import math
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
@@ -69,12 +68,18 @@ def _edit(change: Callable[Concatenate[Path, P], None]) -> Callable[P, Edit]:
     return given
 
 
+def _write(place: Path, content: bytes) -> None:
+    """Puts another file in the place of one, which may have further names."""
+    place.unlink(missing_ok=True)
+    place.write_bytes(content)
+
+
 @_edit
 def put(root: Path, path: str, content: str | bytes = "") -> None:
     """Writes a file."""
     place = root / path
     place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_bytes(content.encode() if isinstance(content, str) else content)
+    _write(place, content.encode() if isinstance(content, str) else content)
 
 
 @_edit
@@ -91,7 +96,7 @@ def values(root: Path, path: str, changes: dict[str, Any]) -> None:
         if is_json
         else yaml.dump(content, None, yaml.CSafeDumper, sort_keys=False)
     )
-    place.write_text(changed, encoding="utf-8")
+    _write(place, changed.encode())
 
 
 @_edit
@@ -99,7 +104,7 @@ def text(root: Path, path: str, old: str, new: str) -> None:
     """Replaces the first place where a text occurs."""
     before = (root / path).read_text(encoding="utf-8")
     assert old in before
-    (root / path).write_text(before.replace(old, new, 1), encoding="utf-8")
+    _write(root / path, before.replace(old, new, 1).encode())
 
 
 @_edit
@@ -107,14 +112,14 @@ def flip(root: Path, path: str, place: int | None = None) -> None:
     """Flips every bit of one byte, of that in the middle; a negative place counts from the end."""
     content = bytearray((root / path).read_bytes())
     content[len(content) // 2 if place is None else place] ^= 0xFF
-    (root / path).write_bytes(content)
+    _write(root / path, bytes(content))
 
 
 @_edit
 def cut(root: Path, path: str, kept: float = 0.5) -> None:
     """Keeps the first part of a file, this share of it or all but so many bytes: -1."""
     content = (root / path).read_bytes()
-    (root / path).write_bytes(content[: int(kept if kept < 0 else len(content) * kept)])
+    _write(root / path, content[: int(kept if kept < 0 else len(content) * kept)])
 
 
 @_edit
@@ -126,7 +131,7 @@ def remove(root: Path, path: str) -> None:
 @_edit
 def copy(root: Path, path: str, source: str) -> None:
     """Copies a file of the project."""
-    shutil.copyfile(root / source, root / path)
+    _write(root / path, (root / source).read_bytes())
 
 
 @_edit

@@ -4,8 +4,10 @@ import dataclasses
 import multiprocessing
 import os
 import shutil
+import socket
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +99,32 @@ class Training:
         return self.folder.with_suffix(".log").read_text(encoding="utf-8")
 
 
-def _pike(arguments: list[str], log: Path) -> None:
+def train_together(run: Path, corpora: Path, *options: str, processes: int = 2) -> list[int]:
+    """Trains a run on several processes, as torchrun starts them; their exit codes.
+
+    What they say is in the log beside the run's folder.
+    """
+    words = ["pretrain", run, "--corpora", corpora, "--device", "cpu", *options]
+    words += ["--processes", processes, "--threads", processes]
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    where = {"MASTER_ADDR": "localhost", "MASTER_PORT": port, "WORLD_SIZE": processes}
+    where["LOCAL_WORLD_SIZE"] = processes
+    started = []
+    for rank in range(processes):
+        own = {key: str(one) for key, one in {**where, "RANK": rank, "LOCAL_RANK": rank}.items()}
+        given = [str(word) for word in words], run.parent.with_suffix(".log"), own
+        started.append(CONTEXT.Process(target=_pike, args=given))
+        started[-1].start()
+    for one in started:
+        one.join(timeout=300)
+        one.kill()
+    return [one.exitcode for one in started]
+
+
+def _pike(arguments: list[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+    os.environ.update(environment or {})
     with log.open("a") as out:
         os.dup2(out.fileno(), 1)
         os.dup2(out.fileno(), 2)

@@ -8,7 +8,7 @@ from recipes import written
 
 from pipeline.data import sources
 from pipeline.data.tokenizer import Tokenizer, build
-from pipeline.tasks import registry
+from pipeline.tasks import data_sets
 from pipeline.tasks.benchmark import TaskSpec
 from pipeline.tasks.fetch import fetch
 
@@ -44,7 +44,7 @@ def standin():
 def benchmarks(tmp_path_factory, standin):
     """Folder with the stand-ins of all tasks, fetched."""
     out = tmp_path_factory.mktemp("benchmarks")
-    for task in registry.TASKS:
+    for task in data_sets.TASKS:
         fetch([task], out=out, **standin(task))
     return out
 

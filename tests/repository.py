@@ -4,7 +4,12 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-CONFIGS = [ROOT / "config.yaml", *sorted(ROOT.glob("workflow/configs/*.yaml"))]
+CONFIGS = [
+    ROOT / "config.yaml",
+    ROOT / "config/config.yaml",
+    *sorted(ROOT.glob("workflow/configs/*.yaml")),
+    *sorted(ROOT.glob(".test/*.yaml")),
+]
 """Every configuration that is shipped whole."""
 
 

@@ -1,17 +1,17 @@
-"""Each benchmark of `make bench` comes to its end on a small problem, and records its numbers."""
+"""Benchmarks of `make bench` come to their end on a small problem, and record their numbers."""
 
 import importlib
 import json
-import sys
 from functools import partial
 
 import pytest
-from repository import run
+from repository import ROOT
 
 from benchmarks import (
     comparison_rates,
     corpora,
     error_rates,
+    estimators,
     length_rates,
     records,
     scoring,
@@ -22,25 +22,26 @@ SMALL = {
     "comparison_rates": "--rounds 2 --draws 1",
     "error_rates": "--rounds 2 --draws 1",
     "estimators": "--steps 10 --pool 16 --draws 4",
-    "firing": "--models nano --rounds 1",
     "length_rates": "--draws 1",
     "loss": "--sizes tiny --rounds 1",
-    "memory": "--gigabytes 0.001 --workers 1 --steps 1",
-    "mixing": "--models nano --rounds 1 --rules pike doremi pcgrad",
+    "mixing": "--models nano --rounds 1 --rules pike",
     "precision": "--sizes nano --rounds 1",
-    "reading": "--megatokens 2 --turns 1 --cold 1",
     "scoring": "--models tiny --items 1 --rounds 1 --requests 400",
     "training": "--sizes nano --rounds 1 --trainers ours",
 }
+"""Those that start no process of their own."""
 
 
-TOKENIZER = {"vocabulary": 300, "characters": 20_000}
+def test_every_benchmark_is_a_command():
+    for path in (ROOT / "benchmarks").glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        module = importlib.import_module(f"benchmarks.{path.stem}")
+        assert hasattr(module, "main") or "__main__" not in text or hasattr(module, "page")
 
 
 @pytest.fixture
 def record(tmp_path, monkeypatch):
     """Runs a benchmark with arguments; what it has recorded."""
-    monkeypatch.setattr(corpora, "TOKENIZER", corpora.TOKENIZER | TOKENIZER)
 
     def run(name, arguments):
         out = tmp_path / f"{name}.json"
@@ -53,13 +54,20 @@ def record(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
-def test_a_benchmark_ends(record, name, tmp_path, monkeypatch):
+def test_a_benchmark_ends(record, name, tmp_path, monkeypatch, request):
     # The peer is not among the packages of the tests.
     monkeypatch.setattr(scoring, "harness", lambda model: partial(scoring.ours, model))
     monkeypatch.setattr(length_rates, "LENGTHS", length_rates.LENGTHS[:2])
     monkeypatch.setattr(comparison_rates, "REAL", ())
     arguments = SMALL[name]
     if name == "estimators":
+        packed = request.getfixturevalue("corpora")
+        monkeypatch.setattr(corpora, "packed", lambda *_, **__: packed)
+        monkeypatch.setattr(estimators, "DOMAINS", ("easy", "hard"))
+        sources = {"sources": {"easy": {}, "hard": {}}}
+        monkeypatch.setattr(estimators.planner, "read", lambda _: sources)
+        monkeypatch.setattr(estimators, "ROWS", estimators.ROWS[:2])
+        monkeypatch.setattr(estimators, "SHOWN", estimators.ROWS[:2])
         arguments += f" --page {tmp_path / 'page.md'}"
     assert record(name, arguments)["machine"]["threads"] == 1
 
@@ -76,26 +84,6 @@ def test_rounds_of_error_rates_go_on_where_they_stopped(record, tmp_path, monkey
     assert record("error_rates", "--rounds 2 --draws 2")["cells"] == again["cells"]
     # Other numbers of draws, as other code, begin anew.
     assert record("error_rates", "--rounds 1 --draws 1")["cells"][0]["draws"] == 1
-
-
-@pytest.mark.slow
-def test_the_benchmark_of_packing_ends(tmp_path):
-    """In a process of its own, which becomes the parent of all that lose theirs."""
-    out = tmp_path / "packing.json"
-    words = ["packing", "--out", str(out), *["--megabytes", "3", "--rounds", "1", "--workers", "1"]]
-    code = (
-        "import sys; from benchmarks import corpora, packing; "
-        f"corpora.TOKENIZER |= {TOKENIZER}; sys.argv = {words}; packing.main()"
-    )
-    run(sys.executable, "-c", code, check=True)
-    assert {"ours", "encode"} <= set(json.loads(out.read_text(encoding="utf-8"))["median"])
-
-
-@pytest.mark.workflow
-def test_the_benchmark_of_plans_ends(record):
-    found = record("planning", "--runs 9 --rounds 1")
-    assert found["jobs"] > 9
-    assert set(found["seconds"]) == {"ours", "almost empty"}
 
 
 def test_the_page_of_streams_counts_the_wrong_resumes_of_each_release():

@@ -15,7 +15,7 @@ from repository import ROOT, run
 
 from pipeline import __main__, cli
 from pipeline.planning import stages
-from pipeline.runtime import optional_imports, run_lock
+from pipeline.runtime import environment, run_lock
 
 
 def without(package, *arguments):
@@ -168,7 +168,7 @@ def test_the_arguments_of_a_command_are_those_of_its_function(command):
     try:
         function = getattr(import_module(module), name)
     except ModuleNotFoundError as error:
-        extra = optional_imports.EXTRAS[(error.name or "").partition(".")[0]]
+        extra = environment.EXTRAS[(error.name or "").partition(".")[0]]
         pytest.skip(f"needs the extra {extra!r}")
     _, *others = inspect.signature(function).parameters
     # The command itself waits for the run and starts the stage in so many processes, on so many
@@ -202,15 +202,6 @@ def test_a_file_that_cannot_be_read_is_told_by_its_name(monkeypatch, tmp_path, c
     monkeypatch.setattr("pipeline.results.why.why", read)
     assert __main__.main(["why", "table"]) == 2
     assert f"pike why: {place} cannot be used: [Errno 13]" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("closed", "words", "code"),
-    [(">&-", ["methods", "pike"], 0), ("2>&-", ["verify", "nothing-is-here"], 2)],
-)
-def test_a_command_with_an_output_that_is_closed_ends_as_it_would(closed, words, code):
-    done = run("sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "pipeline", *words)
-    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
 
 
 @pytest.mark.slow

@@ -1,9 +1,6 @@
-import contextlib
 import errno
-import gc
 import re
 import sys
-import weakref
 from pathlib import Path
 
 import pytest
@@ -81,26 +78,3 @@ def test_other_errors_pass_unchanged(tmp_path, error):
     with pytest.raises(type(error)) as raised, errors.explain_disk_errors(tmp_path):
         raise error
     assert raised.value is error
-
-
-class Held:
-    """Stands for an open file."""
-
-
-def test_what_is_raised_does_not_hold_itself(tmp_path):
-    """Otherwise files of a full disk stay open until the garbage is collected."""
-
-    def fail():
-        held = Held()
-        seen.append(weakref.ref(held))
-        with errors.explain_disk_errors(tmp_path):
-            raise OSError(errno.ENOSPC, "full")
-
-    seen = []
-    gc.disable()
-    try:
-        with contextlib.suppress(InputError):
-            fail()
-        assert seen[0]() is None
-    finally:
-        gc.enable()

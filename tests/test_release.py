@@ -1,5 +1,6 @@
 """`make release` in a clone of this tree, up to what would be uploaded."""
 
+import json
 import re
 import sys
 
@@ -31,15 +32,36 @@ def release(folder, version):
     return run("workflow/release.sh", sys.executable, version, cwd=folder)
 
 
+def test_what_others_made_is_named_by_its_hash():
+    for path in (ROOT / ".github/workflows").iterdir():
+        text = path.read_text(encoding="utf-8")
+        for used in re.findall(r"uses: (.*)", text):
+            assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v[\d.]+", used), used
+        assert "\npermissions:\n  contents: read\n" in text
+    (base,) = re.findall(r"^FROM (.*)$", (ROOT / "Containerfile").read_text(), re.MULTILINE)
+    assert re.fullmatch(r"[\w./:-]+@sha256:[0-9a-f]{64}", base)
+
+
 @pytest.mark.workflow
 def test_a_release_is_built_checked_and_tagged(clone):
     pytest.importorskip("build", reason="make setup EXTRAS=release")
-    pytest.importorskip("twine", reason="make setup EXTRAS=release")
+    for name in ("cyclonedx_py", "twine"):
+        pytest.importorskip(name, reason="make setup EXTRAS=release")
     done = release(clone, "7.8.9")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("PASSED") == 2
     names = sorted(path.name for path in (clone / "dist").iterdir())
     assert names == ["pike_mixing-7.8.9-py3-none-any.whl", "pike_mixing-7.8.9.tar.gz"]
+    bills = {
+        path.name: {
+            part["name"]: part
+            for part in json.loads(path.read_text(encoding="utf-8"))["components"]
+        }
+        for path in (clone / "build").glob("*.cdx.json")
+    }
+    assert {"numpy", "pike-mixing"} <= bills["pike_mixing-7.8.9.cdx.json"].keys()
+    snakemake = bills["pipeline-7.8.9.cdx.json"]["snakemake"]
+    assert snakemake["externalReferences"][0]["hashes"][0]["alg"] == "SHA-256"
     assert git(clone, "describe") == "v7.8.9\n"
     assert git(clone, "status", "--porcelain") == ""
     changed = git(clone, "show", "--format=")

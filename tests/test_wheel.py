@@ -110,4 +110,4 @@ def test_the_command_line_needs_numpy_alone(alone, tmp_path):
     refused = alone("-m", "pike_mixing", "compare", "--a", "x", "--b", "y", code=2)
     assert "`pip install 'pike-mixing[compare]'`" in refused
     refused = alone("-m", "pike_mixing", "fit", "regmix", *table, code=2)
-    assert "`pip install lightgbm scipy` elsewhere" in refused
+    assert "`pip install lightgbm scikit-learn scipy` elsewhere" in refused

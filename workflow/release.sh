@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prepares a release in a clean clone: version, changelog, archives of the library in dist/, checks,
-# a commit with a tag. It uploads nothing. Where a check fails, the files are as before.
+# Prepares a release in a clean clone: version, changelog, archives and their checks (archives.sh), a
+# commit with a tag. It uploads nothing. Where a check fails, the files are as before.
 #
 #   release.sh PYTHON VERSION
 set -eu
@@ -14,10 +14,8 @@ echo "$version" | grep -Eq '^[0-9]+\.[0-9]+\.[0-9]+$' || fail "give three number
 ! git rev-parse -q --verify "refs/tags/v$version" >/dev/null || fail "the tag v$version is there already"
 grep -q '^## Unreleased$' CHANGELOG.md || fail "CHANGELOG.md has no heading '## Unreleased'"
 
-clean=$(mktemp -d)
 ended() {
   code=$?
-  rm -rf "$clean"
   [ $code = 0 ] || { git checkout -q HEAD -- $files; fail "failed; see above ($files are as before)"; }
 }
 trap ended EXIT
@@ -30,20 +28,10 @@ sed -i.bak "s/^## Unreleased\$/&\\
 ## $version ($(date +%F))/" CHANGELOG.md
 for file in $files; do rm "$file.bak"; done
 
-rm -rf dist
-"$python" -m build --no-isolation --outdir dist pike_mixing >"$clean/log" 2>&1 || { cat "$clean/log"; exit 1; }
-"$python" -m twine check --strict dist/*
-
-# The examples of the library's page, where the wheel and what it asks for are all that there is (-I: no PYTHONPATH).
-"$python" -I -m venv "$clean/venv"
-"$clean/venv/bin/python" -I -m pip install --disable-pip-version-check --quiet dist/*.whl
-sed -n '/^```python$/,/^```$/p' docs/library.md | grep -v '^```' >"$clean/example.py"
-"$clean/venv/bin/python" -I "$clean/example.py"
-found=$("$clean/venv/bin/python" -I -c 'import pike_mixing; print(pike_mixing.__version__)')
-[ "$found" = "$version" ] || fail "the wheel says $found"
+workflow/archives.sh "$python" "$version"
 
 git commit -qm "release: $version" -- $files
 git tag -a -m "$version" "v$version"
 echo "release: v$version is committed and tagged, its archives are in dist. Next:
   git push --follow-tags
-  $python -m twine upload dist/*"
+Then .github/workflows/release.yml builds them again from the tag, attests and uploads them."

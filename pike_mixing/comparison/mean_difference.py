@@ -157,19 +157,9 @@ def estimate(parts: Sequence[Part], weights: Sequence[float] | None = None) -> E
         seeds=seeds,
         degrees=_degrees(parts, weight_K, share_N),
         # Twenty alike are twenty, not a rounding less.
-        effective=round(min(map(_effective, parts)), 9),
+        effective=round(min(effective_documents(p.share_G[p.share_G > 0]) for p in parts), 9),
         lower=int((by_seed_S < 0).sum()),
     )
-
-
-def _effective(part: Part) -> float:
-    """`effective_documents` of a part, whose documents' own differences its errors tell."""
-    h_G, error_G = part.share_G, part.error_SxG.mean(axis=0)
-    if not _root(float((error_G**2).sum())):
-        error_G = np.zeros_like(error_G)
-    some_G = h_G > 0
-    apart_G = error_G * np.sqrt(1 - 2 * h_G + (h_G**2).sum())
-    return effective_documents(h_G[some_G], apart_G[some_G] / h_G[some_G])
 
 
 def _root(variance: float) -> float:

@@ -185,7 +185,8 @@ def _doubt(facts: Sequence[_Task], found: Estimate) -> str | None:
         few = min(facts, key=lambda one: one.effective())
         return (
             f"{few.one.task} has {len(few.count_G)} documents that tell as much as "
-            f"{found.effective:.1f} of like size; a verdict takes {LEAST_DOCUMENTS}"
+            f"{found.effective:.1f} of like size; a verdict takes {LEAST_DOCUMENTS}: take more, or "
+            "cut long ones at one length"
         )
     return None
 

@@ -7,6 +7,9 @@ nobody needs the libraries of a finder that he does not use.
 FINDERS = {
     "regmix": "pike_mixing.finders.regmix:RegMix",
     "mixing-law": "pike_mixing.finders.mixing_law:MixingLaw",
+    "exposure-law": "pike_mixing.finders.exposure_law:ExposureLaw",
+    "scheffe": "pike_mixing.finders.scheffe:Scheffe",
+    "gaussian-process": "pike_mixing.finders.gaussian_process:GaussianProcess",
     "mde": "pike_mixing.finders.mde:MDE",
     "best": "pike_mixing.finders.best:Best",
     "average": "pike_mixing.finders.average:Average",

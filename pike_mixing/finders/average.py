@@ -7,7 +7,7 @@ import numpy as np
 
 from pike_mixing.errors import InputError
 from pike_mixing.finders.interface import FinderResult, Reads, Swarm
-from pike_mixing.numerics.effective import effective_domains
+from pike_mixing.numerics.simplex import effective_domains
 from pike_mixing.settings import CheckedSettings
 
 AVERAGE = "average_K"

@@ -13,7 +13,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import validation
 from pike_mixing.finders.interface import FinderResult, Reads, Swarm
 from pike_mixing.limits import Proportions
-from pike_mixing.numerics.effective import effective_domains
+from pike_mixing.numerics.simplex import effective_domains
 from pike_mixing.settings import CheckedSettings
 
 
@@ -77,7 +77,7 @@ class BestRun:
 
     weights_K: Floats
 
-    def losses(self, weights_SxK: Floats) -> Floats:
+    def losses(self, weights_SxK: Floats, epochs_SxK: Floats | None = None) -> Floats:
         """Raises an InputError: there are none."""
         raise InputError("the finder 'best' predicts no losses: take another finder")
 

@@ -13,7 +13,7 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import options, saved, scaling, scores, validation
+from pike_mixing.finders import intervals, options, saved, scaling, scores, validation
 from pike_mixing.finders.fit import Fit, fit
 from pike_mixing.finders.interface import Swarm, SwarmFinder
 
@@ -64,8 +64,10 @@ def _fitted(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, An
         "standard_error": _named(swarm, result.standard_error),
         "low": _named(swarm, result.quantile(0.05)),
         "high": _named(swarm, result.quantile(0.95)),
+        "epochs": _epochs(swarm, result.result.weights_K),
         "resamples": result.resamples,
         "gain": _gain(result),
+        "interval": _interval(result),
         "warnings": [
             *(f"no row reads {domain!r}: it gets no weight, unseen" for domain in unread),
             *result.warnings,
@@ -84,6 +86,12 @@ def _fitted(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, An
         except OSError as error:
             raise InputError(f"--save: {error}: give another path") from None
     return values
+
+
+def _epochs(swarm: Swarm, weights_K: Floats) -> dict[str, float | None] | None:
+    """How often the mixture reads each domain's text; None where that is not known."""
+    goal = swarm.goal()
+    return None if goal is None else _named(swarm, goal.epochs(weights_K))
 
 
 def _named(swarm: Swarm, values_K: Floats) -> dict[str, float | None]:
@@ -111,6 +119,22 @@ def _gain(result: Fit) -> dict[str, float] | None:
     return {"value": value, "low": low, "high": high}
 
 
+def _interval(result: Fit) -> dict[str, float] | None:
+    """Where a run of the mixture would end, and how often such intervals held; None without."""
+    found = result.result
+    if result.intervals is None or found.predictor is None:
+        return None
+    half = float(result.intervals.half_widths(found.predictor, found.weights_K[None])[0])
+    predicted = found.diagnostics["predicted_loss"]
+    return {
+        "level": result.intervals.level,
+        "low": predicted - half,
+        "high": predicted + half,
+        "coverage": result.intervals.coverage,
+        "of": result.intervals.runs,
+    }
+
+
 def _tested(
     arguments: argparse.Namespace, swarm: Swarm, finder: SwarmFinder, result: Fit
 ) -> dict[str, Any]:
@@ -124,16 +148,25 @@ def _tested(
         )
     read_NxJ, loss_NxM = other.arrays()
     weights_NxK = np.zeros((len(read_NxJ), len(swarm.domains)))
-    weights_NxK[:, [swarm.domains.index(domain) for domain in other.domains]] = read_NxJ
+    place_J = [swarm.domains.index(domain) for domain in other.domains]
+    weights_NxK[:, place_J] = read_NxJ
     assert result.result.predictor is not None
-    predicted_N = result.result.predictor.losses(weights_NxK)
+    epochs_NxK = None
+    if (read_epochs_NxJ := other.epochs()) is not None:
+        epochs_NxK = np.zeros_like(weights_NxK)
+        epochs_NxK[:, place_J] = read_epochs_NxJ
+    predicted_N = result.result.predictor.losses(weights_NxK, epochs_NxK)
     # The settings, `target` among them, are those of the finder's class.
     actual_N = loss_NxM @ swarm.target(cast(Any, finder).target)
     # Runs of one mixture have one prediction: as many of them would narrow the intervals.
     mixture_N = validation.mixtures(weights_NxK)
     runs_M = np.bincount(mixture_N)
     predicted_M, actual_M = (np.bincount(mixture_N, n) / runs_M for n in (predicted_N, actual_N))
-    return scores.judge(predicted_M, actual_M, seed=arguments.seed)
+    judged = scores.judge(predicted_M, actual_M, seed=arguments.seed)
+    if result.intervals is not None:
+        half_N = result.intervals.half_widths(result.result.predictor, weights_NxK)
+        judged["coverage"] = float((np.abs(predicted_N - actual_N) <= half_N).mean())
+    return judged
 
 
 def _target(weights: Mapping[str, float]) -> str:
@@ -143,19 +176,9 @@ def _target(weights: Mapping[str, float]) -> str:
 
 
 def _text(values: dict[str, Any]) -> str:
-    domains = values["mixture"]
-    width = max(len("domain"), *map(len, domains))
-    target = _target(values["target"])
-    lines = [f"{values['finder']}: {values['rows']} rows, {len(domains)} domains, target {target}"]
-    columns = {"mixture": "weight", "standard_error": " error", "low": "   5 %", "high": "  95 %"}
-    if not values["resamples"]:
-        columns = {"mixture": "weight"}
-    lines += ["", f"{'domain':<{width}}  {'  '.join(columns.values())}"]
-    for name in domains:
-        shown = (values[column][name] for column in columns)
-        cells = (f"  {float('nan') if v is None else v:6.4f}" for v in shown)
-        lines.append(f"{name:<{width}}" + "".join(cells))
-    lines.append("")
+    target, domains = _target(values["target"]), len(values["mixture"])
+    lines = [f"{values['finder']}: {values['rows']} rows, {domains} domains, target {target}", ""]
+    lines += [*_table(values), ""]
     if values["resamples"]:
         lines.append(f"error, 5 % and 95 %: of {values['resamples']} tables of drawn mixtures")
     for name, words in SAID.items():
@@ -172,9 +195,33 @@ def _text(values: dict[str, Any]) -> str:
             f"predicted gain over equal weights: {gain['value']:.4g} "
             f"({gain['low']:.4g} to {gain['high']:.4g})"
         )
+    if interval := values["interval"]:
+        lines.append(
+            f"{interval['level']:.0%} of runs of the mixture end between {interval['low']:.4g} and "
+            f"{interval['high']:.4g}, if they are of the rows' size and mixtures come as the rows' "
+            f"did: such intervals held {interval['coverage']:.0%} of {interval['of']} held-out rows"
+        )
+    elif "held_out_rmse" in values["diagnostics"]:
+        lines.append("no interval: the mixtures are too few to calibrate one")
     if test := values.get("test"):
         lines += _judged(test)
     return "\n".join(lines + [f"WARNING: {warning}" for warning in values["warnings"]])
+
+
+def _table(values: dict[str, Any]) -> list[str]:
+    """A line for each domain: its weight, and what else is known of it."""
+    columns = {"mixture": "weight", "standard_error": " error", "low": "   5 %", "high": "  95 %"}
+    if not values["resamples"]:
+        columns = {"mixture": "weight"}
+    if values["epochs"] is not None:
+        columns["epochs"] = "epochs"
+    width = max(len("domain"), *map(len, values["mixture"]))
+    lines = [f"{'domain':<{width}}  {'  '.join(columns.values())}"]
+    for name in values["mixture"]:
+        shown = (values[column][name] for column in columns)
+        cells = (f"  {float('nan') if v is None else v:6.4f}" for v in shown)
+        lines.append(f"{name:<{width}}" + "".join(cells))
+    return lines
 
 
 def _judged(test: Mapping[str, Any]) -> list[str]:
@@ -186,7 +233,10 @@ def _judged(test: Mapping[str, Any]) -> list[str]:
     ):
         one = test[name]
         lines.append(f"  {words}: {one['value']:.3f} ({one['low']:.3f} to {one['high']:.3f})")
-    return [*lines, f"  that of one at random: {test['regret_of_chance']:.3f}"]
+    lines.append(f"  that of one at random: {test['regret_of_chance']:.3f}")
+    if "coverage" in test:
+        lines.append(f"  within their intervals of 90 %: {test['coverage']:.0%}")
+    return lines
 
 
 def _mixture(arguments: argparse.Namespace, swarm: Swarm) -> Floats:
@@ -205,12 +255,16 @@ def predicted(arguments: argparse.Namespace) -> str:
     weights_K = _mixture(arguments, kept.swarm)
     losses = kept.predictor.losses(np.stack([weights_K, kept.optimum_K, kept.swarm.uniform()]))
     mixture = _named(kept.swarm, weights_K)
+    half = None
+    if kept.scale is not None:
+        half = kept.scale * float(intervals.spread(kept.predictor, weights_K[None])[0])
     values = {
         "mixture": mixture,
         "loss": float(losses[0]),
         "loss_of_optimum": float(losses[1]),
         "loss_of_equal_weights": float(losses[2]),
         "held_out_rmse": kept.held_out_rmse,
+        "half_width": half,
         "extrapolates": validation.outside(weights_K, kept.measured_NxK),
     }
     if arguments.format == "json":
@@ -218,7 +272,8 @@ def predicted(arguments: argparse.Namespace) -> str:
     read = ", ".join(f"{name} {weight:.4g}" for name, weight in mixture.items() if weight)
     lines = [
         f"mixture, as shares: {read}",
-        f"predicted loss: {losses[0]:.4f} (typical error {kept.held_out_rmse:.4f})",
+        f"predicted loss: {losses[0]:.4f} (typical error {kept.held_out_rmse:.4f}"
+        + (", no interval)" if half is None else f", 90 % of runs within ± {half:.4f})"),
         f"of the mixture that was found: {losses[1]:.4f}, of equal weights: {losses[2]:.4f}",
     ]
     if values["extrapolates"]:

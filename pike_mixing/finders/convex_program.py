@@ -51,7 +51,7 @@ class Program:
         """The objective without the divergence, nats per token."""
         return float(self.laws.losses(weights_K[None])[0] @ self.target_K)
 
-    def losses(self, weights_SxK: Floats) -> Floats:
+    def losses(self, weights_SxK: Floats, epochs_SxK: Floats | None = None) -> Floats:
         """`loss` of each mixture [S]."""
         return self.laws.losses(weights_SxK) @ self.target_K
 

@@ -8,7 +8,12 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import validation
 from pike_mixing.finders.interface import FinderResult, Swarm, SwarmFinder
+from pike_mixing.finders.intervals import Intervals, calibrate
 
+APART = 2.0
+"""By more than this factor the epochs of runs say little about those of the training."""
+MATTERS = 0.01
+"""Weight from which on a domain's epochs matter."""
 CHANCE = 1.645
 """Of M mixtures whose losses are noise, one fit in twenty is correlated by more than this over
 sqrt(M - 1)."""
@@ -27,6 +32,8 @@ class Fit:
     per token; empty of a finder that predicts none."""
     warnings: tuple[str, ...]
     """Why not to trust the mixture."""
+    intervals: Intervals | None
+    """Of runs of mixtures; None of a finder that predicts none, or with too few mixtures."""
 
     @property
     def resamples(self) -> int:
@@ -87,7 +94,35 @@ def fit(finder: SwarmFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 
         optimum_SxK=np.array(optima).reshape(len(optima), K),
         gain_S=np.array(gains),
         warnings=tuple(_warnings(swarm, result, len(optima), resamples)),
+        intervals=None if result.held_out is None else calibrate(result.held_out),
     )
+
+
+def epochs_apart(swarm: Swarm, weights_K: Floats) -> list[str]:
+    """Warns of domains whose text the runs read far more or less often than the training will.
+
+    Args:
+        swarm: The runs, with what is known of text.
+        weights_K: The mixture that is trained on.
+    """
+    goal, runs = swarm.goal(), swarm.inventories()
+    if goal is None or runs is None:
+        return []
+    wanted_K = goal.epochs(weights_K)
+    had_K = np.median([run.epochs(weights_K) for run in runs], axis=0)
+    matter_K = weights_K >= MATTERS
+    apart_K = matter_K & ((wanted_K > APART * had_K) | (had_K > APART * wanted_K))
+    shown = [
+        f"{swarm.domains[k]} {wanted_K[k]:.3g} times (the runs: {had_K[k]:.3g})"
+        for k in np.flatnonzero(apart_K)
+    ]
+    if not shown:
+        return []
+    more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
+    return [
+        f"the training would read other epochs than the runs did: {', '.join(shown[:5])}{more}: "
+        "what they say of repeated text does not hold; train runs with as much less text"
+    ]
 
 
 def _warnings(swarm: Swarm, result: FinderResult, fitted: int, resamples: int) -> list[str]:
@@ -112,6 +147,7 @@ def _warnings(swarm: Swarm, result: FinderResult, fitted: int, resamples: int) -
             )
     else:
         problems.append("nothing was fitted: the mixture is that of one row, with its noise")
+    problems += epochs_apart(swarm, result.weights_K)
     if fitted < resamples / 2:
         problems.append(
             f"only {fitted} of {resamples} resampled tables could be fitted: the uncertainty is "

@@ -12,9 +12,25 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Array, Floats
 from pike_mixing.errors import InputError
+from pike_mixing.finders.intervals import HeldOut
 
-Reads = Literal["losses", "state", "predictions"]
-"""What a finder reads of a proxy beside its mixture; predictions: losses, and those of tokens."""
+Reads = Literal["losses", "epochs", "state", "predictions"]
+"""What a finder reads of a proxy beside its mixture; epochs: losses, and how often it read text;
+predictions: losses, and those of tokens."""
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """The text that there is for a training, and how much the training reads."""
+
+    tokens: float
+    """What the training reads."""
+    available_K: Floats
+    """Tokens of each domain's text; of several phases each domain's stand once for each phase."""
+
+    def epochs(self, weights_SxK: Floats) -> Floats:
+        """How often each mixture reads each domain's text [S, K]: w T / N."""
+        return weights_SxK * self.tokens / self.available_K
 
 
 @dataclass(frozen=True)
@@ -35,6 +51,8 @@ class Proxy:
     """Size of its model, where the table says it."""
     tokens: float | None = None
     """Tokens that it was trained on, where the table says it."""
+    available_K: Floats | None = None
+    """Tokens of each domain's text that it had, where the table says it."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +67,8 @@ class Swarm:
     phases: tuple[float, ...] = (1.0,)
     """Shares of the run of its phases, in any unit. Of several phases the weights are exposures:
     of the first phase's domains, then of the second's, each phase's with the sum of its share."""
+    final: Inventory | None = None
+    """That of the training that the mixture is for; absent: the runs' own, where all have one."""
 
     def __post_init__(self) -> None:
         """Names the losses."""
@@ -90,12 +110,57 @@ class Swarm:
         if read_K.all() or len(self.phases) > 1:
             return self, ()
         names = np.array(self.domains)
+
+        def read(values_K: Floats | None) -> Floats | None:
+            return None if values_K is None else values_K[read_K]
+
         runs = [
-            replace(run, weights_K=weights_K[read_K])
+            replace(run, weights_K=weights_K[read_K], available_K=read(run.available_K))
             for run, weights_K in zip(self.runs, weights_NxK, strict=True)
         ]
-        swarm = replace(self, domains=tuple(names[read_K].tolist()), runs=runs)
+        final = self.final and replace(self.final, available_K=self.final.available_K[read_K])
+        swarm = replace(self, domains=tuple(names[read_K].tolist()), runs=runs, final=final)
         return swarm, tuple(names[~read_K].tolist())
+
+    def inventories(self) -> list[Inventory] | None:
+        """Each run's; None where one's tokens or text are not known."""
+        known = [
+            Inventory(run.tokens, run.available_K)
+            for run in self.runs
+            if run.tokens is not None and run.available_K is not None
+        ]
+        return known if known and len(known) == len(self.runs) else None
+
+    def epochs(self) -> Floats | None:
+        """How often each run read each domain's text [N, K]; None where that is not known."""
+        known, (weights_NxK, _) = self.inventories(), self.arrays()
+        if known is None:
+            return None
+        return np.stack([i.epochs(w) for i, w in zip(known, weights_NxK, strict=True)])
+
+    def goal(self) -> Inventory | None:
+        """`final`, else what all runs have in common; None where they differ or it is unknown."""
+        known = self.inventories()
+        if self.final is not None or known is None:
+            return self.final
+        first, *rest = known
+        alike = (one.tokens == first.tokens for one in rest)
+        same = (np.array_equal(one.available_K, first.available_K) for one in rest)
+        return first if all(alike) and all(same) else None
+
+    def known_goal(self, asking: str) -> Inventory:
+        """`goal`, of what cannot do without.
+
+        Raises:
+            InputError: it is not known; `asking` says who asks.
+        """
+        if (goal := self.goal()) is None:
+            raise InputError(
+                f"{asking}: how much text there is for the mixture is not known: give the table "
+                "columns `tokens` and `available/<domain>`, or say --budget TOKENS and --available "
+                "DOMAIN=TOKENS"
+            )
+        return goal
 
     def shares(self) -> Floats:
         """Share of each phase [P], summing to 1."""
@@ -114,8 +179,12 @@ class Swarm:
 class Predictor(Protocol):
     """What a finder has fitted to a swarm."""
 
-    def losses(self, weights_SxK: Floats) -> Floats:
-        """The predicted loss of the target for each mixture [S], nats per token."""
+    def losses(self, weights_SxK: Floats, epochs_SxK: Floats | None = None) -> Floats:
+        """The predicted loss of the target for each mixture [S], nats per token.
+
+        `epochs_SxK` says how often each reads each domain's text; absent: with the inventory of
+        `Swarm.goal`. Finders that see weights alone do not read it.
+        """
 
     def optimum(self) -> Floats:
         """The mixture [K] that is found.
@@ -138,6 +207,8 @@ class FinderResult:
     """JSON values by name; losses and errors in nats per token."""
     predictor: Predictor | None = None
     """What was fitted, of finders that fit."""
+    held_out: HeldOut | None = None
+    """The runs as fits that have not seen them predict the target, of finders that predict."""
 
 
 class Finder(Protocol):

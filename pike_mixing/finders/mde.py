@@ -27,7 +27,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import mixmin, slsqp, validation
 from pike_mixing.finders.interface import FinderResult, Proxy, Reads, Swarm
 from pike_mixing.limits import Limits, NonNegativeInt, Proportions
-from pike_mixing.numerics.effective import effective_domains
+from pike_mixing.numerics.simplex import effective_domains
 from pike_mixing.settings import CheckedSettings
 
 PENALTIES = tuple(10.0**power for power in range(-6, 4))

@@ -16,6 +16,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import law, validation
 from pike_mixing.finders.convex_program import Program, solve
 from pike_mixing.finders.interface import FinderResult, Reads, Swarm
+from pike_mixing.finders.intervals import HeldOut
 from pike_mixing.limits import (
     Limits,
     NonNegativeFloat,
@@ -25,7 +26,7 @@ from pike_mixing.limits import (
     PositiveProportions,
     Proportions,
 )
-from pike_mixing.numerics.effective import effective_domains
+from pike_mixing.numerics.simplex import effective_domains
 from pike_mixing.settings import CheckedSettings
 
 
@@ -49,9 +50,9 @@ class MixingLaw(CheckedSettings):
     epochs: PositiveFloat | None = None
     """No domain is read more than this many times: w_k <= epochs tokens_k / budget."""
     tokens_by_domain: Proportions | None = None
-    """Training tokens of each domain; needed with epochs."""
+    """Training tokens of each domain, for epochs; absent: those that the runs' table tells."""
     budget_tokens: PositiveFloat | None = None
-    """Tokens of the final run: rows x length x steps; needed with epochs."""
+    """Tokens of the final run, rows x length x steps, for epochs; absent: as the table tells."""
     huber: PositiveFloat = 0.02
     """Errors beyond this many nats count linearly: a proxy that went astray does not decide."""
     starts: PositiveInt = 4
@@ -62,11 +63,11 @@ class MixingLaw(CheckedSettings):
     """Seed of the parts."""
 
     def problems(self) -> list[str]:
-        """Caps of which a part is missing."""
-        caps = (self.epochs, self.tokens_by_domain, self.budget_tokens)
-        if any(c is None for c in caps) == all(c is None for c in caps):
+        """An inventory of which a part is missing, or that nothing uses."""
+        parts = (self.tokens_by_domain, self.budget_tokens)
+        if all(p is None for p in parts) or (self.epochs and all(p is not None for p in parts)):
             return []
-        return ["epochs: give epochs, tokens_by_domain and budget_tokens, or none of them"]
+        return ["epochs: give epochs, tokens_by_domain and budget_tokens, epochs alone, or none"]
 
     def find(self, swarm: Swarm) -> FinderResult:
         """The optimum of the program, proved to be one.
@@ -82,9 +83,13 @@ class MixingLaw(CheckedSettings):
         laws = program.laws
         weights_K, residual = solve(program)
         uniform_K, full_K = swarm.uniform(), weights_K >= program.cap_K - 1e-9
+        predicted_NxK, blocks = self._held_out(weights_NxK, loss_NxK, program.target_K)
         diagnostics = {
             "runs": len(loss_NxK),
-            **self._validated(losses, weights_NxK, loss_NxK, program.target_K),
+            "held_out_rmse_by_domain": _named(
+                losses, np.sqrt(((predicted_NxK - loss_NxK) ** 2).mean(axis=0))
+            ),
+            **validation.held_out(blocks.predicted_N, blocks.actual_N),
             "predicted_loss": program.loss(weights_K),
             "predicted_loss_by_domain": _named(losses, laws.losses(weights_K[None])[0]),
             "predicted_loss_uniform": program.loss(uniform_K),
@@ -100,7 +105,7 @@ class MixingLaw(CheckedSettings):
                 for d, c, b, t_K in zip(losses, laws.c_K, laws.b_K, laws.t_KxK, strict=True)
             },
         }
-        return FinderResult(weights_K, diagnostics, program)
+        return FinderResult(weights_K, diagnostics, program, blocks)
 
     def fit(self, swarm: Swarm, like: FinderResult | None = None) -> Program:
         """The laws alone, without errors on held-out proxies."""
@@ -142,30 +147,29 @@ class MixingLaw(CheckedSettings):
         )
 
     def _caps(self, swarm: Swarm) -> Floats:
-        if self.epochs is None or self.tokens_by_domain is None or self.budget_tokens is None:
+        if self.epochs is None:
             return np.full(len(swarm.domains), np.inf)
         if len(swarm.phases) > 1:
             raise InputError("epochs: of several phases, give the cap to the rule `schedule`")
+        if self.budget_tokens is None:
+            return self.epochs / swarm.known_goal("epochs").epochs(np.ones(len(swarm.domains)))
         tokens_K = by_domain.sizes(self.tokens_by_domain, swarm.domains)
         return self.epochs * tokens_K / self.budget_tokens
 
-    def _validated(
-        self, losses: tuple[str, ...], weights_NxK: Floats, loss_NxK: Floats, target_K: Floats
-    ) -> dict[str, Any]:
-        """Errors on mixtures that the fit has not seen.
+    def _held_out(
+        self, weights_NxK: Floats, loss_NxK: Floats, target_K: Floats
+    ) -> tuple[Floats, HeldOut]:
+        """The losses [N, K] of mixtures that the fit has not seen, and those of the target.
 
         A part may hold the only run that reads a domain: then its error says that.
         """
-        held_out_NxK = np.empty_like(loss_NxK)
-        for rest, part in validation.folds(weights_NxK, self.folds, self.seed):
+        predicted_NxK = np.empty_like(loss_NxK)
+        parts = validation.folds(weights_NxK, self.folds, self.seed)
+        for rest, part in parts:
             laws = self._laws(weights_NxK[rest], loss_NxK[rest])
-            held_out_NxK[part] = laws.losses(weights_NxK[part])
-        predicted_N, actual_N = held_out_NxK @ target_K, loss_NxK @ target_K
-        errors = [validation.rmse(held_out_NxK[:, k], loss_NxK[:, k]) for k in range(len(losses))]
-        return {
-            "held_out_rmse_by_domain": dict(zip(losses, errors, strict=True)),
-            **validation.held_out(predicted_N, actual_N),
-        }
+            predicted_NxK[part] = laws.losses(weights_NxK[part])
+        both = predicted_NxK @ target_K, loss_NxK @ target_K
+        return predicted_NxK, validation.by_block(*both, weights_NxK, parts)
 
 
 def _refuse_flat(weights_NxK: Floats, phases: int) -> None:

@@ -2,14 +2,18 @@
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
+import numpy as np
+
+from pike_mixing import by_domain
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import FINDERS, column_names, registry, table
-from pike_mixing.finders.interface import Swarm, SwarmFinder
+from pike_mixing.finders.interface import Inventory, Swarm, SwarmFinder
 from pike_mixing.settings import unknown
 from pike_mixing.swarms import catalogue
 
@@ -118,7 +122,7 @@ def finder_of(
     """
     name = arguments.finder
     reads = registry.kind(name).reads if name in FINDERS else "losses"
-    if reads != "losses":
+    if reads not in ("losses", "epochs"):
         raise InputError(f"the finder {name!r} reads the {reads} of a run, not a table")
     given = {
         name: {d: v for d, v in value.items() if d not in unread or name == "target"}
@@ -149,7 +153,7 @@ def swarm_of(
     where = parse_texts(chosen, f"--{named[2]}".replace("_", "-"))
     sizes = parse_texts(arguments.size_columns, "--size-columns")
     refuse([unknown(name, SIZES, "--size-columns") for name in sizes if name not in SIZES])
-    return table.read(
+    swarm = table.read(
         catalogue.located(path),
         losses,
         metrics=metrics,
@@ -161,3 +165,36 @@ def swarm_of(
         skip_unmeasured=arguments.skip_unmeasured,
         run=getattr(arguments, "run_column", None),
     )
+    return _with_inventory(swarm, arguments.available, arguments.budget)
+
+
+def _with_inventory(swarm: Swarm, available: Sequence[str], budget: float | None) -> Swarm:
+    """The swarm with what is typed in of text: of the final training, and of runs without any."""
+    if budget is not None and not 0 < budget < math.inf:
+        raise InputError(f"--budget: {budget:g} must be a finite number of tokens above 0")
+    if not available and budget is None:
+        return swarm
+    phases, names = len(swarm.phases), swarm.domains
+    if phases > 1:
+        names = tuple(name.partition("/")[2] for name in names[: len(names) // phases])
+    texts = {None if r.available_K is None else tuple(r.available_K) for r in swarm.runs}
+    text = texts.pop() if len(texts) == 1 else None
+    available_K = None if text is None else np.array(text)
+    if available:
+        given = numbers(available, "--available", names)
+        if wrong := [name for name, tokens in given.items() if tokens <= 0]:
+            raise InputError(f"--available: {wrong[0]} must be above 0: leave its column out")
+        available_K = np.tile(by_domain.placed(given, names, "--available", "text"), phases)
+        runs = [
+            run
+            if run.available_K is not None
+            else dataclasses.replace(run, available_K=available_K)
+            for run in swarm.runs
+        ]
+        swarm = dataclasses.replace(swarm, runs=runs)
+    tokens = {run.tokens for run in swarm.runs}
+    read = budget if budget is not None else tokens.pop() if len(tokens) == 1 else None
+    if available_K is None or read is None:
+        what = "--available: give the text" if available_K is None else "--budget: give the tokens"
+        raise InputError(f"{what} of the training that the mixture is for: the table tells none")
+    return dataclasses.replace(swarm, final=Inventory(read, available_K))

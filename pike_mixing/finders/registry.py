@@ -47,7 +47,8 @@ def uninstalled(finder: str) -> str | None:
         if importlib.util.find_spec(package) is None:
             return (
                 f"the finder {finder!r} needs the package {package!r}, which is not installed: run "
-                f"`{install('finders')}` in the clone, `pip install lightgbm scipy` elsewhere"
+                f"`{install('finders')}` in the clone, `pip install lightgbm scikit-learn scipy` "
+                "elsewhere"
             )
     return None
 

@@ -16,6 +16,7 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import validation
 from pike_mixing.finders.interface import FinderResult, Reads, Swarm
+from pike_mixing.finders.intervals import HeldOut
 from pike_mixing.limits import (
     Limits,
     NonNegativeInt,
@@ -24,7 +25,7 @@ from pike_mixing.limits import (
     PositiveProportions,
     Proportions,
 )
-from pike_mixing.numerics.effective import effective_domains
+from pike_mixing.numerics.simplex import effective_domains
 from pike_mixing.settings import CheckedSettings
 
 if TYPE_CHECKING:
@@ -101,12 +102,13 @@ class RegMix(CheckedSettings):
         trees = self.fit(swarm)
         weights_K, averaged = trees.searched()
         uniform_K = by_domain.uniform(len(swarm.domains))
+        blocks = self._held_out(weights_NxK, target_N)
         predicted_2 = trees.losses(np.stack([weights_K, uniform_K]))
         return FinderResult(
             weights_K,
             {
                 "runs": len(target_N),
-                **self._validated(weights_NxK, target_N),
+                **validation.held_out(blocks.predicted_N, target_N),
                 "trees": trees.booster.num_trees(),
                 "averaged": averaged,
                 "predicted_loss": float(predicted_2[0]),
@@ -115,6 +117,7 @@ class RegMix(CheckedSettings):
                 "effective_domains": effective_domains(weights_K),
             },
             trees,
+            blocks,
         )
 
     def fit(self, swarm: Swarm, like: FinderResult | None = None) -> "Trees":
@@ -194,13 +197,14 @@ class RegMix(CheckedSettings):
             "verbosity": -1,
         }
 
-    def _validated(self, weights_NxK: Floats, target_N: Floats) -> dict[str, Any]:
-        """Errors on mixtures that saw neither the trees nor the choice of their number."""
+    def _held_out(self, weights_NxK: Floats, target_N: Floats) -> HeldOut:
+        """Mixtures that saw neither the trees nor the choice of their number."""
         predicted_N = np.empty_like(target_N)
-        for rest, part in validation.folds(weights_NxK, self.folds, self.seed):
+        parts = validation.folds(weights_NxK, self.folds, self.seed)
+        for rest, part in parts:
             booster = self._fit(weights_NxK[rest], target_N[rest])
             predicted_N[part] = _predicted(booster, weights_NxK[part])
-        return validation.held_out(predicted_N, target_N)
+        return validation.by_block(predicted_N, target_N, weights_NxK, parts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,7 +215,7 @@ class Trees:
     finder: RegMix
     domains: tuple[str, ...]
 
-    def losses(self, weights_SxK: Floats) -> Floats:
+    def losses(self, weights_SxK: Floats, epochs_SxK: Floats | None = None) -> Floats:
         """The prediction for each mixture [S], nats per token."""
         return _predicted(self.booster, weights_SxK)
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import registry
-from pike_mixing.finders.interface import FinderResult, Predictor, Swarm, SwarmFinder
+from pike_mixing.finders import intervals, registry
+from pike_mixing.finders.interface import FinderResult, Inventory, Predictor, Swarm, SwarmFinder
 
 FORMAT = "pike-mixing predictor 1"
 """First value of a file."""
@@ -29,6 +29,8 @@ class SavedPredictor:
     """The mixture that was found."""
     held_out_rmse: float
     """Of losses that no fit has seen, nats per token."""
+    scale: float | None
+    """That of `intervals`; None where the mixtures are too few."""
     held_out_rmse_by_loss: dict[str, float] | None
     """The same of each loss, of finders that predict each."""
     predictor: Predictor
@@ -55,12 +57,26 @@ def record(name: str, finder: SwarmFinder, swarm: Swarm, result: FinderResult) -
         "domains": list(swarm.domains),
         "losses": list(swarm.losses),
         "phases": list(swarm.phases),
+        "inventory": _inventory(swarm),
         "measured": swarm.arrays()[0].tolist(),
         "optimum": dict(zip(swarm.domains, result.weights_K.tolist(), strict=True)),
         "held_out_rmse": result.diagnostics["held_out_rmse"],
+        "interval_scale": _scale(result),
         "held_out_rmse_by_loss": result.diagnostics.get("held_out_rmse_by_domain"),
         "predictor": result.predictor.record(),
     }
+
+
+def _scale(result: FinderResult) -> float | None:
+    found = None if result.held_out is None else intervals.calibrate(result.held_out)
+    return None if found is None else found.scale
+
+
+def _inventory(swarm: Swarm) -> dict[str, Any] | None:
+    goal = swarm.goal()
+    if goal is None:
+        return None
+    return {"tokens": goal.tokens, "available": goal.available_K.tolist()}
 
 
 def load(path: Path) -> SavedPredictor:
@@ -75,8 +91,8 @@ def load(path: Path) -> SavedPredictor:
         raise InputError(f"{path} cannot be read: {error}: check the path") from None
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise InputError(f"{path} is no saved predictor ({FORMAT}): make it with `fit --save`")
-    errors = ("held_out_rmse", "held_out_rmse_by_loss")
-    keys = ("finder", "settings", "domains", "losses", "phases", "measured", "optimum")
+    errors = ("held_out_rmse", "held_out_rmse_by_loss", "interval_scale")
+    keys = ("finder", "settings", "domains", "losses", "phases", "inventory", "measured", "optimum")
     if missing := [key for key in (*keys, *errors, "predictor") if key not in values]:
         raise InputError(f"{path} lacks {', '.join(missing)}: make it anew with `fit --save`")
     try:
@@ -95,7 +111,10 @@ def _restored(values: dict[str, Any], where: str) -> SavedPredictor:
             raise TypeError(f"{name}: no list of names")
     finder = cast(SwarmFinder, registry.build(values["finder"], values["settings"], where))
     domains, phases = tuple(values["domains"]), tuple(map(float, values["phases"]))
-    swarm = Swarm(domains, (), tuple(values["losses"]), phases)
+    final = values["inventory"]
+    if final is not None:
+        final = Inventory(float(final["tokens"]), np.array(final["available"], dtype=np.float64))
+    swarm = Swarm(domains, (), tuple(values["losses"]), phases, final)
     if not phases or len(domains) % len(phases):
         raise ValueError(f"phases: {len(domains)} domains in {len(phases)} phases")
     by_loss = values["held_out_rmse_by_loss"]
@@ -106,6 +125,7 @@ def _restored(values: dict[str, Any], where: str) -> SavedPredictor:
         measured_NxK=np.array(values["measured"], dtype=np.float64).reshape(-1, len(domains)),
         optimum_K=np.array([values["optimum"][domain] for domain in domains], dtype=np.float64),
         held_out_rmse=float(values["held_out_rmse"]),
+        scale=None if values["interval_scale"] is None else float(values["interval_scale"]),
         held_out_rmse_by_loss=by_loss,
         predictor=finder.restore(swarm, values["predictor"]),
     )

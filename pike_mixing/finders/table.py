@@ -1,9 +1,10 @@
 """A swarm of proxy runs from a table: one's own CSV or Parquet (with pyarrow), or a public one.
 
 A row is a run. Columns `weight/<domain>` hold its mixture, columns `loss/<name>` its losses after
-the last step; `parameters` and `tokens` its size, where they are there. Other columns are read only
-to choose rows. Runs of one mixture are repeats. Other names of columns can be given as patterns,
-with a * in the place of the domain's or the loss's name.
+the last step; `parameters` and `tokens` its size, `available/<domain>` the tokens of each domain's
+text, where they are there. Other columns are read only to choose rows. Runs of one mixture are
+repeats. Other names of columns can be given as patterns, with a * in the place of the domain's or
+the loss's name.
 
 Olmix's form is a pair of files: one holds the mixtures, the other the losses, a row for a run in
 both, joined by a column that both have (`run`, else `index`). Where no column of a file of a pair
@@ -30,6 +31,8 @@ from pike_mixing.swarms.catalogue import KEYS, LABELS
 
 WEIGHT, LOSS = "weight/*", "loss/*"
 """Columns of weights and losses, where no other pattern is given."""
+AVAILABLE = "available/*"
+"""Columns of tokens of each domain's text."""
 TOLERANCE = 0.01
 """Weights of a row may sum to 1 within this: many write them with three digits."""
 ROUNDING = 1e-9
@@ -86,6 +89,7 @@ def read(
     loss_NxM = _numbers(path, columns, rows, [known[name] for name in names])
     weights_NxK = _exposures(path, domains, weights_NxK, rows, phases)
     values = _sizes(path, columns, rows, sizes or {})
+    values |= _available(path, columns, rows, domains, len(phases))
     if run is not None and run not in columns:
         raise InputError(unknown(run, columns, f"{path}: run"))
     runs = [
@@ -149,6 +153,28 @@ def _sizes(
         name: _numbers(path, columns, rows, [column])[:, 0].tolist()
         for name, column in places.items()
     }
+
+
+def _available(
+    path: Path, columns: Columns, rows: list[int], domains: tuple[str, ...], phases: int
+) -> dict[str, Any]:
+    """Tokens of each domain's text in each row, where the table has them."""
+    known = column_names.matching(columns, AVAILABLE)
+    if not known:
+        return {}
+    names = [d.partition("/")[2] if phases > 1 else d for d in domains]
+    if missing := [name for name in names if name not in known]:
+        raise InputError(
+            f"{path}: the column {AVAILABLE.replace('*', missing[0])} is missing, others of its "
+            "kind are there: give it, or leave all of them out"
+        )
+    tokens_NxK = _numbers(path, columns, rows, [known[name] for name in names])
+    for n, k in np.argwhere(tokens_NxK <= 0)[:1]:
+        raise InputError(
+            f"{path}: row {rows[n] + 1}: {known[names[k]]} must be above 0: a domain without text "
+            "is left out"
+        )
+    return {"available_K": tokens_NxK}
 
 
 def _chosen(path: Path, columns: Columns, where: Mapping[str, str]) -> list[int]:

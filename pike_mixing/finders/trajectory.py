@@ -24,7 +24,7 @@ from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders.interface import Proxy, Swarm
-from pike_mixing.numerics.softmax import softmax
+from pike_mixing.numerics.simplex import softmax
 from pike_mixing.rules.aioli import normalised
 
 SPREAD = 1e-3

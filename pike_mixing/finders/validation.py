@@ -8,6 +8,7 @@ import itertools
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
+from pike_mixing.finders.intervals import HeldOut, block_numbers
 
 OUTSIDE = 1e-6
 """A mixture further than this from every average of the proxies' mixtures lies outside of them."""
@@ -70,6 +71,23 @@ def held_out(predicted_N: Floats, actual_N: Floats) -> dict[str, float | None]:
         "held_out_spearman": spearman(predicted_N, actual_N),
         "held_out_r_squared": r_squared(predicted_N, actual_N),
     }
+
+
+def by_block(
+    predicted_N: Floats,
+    actual_N: Floats,
+    weights_NxK: Floats,
+    parts: list[tuple[Ints, Ints]],
+    spread_N: Floats | None = None,
+) -> HeldOut:
+    """The predictions of each part of `folds` by a fit of the others, for `intervals`."""
+    return HeldOut(
+        predicted_N,
+        actual_N,
+        block_numbers(parts),
+        len(np.unique(weights_NxK, axis=0)),
+        np.ones(len(actual_N)) if spread_N is None else spread_N,
+    )
 
 
 def spearman(predicted_N: Floats, actual_N: Floats) -> float | None:

@@ -22,9 +22,8 @@ from pike_mixing.apportion import apportion
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import commands, options, saved
 from pike_mixing.mixtures.formats import FORMATS, Format, PerStage, Source, Stage, render
-from pike_mixing.rules.fixed import Fixed
-from pike_mixing.rules.mix import Mix
 from pike_mixing.rules.schedule import Schedule
+from pike_mixing.rules.static import Fixed, Mix
 from pike_mixing.settings import parse, unknown
 
 SMALLEST = 1e-12

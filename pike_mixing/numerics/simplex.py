@@ -1,17 +1,20 @@
-"""The lowest point of b . w + c |g_w| over weights w of gradients, g_w = sum_k w_k g_k, exactly.
+"""Weights of domains and points of a simplex: softmax, spread, seeded orders, the lowest point.
 
-MGDA's shortest vector (b = 0) and CAGrad's weights are such points. The problem is convex; an
-active set of domains with positive weight is walked to the optimal one, and on each set the
+The lowest point of b . w + c |g_w| over weights w of gradients, g_w = sum_k w_k g_k, is found
+exactly. MGDA's shortest vector (b = 0) and CAGrad's weights are such points. The problem is convex;
+an active set of domains with positive weight is walked to the optimal one, and on each set the
 solution is a formula.
 
-Shapes: P domains, A of them in the active set.
+Shapes: K domains, P of them, A of them in the active set.
 """
 
 import dataclasses
+import hashlib
+import math
 
 import numpy as np
 
-from pike_mixing.arrays import Floats
+from pike_mixing.arrays import Floats, Ints
 
 RIDGE = 1e-10
 """Added to every cosine g_j . g_j / |g_j|^2 = 1. Of equally good weights, as those of identical
@@ -97,3 +100,56 @@ def _step(part_A: Floats, slope_A: Floats, b_A: Floats, cosine_AxA: Floats) -> t
         return q_A, float("inf")
     length = float(np.sqrt(p_A @ cosine_AxA @ p_A / (1 - squared_q)))
     return p_A + length * q_A - part_A, 1.0
+
+
+@np.errstate(invalid="ignore")
+def softmax(x_K: Floats) -> Floats:
+    """exp(x_k) / sum_j exp(x_j)."""
+    part_K = np.exp(x_K - x_K.max(initial=-np.inf))
+    return part_K * (1 / part_K.sum()) if len(part_K) else part_K
+
+
+def log_softmax(x_K: Floats) -> Floats:
+    """The logarithm of the softmax: no weight underflows to 0."""
+    below_K = x_K - x_K.max()
+    return below_K - np.log(np.exp(below_K).sum())
+
+
+def logsumexp(x_K: Floats) -> float:
+    """Log sum_k exp(x_k); -infinity for no numbers and where all of them are -infinity."""
+    highest = float(x_K.max(initial=-np.inf))
+    return highest if np.isinf(highest) else float(np.log(np.exp(x_K - highest).sum()) + highest)
+
+
+def effective_domains(weights_K: Floats) -> float:
+    """Effective number of domains exp(H(w)), between 1 and K; K for equal weights."""
+    positive_K = weights_K[weights_K > 0]
+    return math.exp(-(positive_K * np.log(positive_K)).sum())
+
+
+def fill_gaps(value_K: Floats, last_K: Floats) -> Floats:
+    """Gaps filled by the domain's last known value, else by the mean of the domains that have one.
+
+    All NaN when nothing is known of any domain.
+    """
+    value_K = np.where(np.isnan(value_K), last_K, value_K)
+    known_K = ~np.isnan(value_K)
+    return np.where(known_K, value_K, value_K[known_K].mean()) if known_K.any() else value_K
+
+
+def visit_keys(domains: tuple[str, ...], seed: int) -> Ints:
+    """One int64 for each domain that stands for its name and the seed in `visit_orders`."""
+    texts = [f"visits {seed} {domain}".encode() for domain in domains]
+    digests = [hashlib.sha256(text).digest() for text in texts]
+    return np.array([int.from_bytes(d[:7], "big") for d in digests], dtype=np.int64)
+
+
+def visit_orders(key_P: Ints, step: int) -> list[list[int]]:
+    """For each of P domains the indices of the P - 1 others in the order of this step's visits."""
+    key = key_P.tolist()
+    domains = range(len(key))
+
+    def draw(i: int, j: int) -> bytes:
+        return hashlib.sha256(f"{key[i]} {key[j]} {step}".encode()).digest()
+
+    return [sorted((j for j in domains if j != i), key=lambda j: draw(i, j)) for i in domains]

@@ -7,8 +7,8 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.interface import Needs, Signals, State
-from pike_mixing.rules.mix import Mix
-from pike_mixing.rules.surgeon import Scale
+from pike_mixing.rules.static import Mix
+from pike_mixing.rules.surgery import Scale
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,8 +10,8 @@ from pike_mixing import by_domain
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Method, Needs, Signals, State
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt, Proportions, ShareBelowOne
-from pike_mixing.numerics import scaling_law
-from pike_mixing.numerics.absent import filled
+from pike_mixing.numerics import laws
+from pike_mixing.numerics.simplex import fill_gaps
 
 log = logging.getLogger("pike")
 
@@ -111,7 +111,7 @@ class ADO(Method):
             t: 0-based step.
         """
         alpha_K = state["law_Kx3"][:, 2].clip(min=0.05)
-        slope_K = alpha_K * scaling_law.reducible(state["law_Kx3"], rows) / rows
+        slope_K = alpha_K * laws.reducible(state["law_Kx3"], rows) / rows
         rho_K = state["prior_K"] * np.sqrt(state["share_K"]) * slope_K
         rho_K = (rho_K / rho_K.sum()).clip(min=self.min_weight)
         rho_K = rho_K / rho_K.sum()
@@ -131,7 +131,7 @@ class ADO(Method):
         """
         recent_WxK = state["recent_WxK"]
         last_K = recent_WxK[-1] if len(recent_WxK) else np.full_like(loss_K, np.nan)
-        recent_WxK = np.concatenate([recent_WxK, filled(loss_K, last_K)[None]])[-self.window :]
+        recent_WxK = np.concatenate([recent_WxK, fill_gaps(loss_K, last_K)[None]])[-self.window :]
         state = state | {"recent_WxK": recent_WxK}
         if len(recent_WxK) < self.window:
             return state
@@ -156,7 +156,7 @@ class ADO(Method):
         place = np.arange(begin, end)
         step_P = step - self.window + 1 + place
         point_P = (step_P >= self.ignore) & ((step_P - self.ignore) % state["stride"] == 0)
-        rows_PxW = scaling_law.smoothing(self.window)[place[point_P]]
+        rows_PxW = laws.smoothing(self.window)[place[point_P]]
         # A matrix product may give equal columns sums that differ in their last bits.
         smooth_PxK = np.einsum("pw,wk->pk", rows_PxW, state["recent_WxK"])
         step_T = np.concatenate([state["step_T"], step_P[point_P]])
@@ -184,4 +184,4 @@ class ADO(Method):
                 step,
                 int(k) + 1,
             )
-        return scaling_law.fit(b * (step_T + 1), smooth_TxK, self.min_log_irreducible)
+        return laws.fit(b * (step_T + 1), smooth_TxK, self.min_log_irreducible)

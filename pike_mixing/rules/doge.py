@@ -11,8 +11,8 @@ import numpy as np
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Signals, State
 from pike_mixing.limits import PositiveFloat
-from pike_mixing.numerics.softmax import softmax
-from pike_mixing.rules.surgeon import Surgeon, of_present
+from pike_mixing.numerics.simplex import softmax
+from pike_mixing.rules.surgery import Surgeon, of_present
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

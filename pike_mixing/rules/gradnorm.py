@@ -9,8 +9,8 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, Signals, State
 from pike_mixing.limits import NonNegativeFloat, NonNegativeInt, PositiveFloat
-from pike_mixing.numerics.softmax import softmax
-from pike_mixing.rules.surgeon import Surgeon, of_present
+from pike_mixing.numerics.simplex import softmax
+from pike_mixing.rules.surgery import Surgeon, of_present
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,8 @@ from pike_mixing.apportion import systematic
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Method, Needs, Signals, State
 from pike_mixing.limits import PositiveFloat, PositiveInt, Proportions
-from pike_mixing.numerics.softmax import softmax
-from pike_mixing.rules.surgeon import of_present
+from pike_mixing.numerics.simplex import softmax
+from pike_mixing.rules.surgery import of_present
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

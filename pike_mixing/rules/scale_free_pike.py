@@ -35,9 +35,9 @@ from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, RunFacts, Signals, State, StatisticsNeed
 from pike_mixing.limits import PositiveFloat, PositiveInt, PositiveShare, Proportions, VarianceRows
-from pike_mixing.numerics.falling_losses import loss_decreases, protected, with_losses
-from pike_mixing.numerics.shrinkage import root_mean_square, shrunk
-from pike_mixing.numerics.softmax import log_softmax, logsumexp
+from pike_mixing.numerics.laws import loss_decreases, protected_scores, with_losses
+from pike_mixing.numerics.moments import root_mean_square, shrink_to_mean
+from pike_mixing.numerics.simplex import log_softmax, logsumexp
 
 UPDATES = 20
 """Estimates in a run whose settings name no T_0: steps have a unit, too."""
@@ -181,10 +181,10 @@ class ScaleFreePiKE(Method):
         if measured_K.any():
             state_P = {name: value_K[measured_K] for name, value_K in state.items()}
             score_P = smaller_of_same_sign(
-                shrunk(*gradient_scores(state_P)),
-                shrunk(*loss_decreases(state_P, worth_K[measured_K])),
+                shrink_to_mean(*gradient_scores(state_P)),
+                shrink_to_mean(*loss_decreases(state_P, worth_K[measured_K])),
             )
-            lead_P = self.strength * protected(score_P, state_P)
+            lead_P = self.strength * protected_scores(score_P, state_P)
             log_tau_K[measured_K] = log_target(state_P["log_prior_K"], lead_P)
         log_mass = logsumexp(log_v_K[updated_K])
         log_v_K[updated_K] = log_mass + step_towards(

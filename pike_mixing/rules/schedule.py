@@ -21,7 +21,7 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import State
 from pike_mixing.limits import NonNegativeFloat, PositiveFloat, PositiveInt, Proportions
-from pike_mixing.rules.objective import WithObjective, known
+from pike_mixing.rules.static import WithObjective, known
 
 LOOKS = 2000
 """Steps, spread over the run, by which exposure is summed up."""

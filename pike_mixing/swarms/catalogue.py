@@ -4,7 +4,7 @@
 not in it has not been seen by whoever wrote the entry, and is refused until somebody adds it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 KEYS = ("run", "run_id", "index")
@@ -38,6 +38,8 @@ class PublicSwarm:
     """Begins the columns of mixtures in the repository's files, and is taken off."""
     metric_prefix: str = ""
     metric_suffix: str = ""
+    available: dict[str, float] = field(default_factory=dict)
+    """Tokens of each domain's text, where they are published."""
 
     def files(self) -> list[str]:
         """Paths in the repository: the licence, and each part's."""
@@ -46,6 +48,30 @@ class PublicSwarm:
     def url(self, path: str) -> str:
         """Where a file of the repository lies."""
         return f"https://raw.githubusercontent.com/{self.repository}/{self.revision}/{path}"
+
+
+GIB = {
+    "arxiv": 56.21,
+    "freelaw": 51.15,
+    "nih_exporter": 1.89,
+    "pubmed_central": 90.27,
+    "wikipedia_en": 6.38,
+    "dm_mathematics": 7.75,
+    "github": 95.16,
+    "philpapers": 2.38,
+    "stackexchange": 32.20,
+    "enron_emails": 0.88,
+    "gutenberg_pg_19": 10.88,
+    "pile_cc": 227.12,
+    "ubuntu_irc": 5.52,
+    "europarl": 4.59,
+    "hackernews": 3.90,
+    "pubmed_abstracts": 19.26,
+    "uspto_backgrounds": 22.90,
+}
+"""Raw sizes of the Pile's parts (arXiv 2101.00027, Table 1)."""
+BYTES_PER_TOKEN = 4
+"""Of English text and usual vocabularies, roughly: no table of RegMix tells its tokens."""
 
 
 def _regmix(name: str, size: str, parameters: str, tokens: str) -> Part:
@@ -75,6 +101,7 @@ TABLES = {
         ratio_prefix="train_the_pile_",
         metric_prefix="metric/the_pile_",
         metric_suffix="_val_loss",
+        available={name: round(gib * 2**30 / BYTES_PER_TOKEN, -6) for name, gib in GIB.items()},
     ),
     "olmix-dclm": _olmix(
         "dclm",

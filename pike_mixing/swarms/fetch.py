@@ -91,6 +91,7 @@ def _rows(swarm: PublicSwarm, part: Part, files: dict[str, bytes]) -> list[dict[
             f"loss/{n.removeprefix(swarm.metric_prefix).removesuffix(swarm.metric_suffix)}": v
             for n, v in _values(losses[row[key]])
         }
+        | {f"available/{name}": f"{tokens:g}" for name, tokens in swarm.available.items()}
         for row in ratios
         if row[key] in losses
     ]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pike_mixing.torch.gradients import gradient_statistics as gradient_statistics
     from pike_mixing.torch.gradients import gramian as gramian
-    from pike_mixing.torch.interleave import interleave_datasets as interleave_datasets
     from pike_mixing.torch.mixed_dataset import MixedDataset as MixedDataset
+    from pike_mixing.torch.mixed_dataset import interleave_datasets as interleave_datasets
     from pike_mixing.torch.mixing import Mixing as Mixing
     from pike_mixing.torch.model_losses import causal_excess as causal_excess
     from pike_mixing.torch.model_losses import causal_losses as causal_losses
@@ -29,7 +29,7 @@ _PLACES = {
     "causal_losses": "model_losses",
     "gradient_statistics": "gradients",
     "gramian": "gradients",
-    "interleave_datasets": "interleave",
+    "interleave_datasets": "mixed_dataset",
 }
 
 __all__ = sorted(_PLACES)

@@ -1,6 +1,6 @@
 """Backward passes over one domain's rows: its mean gradient, and what they tell of it.
 
-`pike_mixing.numerics.gradient_moments` has the estimates. Micro-batches add up in place, and the
+`pike_mixing.numerics.moments` has the estimates. Micro-batches add up in place, and the
 norm of each is read as its gradient arrives: one gradient is all the memory.
 
 Shapes: R rows of the domain over all processes, n micro-batches, B rows of one.
@@ -17,7 +17,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from pike_mixing.errors import InputError
-from pike_mixing.numerics.gradient_moments import variance_of_rows
+from pike_mixing.numerics.moments import variance_of_rows
 from pike_mixing.torch import parallel
 from pike_mixing.torch.passes import DomainRows, Target
 from pike_mixing.torch.rows import Rows, and_whether_last

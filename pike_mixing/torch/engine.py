@@ -29,8 +29,7 @@ from pike_mixing.interface import (
     StatisticsNeed,
     counts,
 )
-from pike_mixing.torch.step_gradient import StepGradient, StepRows
-from pike_mixing.torch.step_result import StepResult
+from pike_mixing.torch.step_gradient import StepGradient, StepResult, StepRows
 
 
 class RowSource(Protocol):

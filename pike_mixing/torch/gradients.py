@@ -1,6 +1,6 @@
 """Gradient statistics of the domains of any torch model.
 
-The numbers are those of `pike_mixing.numerics.gradient_moments`. One loop over the domains leads to
+The numbers are those of `pike_mixing.numerics.moments`. One loop over the domains leads to
 them (`measured`), on rows of their own or on a training batch's: there the gradients that it makes
 are used as well. Beside the parameters' own gradients, one more is all the memory.
 

@@ -17,7 +17,7 @@ from pike_mixing.torch.passes import Passes
 from pike_mixing.torch.rows import Rows
 
 
-def fit(
+def fit_method(
     method: Method | str,
     facts: RunFacts | None,
     *,

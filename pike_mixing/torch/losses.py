@@ -34,7 +34,7 @@ def logits_of(outputs: Any) -> Tensor | None:
     return getattr(outputs, "logits", None)
 
 
-def of_outputs(outputs: Any, labels: Tensor) -> Tensor:
+def losses_of_outputs(outputs: Any, labels: Tensor) -> Tensor:
     """Loss of each row by the outputs of a model of Hugging Face: next tokens where they are alone.
 
     Masked and encoder-decoder models and classifiers are told by the class of their outputs.
@@ -45,7 +45,7 @@ def of_outputs(outputs: Any, labels: Tensor) -> Tensor:
     return row_means(*token_losses(outputs, labels))
 
 
-def of_logits(logits_BxLxV: Tensor, labels_BxL: Tensor, *, shifted: bool = True) -> Tensor:
+def losses_of_logits(logits_BxLxV: Tensor, labels_BxL: Tensor, *, shifted: bool = True) -> Tensor:
     """Mean loss of each row's next tokens, nats per token; 0 for a row without targets.
 
     Args:
@@ -57,7 +57,7 @@ def of_logits(logits_BxLxV: Tensor, labels_BxL: Tensor, *, shifted: bool = True)
 
 
 def token_losses(outputs: Any, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """The loss of each token, and whether it is a target, as of `of_outputs`.
+    """The loss of each token, and whether it is a target, as of `losses_of_outputs`.
 
     Raises:
         InputError: there are no logits that fit, or a loss of the model's own beside them.
@@ -135,7 +135,7 @@ def row_means(loss_BxL: Tensor, target_BxL: Tensor) -> Tensor:
     return loss_BxL.sum(dim=1) / target_BxL.sum(dim=1).clamp(min=1)
 
 
-def checked(loss_B: Tensor, B: int) -> Tensor:
+def check_losses(loss_B: Tensor, B: int) -> Tensor:
     """The losses of B rows.
 
     Raises:

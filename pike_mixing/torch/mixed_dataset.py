@@ -8,11 +8,12 @@ exact over all processes, and no row depends on how many processes or workers th
 Shapes: K domains, B rows of a step.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Integral
 from typing import Any, Literal, get_args
 
 import numpy as np
+import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from pike_mixing import by_domain
@@ -20,7 +21,76 @@ from pike_mixing.apportion import systematic
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.torch import parallel, row_checks, states, streams
-from pike_mixing.torch.published_counts import PublishedCounts
+
+RING = 1024
+"""Steps whose counts are kept for workers: far more than any of them lags behind."""
+
+
+class PublishedCounts:
+    """The counts of the last steps, in memory that workers share."""
+
+    def __init__(self, K: int, batch_rows: int) -> None:
+        """Begins without any; those of a step will sum to `batch_rows`."""
+        self._rows = batch_rows
+        self._ring = torch.zeros(RING, K, dtype=torch.int64).share_memory_()
+        self._last = torch.full((), -1, dtype=torch.int64).share_memory_()
+
+    @property
+    def last(self) -> int:
+        """The last step that has counts; -1 before the first."""
+        return int(self._last)
+
+    def add(self, step: int, count_K: Ints) -> None:
+        """Fixes the counts of the next step.
+
+        Raises:
+            InputError: another step is next, or the counts do not sum to the batch.
+        """
+        if step != self.last + 1:
+            raise InputError(f"publish: step {step} is not the next one, {self.last + 1}")
+        K = self._ring.shape[1]
+        if count_K.shape != (K,) or count_K.min() < 0 or count_K.sum() != self._rows:
+            raise InputError(
+                f"publish: {count_K.tolist()} are no counts of {K} domains that sum to {self._rows}"
+            )
+        self._ring[step % RING] = torch.from_numpy(count_K)
+        self._last.fill_(step)
+
+    def counts(self, step: int) -> Ints:
+        """Rows of each domain in a step.
+
+        Raises:
+            InputError: they are not published yet.
+        """
+        if step > self.last:
+            raise InputError(
+                f"step {step} is drawn before the weights of that step are known (they are up to "
+                f"step {self.last}): end_step was not called, or the loader prefetches. Use "
+                "Mixing.data_loader, or set Mixing's `latency` to the steps that it draws ahead: "
+                "ceil((num_workers * prefetch_factor + 1) / micro-batches of a step)"
+            )
+        assert step > self.last - RING, "a worker lags behind by the whole ring"
+        count_K: Ints = self._ring[step % RING].numpy().copy()
+        return count_K
+
+    def since(self, step: int) -> list[list[int]]:
+        """The counts from a step on, as far as they are kept."""
+        steps = range(max(step, self.last - RING + 1), self.last + 1)
+        return [self.counts(step).tolist() for step in steps]
+
+    def load(self, last: int, counts: Sequence[Sequence[int]], *, keep: bool) -> None:
+        """Goes on from what `since` gave.
+
+        Args:
+            last: The last step that has counts; -1 for none.
+            counts: Those of the steps up to it.
+            keep: Whether later steps stay published: a worker that goes on knows less than the
+                process that publishes.
+        """
+        for step, count_K in zip(range(last - len(counts) + 1, last + 1), counts, strict=True):
+            self._ring[step % RING] = torch.tensor(count_K)
+        self._last.fill_(max(last, self.last) if keep else last)
+
 
 ENDS = ("first_exhausted", "all_exhausted")
 
@@ -360,3 +430,69 @@ class MixedDataset(IterableDataset[Any]):
         self._ended = self._step if state["ended"] else None
         self._weights_K = None if state["last"] >= 0 else np.array(state["weights"])
         self._published.load(state["last"], state["plan"], keep=get_worker_info() is not None)
+
+
+def interleave_datasets(
+    datasets: Sequence[Any] | Mapping[str, Any],
+    probabilities: Sequence[float] | Mapping[str, float] | None = None,
+    seed: int | None = None,
+    info: Any = None,
+    split: Any = None,
+    stopping_strategy: str | None = None,
+    *,
+    batch_rows: int | None = None,
+    **options: Any,
+) -> MixedDataset:
+    """What `datasets.interleave_datasets` gives, with exact shares that can be changed on the way.
+
+    It ends as there, with whole batches; a column that a data set lacks is None, as there.
+    `set_weights` changes the shares. A method's `Mixing` sets them itself, and takes one without
+    `probabilities`.
+
+    Args:
+        datasets: The domains; of a list their names are "0", "1", ....
+        probabilities: Shares in the same form, with the sum 1; in turn when absent.
+        seed: Seed of the order of rows with `shuffle=True`; 0 when absent.
+        info: Not taken: rows are passed on as they are.
+        split: Not taken.
+        stopping_strategy: "first_exhausted", or "all_exhausted"; `steps` may take its place.
+        batch_rows: Rows among which the shares are kept as closely as whole rows can; 1 when
+            absent, or one of each data set.
+        options: Further arguments of `MixedDataset`.
+
+    Raises:
+        InputError: shares and data sets do not fit together, or it is not known where to end.
+    """
+    if not isinstance(datasets, Mapping):
+        if not isinstance(datasets, list | tuple):
+            raise InputError(
+                f"datasets: {type(datasets).__name__}: give a list of data sets, or a dictionary "
+                "of them by domain"
+            )
+        datasets = {str(i): dataset for i, dataset in enumerate(datasets)}
+    if probabilities is not None and not isinstance(probabilities, Mapping):
+        if len(probabilities) != len(datasets):
+            raise InputError(
+                f"probabilities: {len(probabilities)} for {len(datasets)} data sets: give as many"
+            )
+        probabilities = dict(zip(datasets, probabilities, strict=True))
+    if probabilities is not None and abs(sum(probabilities.values()) - 1) > 1e-8:
+        raise InputError(f"probabilities: {dict(probabilities)} must sum to 1")
+    if info is not None or split is not None:
+        raise InputError(
+            "info, split: rows are passed on as they are: leave both away, and name the others: "
+            'stopping_strategy="all_exhausted"'
+        )
+    if "steps" in options and stopping_strategy:
+        raise InputError("stopping_strategy: `steps` says already where to end: give one of them")
+    if "steps" not in options:
+        options["ends"] = stopping_strategy or "first_exhausted"
+        if options["ends"] not in ENDS:
+            raise InputError(
+                f"stopping_strategy: {stopping_strategy!r}: shares that hold to the end go with "
+                f"{' or '.join(ENDS)}; for any other take datasets.interleave_datasets"
+            )
+    b = batch_rows or (1 if probabilities else max(1, len(datasets)))
+    given: dict[str, Any] = {"weights": probabilities, "seed": seed or 0}
+    given |= {"columns": "union", "shuffle": False} | options
+    return MixedDataset(datasets, b, **given)

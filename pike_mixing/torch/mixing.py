@@ -28,36 +28,92 @@ it, in passes of their own. A loop that leaves the passes to the method saves th
 Shapes: K domains, B rows of this process's micro-batch.
 """
 
+import collections
 import dataclasses
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 from torch.utils.data import default_collate
 
+from pike_mixing import tracking
 from pike_mixing.alarms import Alarm, Watch
-from pike_mixing.delivered import Delivered
+from pike_mixing.arrays import Ints
+from pike_mixing.delivered import Delivered, tokens_of
 from pike_mixing.errors import InputError, refuse
-from pike_mixing.interface import Method, Rounding, RunFacts
+from pike_mixing.interface import Method, Rounding, RunFacts, Statistics
 from pike_mixing.settings import unknown
-from pike_mixing.torch import loop_checks, parallel, states
-from pike_mixing.torch.losses import RowLosses
+from pike_mixing.torch import loop_checks, parallel, rows, states
+from pike_mixing.torch.engine import Engine
+from pike_mixing.torch.losses import IGNORED, RowLosses
 from pike_mixing.torch.mixed_dataset import MixedDataset
 from pike_mixing.torch.mixed_loader import MixedLoader
-from pike_mixing.torch.mixed_steps import MixedSteps
 from pike_mixing.torch.parallel import Group
 from pike_mixing.torch.passes import Passes
 from pike_mixing.torch.rows import Rows
-from pike_mixing.torch.step_gradient import StepGradient, shares
-from pike_mixing.torch.stream_rows import StreamRows
+from pike_mixing.torch.step_gradient import StepGradient, StepResult, shares
+from pike_mixing.torch.step_rows import StepRecord
+from pike_mixing.torch.streams import Stream
 
 log = logging.getLogger("pike_mixing")
 
 
-class Mixing(MixedSteps):
+class StreamRows:
+    """A `RowSource` over a mixed data set; each process reads what it passes."""
+
+    def __init__(
+        self,
+        dataset: MixedDataset,
+        collate_fn: Callable[[list[Any]], Rows],
+        statistics_micro_batch: int,
+        group: Group,
+    ) -> None:
+        """See `Mixing`."""
+        self.dataset, self.collate_fn, self.group = dataset, collate_fn, group
+        self.domains, self.batch_rows, self.seed = dataset.domains, dataset.batch_rows, dataset.seed
+        self._statistics_micro_batch = statistics_micro_batch
+        self._streams: dict[str, list[Stream]] = {}
+        self._comparison: StepRecord | None = None
+
+    def rows_of(self, purpose: str, positions_K: Ints, count_K: Ints) -> StepRecord:
+        """The next rows of each domain, see `RowSource`; the loader draws those to train on."""
+        if purpose == "comparison":
+            # The same at every look; each process reads them all.
+            if self._comparison is None:
+                self._comparison = self._read(
+                    purpose, positions_K, count_K, self.dataset.micro_batch, slice(None)
+                )
+            return self._comparison
+        # Whole micro-batches go to each process.
+        own = slice(parallel.rank(self.group), None, parallel.world_size(self.group))
+        return self._read(purpose, positions_K, count_K, self._statistics_micro_batch, own)
+
+    def _read(
+        self, purpose: str, positions_K: Ints, count_K: Ints, size: int, own: slice
+    ) -> StepRecord:
+        if purpose not in self._streams:
+            self._streams[purpose] = self.dataset.streams(purpose)
+        record = StepRecord(count_K, group=self.group)
+        for k, (stream, start, count) in enumerate(
+            zip(self._streams[purpose], positions_K.tolist(), count_K.tolist(), strict=True)
+        ):
+            places = range(start, start + count)
+            cut = [places[at : at + size] for at in range(0, count, size)]
+            for piece in cut[own]:
+                record.micro_batches.append(self.collate_fn([stream.row(at) for at in piece]))
+                record.domains_of.append(np.full(rows.count(record.micro_batches[-1]), k))
+        if not record.micro_batches:
+            k = int(count_K.argmax())
+            first = self._streams[purpose][k].row(int(positions_K[k]))
+            record.spare = self.collate_fn([first])
+        return record
+
+
+class Mixing(Engine):
     """A method, its state, and the rows that it chooses."""
 
     def __init__(
@@ -108,7 +164,7 @@ class Mixing(MixedSteps):
         """
         loop_checks.refuse_dataset(dataset)
         passes = loop_checks.passes_of(loss_fn, excess_fn, group)
-        method = loop_checks.fit(
+        method = loop_checks.fit_method(
             method,
             facts,
             has_losses=loss_fn is not None,
@@ -126,7 +182,8 @@ class Mixing(MixedSteps):
             max_norm=max_norm,
         )
         source = StreamRows(dataset, collate_fn, statistics_micro_batch, passes.group)
-        super().__init__(method, source, gradient, rounding, latency)
+        super().__init__(method, source, gradient, rounding)
+        self.dataset, self.latency, self.group = dataset, latency, passes.group
         self.delivered = Delivered(dict.fromkeys(dataset.domains, 1.0)) if delivered else None
         self.loss_fn = loss_fn.loss_fn if isinstance(loss_fn, Passes) else loss_fn
         self._watch = Watch(domains=dataset.domains)
@@ -139,6 +196,13 @@ class Mixing(MixedSteps):
             "rounding": rounding,
             "statistics_micro_batch": statistics_micro_batch,
         }
+        self._collate_fn = collate_fn
+        self._prepared = -1
+        self._drawn: collections.deque[list[Rows]] = collections.deque()
+        self._metrics: dict[str, float] = {}
+        self._measured: Statistics | None = None
+        self._makes_passes = False
+        self._at = self._empty()
 
     @property
     def weights(self) -> dict[str, float]:
@@ -172,6 +236,78 @@ class Mixing(MixedSteps):
             if number % self.dataset.micro_batches == 0:
                 yield self.step
 
+    def prepare(self) -> None:
+        """Measures what is due before the step's rows are drawn, and publishes the next counts.
+
+        Before the first, the rows of the domains are compared.
+        """
+        self.dataset.compare_rows(self._collate_fn, self.group)
+        if self._prepared == self.step:
+            return
+        if self.dataset.published != (self._prepared + self.latency if self._prepared >= 0 else -1):
+            raise InputError(
+                "dataset: the counts of its steps are published by somebody else, such as the "
+                "Mixing of a training before: give each Mixing a MixedDataset of its own"
+            )
+        fresh = self.measure()
+        if fresh is not None:
+            self._measured = fresh.statistics
+        for later in range(self.dataset.published + 1, self.step + self.latency + 1):
+            self.dataset.publish(later, self.counts(later))
+        self._prepared = self.step
+
+    def begin_step(self, micro_batches: Sequence[Rows]) -> None:
+        """Takes the rows of the next step, as this process passes them; its loader calls this.
+
+        A step begins when the one before has ended, and before its own passes.
+
+        Raises:
+            InputError: they are not as many as the step has.
+        """
+        wanted = [self.dataset.micro_batch] * self.dataset.micro_batches
+        given = [rows.count(batch) for batch in micro_batches]
+        if given != wanted:
+            raise InputError(
+                f"begin_step: {given} rows in the micro-batches of a step, but the data set deals "
+                f"{wanted}: give all of one step; the loader's batch_size is the data set's "
+                "micro_batch, which is 1 where collate_fn joins rows to one (packing, padding-free)"
+            )
+        if self.delivered is not None:
+            self._count(self.delivered, self.step + len(self._drawn), micro_batches)
+        keeps = self._makes_passes or self.method.needs().passes()
+        self._drawn.append(list(micro_batches) if keeps else [])
+        if not self._at.domains_of:
+            self._begin()
+
+    def _count(self, came: Delivered, step: int, micro_batches: Sequence[Rows]) -> None:
+        """Counts a step's rows and tokens over all processes, beside the shares of its rows."""
+        domains, count_K = self.dataset.domains, self.dataset.counts(step)
+        token_B = [n for batch in micro_batches for n in _tokens(batch)]
+        own_K = np.bincount(self.dataset.domain_of_rows(step), token_B, len(domains))
+        token_K = torch.from_numpy(own_K).to(parallel.device(self.group))
+        parallel.sum_([token_K], self.group)
+        count = dict(zip(domains, count_K.tolist(), strict=True))
+        came.add(count, dict(zip(domains, token_K.tolist(), strict=True)), plan=count)
+        came.warn()
+
+    def drop(self) -> None:
+        """Forgets the rows of steps that have not ended."""
+        self._drawn.clear()
+        self._at = self._empty()
+
+    def _begin(self) -> None:
+        self.prepare()
+        domain_B = self.dataset.domain_of_rows(self.step)
+        self._at.count_K = self.dataset.counts(self.step)
+        self._at.domains_of = np.split(domain_B, self.dataset.micro_batches)
+        self._at.micro_batches = self._drawn.popleft()
+        self.gradient.micro_batch = self.dataset.micro_batch
+        if not self._makes_passes:
+            self._at.result = self._compute(leaves=False)
+
+    def _compute(self, *, leaves: bool) -> StepResult:
+        return self.gradient.compute(self.method, self.state, self.step, self._at, leaves=leaves)
+
     def weigh(self, loss_B: Tensor) -> Tensor:
         """The part of the next micro-batch's rows in the training loss, to which the parts add up.
 
@@ -193,6 +329,78 @@ class Mixing(MixedSteps):
         if self.loss_fn is None:
             raise InputError("loss: give Mixing a loss_fn, or use weigh")
         return self.weigh(self.loss_fn(model, micro_batch))
+
+    def backward(self) -> StepResult:
+        """All passes of a step of `steps`: leaves the gradient that the method wants, clipped.
+
+        It is summed over all processes: DistributedDataParallel does not reduce again. Gradients
+        that were there are dropped.
+
+        Raises:
+            InputError: the loop is not one over `steps`.
+        """
+        at = self._at
+        if not self._makes_passes or not at.domains_of or at.result is not None:
+            raise InputError("backward: call it once for each step of `for _ in mixing.steps():`")
+        at.result = self._compute(leaves=True)
+        return at.result
+
+    def end_step(self) -> None:
+        """After the optimizer's update: the method observes the step.
+
+        Raises:
+            InputError: the method wants losses, and none were given.
+        """
+        needs, at, result = self.method.needs(), self._at, self._at.result
+        if result is None:
+            raise InputError(
+                "end_step: no step has begun: take its rows from mixing.data_loader, or call "
+                "mixing.backward() in a loop over mixing.steps()"
+            )
+        wants = needs.losses or needs.losses_after or needs.weighs()
+        if wants and not self.complete:
+            raise InputError(
+                f"end_step: {len(at.losses)} of {len(at.domains_of)} micro-batches of step "
+                f"{self.step} gave their losses, which {type(self.method).__name__} needs: call "
+                "weigh for each"
+            )
+        # Those before the passes are of evaluation mode, as are those after the update.
+        if at.losses and not (needs.losses and needs.losses_after):
+            result = result.with_losses(at.training_losses())
+        self._measured = result.seen.statistics or self._measured
+        self._metrics = tracking.metrics(
+            self.dataset.domains,
+            statistics=self._measured,
+            weight=self.method.weights(self.state, self.step),
+            count=at.count_K,
+            loss=result.seen.loss_K,
+            coefficient=result.coefficient_K,
+        )
+        self._rows = at
+        self.observe(result)
+        self._at = self._empty()
+        # The next step may train other parameters.
+        self.gradient.use(self.gradient.model)
+        if self._drawn:
+            self._begin()
+
+    @property
+    def complete(self) -> bool:
+        """Whether the losses of all micro-batches of the step are there."""
+        made = self._makes_passes and self._at.result is not None
+        return made or self._at.complete
+
+    @property
+    def last(self) -> bool:
+        """Whether the next micro-batch is the step's last: its backward pass is to synchronize."""
+        return len(self._at.losses) + 1 == len(self._at.domains_of)
+
+    def _empty(self) -> StepRecord:
+        return StepRecord(np.zeros(len(self.dataset.domains), np.int64), group=self.group)
+
+    def metrics(self) -> dict[str, float]:
+        """Numbers of the last step, and the last statistics, by name: `mixing/weight/<domain>`."""
+        return dict(self._metrics)
 
     def validated(self, losses: Mapping[str, float]) -> list[Alarm]:
         """Warns in the log `pike_mixing` of domains whose held-out loss has risen: alarms `worse`.
@@ -258,3 +466,12 @@ class Mixing(MixedSteps):
         self._prepared = state["prepared"]
         self._watched = states.unpacked(state["watched"])
         self.drop()
+
+
+def _tokens(batch: Rows) -> Sequence[float]:
+    """Target tokens of each row of a micro-batch."""
+    if isinstance(batch, Mapping):
+        return tokens_of(batch)
+    # Of a pair of inputs and labels, the labels.
+    last = list(rows.tensors(batch))[-1]
+    return [float(n) for n in (last.flatten(start_dim=1) != IGNORED).sum(dim=1)]

@@ -13,10 +13,9 @@ from torch import Tensor, nn
 
 from pike_mixing.errors import InputError
 from pike_mixing.torch import rows
-from pike_mixing.torch.losses import RowLosses, of_outputs, row_means, token_losses
-from pike_mixing.torch.passes import without_gradient
+from pike_mixing.torch.losses import RowLosses, losses_of_outputs, row_means, token_losses
+from pike_mixing.torch.passes import in_mode, without_gradient
 from pike_mixing.torch.rows import Rows
-from pike_mixing.torch.undisturbed import in_mode
 
 COMPARED = 8
 """Rows whose loss is compared with the model's own."""
@@ -40,9 +39,11 @@ def causal_losses(model: nn.Module, batch: Rows) -> Tensor:
     """
     if model not in _compared:
         if _takes_labels(model):
-            compare(model, batch, _losses, _own_loss, "by the model", "Mixing(loss_fn=...)")
+            compare_losses(
+                model, batch, _given_losses, _own_loss, "by the model", "Mixing(loss_fn=...)"
+            )
         _compared.add(model)
-    return _losses(model, batch)
+    return _given_losses(model, batch)
 
 
 def causal_excess(reference: nn.Module) -> RowLosses:
@@ -54,14 +55,15 @@ def causal_excess(reference: nn.Module) -> RowLosses:
 
     def excess(model: nn.Module, batch: Rows) -> Tensor:
         (ours_BxL, target_BxL), (theirs_BxL, _) = (
-            token_losses(one(**inputs(one, batch)), batch["labels"]) for one in (model, reference)
+            token_losses(one(**model_inputs(one, batch)), batch["labels"])
+            for one in (model, reference)
         )
         return row_means((ours_BxL - theirs_BxL).clamp(min=0), target_BxL)
 
     return excess
 
 
-def inputs(model: nn.Module, batch: Rows) -> dict[str, Any]:
+def model_inputs(model: nn.Module, batch: Rows) -> dict[str, Any]:
     """What a model gets in place of a batch with `labels`: the tokens that a decoder reads."""
     result = {name: part for name, part in batch.items() if name != "labels"}
     name = "prepare_decoder_input_ids_from_labels"
@@ -71,7 +73,7 @@ def inputs(model: nn.Module, batch: Rows) -> dict[str, Any]:
     return result
 
 
-def compare(
+def compare_losses(
     model: nn.Module,
     batch: Rows,
     row_losses: RowLosses,
@@ -107,8 +109,8 @@ def compare(
                 )
 
 
-def _losses(model: nn.Module, batch: Rows) -> Tensor:
-    return of_outputs(model(**inputs(model, batch)), batch["labels"])
+def _given_losses(model: nn.Module, batch: Rows) -> Tensor:
+    return losses_of_outputs(model(**model_inputs(model, batch)), batch["labels"])
 
 
 def _own_loss(model: nn.Module, row: Rows) -> Tensor:

@@ -18,13 +18,65 @@ from torch import Tensor, nn
 
 from pike_mixing.errors import InputError
 from pike_mixing.torch import parallel, rows
-from pike_mixing.torch.losses import RowLosses, checked
+from pike_mixing.torch.losses import RowLosses, check_losses
 from pike_mixing.torch.parallel import Group
 from pike_mixing.torch.rows import Rows
-from pike_mixing.torch.undisturbed import in_mode, undisturbed
 
 if TYPE_CHECKING:
     from torch.distributed.fsdp import FSDPModule
+
+
+@contextlib.contextmanager
+def undisturbed(model: nn.Module) -> Iterator[None]:
+    """Takes the parameters' gradients away for the block, and puts back what was there before it.
+
+    Running statistics of BatchNorm and other buffers are copied meanwhile. Dropout draws what the
+    next pass of the training will draw. The mode, training or evaluation, is the caller's.
+    """
+    gradients = [(p, p.grad) for p in model.parameters()]
+    buffers = [
+        (module, name, buffer, buffer.clone())
+        for module in model.modules()
+        for name, buffer in module.named_buffers(recurse=False)
+    ]
+    places = {p.device for p, _ in gradients if p.device.type != "cpu"}
+    kind = next((device.type for device in places), "cuda")
+    with torch.random.fork_rng(devices=list(places), device_type=kind):
+        try:
+            for parameter, _ in gradients:
+                parameter.grad = None
+            yield
+        finally:
+            for parameter, gradient in gradients:
+                parameter.grad = gradient
+            with torch.no_grad():
+                for module, name, buffer, before in buffers:
+                    setattr(module, name, buffer)
+                    if not _expanded(buffer):
+                        buffer.copy_(before)
+
+
+def _expanded(buffer: Tensor) -> bool:
+    """Whether its numbers share memory (`expand`), so that nobody can write to it."""
+    strides = buffer.stride() if buffer.layout == torch.strided else ()
+    return any(size > 1 and not step for size, step in zip(buffer.shape, strides, strict=False))
+
+
+@contextlib.contextmanager
+def in_mode(model: nn.Module, training: bool) -> Iterator[None]:
+    """A model in training or evaluation mode, and each module as it was afterwards.
+
+    Modules that a model in training mode keeps in evaluation, such as a frozen BatchNorm, stay so.
+    """
+    before = [(module, module.training) for module in model.modules()]
+    if model.training != training:
+        model.train(training)
+    try:
+        yield
+    finally:
+        for module, mode in before:
+            module.training = mode
+
 
 Timed = Callable[[str], AbstractContextManager[object]]
 """`with timed("data"): ...` counts the block's seconds to a phase."""
@@ -80,7 +132,7 @@ class Passes:
         # Torch 2.9 keeps a weight that was cast without a gradient, and so hides it.
         torch.clear_autocast_cache()
         loss = self.loss_fn(model, batch)
-        loss_B = checked(loss, len(weight_B)) if loss.ndim else loss.expand(len(weight_B))
+        loss_B = check_losses(loss, len(weight_B)) if loss.ndim else loss.expand(len(weight_B))
         return (loss_B * weight_B.to(loss.device)).sum(), loss_B.detach()
 
     def losses(self, model: nn.Module, batch: Rows) -> Tensor:
@@ -95,7 +147,7 @@ class Passes:
     def _without_graph(self, of_rows: RowLosses, model: nn.Module, batch: Rows) -> Tensor:
         with torch.no_grad():
             torch.clear_autocast_cache()
-            return checked(of_rows(model, batch), rows.count(batch))
+            return check_losses(of_rows(model, batch), rows.count(batch))
 
     def pieces(
         self, batch: Rows, weight_R: Tensor, size: int, *, whole: bool = False

@@ -1,8 +1,11 @@
-"""`pike corpus`: what corpora hold, per domain and split, from their manifests."""
+"""What corpora hold, for people: `pike corpus`, and the card of a corpus as a data set."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
+
+import yaml
 
 from pike_mixing.errors import InputError
 from pipeline.data.corpus_manifest import SPLITS, manifest_of
@@ -94,3 +97,58 @@ def _table(rows: Sequence[Mapping[Any, Any]]) -> str:
     ]
     right = [not isinstance(value, str) for value in rows[0].values()]
     return presentation.grid([str(name).replace("_", " ") for name in rows[0]], texts, right)
+
+
+CARD = """\
+---
+{head}---
+
+# {source}
+
+One domain of text, tokenized for pretraining by `pike pack`. `manifest.json` has the SHA-256 of
+every file.
+
+- Text: `{source}`, revision `{revision}`, licence {licence}; skipped documents: {skipped}.
+- Tokens: {tokenizer[vocabulary]:,} pieces, model of SHA-256 `{tokenizer[sha256]}`. Piece \
+{tokenizer[eos]} ends a
+  document.
+- Token fingerprint: `{fingerprint}`.
+
+| split | documents | tokens | largest document's share | bytes of text |
+| --- | ---: | ---: | ---: | ---: |
+{rows}
+
+`*.bin` holds the concatenated token ids of the documents, little-endian {dtype}; `*-documents.npy`
+lists the documents.
+"""
+_BOUNDS = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
+SIZES = {1_000: "n<1K"} | {
+    10**place: f"{low}<n<{high}" for place, (low, high) in enumerate(pairwise(_BOUNDS), 4)
+}
+"""The Hub's size categories, by their exclusive upper bound in documents."""
+
+
+def card_text(facts: Mapping[str, Any]) -> str:
+    """The card of a corpus."""
+    documents = sum(split["documents"] for split in facts["splits"].values())
+    head = {
+        "pretty_name": facts["source"],
+        # The Hub has its own list of licences; any other is named beside `other`.
+        "license": "other",
+        "license_name": facts["licence"],
+        "task_categories": ["text-generation"],
+        "size_categories": [next((s for n, s in SIZES.items() if documents < n), "n>1T")],
+        "tags": ["pretraining", "tokenized"],
+    }
+    rows = [
+        f"| {name} | {split['documents']:,} | {split['tokens']:,} | {split['largest_share']:.1%} | "
+        f"{split['bytes']:,} |"
+        for name, split in facts["splits"].items()
+    ]
+    skipped = (f"{count:,} {reason}" for reason, count in facts["skipped"].items() if count)
+    made = {
+        "head": yaml.safe_dump(head, sort_keys=False, allow_unicode=True),
+        "skipped": ", ".join(skipped) or "nothing",
+        "rows": "\n".join(rows),
+    }
+    return CARD.format_map({**facts, **made})

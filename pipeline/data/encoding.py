@@ -15,9 +15,8 @@ import pyarrow.compute as pc
 
 from pipeline.data import documents as store
 from pipeline.data.filters import holds_item
-from pipeline.data.packing_settings import Hygiene
+from pipeline.data.packing_settings import Hygiene, normalise_text
 from pipeline.data.shards import token_dtype
-from pipeline.data.splits import normalised
 from pipeline.data.tokenizer import Tokenizer
 
 UNTOUCHED = Hygiene()
@@ -102,7 +101,7 @@ def encode(batch: DocumentBatch, encoder: Tokenizer, hygiene: Hygiene = UNTOUCHE
 
 def _clean(content: bytes, chosen: Hygiene, skipped: Counter[str]) -> bytes | None:
     """The text as it is to be encoded; None when it is to be left out."""
-    text = normalised(content.decode(), chosen.normalisation)
+    text = normalise_text(content.decode(), chosen.normalisation)
     if len(text.strip()) < max(chosen.min_characters, 1):
         skipped["short"] += 1
         return None

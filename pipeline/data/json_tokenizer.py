@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.errors import InputError
-from pipeline.runtime.optional_imports import import_optional
+from pipeline.runtime.environment import import_optional
 
 LOADER = "tokenizers:Tokenizer"
 

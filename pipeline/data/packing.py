@@ -7,6 +7,7 @@ import contextlib
 import functools
 import logging
 import math
+import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,18 +18,114 @@ import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.errors import InputError
-from pipeline.data import dataset_card, encoding, filters
+from pipeline import errors
+from pipeline.data import describe, encoding, filters
 from pipeline.data import documents as store
-from pipeline.data.corpus_manifest import FORMAT, SPLITS, data_fingerprint
-from pipeline.data.encoding import UNTOUCHED
-from pipeline.data.packing_settings import Packing
-from pipeline.data.shards import token_dtype
-from pipeline.data.split_writer import SplitWriter
-from pipeline.data.splits import is_held_out, is_search
+from pipeline.data.corpus_manifest import FORMAT, SPLITS, data_fingerprint, documents_file
+from pipeline.data.encoding import UNTOUCHED, Encoded
+from pipeline.data.packing_settings import Packing, is_held_out, is_search
+from pipeline.data.shards import DOCUMENT, ShardWriter, token_dtype
 from pipeline.data.tokenizer import Tokenizer
-from pipeline.runtime import atomic_files, cpus, made_from
+from pipeline.runtime import atomic_files, environment, made_from
 from pipeline.runtime.progress import Progress
 from pipeline.runtime.validation import validate
+
+
+class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
+    """Appends documents to a split."""
+
+    def __init__(self, folder: Path, split: str, *, vocabulary: int, shard_tokens: int) -> None:
+        """Begins a split in a folder.
+
+        Args:
+            folder: The corpus in the making.
+            split: One of `corpus_manifest.SPLITS`.
+            vocabulary: Pieces of the tokenizer.
+            shard_tokens: Tokens in a shard file.
+        """
+        self._folder, self._split = folder, split
+        self._shards = ShardWriter(
+            folder, split, dtype=token_dtype(vocabulary), shard_tokens=shard_tokens
+        )
+        self.counts_V = np.zeros(vocabulary, np.int64)
+        self.documents = self.characters = 0
+        # A file without a name, as large as the list that is made of it.
+        self._list = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed in __exit__
+
+    @property
+    def tokens(self) -> int:
+        """Tokens so far."""
+        return self._shards.tokens
+
+    def add(self, batch: Encoded, chosen_N: npt.NDArray[np.bool_]) -> None:
+        """Writes the chosen documents of a batch behind those already there.
+
+        Raises:
+            InputError: the disk is full or not writable.
+        """
+        if not chosen_N.any():
+            return
+        tokens_T = _tokens_of(batch, chosen_N)
+        self._shards.append(tokens_T)
+        self.counts_V += np.bincount(tokens_T, minlength=len(self.counts_V))
+        records_N = np.empty(int(chosen_N.sum()), DOCUMENT)
+        records_N["tokens"] = batch.tokens_N[chosen_N]
+        records_N["bytes"] = batch.bytes_N[chosen_N]
+        records_N["hash"] = batch.hash_N[chosen_N]
+        with errors.explain_disk_errors(self._folder):
+            self._list.write(records_N.tobytes())
+        self.documents += len(records_N)
+        self.characters += int(batch.characters_N[chosen_N].sum())
+
+    def close(self, unknown: int | None) -> dict[str, Any]:
+        """Ends the split; returns its part of the manifest."""
+        with errors.explain_disk_errors(self._folder):
+            self._list.flush()
+            document_N = (
+                np.memmap(self._list, DOCUMENT, "r") if self.documents else np.empty(0, DOCUMENT)
+            )
+            np.save(self._folder / documents_file(self._split), document_N)
+        count_by_exponent = np.histogram(document_N["tokens"], 2 ** np.arange(34))[0].tolist()
+        return {
+            "tokens": self.tokens,
+            "documents": self.documents,
+            # Of the document with most tokens, in the split's tokens.
+            "largest_share": float(document_N["tokens"].max(initial=0) / max(self.tokens, 1)),
+            "bytes": int(document_N["bytes"].sum(dtype=np.int64)),
+            "characters": self.characters,
+            "unknown_tokens": 0 if unknown is None else int(self.counts_V[unknown]),
+            "pieces": int(np.count_nonzero(self.counts_V)),
+            "entropy_nats": entropy(self.counts_V),
+            # How many have at least 2^n and fewer than 2^(n+1) tokens, by 2^n.
+            "lengths": {str(2**n): count for n, count in enumerate(count_by_exponent) if count},
+            "shards": self._shards.close(),
+        }
+
+    def __exit__(self, *_: object) -> None:
+        """Closes the files; after an error their last bytes do not matter."""
+        with errors.explain_disk_errors(self._folder):
+            self._list.close()
+            self._shards.__exit__()
+
+
+def entropy(counts_V: npt.NDArray[np.int64]) -> float:
+    """Entropy in nats of a token drawn from the counted ones."""
+    seen = counts_V[counts_V > 0]
+    total = seen.sum()
+    return float(np.log(total) - (seen @ np.log(seen)) / total) if len(seen) else 0.0
+
+
+def _tokens_of(batch: Encoded, chosen_N: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    """Tokens of the chosen documents, copied run by run: a mask over tokens takes ten times."""
+    if chosen_N.all():
+        return batch.tokens_T
+    end_N = np.cumsum(batch.tokens_N)
+    start_N = end_N - batch.tokens_N
+    edges = np.diff(chosen_N.astype(np.int8), prepend=0, append=0)
+    first, last = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
+    runs = zip(start_N[first], end_N[last], strict=True)
+    return np.concatenate([batch.tokens_T[start:end] for start, end in runs])
+
 
 log = logging.getLogger("pike")
 
@@ -81,7 +178,7 @@ def pack(
         splits = {n: opened.enter_context(SplitWriter(partial, n, **sizes)) for n in SPLITS}
         listed = [documents / name for name in sorted(source["files"])]
         work = _Work(chosen, listed, encoder, splits)
-        work.run(workers or cpus.available_cpus(), progress)
+        work.run(workers or environment.available_cpus(), progress)
         facts = {name: split.close(encoder.unknown) for name, split in splits.items()}
         _refuse(chosen, documents, facts)
         result = {**_facts(documents.name, source, encoder, splits, facts), **work.cleaned()}
@@ -91,7 +188,7 @@ def pack(
         ]
         for warning in result["warnings"]:
             log.warning("%s", warning)
-        (partial / "README.md").write_text(dataset_card.text(result), encoding="utf-8")
+        (partial / "README.md").write_text(describe.card_text(result), encoding="utf-8")
         made_from.write_manifest(
             partial / atomic_files.MANIFEST,
             stage="pack",

@@ -1,6 +1,7 @@
 """Real text that a Python environment carries: code, prose and tables, offline and free to use."""
 
 import ast
+import doctest
 import inspect
 import io
 import os
@@ -9,18 +10,83 @@ import sysconfig
 import unicodedata
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from importlib import metadata
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from pike_mixing.errors import InputError
 from pike_mixing.limits import PositiveInt
-from pipeline.data import cutting, installed_packages
+from pipeline.data import cutting
 from pipeline.data.file_settings import Cut
-from pipeline.data.installed_packages import SUFFIXES
 from pipeline.data.source_interface import Document
 from pipeline.settings import Sha256
+
+SUFFIXES = {
+    "code": (".py",),
+    "docstrings": (".py",),
+    "doctests": (".py",),
+    "headers": (".h", ".hh", ".hpp", ".cuh", ".c", ".cc", ".cpp"),
+    "prose": (".rst", ".md", ".txt"),
+    "stubs": (".pyi",),
+}
+"""Topic: the ends of its files' names; licences without one are prose."""
+_LICENCES = ("licence", "license", "copying", "notice", "authors")
+_LISTS = ("top_level.txt", "entry_points.txt", "sources.txt", "requires.txt")
+"""Lists of names that installers write."""
+
+
+def package_files(packages: Mapping[str, str], topic: str) -> list[tuple[str, Path]]:
+    """The files of a topic in some packages, each with its name, in the order of the names.
+
+    Raises:
+        InputError: packages that are missing or of another version, all of them.
+    """
+    _refuse_other(packages)
+    result = {}
+    for name in packages:
+        for entry in metadata.files(name) or ():
+            place = PurePosixPath(entry.as_posix())
+            if ".." in place.parts or "__pycache__" in place.parts:
+                continue
+            licence = topic == "prose" and place.name.lower().startswith(_LICENCES)
+            listed = place.name.lower() in _LISTS
+            path = Path(str(entry.locate()))
+            if (place.suffix in SUFFIXES[topic] or licence) and not listed and path.is_file():
+                result[place.as_posix()] = path
+    return sorted(result.items())
+
+
+def package_licences(packages: Mapping[str, str]) -> str:
+    """What the packages say of their licences, for the record."""
+    _refuse_other(packages)
+    result = []
+    for name in packages:
+        about = metadata.metadata(name)
+        fields = [about[field] for field in ("License-Expression", "License") if field in about]
+        lines = [line for text in fields for line in text.splitlines() if line.strip()]
+        result.append(f"{name}: {lines[0] if lines else 'unknown'}")
+    return "; ".join(result)
+
+
+def _refuse_other(packages: Mapping[str, str]) -> None:
+    wrong = [
+        f"packages: {name} {installed} is installed, not {version}"
+        for name, version in packages.items()
+        if (installed := _package_version(name)) != version
+    ]
+    if wrong:
+        advice = "set up the environment that the source was written for, or name what is installed"
+        raise InputError(f"{'; '.join(wrong)}: {advice}")
+
+
+def _package_version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "nothing"
+
 
 try:
     from pydoc_data import topics as _pydoc
@@ -30,7 +96,17 @@ except ImportError:
     # Some slim installations leave it out; they lack the topic `reference`.
     _REFERENCE = {}
 
-Topic = Literal["code", "docstrings", "headers", "prose", "reference", "stubs", "tables", "unicode"]
+Topic = Literal[
+    "code",
+    "docstrings",
+    "doctests",
+    "headers",
+    "prose",
+    "reference",
+    "stubs",
+    "tables",
+    "unicode",
+]
 
 Text = tuple[str, str]
 """A document's name and text."""
@@ -54,8 +130,8 @@ class Python:
     """code: standard library without docstrings and comments; docstrings: its docstrings, one
     document a module; reference: the language reference of `pydoc`; tables: the modules of
     `encodings`; unicode: names of characters, 64 a document; of `packages`: code, docstrings,
-    headers of C and C++ (and what sources there are), prose (.rst, .md, .txt, licences) and stubs
-    (.pyi)."""
+    doctests (the examples within docstrings: what a person types, and what Python answers), headers
+    of C and C++ (and what sources there are), prose (.rst, .md, .txt, licences), stubs (.pyi)."""
     packages: dict[str, str] | None = None
     """Distributions whose files are read in place of the standard library's, each with its version:
     {numpy: 2.4.1}. Another version is refused."""
@@ -87,7 +163,7 @@ class Python:
     def licence(self) -> str:
         """Licence of the topic."""
         if self.packages is not None:
-            return installed_packages.licences(self.packages)
+            return package_licences(self.packages)
         return "Unicode-3.0" if self.topic == "unicode" else "PSF-2.0"
 
     def read(self, skipped: Counter[str], files: list[dict[str, Any]]) -> Iterator[Document]:
@@ -117,8 +193,9 @@ class Python:
         """Files of the topic, as texts."""
         if self.packages is None:
             return TOPICS[self.topic](skipped)
-        files = installed_packages.files(self.packages, self.topic)
-        return {"code": code, "docstrings": docstrings}.get(self.topic, texts)(files, skipped)
+        files = package_files(self.packages, self.topic)
+        readers = {"code": code, "docstrings": docstrings, "doctests": doctests}
+        return readers.get(self.topic, texts)(files, skipped)
 
     def facts(self, documents_sha256: str) -> dict[str, Any]:
         """The revision: what was read, with its version, and the identity of the documents.
@@ -149,6 +226,22 @@ def docstrings(files: Files, skipped: Counter[str]) -> Iterator[Text]:
     for name, tree in _modules(files, skipped):
         result = [(getattr(node, "lineno", 0), docstring) for node, docstring in _documented(tree)]
         yield name, "\n\n".join(inspect.cleandoc(docstring) for _, docstring in sorted(result))
+
+
+def doctests(files: Files, skipped: Counter[str]) -> Iterator[Text]:
+    """The examples in the docstrings of each module, without the prose between them.
+
+    Each is the lines that a person types, behind `>>>` and `...`, and what Python answers.
+    """
+    parse = doctest.DocTestParser().get_examples
+    for name, text in docstrings(files, skipped):
+        try:
+            examples = parse(text)
+        except ValueError:
+            skipped["no doctests"] += 1
+            continue
+        turns = (">>> " + "... ".join(e.source.splitlines(True)) + e.want for e in examples)
+        yield name, "".join(turns)
 
 
 def texts(files: Files, skipped: Counter[str]) -> Iterator[Text]:

@@ -13,7 +13,7 @@ from pike_mixing.settings import unknown
 from pipeline.data import SOURCES
 from pipeline.data import documents as store
 from pipeline.data.source_interface import Document, HeldOut, OfFiles, Source
-from pipeline.runtime import atomic_files, made_from, optional_imports
+from pipeline.runtime import atomic_files, environment, made_from
 from pipeline.runtime.progress import Progress
 from pipeline.runtime.validation import validate
 
@@ -33,7 +33,7 @@ def parse(values: dict[str, Any], where: str) -> Source:
     name = values["kind"]
     if not isinstance(name, str) or name not in SOURCES:
         raise InputError(unknown(str(name), SOURCES, f"{where}.kind"))
-    kind: type[Source] = optional_imports.import_optional(SOURCES[name], f"{where}.kind", name)
+    kind: type[Source] = environment.import_optional(SOURCES[name], f"{where}.kind", name)
     return validate(kind, values, where)
 
 

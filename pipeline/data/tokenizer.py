@@ -13,7 +13,7 @@ from pike_mixing.errors import InputError
 from pipeline.data import json_tokenizer, tokenizer_training
 from pipeline.data.json_tokenizer import JsonPieces, is_json
 from pipeline.data.tokenizer_settings import File, Hub, Train
-from pipeline.runtime import atomic_files, file_kinds, made_from, optional_imports, ownership
+from pipeline.runtime import atomic_files, environment, file_kinds, made_from, ownership
 from pipeline.runtime.validation import validate
 
 STAGE = "tokenizer"
@@ -142,7 +142,7 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
     if isinstance(chosen, File):
         content = _model_content(Path(chosen.path), chosen, where, "path")
     elif isinstance(chosen, Hub):
-        fetch = optional_imports.import_optional(
+        fetch = environment.import_optional(
             "pipeline.runtime.hub_downloads:download", f"{where}.kind", "hub"
         )
         path = fetch(

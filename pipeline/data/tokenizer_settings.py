@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pike_mixing.limits import Limits, PositiveInt, ShareBelowOne
-from pipeline.data.splits import Normalisation
+from pipeline.data.packing_settings import Normalisation
 from pipeline.settings import Commit, HubId, Sha256
 
 SPECIAL_PIECES = 3

@@ -12,7 +12,7 @@ import sentencepiece
 
 from pike_mixing.errors import InputError
 from pipeline.data import documents as store
-from pipeline.data.splits import Normalisation, is_held_out, normalised, text_hash
+from pipeline.data.packing_settings import Normalisation, is_held_out, normalise_text, text_hash
 from pipeline.data.tokenizer_settings import SPECIAL_PIECES, Train
 
 _EXACT: dict[str, Any] = {
@@ -43,7 +43,7 @@ def sample(
     if any(map(store.is_validation, store.manifest(folder)["files"])):
         validation_share = 0.0
     for _, text in store.read(folder):
-        hashed = text_hash(normalised(text, normalisation))
+        hashed = text_hash(normalise_text(text, normalisation))
         if is_held_out(hashed, validation_share):
             continue
         # A heap whose first entry has the largest hash: the first to go when there is enough.

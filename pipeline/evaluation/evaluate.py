@@ -139,8 +139,8 @@ def _facts(domains: Sequence[Domain], benchmarks: Sequence[Downstream]) -> dict[
         "windows": {d.name: d.windows.facts() for d in domains},
         "searched": {d.name: d.search.facts() for d in domains if d.search is not None},
         "tasks": {
-            **{d.task: d.items.facts() for d in domains if d.items is not None},
+            **{way: asked.facts() for d in domains for way, asked in d.items.items()},
             **{b.benchmark.spec.name: b.facts() for b in benchmarks},
         },
-        "skipped": {d.task: d.skipped for d in domains if d.skipped is not None},
+        "skipped": {way: why for d in domains for way, why in d.skipped.items()},
     }

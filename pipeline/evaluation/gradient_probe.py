@@ -20,8 +20,8 @@ from torch import Tensor
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.torch import gradients
-from pike_mixing.torch.dealt_rows import DealtRows
 from pike_mixing.torch.passes import Target
+from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings as parsing
 from pipeline.data.shards import Corpus
 from pipeline.evaluation.output_tables import INT, REAL, TEXT

@@ -6,13 +6,16 @@ that length, from the same document (hard: the topic gives nothing away) or from
 Precedents: suffix identification (Sun et al. 2021), ChapterBreak (Sun et al. 2022).
 
 No candidate, true or false, occurs verbatim in the training text, so that having learnt text by
-heart neither helps nor harms. Everything is a function of texts and settings: documents come in
+heart neither helps nor harms. Few tokens occur anywhere: of few-shot items what does not occur is a
+candidate together with the tokens of context before it. Solved items are the first that the domain
+gives, the same for all questions. Everything is a function of texts and settings: documents come in
 the order of their hashes, places within them in a keyed order.
 
 Shapes: I items, N = distractors + 1 candidates, C tokens of context, W tokens of a candidate,
 S places in a document where a candidate may start.
 """
 
+import dataclasses
 import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
@@ -27,7 +30,8 @@ from pike_mixing.order import Order, first_epochs
 from pipeline.data.ngrams import Hashes, occurring, window_hashes
 from pipeline.data.shards import Corpus
 from pipeline.evaluation.prompt_encoding import Item
-from pipeline.tasks.evaluation_settings import Choice
+from pipeline.runtime import atomic_files
+from pipeline.tasks.evaluation_settings import Choice, FewShot
 
 FEWEST_DOCUMENTS = 4
 MOST_PER_DOCUMENT = 16
@@ -55,6 +59,9 @@ class DomainItems:
     """Index of the true continuation."""
     digest: str
     """SHA-256 over all of it: two evaluations with equal digests asked the same."""
+    shots: int = 0
+    solved_T: tuple[int, ...] = ()
+    """The tokens of as many solved items, one behind another."""
 
     def as_asked(self, eos: int) -> list[Item]:
         """The items as they are asked; candidates alone stand behind the end of a document."""
@@ -64,13 +71,24 @@ class DomainItems:
             strict=True,
         )
         return [
-            Item(name, document, gold, context, tuple(candidates), (eos,), (), (), shots=0)
+            Item(
+                name,
+                document,
+                gold,
+                (*self.solved_T, *context),
+                tuple(candidates),
+                (eos,),
+                (),
+                (),
+                self.shots,
+            )
             for name, document, gold, context, candidates in columns
         ]
 
     def facts(self) -> dict[str, Any]:
         """What a manifest says of them."""
         return {
+            **({"shots": self.shots} if self.shots else {}),
             "items": len(self.names),
             "documents": len(set(self.documents)),
             "chance": 100 / self.candidate_IxNxW.shape[1],
@@ -100,6 +118,10 @@ class _Passage:
     hash_S: Hashes
     """Hash of the candidate at each of them."""
 
+    def at(self, keep_S: npt.NDArray[np.bool_]) -> "_Passage":
+        """The same with some of its places."""
+        return _Passage(self.key, self.token_T, self.start_S[keep_S], self.hash_S[keep_S])
+
 
 @dataclass(frozen=True)
 class _Item:
@@ -107,6 +129,14 @@ class _Item:
     gold: int
     """Place of the true continuation."""
     distractors: list[Ints]
+
+    def context(self, choice: Choice) -> Ints:
+        """The tokens before the continuation."""
+        return self.passage.token_T[self.gold - choice.context : self.gold]
+
+    def true(self, choice: Choice) -> Ints:
+        """The true continuation."""
+        return self.passage.token_T[self.gold : self.gold + choice.candidate]
 
 
 def build(
@@ -120,7 +150,9 @@ def build(
         choice: The settings.
         word_start_V: Whether each of the tokenizer's pieces begins a word.
     """
-    passages = _passages(held_out, train, choice, word_start_V)
+    shots = choice.shots if isinstance(choice, FewShot) else 0
+    wanted = choice.items + shots
+    passages = _passages(held_out, train, choice, wanted, word_start_V)
     able = [p for p in passages if len(p.start_S)]
     orders = first_epochs([_order(len(p.start_S), p.key) for p in able])
     of_each = [
@@ -128,17 +160,27 @@ def build(
         for passage, order_S in zip(able, orders, strict=True)
     ]
     result: list[_Item] = []
-    while of_each and len(result) < choice.items:
+    while of_each and len(result) < wanted:
         # Those that have given one as often as the others, until there are enough.
         next_items = ((document, next(document, None)) for document in of_each)
-        turn = [*itertools.islice((pair for pair in next_items if pair[1]), choice.items)]
+        turn = [*itertools.islice((pair for pair in next_items if pair[1]), wanted)]
         of_each = [document for document, _ in turn]
         result += [item for _, item in turn if item]
-    return _packed(result[: choice.items], choice)
+    solved = [np.append(item.context(choice), item.true(choice)) for item in result[:shots]]
+    packed = _packed(result[shots:wanted], choice)
+    if not shots:
+        return packed
+    solved_T = tuple(np.concatenate(solved).tolist()) if solved else ()
+    digest = atomic_files.digest([packed.digest, solved_T])
+    return dataclasses.replace(packed, shots=shots, solved_T=solved_T, digest=digest)
 
 
 def _passages(
-    held_out: Corpus, train: Corpus, choice: Choice, word_start_V: npt.NDArray[np.bool_]
+    held_out: Corpus,
+    train: Corpus,
+    choice: Choice,
+    wanted: int,
+    word_start_V: npt.NDArray[np.bool_],
 ) -> list[_Passage]:
     """Documents long enough, in the order of their hashes, without what the training text has."""
     documents = held_out.documents()
@@ -147,7 +189,7 @@ def _passages(
     long_D = np.flatnonzero(text_D >= choice.document_tokens)
     # np.unique sorts by hash and keeps the first of equal documents.
     hash_P, first_P = np.unique(documents["hash"][long_D], return_index=True)
-    pool_P = long_D[first_P][: POOL * choice.items]
+    pool_P = long_D[first_P][: POOL * wanted]
     most = max(MOST_TOKENS_READ, 2 * choice.document_tokens)
     token_PxT = []
     for document in pool_P:
@@ -159,18 +201,20 @@ def _passages(
         hash_S = window_hashes(token_T, choice.candidate)
         may_S = word_start_V[token_T[: len(hash_S)]] if words else np.ones(len(hash_S), bool)
         result.append(_Passage(f"{key:016x}", token_T, np.flatnonzero(may_S), hash_S[may_S]))
-    return _unseen(result, train, choice.candidate)
+    return _unseen(result, train, choice)
 
 
-def _unseen(passages: Sequence[_Passage], train: Corpus, width: int) -> list[_Passage]:
+def _unseen(passages: Sequence[_Passage], train: Corpus, choice: Choice) -> list[_Passage]:
     if not passages:
         return []
-    sizes = np.cumsum([len(p.hash_S) for p in passages])[:-1]
-    seen = occurring(np.concatenate([p.hash_S for p in passages]), train, width)
-    return [
-        _Passage(p.key, p.token_T, p.start_S[~seen_S], p.hash_S[~seen_S])
-        for p, seen_S in zip(passages, np.split(seen, sizes), strict=True)
-    ]
+    before = choice.context if isinstance(choice, FewShot) else 0
+    width = before + choice.candidate
+    # Places without so many tokens before them are left out.
+    passages = [p.at(p.start_S >= before) for p in passages]
+    hashes = [window_hashes(p.token_T, width)[p.start_S - before] for p in passages]
+    seen = occurring(np.concatenate(hashes), train, width)
+    sizes = np.cumsum([len(hash_S) for hash_S in hashes])[:-1]
+    return [p.at(~seen_S) for p, seen_S in zip(passages, np.split(seen, sizes), strict=True)]
 
 
 def _from_passage(
@@ -247,10 +291,8 @@ def _packed(items: Sequence[_Item], choice: Choice) -> DomainItems:
     gold_I = np.empty(len(items), np.int64)
     orders = first_epochs([_order(N, item.passage.key, item.gold, "order") for item in items])
     for number, (item, order) in enumerate(zip(items, orders, strict=True)):
-        token_T = item.passage.token_T
-        context_IxC[number] = token_T[item.gold - choice.context : item.gold]
-        true = token_T[item.gold : item.gold + choice.candidate]
-        candidate_IxNxW[number] = np.stack([true, *item.distractors])[order]
+        context_IxC[number] = item.context(choice)
+        candidate_IxNxW[number] = np.stack([item.true(choice), *item.distractors])[order]
         gold_I[number] = int(np.flatnonzero(order == 0)[0])
     identity = hashlib.sha256()
     for array in (context_IxC, candidate_IxNxW, gold_I):

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
-from pike_mixing.torch import products
+from pike_mixing.torch import chunked_loss
 from pipeline.evaluation import batch_layout
 from pipeline.evaluation.batch_layout import CONTEXT, QuestionRow, RowBatch, row, side_by_side
 from pipeline.model.transformer import AttentionLayout, Transformer
@@ -186,7 +186,9 @@ def _log_probabilities(
     target = torch.from_numpy(target_N).to(hidden_MxD.device)
     parts = []
     for start in range(0, len(hidden_MxD), at_once):
-        logits = products.of_rows(hidden_MxD[start : start + at_once], weight_VxD).float()
+        logits = chunked_loss.product_of_rows(
+            hidden_MxD[start : start + at_once], weight_VxD
+        ).float()
         low, high = np.searchsorted(place_N, [start, start + at_once])
         here = place[low:high] - start
         parts.append(logits[here, target[low:high]] - logits.logsumexp(dim=1)[here])

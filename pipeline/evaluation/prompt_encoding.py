@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from pike_mixing.errors import InputError
 from pipeline.data.tokenizer import Tokenizer
-from pipeline.tasks import formats
 from pipeline.tasks.benchmark import Benchmark
-from pipeline.tasks.formats import Prompt
+from pipeline.tasks.task import Prompt, join_prompt
 
 Tokens = tuple[int, ...]
 
@@ -96,7 +95,7 @@ def encoded(benchmark: Benchmark, tokenizer: Tokenizer, length: int) -> list[Ite
 def _cut(
     prompts: Sequence[Prompt], solved: Sequence[str], tokenizer: Tokenizer, names: Sequence[str]
 ) -> list[tuple[Tokens, tuple[Tokens, ...]]]:
-    contexts = [formats.joined(solved, prompt.context) for prompt in prompts]
+    contexts = [join_prompt(solved, prompt.context) for prompt in prompts]
     wholes = [
         context + candidate
         for context, prompt in zip(contexts, prompts, strict=True)

@@ -33,10 +33,10 @@ class Domain:
     windows: perplexity.Windows
     search: perplexity.Windows | None
     """Windows of the search split; None when its losses were not asked for."""
-    items: items.DomainItems | None
-    """None when no task was asked for, or the domain cannot give one."""
-    skipped: str | None
-    """Why the domain cannot give one."""
+    items: dict[str, items.DomainItems]
+    """Of its multiple-choice task, without solved items and with them, by the name of the way."""
+    skipped: dict[str, str]
+    """Why the domain cannot give one, by the same."""
 
     @property
     def task(self) -> str:
@@ -44,11 +44,11 @@ class Domain:
         return f"continuation-{self.name}"
 
     def questions(self) -> list[QuestionSet]:
-        """The task, or nothing: candidates behind their contexts, without demonstrations."""
-        if self.items is None:
-            return []
-        items = self.items.as_asked(self.held_out.eos)
-        return [QuestionSet(self.task, 0, "pmi", CONTINUATION, items)]
+        """The task in each way: candidates behind their contexts."""
+        return [
+            QuestionSet(self.task, one.shots, "pmi", CONTINUATION, one.as_asked(self.held_out.eos))
+            for one in self.items.values()
+        ]
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,15 @@ def prepared(
         InputError: a corpus is missing, damaged, too short or of another tokenizer; an item would
             be longer than what the model was trained on.
     """
-    length, choice = work.training.length, evaluation.choice
-    if choice and choice.context + choice.candidate - 1 > length:
-        raise InputError(
-            f"choice: {choice.context} tokens of context and {choice.candidate} of a candidate do "
-            f"not fit into the {length} tokens that {work.scenario} was trained with: lower "
-            "evaluation.choice.context"
-        )
-    word_start_V = word_starts(tokenizer) if choice else None
+    length = work.training.length
+    for key, choice in evaluation.choices().items():
+        if choice.tokens - 1 > length:
+            raise InputError(
+                f"{key}: questions of {choice.tokens} tokens, candidates included, do not fit into "
+                f"the {length} tokens that {work.scenario} was trained with: lower "
+                f"evaluation.{key}.context"
+            )
+    word_start_V = word_starts(tokenizer) if evaluation.choices() else None
     return [
         _domain(name, evaluation, length, corpora / name, tokenizer, word_start_V)
         for name in evaluation.domains or work.domains
@@ -157,12 +158,15 @@ def _domain(
         search = perplexity.windows(
             Corpus.open(folder, "search", verify=True), length, evaluation.rows
         )
-    if evaluation.choice is None:
-        return Domain(name, held_out, windows, search, None, None)
-    assert word_start_V is not None
-    train = Corpus.open(folder, "train", verify=True)
-    domain_items = items.build(held_out, train, evaluation.choice, word_start_V)
-    shortage = domain_items.shortage(evaluation.choice)
-    if shortage is not None:
-        log.warning("continuation-%s is skipped: %s", name, shortage)
-    return Domain(name, held_out, windows, search, None if shortage else domain_items, shortage)
+    domain = Domain(name, held_out, windows, search, {}, {})
+    for choice in evaluation.choices().values():
+        assert word_start_V is not None
+        train = Corpus.open(folder, "train", verify=True)
+        asked = items.build(held_out, train, choice, word_start_V)
+        way = domain.task + (f", {asked.shots}-shot" if asked.shots else "")
+        if shortage := asked.shortage(choice):
+            log.warning("%s is skipped: %s", way, shortage)
+            domain.skipped[way] = shortage
+        else:
+            domain.items[way] = asked
+    return domain

@@ -30,7 +30,7 @@ NAMES = {
 """Persimmon's name of each part of a block."""
 
 
-def config(shape: settings.Model, vocabulary: int, length: int) -> dict[str, Any]:
+def hf_config(shape: settings.Model, vocabulary: int, length: int) -> dict[str, Any]:
     """Content of `config.json`, but for the tokenizer's special pieces.
 
     Args:
@@ -72,7 +72,7 @@ def _heads(shape: settings.Model) -> int:
     return shape.width // shape.head_width
 
 
-def weights(model: Transformer) -> dict[str, Tensor]:
+def hf_weights(model: Transformer) -> dict[str, Tensor]:
     """The model's weights under Persimmon's names, in its order.
 
     Raises:

@@ -1,5 +1,12 @@
-"""A checkpoint as files that transformers loads, and whether it computes the same from them."""
+"""A checkpoint as files that transformers loads, and whether it computes the same from them.
 
+The tokenizer becomes `tokenizer.json`. Both cut a text the same way but for three cases: where
+several cuts have the same score up to rounding; where a text holds the name of a special piece,
+such as `</s>`, which Hugging Face takes for the piece; and where a letter and its combining marks
+have six bytes or more, which its map of characters reads one by one.
+"""
+
+import functools
 import math
 import random
 import shutil
@@ -13,19 +20,112 @@ import tokenizers
 import torch
 import transformers
 from safetensors.torch import save_file
+from sentencepiece import sentencepiece_model_pb2
+from tokenizers import AddedToken, decoders, models, normalizers
 
 from pike_mixing.errors import InputError
 from pipeline.data.tokenizer import Tokenizer
-from pipeline.model import checkpoint, hf_config, hf_tokenizer, transformer
+from pipeline.model import checkpoint, hf_config, transformer
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files
+
+UNIGRAM, BPE, CHAR = 1, 2, 4
+"""SentencePiece's numbers of its algorithms."""
+CONTROL, USER_DEFINED = 3, 4
+"""And of its kinds of pieces."""
+BLANK = "\N{LOWER ONE EIGHTH BLOCK}"
+"""What stands for a blank in a piece."""
+
+
+def convert_tokenizer(path: Path) -> tokenizers.Tokenizer:
+    """The tokenizer of a SentencePiece model file.
+
+    Raises:
+        InputError: the model cuts texts into words, which `tokenizers` cannot do in this way.
+    """
+    # Classes that are made when the module is loaded: no type checker sees them.
+    messages: Any = sentencepiece_model_pb2
+    proto = messages.ModelProto.FromString(path.read_bytes())
+    made = tokenizers.Tokenizer(_tokenizer_model(proto, path))
+    made.normalizer = _normalizer(proto.normalizer_spec)
+    made.decoder = decoders.Sequence(
+        [decoders.Replace(BLANK, " "), decoders.ByteFallback(), decoders.Fuse()]
+        + ([decoders.Strip(" ", 1, 0)] if proto.normalizer_spec.add_dummy_prefix else [])
+    )
+    # Beside the pieces that have a meaning of their own, those that a text is cut around.
+    kinds = {CONTROL: True, USER_DEFINED: False}
+    made.add_tokens(
+        [
+            AddedToken(piece.piece, normalized=False, special=kinds[piece.type])
+            for piece in proto.pieces
+            if piece.type in kinds
+        ]
+    )
+    return made
+
+
+@functools.cache
+def piece_scores(path: Path) -> list[float]:
+    """The score of each piece of a SentencePiece model file."""
+    messages: Any = sentencepiece_model_pb2
+    return [piece.score for piece in messages.ModelProto.FromString(path.read_bytes()).pieces]
+
+
+def _tokenizer_model(proto: Any, path: Path) -> models.Model:
+    spec = proto.trainer_spec
+    scores = [(piece.piece, piece.score) for piece in proto.pieces]
+    if spec.model_type in (UNIGRAM, CHAR):
+        # Pieces of single characters leave Unigram no choice: that is SentencePiece's `char`.
+        return models.Unigram(scores, spec.unk_id, spec.byte_fallback)
+    if spec.model_type == BPE:
+        return models.BPE(
+            {piece: number for number, (piece, _) in enumerate(scores)},
+            _merges(scores),
+            unk_token=spec.unk_piece,
+            fuse_unk=True,
+            byte_fallback=spec.byte_fallback,
+        )
+    raise InputError(f"{path} cuts texts into words: only unigram, bpe and char can be exported")
+
+
+def _merges(scores: list[tuple[str, float]]) -> list[tuple[str, str]]:
+    """The pairs that make each piece, in the order in which SentencePiece would join them."""
+    numbers = {piece: number for number, (piece, _) in enumerate(scores)}
+    result = [
+        (-score, numbers[piece[:cut]], numbers[piece[cut:]], piece, cut)
+        for piece, score in scores
+        for cut in range(1, len(piece))
+        if piece[:cut] in numbers and piece[cut:] in numbers
+    ]
+    return [(piece[:cut], piece[cut:]) for *_, piece, cut in sorted(result)]
+
+
+def _normalizer(spec: Any) -> normalizers.Normalizer:
+    steps: list[normalizers.Normalizer] = []
+    if spec.add_dummy_prefix and not spec.remove_extra_whitespaces:
+        # Also before a text of which the map below leaves nothing.
+        steps.append(normalizers.Prepend(" "))
+    if spec.precompiled_charsmap:
+        steps.append(normalizers.Precompiled(spec.precompiled_charsmap))
+    if spec.remove_extra_whitespaces:
+        # Of white space SentencePiece takes away blanks alone (U+0020), `Strip` would take all.
+        steps.append(normalizers.Replace(tokenizers.Regex(r"\A +"), ""))
+        steps.append(normalizers.Replace(tokenizers.Regex(" {2,}"), " "))
+        if spec.add_dummy_prefix:
+            steps.append(normalizers.Prepend(" "))
+    steps.append(normalizers.Replace(" ", BLANK))
+    if spec.remove_extra_whitespaces:
+        # At the end it no longer knows which of them were blanks.
+        steps.append(normalizers.Replace(tokenizers.Regex(BLANK + r"+\z"), ""))
+    return normalizers.Sequence(steps)
+
 
 TEXTS, PIECES = 100, 60
 """Texts on which both tokenizers are compared, and pieces in each."""
 WHITE_SPACE = [
     form.format(character)
     for character in map(chr, range(sys.maxunicode + 1))
-    if character.isspace() or character in hf_tokenizer.BLANK
+    if character.isspace() or character in BLANK
     for form in ("{0}", "{0}a", "a{0}", "a{0}{0}b", " {0}a", "a{0} ", "{0} a", "a {0}")
 ]
 """Each white space where SentencePiece keeps it, joins it with another, or takes it away."""
@@ -71,8 +171,8 @@ def _write_model(folder: Path, net: Transformer, ours: Tokenizer, length: int) -
         own.save_pretrained(folder)
         described = atomic_files.read_mapping(folder / "config.json")
     else:
-        described = hf_config.config(net.shape, net.vocabulary, length)
-        save_file(hf_config.weights(net), folder / "model.safetensors", {"format": "pt"})
+        described = hf_config.hf_config(net.shape, net.vocabulary, length)
+        save_file(hf_config.hf_weights(net), folder / "model.safetensors", {"format": "pt"})
     atomic_files.write_json(folder / "config.json", {**described, **pieces})
     atomic_files.write_json(folder / "generation_config.json", pieces)
 
@@ -87,7 +187,7 @@ def _write_tokenizer(folder: Path, ours: Tokenizer, length: int) -> str:
         fast.no_padding()
     else:
         shutil.copyfile(ours.path, folder / "spiece.model")
-        fast = hf_tokenizer.converted(ours.path)
+        fast = convert_tokenizer(ours.path)
     fast.save(str(folder / "tokenizer.json"))
     special = {"eos_token": ours.eos, "unk_token": ours.unknown, "pad_token": ours.padding}
     named = {key: str(fast.id_to_token(n)) for key, n in special.items() if n is not None}
@@ -157,5 +257,5 @@ def _ties(ours: Tokenizer, one: list[int], other: list[int]) -> bool:
     """Whether both are cuts of one text whose scores differ by rounding alone."""
     if ours.json is not None or ours.decode(one) != ours.decode(other):
         return False
-    scores = hf_tokenizer.scores(ours.path)
+    scores = piece_scores(ours.path)
     return math.isclose(*(math.fsum(scores[n] for n in cut) for cut in (one, other)), rel_tol=1e-6)

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pike_mixing.torch import products
+from pike_mixing.torch import chunked_loss
 from pipeline import settings
 from pipeline.runtime import devices
 
@@ -43,8 +43,8 @@ class Attention(nn.Module):
         super().__init__()
         self.heads, self.head_width = shape.heads, shape.head_width
         inner = shape.heads * shape.head_width
-        self.qkv = products.Linear(shape.width, 3 * inner)
-        self.out = products.Linear(inner, shape.width)
+        self.qkv = chunked_loss.Linear(shape.width, 3 * inner)
+        self.out = chunked_loss.Linear(inner, shape.width)
         self.query_norm = Norm(shape.head_width)
         self.key_norm = Norm(shape.head_width)
 
@@ -89,8 +89,8 @@ class Block(nn.Module):
         self.attention_norm = Norm(shape.width)
         self.attention = Attention(shape)
         self.mlp_norm = Norm(shape.width)
-        self.up = products.Linear(shape.width, settings.MLP_RATIO * shape.width)
-        self.down = products.Linear(settings.MLP_RATIO * shape.width, shape.width)
+        self.up = chunked_loss.Linear(shape.width, settings.MLP_RATIO * shape.width)
+        self.down = chunked_loss.Linear(settings.MLP_RATIO * shape.width, shape.width)
         self.approximate = "tanh" if shape.activation == "gelu-tanh" else "none"
 
     def forward(

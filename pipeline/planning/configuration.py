@@ -4,7 +4,8 @@
 """
 
 import dataclasses
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator
 
@@ -14,12 +15,44 @@ from pipeline.data.packing_settings import Packing
 from pipeline.data.python_stdlib import Python
 from pipeline.data.synthetic import Synthetic
 from pipeline.data.tokenizer_settings import File, Hub, TrainOptions
-from pipeline.planning.predictions import Predictions
 from pipeline.runtime.validation import OrOne
 from pipeline.settings import Commit, Model, Training
 from pipeline.tasks.benchmark import TaskOptions
 from pipeline.tasks.evaluation_settings import EvaluationOptions, Probe
-from pipeline.tasks.formats import Formulation
+from pipeline.tasks.task import Formulation
+
+Board = Literal["no target", "target"]
+BOARDS: tuple[Board, Board] = ("no target", "target")
+Level = Annotated[float, Limits(above=0, below=1)]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A method's target loss minus another's lies below, or above, a margin."""
+
+    method: str
+    """The method in question."""
+    against: str
+    """The other one."""
+    board: Board
+    """Which scenarios: those with a target, or those without."""
+    direction: Literal["lower", "higher"]
+    """On which side of the margin the difference is expected."""
+    expected: float
+    """The difference that is expected, nats."""
+    margin: float = 0.0
+    """The difference that it is tested against, nats."""
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Hypotheses that are tested together."""
+
+    hypotheses: dict[str, Hypothesis]
+    """What is expected, by name."""
+    level: Level = 0.05
+    """Level of all hypotheses together, by Holm's procedure."""
+
 
 ABSENT: Any = None
 """Default of what may be left out, but cannot be null."""
@@ -104,7 +137,7 @@ class Mixture:
     """A mixture, and the runs that it is found from: a swarm, methods, or both."""
 
     finder: str
-    """How it is found: regmix, mixing-law, mde, best or average."""
+    """How it is found: regmix, mixing-law, gaussian-process, scheffe, mde, best or average."""
     swarm: str = ABSENT
     """Swarm whose runs it is found from."""
     methods: Names = ABSENT
@@ -122,8 +155,9 @@ class Grid:
     """Runs of one scenario that differ in a method's settings: the best gives them to others."""
 
     methods: Names
-    """Methods whose runs are compared by the mean of the domains' validation losses; absent: those
-    that `of` and `values` make."""
+    """Methods whose runs are compared by the mean of the domains' validation losses, the mildest
+    first: it wins where a later one is better by no more than a standard error over the seeds.
+    Absent: those that `of` and `values` make."""
     settings: Names
     """Settings that the best gives to a method with `grid: NAME`; absent: those of `values`."""
     of: str = ABSENT

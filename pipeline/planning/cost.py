@@ -9,7 +9,7 @@ from pike_mixing import RULES
 from pike_mixing.errors import InputError
 from pipeline.planning import jobs, notices, outdated, output_root, planner
 from pipeline.planning.profile import TRAINS
-from pipeline.runtime import accelerators, cpus, presentation
+from pipeline.runtime import accelerators, environment, presentation
 from pipeline.runtime.accelerators import Accelerator
 
 
@@ -50,7 +50,7 @@ def plan(configuration: Path, *, devices: Sequence[str], format: str = "text") -
 def _larger(work: jobs.Jobs, bill: dict[str, Any]) -> Iterator[str]:
     """A line where jobs on a CPU take more memory than this machine has."""
     needed = {rule["rule"]: rule["memory_bytes"] for rule in bill["rules"]}
-    here = cpus.available_memory()
+    here = environment.available_memory()
     if not work.device.memory and max(needed.values(), default=0) > here:
         rule = max(needed, key=needed.__getitem__)
         yield (

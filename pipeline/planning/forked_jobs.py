@@ -39,6 +39,25 @@ def start(rules: Iterable[str], profile: Profile, prefix: str) -> str:
     return fork_server.words(name) if name else ""
 
 
+def spawn(words: str = "") -> str:
+    """A shell function that becomes the command it is given, with words before it (`start`)."""
+    why = "$1 is not here: in a container, set PIKE_IMAGE to its image; elsewhere, unset it"
+    return f'spawn() {{ command -v "$1" > /dev/null || {_told(why)}; exec {words} "$@"; }}; '
+
+
+def refuse() -> str:
+    """The same of a workflow that has not begun: Snakemake begins no module by itself."""
+    why = (
+        "this workflow has not begun: a Snakefile that takes it as the module pike says "
+        "'onstart: pike.onstart()'"
+    )
+    return f"spawn() {_told(why)}; "
+
+
+def _told(why: str) -> str:
+    return f'{{ echo "{why}" >&2; exit 2; }}'
+
+
 def _is_ordinary(rule: str, profile: Profile) -> bool:
     device = profile.of(rule, "device", "auto")
     return device in ("auto", "cpu") and not profile.of(rule, "python")

@@ -9,8 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 from pike_mixing import RULES, provenance, registry
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, StatisticsNeed
-from pike_mixing.settings import is_required
-from pike_mixing.settings_text import lines_of, settings_of, wrapped
+from pike_mixing.settings import is_required, lines_of, settings_of, wrapped
 from pipeline.runtime import presentation
 
 FRAME = """\
@@ -23,7 +22,7 @@ Every rule that a configuration can name under `methods:`. `pike methods NAME` p
 formula, settings and source; they stand in its module, to which its name leads.
 
 - **measures**: what the training loop measures for the rule.
-- **source**: from where the rule is; its module says in what it departs from there.
+- Below the rules stands where each comes from, and what differs here.
   Tests have updates worked by hand; adatask, doremi, famo, odm also numbers of their code.
 - **work**, **memory**: what the rule needs more than mix. K is the number of domains, b the rows of
   a batch. The rules' own arithmetic, on K numbers or K x K, costs little.
@@ -179,12 +178,20 @@ def _text(rule: str) -> str:
         "measures": measured,
         "more work": work,
         "more memory": memory,
-        "source": " ".join((inspect.getdoc(inspect.getmodule(kind)) or "").split()),
+        "source": " ".join(_source(rule).split()),
         "code": RULES.get(rule, rule),
     }
     for label, words in named.items():
         lines += wrapped(words, " " * 15, f"  {label:<13}")
     return "\n".join(lines)
+
+
+def _source(rule: str) -> str:
+    """Where a rule comes from and what differs here; of your own rule, its module's docstring."""
+    if rule in provenance.RULES:
+        source, differs, _ = provenance.RULES[rule]
+        return source if differs in ("nothing", "-") else f"{source}; here: {differs}"
+    return inspect.getdoc(inspect.getmodule(registry.kind(rule))) or ""
 
 
 def _object(rule: str) -> dict[str, Any]:
@@ -199,9 +206,8 @@ def _overview() -> str:
     rows = []
     for rule, where in RULES.items():
         place = where.partition(":")[0].replace(".", "/")
-        source = (inspect.getdoc(inspect.getmodule(registry.kind(rule))) or "").partition("\n")[0]
-        rows.append([f"[{rule}](../{place}.py)", _escaped(_about(rule)), *_columns(rule), source])
-    return _table(("rule", "what it does", "measures", "work", "memory", "source"), rows)
+        rows.append([f"[{rule}](../{place}.py)", _escaped(_about(rule)), *_columns(rule)])
+    return _table(("rule", "what it does", "measures", "work", "memory"), rows)
 
 
 def _escaped(text: str) -> str:

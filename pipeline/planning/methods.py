@@ -239,11 +239,17 @@ def refuse_at_start(
     """Asks, before the first training, what a plan does not, of each run.json and mixture.
 
     Raises:
-        InputError: methods of the user's own that cannot train their runs, or packages of finders
-            that are not installed: every reason once.
+        InputError: methods of the user's own that cannot train their runs, packages of finders
+            that are not installed, or finders of epochs: every reason once.
     """
     named = sorted({m["finder"] for m in mixtures} & FINDERS.keys())
     problems = [problem for name in named if (problem := finders.uninstalled(name))]
+    problems += [
+        f"mixtures: the finder {name!r} reads how much text each run had, which mixtures of a "
+        "configuration do not tell: take another, or fit a table (pike-mixing fit)"
+        for name in named
+        if finders.kind(name).reads == "epochs"
+    ]
     own = [run for run in runs if run["rule"] not in RULES]
     if own and importlib.util.find_spec("torch") is None:
         log.warning("without torch here, each training job checks its own method")

@@ -6,12 +6,12 @@ Snakemake's own memory (`.snakemake/`) or with other times, are compared like al
 
 import atexit
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from pike_mixing.errors import refuse
-from pipeline.planning import notices, output_root, planner, rule_inputs, stages
+from pipeline.planning import notices, output_root, planner, rule_inputs, stages, stamps
 from pipeline.planning.plan import Plan
 from pipeline.planning.records import MADE
 from pipeline.runtime import atomic_files, checksums, made_from, manifests
@@ -92,38 +92,45 @@ class Comparison:
         )
 
     @functools.cache  # noqa: B019 - as above.
+    def differs(self, rule: str, name: str) -> bool:
+        """Whether finished work differs from the plan, and was not touched since that was found."""
+        found = self.of(rule, name)
+        return bool(found) and not stamps.is_touched(self._plan.manifest(rule, name), found)
+
+    @functools.cache  # noqa: B019 - as above.
     def outdated(self, rule: str, name: str) -> bool:
         """Whether a piece of work differs from the plan, or may, as any does that it stands on."""
-        if self.of(rule, name) or self._forced(rule, self._plan.manifest(rule, name)):
+        if self.differs(rule, name) or self._forced(rule, self._plan.manifest(rule, name)):
             return True
         return any(self.is_made_again(path, rule) for path in self.inputs.of(rule, name).paths())
 
-    def prepare(self, jobs: Iterable[tuple[str, str]]) -> None:
-        """Leaves word for some jobs why they run, before Snakemake deletes their outputs.
+    def stamp(self, rule: str, name: str) -> str:
+        """The stamp of a piece of work (`stamps`), as new or old as the comparison says."""
+        manifest = self._plan.manifest(rule, name)
+        if found := self.of(rule, name):
+            stamps.make_new(manifest, found)
+        else:
+            stamps.make_old(manifest)
+        return stamps.place(manifest)
 
-        Of work that only stands on what is made again the manifest is kept: where that comes out
-        the same, the work stands. What the user forces is made from the start: without its
-        `starts.json` a run begins anew, whatever checkpoints lie there; stopped then, it goes on
-        like any other.
+    def prepare(self, rule: str, name: str) -> None:
+        """Leaves word for a job, before Snakemake deletes its outputs, how it is to begin.
 
-        Args:
-            jobs: Rules and names of the jobs that are about to run.
+        The manifest of work that does not differ itself is kept: where what it stands on comes out
+        the same, the work stands. What the user forces is made from the start, whatever checkpoints
+        lie there; stopped then, it goes on like any other.
         """
-        for rule, name in jobs:
-            if rule not in MADE:
-                continue
-            place = Path(self._plan.manifest(rule, name))
-            forced = self._forced(rule, str(place))
-            if self.of(rule, name) or forced or not place.is_file():
-                made_from.forget(place)
-            else:
-                made_from.keep(place)
-            if rule == "pretrain" and forced:
-                atomic_files.remove(place.with_name("starts.json"))
+        place = Path(self._plan.manifest(rule, name))
+        if self._forced(rule, str(place)):
+            made_from.force(place)
+        elif rule in STAND and place.is_file() and not self.of(rule, name):
+            made_from.keep(place)
+        else:
+            made_from.forget(place)
 
     def told(self, rule: str, name: str) -> Iterator[str]:
         """A line for settings, code, versions or inputs that differ, of the first such work."""
-        for one in self.of(rule, name):
+        for one in self.of(rule, name) if self.differs(rule, name) else ():
             kind = (rule, one.what.partition(".")[0])
             if kind not in self._told:
                 self._told.add(kind)
@@ -155,7 +162,8 @@ class Comparison:
     @functools.cache  # noqa: B019 - as above.
     def _is_another(self, rule: str, name: str) -> bool:
         """Whether a piece of work may come out otherwise, not what is recorded with it alone."""
-        if any(one.what not in RECORDED for one in self.of(rule, name)):
+        other = any(one.what not in RECORDED for one in self.of(rule, name))
+        if other and self.differs(rule, name):
             return True
         if self._forced(rule, self._plan.manifest(rule, name)):
             return True

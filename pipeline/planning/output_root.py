@@ -15,8 +15,8 @@ from pipeline import errors
 from pipeline.planning.plan import Plan, Settings
 from pipeline.runtime import atomic_files
 
-TAKEN = frozenset({".git", ".snakemake", ".venv", "pike_mixing", "pipeline", "workflow"})
-"""Folders beside the Snakefile where no results may lie."""
+TAKEN = frozenset({".git", ".snakemake", ".venv", "config", "pike_mixing", "pipeline", "workflow"})
+"""Folders of the clone where no results may lie."""
 
 
 def claim(plan: Plan) -> Settings:

@@ -7,6 +7,7 @@ names that are read here, by Snakemake and by the Slurm plugin are held against 
 import dataclasses
 import difflib
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
@@ -45,6 +46,8 @@ CLOSE = 0.8
 """Likeness from which an unknown name is a slip of the pen; others may be a plugin's."""
 READ_ELSEWHERE = ("tasks_per_gpu", "gpus", "cpus_per_task", "cpus_per_gpu", "gpu_model")
 """Names of plugins that are close to others."""
+IMAGE_PYTHON = "/pike/.venv/bin/python"
+"""The interpreter in an image of the Containerfile."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +69,27 @@ class Profile:
     def longest(self, rule: str) -> int:
         """Minutes that a job of the rule may last at most; 0 without a limit."""
         return int(self.of(rule, "longest", "0"))
+
+
+def in_image(image: str, resources: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What a profile sets, where jobs run in a container: with the interpreter of its image.
+
+    Args:
+        image: A file, or an address with a scheme such as docker://.
+        resources: Snakemake's set-resources.
+
+    Raises:
+        InputError: there is no such file.
+    """
+    if "://" not in image and not Path(image).is_file():
+        raise InputError(
+            f"container: {image} does not exist: build it (docs/running.md, Container), or name "
+            "another: PIKE_IMAGE=docker://HOST/NAME:TAG"
+        )
+    own: Mapping[str, Mapping[str, Any]] = {
+        rule: {"python": IMAGE_PYTHON} for rule in READ_FOR["python"]
+    }
+    return {rule: {**own.get(rule, {}), **resources.get(rule, {})} for rule in {**own, **resources}}
 
 
 def read(

@@ -1,4 +1,9 @@
-"""The configuration that the workflow runs, from a registration."""
+"""The configuration that the workflow runs, from a registration.
+
+Costs beside Mix: batches here are small beside what methods measure: 16 rows of each of 5 domains,
+every 10 steps, beside batches of 20 rows are 40 % more rows; beside the paper's batches of 256
+rows, measured as often in a run, a sixtieth of a percent. So each cost is told at both sizes.
+"""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -9,21 +14,73 @@ from typing import Any, NamedTuple
 import yaml
 
 from pike_mixing.errors import InputError
+from pipeline import settings
 from pipeline.data.tokenizer_settings import SPECIAL_PIECES
 from pipeline.planning import (
     dependencies,
     drawn_scenarios,
-    method_costs,
+    methods,
     planner,
     registration,
+    resources,
     shorthand,
     stage_settings,
 )
+from pipeline.planning.configuration import BOARDS
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.drawn_scenarios import Drawn
-from pipeline.planning.predictions import BOARDS
 from pipeline.planning.registration import AT_TARGET, STEPS, EqualCost, Registration, Sections
 from pipeline.runtime import atomic_files, presentation
+
+PAPER = {"rows": 256, "steps": 120_000}
+"""Batch and steps of the paper's runs (`workflow/configs/paper.yaml`)."""
+IN_STEPS = ("every", "first")
+"""Settings of rules that count steps: at another size they keep their share of the run."""
+
+Run = Mapping[str, Any]
+"""The content of a `run.json`."""
+
+
+def rows_over_batches(run: Run) -> float:
+    """Rows that a run reads, those that its method measures included, over those of its batches."""
+    needs, batch = methods.needs(run), run["training"]["rows"]
+    domains, result = len(run["domains"]), 1.0
+    if needs.statistics and needs.statistics.fresh:
+        each = max(batch, needs.statistics.rows * domains)
+        result += needs.statistics.estimates * each / (batch * needs.statistics.every)
+    if needs.validation:
+        result += needs.validation.rows * domains / (batch * needs.validation.every)
+    if every := run["training"].get("validation_every"):
+        result += domains / every
+    return result
+
+
+def passes_over_mix(run: Run) -> float:
+    """Passes over the model of a run over those of Mix, by the plan's arithmetic."""
+    return resources.passes(run) / 3
+
+
+def flops_of_step(run: Run, tokenizers: Mapping[str, Mapping[str, Any]]) -> float:
+    """FLOPs of training on one batch: models differ, and rows and their length.
+
+    `tokenizers` are settings by name, with their vocabularies.
+    """
+    recipe, shape = run["training"], settings.Model(**run["model"])
+    length, vocabulary = recipe["length"], tokenizers[run["tokenizer"]]["vocabulary"]
+    of_token = resources.training_flops(shape, vocabulary, length)
+    return float(recipe["rows"] * length * of_token)
+
+
+def at_paper_size(run: Run) -> Run:
+    """The run with the paper's batches and steps, measured as often as here."""
+    longer = PAPER["steps"] / run["training"]["steps"]
+    scaled = {n: round(v * longer) for n, v in run["method"].items() if n in IN_STEPS and v}
+    return {
+        **run,
+        "training": {**run["training"], **PAPER},
+        "method": {**run["method"], **scaled},
+    }
+
 
 MADE_BY = "# Made by `pike scenarios "
 """What a file of this command begins with."""
@@ -142,8 +199,8 @@ def _at_equal_cost(result: dict[str, Any], one: Drawn, size: _Size, chosen: Regi
 def _cost(long: dict[str, Any], run: RunName, asking: RunName, equal: EqualCost) -> float:
     """What a run costs, in steps of Mix on the model of the run that asks."""
     values, asked = (stage_settings.run_settings(long, one) for one in (run, asking))
-    size, own = (method_costs.flops_of_step(v, long["tokenizers"]) for v in (values, asked))
-    cost = method_costs.time if equal.by == "time" else method_costs.rows
+    size, own = (flops_of_step(v, long["tokenizers"]) for v in (values, asked))
+    cost = passes_over_mix if equal.by == "time" else rows_over_batches
     return float(values["training"]["steps"] * cost(values) * size / own)
 
 

@@ -14,9 +14,8 @@ from pike_mixing.errors import InputError
 from pike_mixing.limits import Limits, PositiveInt
 from pike_mixing.settings import unknown
 from pipeline.planning import planner
-from pipeline.planning.configuration import Name, Names, Seeds, Source
+from pipeline.planning.configuration import Board, Hypothesis, Level, Name, Names, Seeds, Source
 from pipeline.planning.drawn_scenarios import DrawnScenarios
-from pipeline.planning.predictions import Board, Hypothesis, Level
 from pipeline.runtime.source_names import ROOT
 from pipeline.runtime.validation import validate
 from pipeline.settings import Commit, Training

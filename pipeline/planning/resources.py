@@ -24,7 +24,7 @@ from pipeline import settings
 from pipeline.planning import methods
 from pipeline.runtime import accelerators
 from pipeline.runtime.accelerators import Accelerator
-from pipeline.tasks.evaluation_settings import Choice
+from pipeline.tasks.evaluation_settings import Choice, FewShot
 
 Settings = Mapping[str, Any]
 """Content of a run's run.json (`values`), evaluation.json or probe.json."""
@@ -228,11 +228,12 @@ def of_evaluation(
     windows, own = evaluation["rows"] * len(domains), 0
     asked = sum(one.get("items") or 3000 for one in evaluation.get("tasks", []))
     tokens = ((1 + bool(evaluation.get("search"))) * windows + asked) * length
-    if choice := evaluation.get("choice"):
-        candidates = 1 + choice.get("distractors", Choice.distractors)
-        text = choice["context"] + candidates * choice["candidate"]
-        own = choice["items"] * len(domains)
-        tokens += own * text
+    for key, kind in (("choice", Choice), ("few_shot", FewShot)):
+        if asked_of := evaluation.get(key):
+            choice = kind(**asked_of)
+            each = choice.tokens + choice.distractors * choice.candidate
+            own += choice.items * len(domains)
+            tokens += choice.items * len(domains) * each
     flops = tokens * training_flops(shape, vocabulary, length) / 3
     batch = evaluation["batch_tokens"]
     inner = FLOAT * batch * 12 * shape.width + logits(shape, vocabulary, batch)

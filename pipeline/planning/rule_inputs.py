@@ -38,12 +38,13 @@ def with_signature_at_hand(function: F) -> F:
     return function
 
 
-def shell_prefix(folder: str) -> str:
+def shell_prefix(folder: str, then: str = "") -> str:
     """What stands before each job's command: Python finds its modules in `folder` first.
 
     The prefix is a format to Snakemake: braces of its own are doubled.
     """
     prefix = f"export PYTHONPATH={shlex.quote(folder)}" + '"${PYTHONPATH:+:$PYTHONPATH}"; '
+    prefix += then
     return prefix.replace("{", "{{").replace("}", "}}")
 
 

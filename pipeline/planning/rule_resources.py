@@ -1,6 +1,8 @@
 """What the jobs of each rule of the workflow take, on the devices that a profile gives them."""
 
 import math
+import os
+import socket
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,9 +14,19 @@ from pipeline.planning.profile import TRAINS, Profile
 from pipeline.planning.rule_inputs import with_signature_at_hand
 from pipeline.runtime import accelerators, launch
 
+RETRIES = 3
+"""Of a job that fails, as in workflow/profiles/slurm."""
+STARTED = "PIKE_STARTED"
+"""The environment variable by which jobs know that a workflow has started them."""
 Wildcards = Any
 Resources = dict[str, Callable[..., int | str] | int | str]
 """By name, as Snakemake takes them."""
+
+
+def is_started_here() -> bool:
+    """Whether this process is the workflow's own, and not one that it has started for a job."""
+    own = f"{socket.gethostname()}:{os.getpid()}"
+    return os.environ.setdefault(STARTED, own) == own
 
 
 class RuleResources:
@@ -67,9 +79,13 @@ class RuleResources:
             "runtime": with_signature_at_hand(runtime),
             **({"gpu": gpu} if rule in TRAINS else {}),
             **(self._steps() if rule == "pretrain" and self._nodes > 1 else {}),
-            "python": sys.executable,
+            "python": self.python(rule),
             **({"device": "auto"} if rule in TRAINS else {}),
         }
+
+    def python(self, rule: str) -> str:
+        """The interpreter of a rule's jobs."""
+        return self._profile.of(rule, "python", sys.executable)
 
     def _steps(self) -> Resources:
         """What the Slurm plugin must know so that a job can start a task on each of its nodes.
@@ -124,13 +140,15 @@ class RuleResources:
         ways = [option for option, wanted in chosen.items() if wanted]
         return ["--processes", str(taken.devices), *nodes, *ways]
 
-    def further_tries(self) -> dict[str, int]:
-        """Further tries by rule, where the time limit of a profile cuts a job into several.
+    def retries(self, rule: str) -> int | None:
+        """Further tries of a rule's jobs, where the time limit of a profile cuts one into several.
 
-        As many as the longest job of the rule needs: Snakemake counts tries by rule, not by job.
+        As many as the longest job of the rule needs, and those of a job that fails: Snakemake
+        counts tries by rule, not by job. None, which leaves it to `--retries`: without a limit, and
+        in the Snakemake within a cluster's job, which would try again in an allocation that ends.
         """
-        work = self._plan.work()
-        return {rule: self._slices(rule, work[rule]) for rule in ("pretrain", "download", "pack")}
+        slices = self._slices(rule, self._plan.work()[rule])
+        return slices + RETRIES if slices and is_started_here() else None
 
     def _slices(self, rule: str, names: Iterable[str]) -> int:
         seconds = [self._of_rule(rule).job(rule, name).seconds for name in names]

@@ -10,7 +10,8 @@ A controller that is there and does not answer is given up after the plugin's ow
 its configuration, 60 s for the jobs) and those below.
 """
 
-import importlib
+import asyncio
+import getpass
 import signal
 import subprocess
 import threading
@@ -38,58 +39,70 @@ def ignore_checkpoint_signals() -> None:
             signal.signal(number, signal.SIG_IGN)
 
 
-def mend_plugin() -> None:
-    """Has the plugin keep jobs that it cannot ask about, wait to submit, and tell of memory.
+def mended(executor: type[Any]) -> type[Any]:
+    """The plugin's executor, made to keep jobs, wait for the controller, and tell of memory.
 
-    Jobs that Slurm has forgotten are submitted again.
+    All that it overrides is the interface of executors.
     """
-    plugin: Any = importlib.import_module("snakemake_executor_plugin_slurm")
-    query, run_job = plugin.query_job_status, plugin.Executor.run_job
-    check, report = plugin.Executor.check_active_jobs, plugin.Executor.report_job_error
-    known: set[str] | None = None
 
-    async def asked(command: str, logger: Any) -> tuple[dict[str, str], float]:
-        nonlocal known
-        result, seconds = await query(command, logger)
-        known = None if result is None else set(result)
-        if result is None:
-            logger.warning("Slurm says nothing of the jobs: they are taken to go on")
-        # A job of which an answer says nothing stays as it is.
-        return result or {}, seconds or 0.0
+    class Mended(executor):  # type: ignore[misc]
+        _ended: frozenset[str] = frozenset()
+        """Jobs that the check at work has reported."""
 
-    async def checked(self: Any, jobs: list[Any]) -> AsyncIterator[Any]:
-        async for job in check(self, jobs):
-            number = job.external_jobid
-            if known is not None and number not in known and _forgotten(number):
-                told = f"Slurm has forgotten job {number}, which counts as failed. "
-                self.report_job_error(job, msg=told)
-            else:
+        async def check_active_jobs(self, active_jobs: list[Any]) -> AsyncIterator[Any]:
+            """Yields whatever has not ended; jobs that Slurm has forgotten have failed."""
+            self._ended, kept = frozenset(), set[str]()
+            listed = await asyncio.to_thread(_listed)
+            async for job in super().check_active_jobs(active_jobs):
+                number = job.external_jobid
+                if listed is not None and number not in listed and _forgotten(number):
+                    told = f"Slurm has forgotten job {number}, which counts as failed. "
+                    self.report_job_error(job, msg=told)
+                else:
+                    kept.add(number)
+                    yield job
+            left = [job for job in active_jobs if job.external_jobid not in kept | self._ended]
+            if left:
+                self.logger.warning("Slurm says nothing of the jobs: they are taken to go on")
+            for job in left:
                 yield job
 
-    def submitted(self: Any, job: Any) -> None:
-        await_controller(self.logger)
-        run_job(self, job)
+        def run_job(self, job: Any) -> None:
+            await_controller(self.logger)
+            super().run_job(job)
 
-    def reported(self: Any, job: Any, msg: str | None = None, **others: Any) -> None:
-        told = " ".join([msg or "", *map(_end, others.get("aux_logs") or ())])
-        if any(sign in told for sign in MEMORY_SIGNS):
-            self.logger.error(
-                f"Slurm ended job {job.external_jobid} because it took more memory than it asked "
-                "for: a `mem_mb` of your own is not raised at the next try; without one, it is"
-            )
-        report(self, job, msg=msg, **others)
+        def report_job_success(self, job_info: Any) -> None:
+            self._ended |= {job_info.external_jobid}
+            super().report_job_success(job_info)
 
-    plugin.query_job_status, plugin.Executor.run_job = asked, submitted
-    plugin.Executor.check_active_jobs, plugin.Executor.report_job_error = checked, reported
+        def report_job_error(self, job_info: Any, msg: str | None = None, **others: Any) -> None:
+            number = job_info.external_jobid
+            self._ended |= {number}
+            told = " ".join([msg or "", *map(_end, others.get("aux_logs") or ())])
+            if any(sign in told for sign in MEMORY_SIGNS):
+                self.logger.error(
+                    f"Slurm ended job {number} because it took more memory than it asked for: a "
+                    "`mem_mb` of your own is not raised at the next try; without one, it is"
+                )
+            super().report_job_error(job_info, msg=msg, **others)
+
+    return Mended
+
+
+def _listed() -> set[str] | None:
+    """The user's jobs that the controller knows; None where it does not answer."""
+    command = ("squeue", "--noheader", "--states=all", "--format=%i", "--user", getpass.getuser())
+    done = _ask(*command)
+    return None if done.returncode else set(done.stdout.split())
 
 
 def _forgotten(job: str) -> bool:
     """Whether the controller answers that there is no such job."""
-    return "Invalid job id" in _scontrol("show", "job", job).stderr
+    return "Invalid job id" in _ask("scontrol", "show", "job", job).stderr
 
 
-def _scontrol(*words: str) -> subprocess.CompletedProcess[str]:
-    command = ["timeout", str(ANSWER_SECONDS), "scontrol", *words]
+def _ask(*words: str) -> subprocess.CompletedProcess[str]:
+    command = ["timeout", str(ANSWER_SECONDS), *words]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -103,7 +116,7 @@ def await_controller(logger: Any) -> None:
     """Waits while no slurmctld answers `scontrol ping`, for an hour at most."""
     end, told = time.monotonic() + PATIENCE_SECONDS, False
     # A ping of one that is there and does not answer takes seconds, too.
-    while _scontrol("ping").returncode:
+    while _ask("scontrol", "ping").returncode:
         if time.monotonic() > end:
             return
         if not told:

@@ -58,7 +58,7 @@ def evaluation(
     if not run.is_among(named.pop("curves", {})):
         named["checkpoints"] = "last"
     if not requested:
-        named |= {"checkpoints": "last", "choice": None, "tasks": []}
+        named |= {"checkpoints": "last", "choice": None, "few_shot": None, "tasks": []}
     if searched:
         named["search"] = True
     result: Settings = ordered(named)
@@ -120,6 +120,7 @@ def mixture_settings(
                 }
                 for name in names
             },
+            **({"order": names} if finder == GRID else {}),
         }
     )
 

@@ -9,23 +9,21 @@
     loss_tests   losses by document             -> the table loss_tests
     speedups     curves of two methods          -> the table speedups
     claim_tests  what the paper claims          -> pairs, claim_tests
-    board_tests  differences by scenario        -> the table boards
+    board_tests  differences by scenario        -> the table boards; outcomes of predictions
     database     records + lineage + views      -> one DuckDB file
-    selection    a view + what is selected      -> rows
-    cells        a number, and how it is shown
+    selection    a view + what is selected      -> rows; data frames
+    display      marks, cells and panels: what is shown, before it is drawn
     tables       rows of cells                  -> .md, .csv, .tex
     sealed       what a stage of results made   -> its manifest; what was changed is refused
-    marks        what bold, grey, underlined mean
-    curves       rows of curves                 -> panels of lines (panels.py)
+    curves       rows of curves                 -> panels of lines
     drawing      panels                         -> .svg, .png
     figures      a kind of figure, by its name  -> .svg, .png, .json
     inline       .svg                           -> pieces of a page
     provenance   database + docs/decisions.md   -> what a page says beside numbers
     report_parts .csv, .svg, .json              -> parts of a page
     report       database + tables + figures    -> pages, index.html first
-    headline     database                       -> docs/results.md and its figure
+    picture      database                       -> the main picture; docs/results.md
     query, why   questions put to the database
-    frames       tables and views               -> data frames
 
 Nothing here imports torch, and only `record_loader` and `lineage` read the folders of runs.
 """

@@ -10,14 +10,17 @@ so it tells what other scenarios of the same kind would give.
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import duckdb
 
 from pike_mixing.comparison.distributions import t_quantile, t_tail
+from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pike_mixing.comparison.sign_flip import holm
+from pipeline.planning.configuration import Hypothesis
 from pipeline.results.record_loader import insert
 from pipeline.results.selection import Row, query
 
@@ -76,3 +79,41 @@ def _row(
         board, model, rows[0]["method"], against, *mean, p_holm, least,
         worst["difference"], worst["scenario"],
     ]  # fmt: skip
+
+
+def outcomes(
+    hypotheses: Mapping[str, Hypothesis], level: float, differences: Sequence[Row]
+) -> list[Row]:
+    """Each hypothesis with its outcome.
+
+    Args:
+        hypotheses: By name.
+        level: That of all together.
+        differences: Rows of the view `scenario_differences`.
+    """
+    by_pair: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for row in differences:
+        by_pair[row["board"], row["method"], row["against"]].append(row["difference"])
+    result = []
+    for name, hypothesis in hypotheses.items():
+        key = (hypothesis.board, hypothesis.method, hypothesis.against)
+        mean = mean_over_scenarios(by_pair[key], hypothesis.margin)
+        result.append(
+            {"hypothesis": name, **vars(hypothesis), "scenarios": mean.scenarios}
+            | {"outcome": mean.difference, "half": mean.half, "p": mean.p}
+        )
+    for row, p_holm in zip(result, holm([row["p"] for row in result]), strict=True):
+        row |= {"p_holm": p_holm, "verdict": _verdict(row, p_holm, level)}
+    return result
+
+
+def _verdict(row: Row, p_holm: float | None, level: float) -> str:
+    # The scenario is the unit: as many as of seeds elsewhere, and as in table_board.
+    if row["scenarios"] < LEAST_SEEDS:
+        return "too few scenarios"
+    if p_holm is None:
+        return "alike in all scenarios"
+    if p_holm >= level:
+        return "not shown"
+    lower = row["outcome"] < row["margin"]
+    return "as predicted" if lower == (row["direction"] == "lower") else "the opposite"

@@ -36,7 +36,9 @@ def crate(results: Path, *, out: Path) -> str:
             clone, or rocrate is not installed.
     """
     settings = results / "settings" / "experiment.json"
-    sealed.refuse_missing(settings, *(results / name for name in RESULTS), ROOT / "Snakefile")
+    sealed.refuse_missing(
+        settings, *(results / name for name in RESULTS), ROOT / "workflow/Snakefile"
+    )
     for place in (path for name in RESULTS for path in (results / name).rglob("*")):
         manifests.refuse_link(place, results)
         if not place.is_dir() and (other := atomic_files.not_a_file(place)):
@@ -77,7 +79,11 @@ def _described(made: Any, name: str) -> None:
 
 def _workflow(made: Any) -> Any:
     workflow = made.add_workflow(
-        ROOT / "Snakefile", "Snakefile", main=True, lang="snakemake", properties={"name": "pike"}
+        ROOT / "workflow/Snakefile",
+        "workflow/Snakefile",
+        main=True,
+        lang="snakemake",
+        properties={"name": "pike"},
     )
     workflow["license"] = LICENCE
     workflow["hasPart"] = made.add_dataset(ROOT / "workflow", "workflow")

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from pipeline.results.cells import finite
-from pipeline.results.panels import Panel, Series, slug
+from pipeline.results.display import Panel, Series, is_finite, slug
 from pipeline.results.selection import Row
 
 STEP = "step"
@@ -225,7 +224,7 @@ def _lines(
     """
 
     def shown(value: float | None) -> float | None:
-        return value if finite(value) and (value > 0 or not positive) else None
+        return value if is_finite(value) and (value > 0 or not positive) else None
 
     lines = []
     for (name, position), points in _groups(part, key, f"{key}_position"):

@@ -21,8 +21,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from pipeline.results import views
-from pipeline.results.cells import finite
-from pipeline.results.panels import Panel, Series, slug
+from pipeline.results.display import Panel, Series, is_finite, slug
 from pipeline.runtime import atomic_files
 
 # Told apart by people with any colour vision, and at least 3 : 1 against white and #16181d.
@@ -275,7 +274,7 @@ def _numbers(panel: Panel, name: str) -> dict[str, Any]:
 
 def _short(value: float | None) -> float | None:
     """Five significant digits; JSON has no NaN."""
-    return float(f"{value:.5g}") if finite(value) else None
+    return float(f"{value:.5g}") if is_finite(value) else None
 
 
 def _save(figure: Figure, out: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pike_mixing.settings import unknown
-from pipeline.results import curves, drawing, labels, marks, sealed, views
-from pipeline.results.panels import Panel
+from pipeline.results import curves, display, drawing, labels, sealed, views
+from pipeline.results.display import Panel
 from pipeline.results.selection import Row, connect_ours, rows
 from pipeline.runtime import atomic_files, ownership
 from pipeline.runtime.manifests import Slug
@@ -52,10 +52,10 @@ def write(settings: Path, database: Path, out: Path) -> None:
     with connect_ours(database) as connection:
         result = rows(connection, view, figure.selection, str(settings))
         baseline = connection.execute("select baseline from experiment").fetchall()[0][0]
-        doubts, named = marks.doubts(connection, str(settings)), labels.methods(connection)
+        doubts, named = display.doubts(connection, str(settings)), labels.methods(connection)
     if kind.of_baseline and "methods" not in figure.selection:
         result = [row for row in result if row["method"] == baseline] or result
-    signs = {place: marks.signs(marked) for place, marked in doubts.items()}
+    signs = {place: display.signs(marked) for place, marked in doubts.items()}
     for row in result:
         row["sign"] = signs.get((row.get("scenario"), row.get("model"), row.get("method")), "")
     # A line of a method ends with its sign; a panel of one has it in its title.
@@ -71,9 +71,11 @@ def write(settings: Path, database: Path, out: Path) -> None:
     if kind.lines == "domains":
         panels, palette = _one_place_each(panels), drawing.DOMAINS
     data = drawing.draw(figure.name, panels, kind.columns, out, palette=palette, labels=named)
-    signed = {mark for mark, sign in marks.SIGNS.items() if any(sign in r["sign"] for r in result)}
+    signed = {
+        mark for mark, sign in display.SIGNS.items() if any(sign in r["sign"] for r in result)
+    }
     empty = [] if panels else [views.EMPTY]
-    caption = " ".join([views.caption(view), *empty, *marks.notes(signed)])
+    caption = " ".join([views.caption(view), *empty, *display.notes(signed)])
     facts = {"name": figure.name, "caption": caption, "lines": kind.lines, "view": view}
     with atomic_files.atomic_write(places[".json"], "figure") as partial:
         text = json.dumps({**facts, **data}, allow_nan=False)

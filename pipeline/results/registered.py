@@ -13,7 +13,6 @@ import duckdb
 from pike_mixing.errors import InputError
 from pipeline.planning import (
     dependencies,
-    method_costs,
     normal_form,
     outdated,
     planner,
@@ -25,7 +24,7 @@ from pipeline.planning import (
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.plan import Plan
 from pipeline.planning.registration import Registration
-from pipeline.results import hypothesis_tests
+from pipeline.results import board_tests
 from pipeline.results.selection import Row, ours, query
 from pipeline.runtime import presentation
 
@@ -69,7 +68,7 @@ def registered(given: Path, database: Path | None = None, format: str = "text") 
                 *_departures(chosen, plan, connection),
                 *(_old_runs(place) if chosen.status == "draft" else ()),
             ],
-            "hypotheses": hypothesis_tests.outcomes(
+            "hypotheses": board_tests.outcomes(
                 chosen.hypotheses, chosen.level, query(connection, "from scenario_differences")
             ),
             "methods": list(_boards(chosen, plan, connection)),
@@ -200,22 +199,26 @@ def _costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -> Row:
 
     def rows(run: RunName) -> float:
         values = plan.runs[str(run)]
-        return float(values["training"]["steps"] * method_costs.rows(values) / base)
+        return float(
+            values["training"]["steps"] * registered_configuration.rows_over_batches(values) / base
+        )
 
     def with_search(run: RunName) -> float:
         every = dependencies.closure(plan.config, [run])
         return sum(rows(one) * flops(one) for one in every) / flops(run)
 
     def flops(run: RunName) -> float:
-        return method_costs.flops_of_step(plan.runs[str(run)], plan.tokenizers)
+        return registered_configuration.flops_of_step(plan.runs[str(run)], plan.tokenizers)
 
     equal = chosen.mix_for.get(runs[0].method)
     others = [run._replace(method=equal.of) if equal else run for run in runs]
-    paper = [method_costs.at_paper_size(plan.runs[str(run)]) for run in others]
+    paper = [registered_configuration.at_paper_size(plan.runs[str(run)]) for run in others]
     return {
         "rows": fmean([rows(run) for run in runs]),
         "with search": fmean(map(with_search, runs)),
-        "time at the paper's size": fmean([method_costs.time(run) for run in paper]),
+        "time at the paper's size": fmean(
+            [registered_configuration.passes_over_mix(run) for run in paper]
+        ),
     }
 
 

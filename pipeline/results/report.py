@@ -14,15 +14,15 @@ from markupsafe import Markup
 
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pipeline.planning import outdated, records
-from pipeline.planning.predictions import Predictions
+from pipeline.planning.configuration import Predictions
 from pipeline.planning.records import PAGES
 from pipeline.results import (
     advise,
+    board_tests,
     decisions,
+    display,
     experiment,
-    hypothesis_tests,
     labels,
-    marks,
     picture,
     provenance,
     report_parts,
@@ -130,7 +130,7 @@ def _content(
     )
     front = [report_parts.legend(f) for name in FRONT for f in drawn if f["name"] == name]
     own = [figure for figure in drawn if figure["name"] not in FRONT]
-    doubts, places = marks.doubts(connection, "report"), decisions.of(connection)
+    doubts, places = display.doubts(connection, "report"), decisions.of(connection)
     scenarios = [
         _scenario(connection, named, scenario, doubts, tabled, own)
         for scenario in named.scenarios()
@@ -156,7 +156,7 @@ def _predictions(connection: duckdb.DuckDBPyConnection, named: experiment.Experi
         return []
     asked = validate(Predictions, values, "predictions")
     differences = query(connection, "from scenario_differences")
-    return hypothesis_tests.outcomes(asked.hypotheses, asked.level, differences)
+    return board_tests.outcomes(asked.hypotheses, asked.level, differences)
 
 
 def _facts(connection: duckdb.DuckDBPyConnection, named: experiment.Experiment) -> dict[str, Any]:
@@ -191,7 +191,7 @@ def _scenario(
     connection: duckdb.DuckDBPyConnection,
     named: experiment.Experiment,
     scenario: str,
-    doubts: marks.Doubts,
+    doubts: display.Doubts,
     tabled: list[dict[str, Any]],
     drawn: list[dict[str, Any]],
 ) -> dict[str, Any]:
@@ -206,8 +206,8 @@ def _scenario(
         blocks = provenance.accuracies(connection, scenario, model)
         marked = {row["method"]: doubts.get((scenario, model, row["method"]), {})
                   for block in blocks for row in block["rows"]}  # fmt: skip
-        signs = {method: marks.signs(found) for method, found in marked.items()}
-        notes = marks.counted_notes({labelled[method]: found for method, found in marked.items()})
+        signs = {method: display.signs(found) for method, found in marked.items()}
+        notes = display.counted_notes({labelled[method]: found for method, found in marked.items()})
         one = {"model": model, "size": size, "blocks": blocks, "signs": signs, "notes": notes}
         tested.append(one)
     about = named.section("scenarios").get(scenario, {})

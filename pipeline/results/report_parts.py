@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pipeline.results import inline, marks, provenance, sealed, views
+from pipeline.results import display, inline, provenance, sealed, views
 from pipeline.results.drawing import INK
 from pipeline.runtime import atomic_files
 
@@ -54,7 +54,7 @@ def table(path: Path) -> dict[str, Any]:
 def noted(blocks: list[dict[str, Any]]) -> list[str]:
     """What the marks of these blocks of a table mean."""
     cells = [cell for block in blocks for line in block["lines"] for cell, _ in line["cells"]]
-    return marks.notes([mark for mark in marks.NOTES if any(cell[mark] for cell in cells)])
+    return display.notes([mark for mark in display.NOTES if any(cell[mark] for cell in cells)])
 
 
 def _block(rows: list[dict[str, str]]) -> dict[str, Any]:
@@ -92,12 +92,12 @@ def _header(text: str) -> tuple[str, str]:
 
 def _cell(row: dict[str, str]) -> dict[str, Any]:
     value, _, error = row["shown"].partition(" ± ")
-    result = [mark for mark in marks.NOTES if row[mark] == "1"]
+    result = [mark for mark in display.NOTES if row[mark] == "1"]
     return {
         "value": value,
         "error": error,
-        "signs": marks.signs(result) if value else "",
-        **{mark: mark in result for mark in marks.NOTES},
+        "signs": display.signs(result) if value else "",
+        **{mark: mark in result for mark in display.NOTES},
     }
 
 

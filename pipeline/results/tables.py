@@ -40,8 +40,8 @@ from pathlib import Path
 import duckdb
 
 from pike_mixing.errors import InputError
-from pipeline.results import marks, sealed, views
-from pipeline.results.cells import EMPTY, Cell, cell_of, finite, number
+from pipeline.results import display, sealed, views
+from pipeline.results.display import EMPTY, Cell, cell_of, is_finite, number_with_error
 from pipeline.results.selection import Row, connect_ours, rows
 from pipeline.runtime import atomic_files, ownership, presentation
 from pipeline.runtime.manifests import Slug
@@ -135,7 +135,7 @@ def read(table: TableSettings, database: Path, where: str) -> list[TableSection]
     """
     with connect_ours(database) as connection:
         result = rows(connection, table.view, table.selection, where)
-        made, doubts = _runs(connection), marks.doubts(connection, where)
+        made, doubts = _runs(connection), display.doubts(connection, where)
     missing = [name for name in COLUMNS if result and name not in result[0]]
     if missing:
         raise InputError(
@@ -184,7 +184,9 @@ def _mark_best(grid: dict[tuple[str, str], Cell], column: list[Row], title: str)
     underlining means something else. Nothing is marked where all are equal.
     """
     rivals = [
-        row for row in column if row["kind"] == "method" and row["better"] and finite(row["value"])
+        row
+        for row in column
+        if row["kind"] == "method" and row["better"] and is_finite(row["value"])
     ]
     if not rivals:
         return
@@ -218,10 +220,10 @@ def markdown(table: TableSettings, blocks: list[TableSection]) -> str:
         lines.append(_piped(["---", *("---" if part.words(h) else "---:" for h in part.headers)]))
         lines += [
             _piped([f"*{a}*" if k == "reference" else a, *b])
-            for a, k, b in _texts(part, marks.MARKDOWN)
+            for a, k, b in _texts(part, display.MARKDOWN)
         ]
         lines.append("")
-    lines += [line for note in marks.notes(_marks(blocks)) for line in (note, "")]
+    lines += [line for note in display.notes(_marks(blocks)) for line in (note, "")]
     return "\n".join(lines)
 
 
@@ -249,16 +251,16 @@ def _texts(
 def comma_separated(blocks: list[TableSection]) -> str:
     """One line per cell, empty ones too: values with six decimals, and what readers are shown."""
     columns = ("scenario", "model", "section", "kind", "row", "column", "value", "error",
-               "published", "shown", *marks.NOTES, "runs")  # fmt: skip
+               "published", "shown", *display.NOTES, "runs")  # fmt: skip
     lines = []
     for part in blocks:
         for line in part.lines:
             for title in part.headers:
                 cell = line.cells.get(title, EMPTY)
                 values = (cell.value, cell.error, cell.published)
-                numbers = (number(v, None, 6).replace(",", "") for v in values)
+                numbers = (number_with_error(v, None, 6).replace(",", "") for v in values)
                 place = part.scenario, part.model, part.section, line.kind, line.label, title
-                marked = (int(mark in cell.marks) for mark in marks.NOTES)
+                marked = (int(mark in cell.marks) for mark in display.NOTES)
                 lines.append([*place, *numbers, cell.shown, *marked, " ".join(cell.runs)])
     return f"{presentation.comma_separated(columns, lines)}\n"
 
@@ -268,21 +270,21 @@ def latex(table: TableSettings, blocks: list[TableSection]) -> str:
     lines = [
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{marks.escaped(views.caption(table.view))}}}",
+        rf"\caption{{{display.escaped(views.caption(table.view))}}}",
     ]
     lines.append(rf"\label{{tab:{table.name}}}")
     lines += [] if blocks else [views.EMPTY]
     for part in blocks:
-        lines += [rf"\par\medskip {marks.escaped(part.section)}\par\smallskip"]
+        lines += [rf"\par\medskip {display.escaped(part.section)}\par\smallskip"]
         sides = "".join("l" if part.words(h) else "r" for h in part.headers)
         lines += [rf"\begin{{tabular}}{{l{sides}}}", r"\toprule"]
-        lines += [" & ".join(["", *map(marks.escaped, part.headers)]) + r" \\", r"\midrule"]
+        lines += [" & ".join(["", *map(display.escaped, part.headers)]) + r" \\", r"\midrule"]
         before = part.lines[0].kind
-        for label, kind, texts in _texts(part, marks.LATEX, marks.escaped):
+        for label, kind, texts in _texts(part, display.LATEX, display.escaped):
             if kind != before:
                 lines.append(r"\midrule")
             before = kind
-            lines.append(" & ".join([marks.escaped(label), *texts]) + r" \\")
+            lines.append(" & ".join([display.escaped(label), *texts]) + r" \\")
         lines += [r"\bottomrule", r"\end{tabular}"]
-    lines += [rf"\par\smallskip {marks.escaped(note)}" for note in marks.notes(_marks(blocks))]
+    lines += [rf"\par\smallskip {display.escaped(note)}" for note in display.notes(_marks(blocks))]
     return "\n".join([*lines, r"\end{table}", ""])

@@ -4,8 +4,10 @@ import functools
 import re
 from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import duckdb
+if TYPE_CHECKING:
+    import duckdb
 
 SQL = Path(__file__).parent / "sql"
 SCHEMA = ("schema", "verdict_rules")
@@ -30,7 +32,7 @@ def schema() -> str:
     return "\n".join((SQL / f"{name}.sql").read_text(encoding="utf-8") for name in SCHEMA)
 
 
-def add(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
+def add(connection: "duckdb.DuckDBPyConnection", *wanted: str) -> None:
     """Creates the views, or those wanted and what they read from, over the base tables.
 
     While a view is created, empty tables stand for the views that it reads from: views within

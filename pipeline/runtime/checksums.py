@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pike_mixing.errors import InputError, refuse
-from pipeline.runtime import atomic_files, cpus, manifests
+from pipeline.runtime import atomic_files, environment, manifests
 
 MEMORY = Path(".snakemake", "sha256.json")
 """Where digests are remembered, in the folder where the workflow is started."""
@@ -79,7 +79,7 @@ def problems(
         workers: Files at once; absent: as many as there are processors.
     """
     several = list(listed)
-    with ThreadPoolExecutor(max_workers=workers or cpus.available_cpus()) as pool:
+    with ThreadPoolExecutor(max_workers=workers or environment.available_cpus()) as pool:
         yield from zip(several, pool.map(check, several), strict=True)
 
 

@@ -17,9 +17,9 @@ from pipeline.runtime import (
     atomic_files,
     checksums,
     code_fingerprint,
+    environment,
     manifests,
     ownership,
-    package_versions,
     source_names,
 )
 
@@ -28,7 +28,7 @@ log = logging.getLogger("pike")
 SPARED = "checkpoints/"
 """Files of a run that may be deleted to save space: its records stand without them."""
 KEPT = Path(".snakemake", "standing")
-"""Copies of manifests, in the folder where the workflow is started (`keep`)."""
+"""Word for jobs, in the folder where the workflow is started (`keep`, `force`)."""
 LARGE = frozenset({"download", "pack", "fetch", "domains"})
 """Stages whose files, like checkpoints, are compared by size: to hash them all takes minutes."""
 UNSET = "not set"
@@ -251,15 +251,33 @@ def keep(path: Path) -> None:
     place = _kept(path)
     place.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(path, place)
+    _forced(path).unlink(missing_ok=True)
 
 
 def forget(path: Path) -> None:
-    """Drops such a copy: the work is made again whatever comes out."""
+    """Drops such a copy: the work is made again, and goes on from what is there."""
     _kept(path).unlink(missing_ok=True)
+    _forced(path).unlink(missing_ok=True)
+
+
+def force(path: Path) -> None:
+    """Leaves word that work is made from the start, until it has begun (`forget`)."""
+    forget(path)
+    _forced(path).parent.mkdir(parents=True, exist_ok=True)
+    _forced(path).touch()
+
+
+def is_forced(path: Path) -> bool:
+    """Whether the work with this manifest is made from the start."""
+    return _forced(path).exists()
 
 
 def _kept(path: Path) -> Path:
     return Path(KEPT, f"{atomic_files.digest(str(path.absolute()))}.json")
+
+
+def _forced(path: Path) -> Path:
+    return _kept(path).with_suffix(".forced")
 
 
 def code(stage: str, modules: Sequence[str], assets: Sequence[str] = ()) -> dict[str, Any]:
@@ -273,7 +291,7 @@ def code(stage: str, modules: Sequence[str], assets: Sequence[str] = ()) -> dict
     fingerprint = code_fingerprint.of(*modules, assets=tuple(assets))
     return {
         "code": {"fingerprint": fingerprint, "loaded": _loaded(modules)},
-        "versions": package_versions.of(stage, modules),
+        "versions": environment.versions_of(stage, modules),
     }
 
 
@@ -401,7 +419,7 @@ def differences(before: Any, now: Any, name: str = "") -> list[Difference]:
         return []
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         if name == "versions":
-            before, now = package_versions.releases(before), package_versions.releases(now)
+            before, now = environment.releases_of(before), environment.releases_of(now)
         within = f"{name}." if name else ""
         names = dict.fromkeys([*before, *now])
         pairs = {n: (before.get(n, UNSET), now.get(n, UNSET)) for n in names}

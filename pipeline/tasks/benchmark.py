@@ -1,4 +1,10 @@
-"""A fetched task made ready to be asked: settings, its rows and its demonstrations."""
+"""A fetched task made ready to be asked, and which solved questions stand in front of it.
+
+For English tasks these are the first of OLMES's curated lists, found by id in the training split;
+seven is the most that all four lists have. Translated HellaSwag has no training split: there they
+are rows behind the asked ones, of other articles and videos, in the order of a hash. No random
+generator takes part, so that no library's version can change them.
+"""
 
 import functools
 import hashlib
@@ -7,14 +13,23 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pike_mixing.errors import InputError
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt
 from pipeline.runtime import atomic_files, manifests
-from pipeline.tasks import demonstrations, formats, registry
-from pipeline.tasks.formats import Formulation
-from pipeline.tasks.task import Record, Row, Task
+from pipeline.tasks import data_sets
+from pipeline.tasks.task import (
+    CURATED_SPLIT,
+    Formulation,
+    Prompt,
+    Record,
+    Row,
+    Task,
+    join_prompt,
+    make_demonstration,
+    make_prompt,
+)
 
 DEMONSTRATIONS = "demonstrations"
 """Name of the file that holds the curated demonstrations' records."""
@@ -68,15 +83,15 @@ class Benchmark:
     """Demonstrations in their order."""
 
     @functools.cached_property
-    def prompts(self) -> list[formats.Prompt]:
+    def prompts(self) -> list[Prompt]:
         """The question about each row, demonstrations left out."""
-        return [formats.prompt(row, self.task.style, self.spec.formulation) for row in self.rows]
+        return [make_prompt(row, self.task.style, self.spec.formulation) for row in self.rows]
 
     @functools.cached_property
     def solved(self) -> list[str]:
         """The demonstrations' texts."""
         formulation = self.spec.formulation
-        return [formats.demonstration(row, self.task.style, formulation) for row in self.shots]
+        return [make_demonstration(row, self.task.style, formulation) for row in self.shots]
 
     @property
     def chance(self) -> float:
@@ -97,7 +112,7 @@ class Benchmark:
     def sha256(self) -> str:
         """Identity of everything that is asked: prompts, candidates, demonstrations, gold."""
         digest = hashlib.sha256()
-        whole = [formats.joined(self.solved, prompt.context) for prompt in self.prompts]
+        whole = [join_prompt(self.solved, prompt.context) for prompt in self.prompts]
         for row, text, prompt in zip(self.rows, whole, self.prompts, strict=True):
             identity = [row.id, text, *prompt.candidates, prompt.unconditional, row.gold]
             digest.update(atomic_files.canonical(identity).encode() + b"\n")
@@ -111,7 +126,7 @@ def load(folder: Path, spec: TaskSpec) -> Benchmark:
         InputError: the task is unknown, not fetched, damaged, of another schema or without labels;
             or there are too few demonstrations.
     """
-    task = registry.find(spec.task)
+    task = data_sets.find_task(spec.task)
     split, known = spec.split or task.split, (task.split, *task.further_splits)
     if split not in known:
         told = ", ".join(known)
@@ -127,11 +142,11 @@ def load(folder: Path, spec: TaskSpec) -> Benchmark:
     if task.curated:
         solved = records(place, DEMONSTRATIONS, manifest)
         listed = _rows(task, DEMONSTRATIONS, solved, range(len(solved)))
-        candidates = demonstrations.curated(task, ((row.key, row) for row in listed))
+        candidates = curated_demonstrations(task, ((row.key, row) for row in listed))
     else:
         behind = list(_rows(task, split, result, range(count, len(result)), spec.leave_out))
-        candidates = demonstrations.hashed(task, rows, behind, spec.demonstrations_seed)
-    shots = demonstrations.chosen(task, rows, candidates, spec.shots)
+        candidates = order_by_hash(task, rows, behind, spec.demonstrations_seed)
+    shots = take_demonstrations(task, rows, candidates, spec.shots)
     return Benchmark(task, spec, rows, shots)
 
 
@@ -189,3 +204,77 @@ def _refuse_twins(spec: TaskSpec, rows: Sequence[Row]) -> None:
     twins = [name for name, count in Counter(row.id for row in rows).items() if count > 1]
     if twins:
         raise InputError(f"{spec.name}: {twins[0]!r} names more than one row: fetch it anew")
+
+
+SALT = "pike-demos-v1"
+T = TypeVar("T")
+
+
+def curated_demonstrations(task: Task, keyed: Iterable[tuple[str, T]]) -> list[T]:
+    """What has the keys of the curated list, in its order; of several with one key the first.
+
+    Raises:
+        InputError: some are not there.
+    """
+    result: dict[str, T] = {}
+    for key, value in keyed:
+        result.setdefault(key, value)
+    missing = [key for key in task.curated if key not in result]
+    if missing:
+        raise InputError(
+            f"{task.name}: {len(missing)} of {len(task.curated)} demonstrations are not in the "
+            f"{CURATED_SPLIT} split ({missing[0]!r} is the first): it is another version of the "
+            "data set; fetch the pinned one"
+        )
+    return [result[key] for key in task.curated]
+
+
+def order_by_hash(
+    task: Task, evaluated: Sequence[Row], behind: Sequence[Row], seed: int
+) -> list[Row]:
+    """All rows that may be demonstrations, in the order of their hash.
+
+    Args:
+        task: Gives the language, which enters the hash.
+        evaluated: Rows that are evaluated.
+        behind: Rows that are not; those of an asked row's article or video are left out.
+        seed: Another one gives another order.
+    """
+    taken = {row.cluster for row in evaluated}
+    free = [row for row in behind if row.cluster not in taken]
+
+    def place(row: Row) -> str:
+        text = f"{SALT}|{task.language}|{seed}|{row.key}"
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    return sorted(free, key=place)
+
+
+def take_demonstrations(
+    task: Task, evaluated: Sequence[Row], candidates: Sequence[Row], shots: int
+) -> list[Row]:
+    """The first `shots` of the candidates.
+
+    Args:
+        task: The task.
+        evaluated: The asked rows.
+        candidates: Rows that may be demonstrations, in their order.
+        shots: How many are taken.
+
+    Raises:
+        InputError: there are too few, or an asked question is among them.
+    """
+    if shots > len(candidates):
+        raise InputError(
+            f"{task.name}: {shots} shots were asked for, but there are {len(candidates)} "
+            "demonstrations: lower shots" + ("" if task.curated else ", or items")
+        )
+    taken = list(candidates[:shots])
+    questions = {row.query for row in evaluated}
+    for row in taken:
+        if row.query in questions:
+            raise InputError(
+                f"{task.name}: the demonstration {row.key!r} is also an evaluated question: "
+                "evaluate another split"
+            )
+    return taken

@@ -28,6 +28,24 @@ class Choice:
         from_own = self.distractors if self.distractors_from == "same" else 0
         return self.context + self.candidate * (1 + from_own)
 
+    @property
+    def tokens(self) -> int:
+        """A whole question with its true continuation."""
+        return self.context + self.candidate
+
+
+@dataclass(frozen=True)
+class FewShot(Choice):
+    """The same behind items of the same domain that are solved."""
+
+    shots: PositiveInt = 7
+    """Solved items before each question."""
+
+    @property
+    def tokens(self) -> int:
+        """With the solved items, each as long as the question."""
+        return (self.shots + 1) * (self.context + self.candidate)
+
 
 @dataclass(frozen=True)
 class EvaluationOptions:
@@ -41,11 +59,19 @@ class EvaluationOptions:
     """Which of the kept checkpoints are evaluated."""
     choice: Choice | None = None
     """The multiple-choice task; absent: perplexity only."""
+    few_shot: FewShot | None = None
+    """The multiple-choice task once more, with shorter items of which some are solved before each
+    question; absent: it is not asked."""
     domains: Annotated[tuple[str, ...], Limits(filled=True, distinct=True)] | None = None
     """Domains to evaluate on; absent: those that the run was trained on."""
     token_losses: bool = False
     """Whether the loss of every scored token of the search split is kept: the finder mde reads
     them."""
+
+    def choices(self) -> dict[str, Choice]:
+        """The multiple-choice tasks that are asked for, by the name of their setting."""
+        both = {"choice": self.choice, "few_shot": self.few_shot}
+        return {name: one for name, one in both.items() if one is not None}
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import atomic_files, made_from, optional_imports, ownership, record_files
-from pipeline.tasks import demonstrations, registry
+from pipeline.runtime import atomic_files, environment, made_from, ownership, record_files
+from pipeline.tasks import benchmark, data_sets
 from pipeline.tasks.benchmark import DEMONSTRATIONS
 from pipeline.tasks.task import CURATED_SPLIT, Record, Row, Task
 
@@ -39,7 +39,7 @@ def fetch(names: Sequence[str], *, out: Path, revision: str | None, taken: Seque
         InputError: an unknown task, no connection, a checksum that is not the known one, or a
             file of another schema.
     """
-    tasks = [registry.find(name) for name in names]
+    tasks = [data_sets.find_task(name) for name in names]
     if len(tasks) > 1 and (revision or taken):
         raise InputError("--revision and --from are for one task at a time: name only one")
     if revision and not re.fullmatch("[0-9a-f]{40}", revision):
@@ -106,7 +106,7 @@ def _fetch(task: Task, place: Path, revision: str | None, own: Mapping[str, Path
 def _downloaded(task: Task, split: str, revision: str) -> Path:
     """A file of the data set; the Hub's package is imported only where it is needed."""
     place = "pipeline.runtime.hub_downloads:download"
-    download = optional_imports.import_optional(place, "fetch without --from", task.name)
+    download = environment.import_optional(place, "fetch without --from", task.name)
     return download(
         *(task.repository, task.files[split].path, revision),
         kind="dataset",
@@ -154,7 +154,7 @@ def _curated(task: Task, records: Sequence[Record]) -> list[Record]:
     """The records of the curated demonstrations, in the list's order."""
     rows = zip(_rows(task, CURATED_SPLIT, records), records, strict=True)
     keyed = ((row.key, record) for row, record in rows if isinstance(row, Row))
-    return demonstrations.curated(task, keyed)
+    return benchmark.curated_demonstrations(task, keyed)
 
 
 def _write(

@@ -17,7 +17,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.interface import Signals
-from pike_mixing.rules.conceptual_pike import ConceptualPiKE
+from pike_mixing.rules.pike import ConceptualPiKE
 from pipeline.theory.problem import Problem, Row, along_axes, leaning, vector
 
 DELTA, ROWS = 0.1, 64

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.rules.conceptual_pike import coefficients, minimiser
+from pike_mixing.rules.pike import coefficients, minimiser
 from pipeline.theory.problem import Problem, Row, along_axes, leaning, vector
 
 ROWS = 16

@@ -5,6 +5,7 @@ its mixing method; writes one JSON file, the mixture and its manifest in one.
 """
 
 import json
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ from pike_mixing.settings import domain_problems
 from pipeline.runtime import atomic_files, made_from, manifests, ownership
 from pipeline.runtime.validation import validate
 from pipeline.settings import GRID
+
+log = logging.getLogger("pike")
 
 METHOD = "method."
 """Prefix of the mixing method's state in a checkpoint."""
@@ -56,10 +59,14 @@ class Search:
     """The finder's settings."""
     proxies: dict[str, ProxyRun]
     """Proxy runs by name."""
+    order: tuple[str, ...] = ()
+    """Of a grid: the runs' names in the order of its settings, and within them of their seeds."""
 
     def problems(self) -> list[str]:
-        """Mixtures of other domains."""
+        """Mixtures of other domains, an order of other runs."""
         problems = []
+        if self.order and {*self.order} != {*self.proxies}:
+            problems.append("order: name each of the proxies, and nothing else")
         for name, proxy in self.proxies.items():
             weights, where = proxy.weights_by_domain, f"proxies.{name}.weights_by_domain"
             if weights is not None:
@@ -114,9 +121,11 @@ def _mixture(finder: Finder, search: Search, proxies: Sequence[Proxy]) -> dict[s
 
 
 def _best(search: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
-    """What the runs with the lowest mean loss, weighed by the target, give; else the first.
+    """What the runs with the lowest mean loss, weighed by the target, give.
 
-    Runs that give the same differ in their seed.
+    Settings that the grid names before them win where they are no worse than one standard error of
+    the difference, paired by seed (the one-standard-error rule of Breiman et al. 1984); one seed
+    gives no error, and the lowest loss wins. Runs that give the same differ in their seed.
     """
     target = search.options.get("target", dict.fromkeys(search.domains, 1.0))
     weights_K = by_domain.placed(target, search.domains, "target", "weight")
@@ -126,17 +135,51 @@ def _best(search: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
         if p.loss_K is not None
     }
     alike: dict[str, list[str]] = {}
-    for name in losses:
+    for name in search.order or losses:
         alike.setdefault(json.dumps(search.proxies[name].gives, sort_keys=True), []).append(name)
-    means = {names[0]: float(np.mean([losses[n] for n in names])) for names in alike.values()}
-    finite = {name: mean for name, mean in means.items() if math.isfinite(mean)}
+    by_seed = {names[0]: np.array([losses[n] for n in names]) for names in alike.values()}
+    finite = [name for name, loss_S in by_seed.items() if np.isfinite(loss_S).all()]
     if not finite:
         raise InputError(
             "all runs of the grid diverged: their losses are no numbers: choose other settings"
         )
-    best = min(finite, key=lambda name: finite[name])
-    told = {"run": best, "losses": {n: v if math.isfinite(v) else None for n, v in losses.items()}}
+    # The first of equal ones.
+    lowest = min(finite, key=lambda name: float(by_seed[name].mean()))
+    against = {name: _paired(by_seed[name] - by_seed[lowest]) for name in finite}
+    best = next(
+        name
+        for name, (mean, stderr) in against.items()
+        if name == lowest or (stderr is not None and mean <= stderr)
+    )
+    told: dict[str, Any] = {
+        "run": best,
+        "losses": {n: v if math.isfinite(v) else None for n, v in losses.items()},
+    }
+    others = [name for name in finite if name != best]
+    if others:
+        second = min(others, key=lambda name: float(by_seed[name].mean()))
+        mean, stderr = _paired(by_seed[second] - by_seed[best])
+        told["next"] = {
+            "gives": search.proxies[second].gives,
+            "difference": mean,
+            "stderr": stderr,
+            "seeds": len(by_seed[second]),
+        }
+    if len(by_seed) > 2 and best in (ends := [*by_seed])[:: len(ends) - 1]:
+        log.warning(
+            "the %s of the grid's %d settings is chosen, %s: others beyond it may be better: add "
+            "some to grids.*.methods",
+            "first" if best == ends[0] else "last",
+            len(ends),
+            json.dumps(search.proxies[best].gives),
+        )
     return {"weights_by_domain": {}, "chosen": search.proxies[best].gives, "diagnostics": told}
+
+
+def _paired(difference_S: Floats) -> tuple[float, float | None]:
+    """The mean of differences over S seeds, and its standard error, of which one seed has none."""
+    mean, seeds = float(difference_S.mean()), len(difference_S)
+    return mean, float(difference_S.std(ddof=1) / math.sqrt(seeds)) if seeds > 1 else None
 
 
 def _read(name: str, source: ProxyRun, search: Search, reads: str, taken: made_from.Taken) -> Proxy:

@@ -19,7 +19,7 @@ from pipeline.data.corpus_manifest import refuse_other_tokenizer
 from pipeline.data.shards import Corpus
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
-from pipeline.runtime import atomic_files, chips, cpus, devices, distributed, made_from
+from pipeline.runtime import atomic_files, chips, devices, distributed, environment, made_from
 from pipeline.runtime import manifests as reading
 
 log = logging.getLogger("pike")
@@ -266,7 +266,7 @@ def refuse_too_large(work: settings.Run, pieces: int, device: torch.device) -> N
     """
     # Weights, their gradients and two moments; on another device only the first weights.
     copies = 4 if device.type == "cpu" else 1
-    needed, here = 4 * copies * work.model.parameters(pieces), cpus.available_memory()
+    needed, here = 4 * copies * work.model.parameters(pieces), environment.available_memory()
     if needed > here and not work.model.architecture:
         raise InputError(
             f"model {work.model_name!r} has {work.model.parameters(pieces):,} parameters, which "

@@ -6,7 +6,10 @@ are joined to one Parquet file per table; they stay, so that a run can go on fro
 Rows that no part holds yet can be read from `pipeline.training.live_log`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isnan
 from pathlib import Path
 
@@ -18,8 +21,38 @@ from pike_mixing.arrays import Array
 from pike_mixing.errors import InputError
 from pipeline import errors
 from pipeline.runtime import atomic_files
-from pipeline.runtime.timing import Clock
 from pipeline.training.live_log import Stream, Value
+
+
+class Clock:
+    """Seconds of phases, which may lie within one another: each second counts once."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self.settle: Callable[[], None] | None = None
+        """Waits for what a device still has to do, so that it counts where it was asked for.
+
+        Absent, it counts where the run waits for its results.
+        """
+        self._within = 0.0
+
+    @contextlib.contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """Counts the block's wall seconds to a phase, but for those of phases within it."""
+        before, self._within = self._within, 0.0
+        began = self._now()
+        try:
+            yield
+        finally:
+            passed = self._now() - began
+            self.seconds[phase] += passed - self._within
+            self._within = before + passed
+
+    def _now(self) -> float:
+        if self.settle is not None:
+            self.settle()
+        return time.perf_counter()
+
 
 INT, REAL, TEXT = pa.int64(), pa.float64(), pa.string()
 TABLES = {

@@ -15,8 +15,9 @@ import fnmatch
 import functools
 import logging
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -27,10 +28,55 @@ from pipeline import settings
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer, parameter_count
 from pipeline.runtime import atomic_files, devices, distributed, made_from, manifests, run_lock
-from pipeline.runtime.background_writer import Writer
+from pipeline.runtime.signal_handler import Interrupted
 from pipeline.training.metric_log import Records, Rows
 
 log = logging.getLogger("pike")
+
+
+class Writer:
+    """One thread that writes, and at most one piece of work that is not done.
+
+    What goes wrong in it is raised at the next call. Within `with`, the end waits for the last
+    work, also after an error, so that nothing is written any more behind it.
+    """
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "writer")
+        self._pending: Future[None] | None = None
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Begins to do `work`, once that before it is done; whatever went wrong there is raised."""
+        self.wait()
+        self._pending = self._thread.submit(work)
+
+    def wait(self) -> None:
+        """Waits for the work that was begun; whatever went wrong in it is raised, once."""
+        pending, self._pending = self._pending, None
+        try:
+            if pending is not None:
+                pending.result()
+        finally:
+            # An error holds this frame: it would hold itself by it, and the files it has open.
+            del pending
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Waits; with an error under way the writer's own is logged and does not replace it.
+
+        A run that was asked to end must not say that it saved when it did not.
+        """
+        self._thread.shutdown()
+        if kind is None or issubclass(kind, Interrupted):
+            self.wait()
+            return
+        pending, self._pending = self._pending, None
+        error = None if pending is None else pending.exception()
+        if error is not None:
+            # The text alone: a log may be kept, and the error holds what it had open.
+            log.warning("%s", str(error))
 
 
 _OURS = {"checkpoints": "step*", "parts": "step*", "live": "since-step*.jsonl"}
@@ -80,7 +126,7 @@ class RunFolder:
         """Where the run stands: at its last checkpoint, or at what `fresh` makes.
 
         A run goes on only if it was stopped, or has lost a checkpoint, and is made from the same:
-        one that is finished and whole, or whose `starts.json` is gone, begins anew.
+        one that is finished and whole, or forced, or whose `starts.json` is gone, begins anew.
 
         Nothing in the folder is deleted before all that can be refused has been looked at.
 
@@ -110,8 +156,9 @@ class RunFolder:
     def _resumable(self) -> Path | None:
         """The checkpoint to go on from, or None; the folder is one of a run's own."""
         _refuse_foreign(self.folder)
-        recipe, finished = self.work.training, (self.folder / atomic_files.MANIFEST).exists()
-        if not self.starts_file.exists():
+        manifest = self.folder / atomic_files.MANIFEST
+        recipe, finished = self.work.training, manifest.exists()
+        if not self.starts_file.exists() or made_from.is_forced(manifest):
             return None
         result = checkpoint.resumable(self.checkpoints, self.identity, recipe.checkpoint_every)
         if finished and result == self.checkpoints / f"step{recipe.steps}":
@@ -139,6 +186,7 @@ class RunFolder:
         # The first one gone, a process that is killed here has begun anew, too.
         for old in (self.starts_file, self.folder / atomic_files.MANIFEST, self.checkpoints):
             atomic_files.remove(old)
+        made_from.forget(self.folder / atomic_files.MANIFEST)
         self.records.clear()
 
     def _note_start(self, step: int) -> None:

@@ -16,7 +16,7 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, Signals, State, Statistics
 from pike_mixing.movement import Movement, moves
-from pike_mixing.torch.step_result import StepResult
+from pike_mixing.torch.step_gradient import StepResult
 from pipeline import settings
 from pipeline.training.run_folder import RunFolder
 from pipeline.training.throughput import Meter

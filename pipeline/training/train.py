@@ -6,17 +6,23 @@ Shapes: K domains, B rows of a batch, L tokens of a row.
 import functools
 import logging
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from pike_mixing import RULES, registry
+from pike_mixing.arrays import Ints
 from pike_mixing.interface import Method
 from pike_mixing.torch import parallel
 from pike_mixing.torch.engine import Engine
+from pike_mixing.torch.passes import Passes
+from pike_mixing.torch.rows import Rows, Unread
 from pike_mixing.torch.step_gradient import StepGradient
+from pike_mixing.torch.step_rows import DealtRows
 from pipeline import errors, settings
 from pipeline.data.batches import Mixture
 from pipeline.model import adamw, checkpoint, models
@@ -35,11 +41,54 @@ from pipeline.runtime import (
 )
 from pipeline.runtime.progress import Progress
 from pipeline.runtime.validation import validate
-from pipeline.training import inputs, time_spent
-from pipeline.training.mixed_rows import MixedRows
+from pipeline.training import inputs, throughput
 from pipeline.training.run_folder import RunFolder
 from pipeline.training.step_log import StepLog, UnwrittenStep, watch_of
 from pipeline.training.throughput import Meter
+
+
+class MixedRows:
+    """A `RowSource`; of several processes each reads the rows that it passes."""
+
+    def __init__(
+        self,
+        mixtures: Mapping[str, Mixture],
+        passes: Passes,
+        *,
+        rows: int,
+        seed: int,
+        micro_batch: int,
+        device: torch.device,
+    ) -> None:
+        """Keeps where rows come from.
+
+        Args:
+            mixtures: By purpose.
+            passes: How passes are made.
+            rows: Rows b of a step.
+            seed: The run's.
+            micro_batch: Rows of a pass.
+            device: Where the passes are made.
+        """
+        self.domains = next(iter(mixtures.values())).domains
+        self.batch_rows, self.seed = rows, seed
+        self._mixtures, self._passes, self._micro_batch = mixtures, passes, micro_batch
+        self._place = devices.of_rows(device)
+
+    def rows_of(self, purpose: str, positions_K: Ints, count_K: Ints) -> DealtRows:
+        """The next rows of each domain for a purpose, see `RowSource`."""
+        mixture = self._mixtures[purpose]
+
+        def read(which: range) -> Tensor:
+            tokens_BxL1 = mixture.batch(count_K, positions_K, which)
+            return devices.moved(torch.from_numpy(tokens_BxL1), self._place)
+
+        batch: Rows = Unread(read, range(int(count_K.sum())), self._place)
+        if parallel.world_size() == 1:
+            # At once, which is faster than part by part.
+            batch = batch.read()
+        return DealtRows(self._passes, batch, count_K, self._micro_batch)
+
 
 log = logging.getLogger("pike")
 
@@ -122,7 +171,7 @@ def pretrain(
             training.records.clock.settle = functools.partial(devices.synchronize, training.device)
         with training.folder.writer:
             training.run()
-    return time_spent.shown(run.parent) if profile and distributed.is_main_process() else None
+    return throughput.time_table(run.parent) if profile and distributed.is_main_process() else None
 
 
 class _Training:
@@ -161,10 +210,7 @@ class _Training:
         self.model = models.initialised(work.model, vocabulary, work.seed).to(device)
         self.model.configure(recipe)
         if shard and self.chips == 1:
-            # Its libraries take seconds to import, and one process never needs them.
-            from pipeline.model import fsdp
-
-            fsdp.shard(self.model, device)
+            models.shard(self.model, device)
         if method.needs().moments_per_domain:
             self.optimizer: torch.optim.Optimizer = adamw.per_domain_adamw(
                 self.model, recipe, len(work.domains)

@@ -512,7 +512,7 @@ def test_power_is_that_of_the_pipelines_test():
         Cell(1, 100, "equal", "0/1"),
         Cell(1, 20, "equal", "0/1, rarely different"),
         Cell(3, 100, tasks=3, shared=True),
-        Cell(5, 1000, "lognormal"),
+        Cell(5, 1000, "cut, by length"),
         Cell(16, 100, collapse=True),
     ],
 )

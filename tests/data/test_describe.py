@@ -11,7 +11,7 @@ import pytest
 from pike_mixing.errors import InputError
 from pipeline.data import packing, tokenizer
 from pipeline.data.describe import corpus
-from pipeline.data.split_writer import entropy
+from pipeline.data.packing import entropy
 
 
 @pytest.fixture(scope="module")

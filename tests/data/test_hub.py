@@ -6,7 +6,6 @@ import random
 import shutil
 import time
 from importlib.util import find_spec
-from pathlib import Path
 from types import SimpleNamespace
 
 import hub_server
@@ -143,11 +142,6 @@ def test_the_validation_split_of_a_dataset_is_its_validation_text(hub, tmp_path)
 
 DRILL = [*hub_server.FAULTS] * 4
 """12 faults: connections cut, 429, 503."""
-
-
-def test_the_page_on_data_says_how_many_faults_are_injected():
-    page = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
-    assert f"{len(DRILL)} faults of {len(hub_server.FAULTS)} kinds" in page
 
 
 @pytest.mark.slow

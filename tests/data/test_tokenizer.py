@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pipeline.data.splits import is_held_out, text_hash
+from pipeline.data.packing_settings import is_held_out, text_hash
 from pipeline.data.tokenizer import Tokenizer, build, named_pieces
 from pipeline.data.tokenizer_training import sample
 from pipeline.runtime import atomic_files
@@ -264,12 +264,9 @@ def changed(content, draw):
     return bytes(spoilt)
 
 
-@pytest.mark.parametrize(
-    "count", [10, pytest.param(400, marks=pytest.mark.slow)], ids=["few", "many"]
-)
-def test_a_changed_model_is_refused_or_works(tmp_path, exact, count):
+def test_a_changed_model_is_refused_or_works(tmp_path, exact):
     content, outcomes = exact.path.read_bytes(), set()
-    for seed in range(count):
+    for seed in range(60):
         (tmp_path / "given.model").write_bytes(changed(content, random.Random(seed)))
         try:
             tokenizer = make(tmp_path, {"kind": "file", "path": str(tmp_path / "given.model")})

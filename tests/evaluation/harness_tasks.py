@@ -1,6 +1,6 @@
 """Our downstream tasks as tasks of lm-evaluation-harness, written anew in its own terms.
 
-Templates read the records as they were fetched and know nothing of `pipeline.tasks.formats`.
+Templates read the records as they were fetched and know nothing of `pipeline.tasks.task`.
 """
 
 import re

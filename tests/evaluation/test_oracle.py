@@ -23,7 +23,7 @@ from pipeline.evaluation import answers
 from pipeline.evaluation.prompt_encoding import encoded
 from pipeline.evaluation.questions import Downstream
 from pipeline.model.transformer import initialised
-from pipeline.tasks import registry
+from pipeline.tasks import data_sets
 from pipeline.tasks.benchmark import load
 
 pytest.importorskip("lm_eval")
@@ -138,7 +138,7 @@ def test_the_harness_gives_our_accuracies_on_every_task(benchmarks, tokenizers):
     model = initialised(shape, shape.padded_vocabulary(tokenizer.vocabulary), seed=0).eval()
     ways = [
         load(benchmarks, ask(task, shots, formulation))
-        for task in registry.TASKS
+        for task in data_sets.TASKS
         for shots in (0, 7)
         for formulation in ("cf", "mcf", "hyb")
     ]

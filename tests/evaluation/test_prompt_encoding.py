@@ -6,8 +6,9 @@ import sentencepiece
 from pike_mixing.errors import InputError
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation.prompt_encoding import encoded
-from pipeline.tasks import formats, registry
+from pipeline.tasks import data_sets
 from pipeline.tasks.benchmark import load
+from pipeline.tasks.task import join_prompt
 
 LONG = 10**6
 MODELS = [
@@ -23,11 +24,11 @@ def test_context_and_candidate_are_the_whole_text(
 ):
     """English, German and Hindi: the cut is a boundary of tokens, and nothing is lost at it."""
     tokenizer = tokenizers[name]
-    for task in registry.TASKS:
+    for task in data_sets.TASKS:
         benchmark = load(benchmarks, asked(task, shots, formulation))
         items = encoded(benchmark, tokenizer, LONG)
         texts = [
-            formats.joined(benchmark.solved, prompt.context) + candidate
+            join_prompt(benchmark.solved, prompt.context) + candidate
             for prompt in benchmark.prompts
             for candidate in prompt.candidates
         ]
@@ -87,7 +88,7 @@ def test_whole_demonstrations_are_dropped_from_the_front_until_it_fits(
         assert longest(item) <= length
         assert (item.shots == 7) == (longest(whole) <= length)
         kept = benchmark.solved[7 - item.shots :]
-        assert tokenizer.decode(item.context_C[1:]) == formats.joined(kept, prompt.context)
+        assert tokenizer.decode(item.context_C[1:]) == join_prompt(kept, prompt.context)
         assert item.candidates == whole.candidates
     # One token less and none keeps all seven.
     assert {item.shots for item in encoded(benchmark, tokenizer, length - 1)} == {6}

@@ -8,7 +8,7 @@ import sentencepiece
 from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.data.tokenizer import Tokenizer
-from pipeline.evaluation.items import Choice
+from pipeline.evaluation.items import Choice, FewShot
 from pipeline.evaluation.questions import Evaluation, prepared, word_starts
 from pipeline.runtime import atomic_files
 from pipeline.runtime.validation import validate
@@ -34,11 +34,11 @@ def test_each_domain_gets_windows_and_items(work, corpora, tokenizer):
     assert (easy.task, hard.task) == ("continuation-easy", "continuation-hard")
     for domain in (easy, hard):
         assert domain.windows.tokens_RxL1.shape == (30, 9)
-    assert len(hard.items.names) == 20
-    assert hard.skipped is None
+    assert len(hard.items[hard.task].names) == 20
+    assert not hard.skipped
     # The easy language has 12 * 2 * 2 * 2 stretches of four symbols: the training text has all.
-    assert easy.items is None
-    assert "from 0 validation documents" in easy.skipped
+    assert not easy.items
+    assert "from 0 validation documents" in easy.skipped[easy.task]
 
 
 def test_every_method_is_asked_the_same(make_run, corpora, tokenizer):
@@ -49,7 +49,7 @@ def test_every_method_is_asked_the_same(make_run, corpora, tokenizer):
     first, second = (prepared(ASKED, work, corpora, tokenizer) for work in (mix, other))
     for one, two in zip(first, second, strict=True):
         np.testing.assert_array_equal(one.windows.tokens_RxL1, two.windows.tokens_RxL1)
-    assert first[1].items.digest == second[1].items.digest
+    assert first[1].items[first[1].task].digest == second[1].items[first[1].task].digest
 
 
 def test_a_run_may_be_evaluated_on_domains_that_it_never_saw(make_run, corpora, tokenizer):
@@ -61,7 +61,29 @@ def test_a_run_may_be_evaluated_on_domains_that_it_never_saw(make_run, corpora, 
 
 def test_without_the_task_only_perplexity_is_asked(work, corpora, tokenizer):
     perplexity_only = dataclasses.replace(ASKED, choice=None)
-    assert {d.items for d in prepared(perplexity_only, work, corpora, tokenizer)} == {None}
+    domains = prepared(perplexity_only, work, corpora, tokenizer)
+    assert not any(d.items or d.skipped or d.questions() for d in domains)
+
+
+def test_solved_items_stand_before_the_questions(work, corpora, tokenizer):
+    # A row of 8 tokens holds a solved item of 1 + 3 and a question, whose last token is not read.
+    few = FewShot(items=10, context=1, candidate=3, shots=1)
+    asked = dataclasses.replace(ASKED, choice=None, few_shot=few)
+    hard = prepared(asked, work, corpora, tokenizer)[1]
+    assert [*hard.items] == ["continuation-hard, 1-shot"]
+    (questions,) = hard.questions()
+    assert (questions.task, questions.shots, len(questions.items)) == ("continuation-hard", 1, 10)
+    (solved,) = {item.context_C[:-1] for item in questions.items}
+    assert len(solved) == 4
+    text = hard.held_out.span(0, hard.held_out.tokens)
+    assert (np.lib.stride_tricks.sliding_window_view(text, 4) == solved).all(axis=1).any()
+    # It is no question itself.
+    whole = {(i.context_C[-1], *i.candidates[i.gold]) for i in questions.items}
+    assert solved not in whole
+    assert hard.items["continuation-hard, 1-shot"].facts()["shots"] == 1
+    longer = dataclasses.replace(asked, few_shot=dataclasses.replace(few, shots=2))
+    with pytest.raises(InputError, match="few_shot: questions of 12 tokens, candidates included"):
+        prepared(longer, work, corpora, tokenizer)
 
 
 def test_a_tokenizer_that_did_not_pack_the_corpus_is_refused(work, corpora, tokenizer, tmp_path):

@@ -16,7 +16,7 @@ from known_law import DOMAINS, optimum, proxies
 from numpy.testing import assert_array_equal
 
 from pike_mixing.errors import InputError
-from pike_mixing.finders import table
+from pike_mixing.finders import saved, table
 from pike_mixing.finders.best import Best
 from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import FinderResult, Swarm
@@ -76,6 +76,9 @@ def test_the_best_mixture_of_a_known_law_lies_within_the_uncertainty(swarm, said
     assert found["diagnostics"]["held_out_spearman"] > 0.95
     assert found["resamples"] == 30
     assert found["warnings"] == []
+    assert found["interval"]["low"] < found["diagnostics"]["predicted_loss"]
+    assert (found["interval"]["of"], found["interval"]["level"]) == (40, 0.9)
+    assert 0.8 < found["interval"]["coverage"] <= 1
 
 
 @pytest.mark.slow
@@ -304,3 +307,68 @@ def test_many_losses_of_one_weight_are_counted_not_named(said, write):
     path = write(["run", "weight/a", "weight/b", *names], rows)
     printed = said("fit", "best", path, "--target", "*", "--resamples", "0")
     assert "2 rows, 2 domains, target the mean of 21 losses\n" in printed
+
+
+STOCK = ["weight/a", "weight/b", "loss/l", "tokens", "available/a", "available/b"]
+
+
+@pytest.mark.parametrize(
+    ("given", "epochs", "warned"),
+    [
+        # The best row reads a quarter of 100 tokens of 10 of a, three quarters of them of 300 of b.
+        ([], {"a": 2.5, "b": 0.25}, None),
+        # Of 400 tokens four times as much of both.
+        (["--budget", "400"], {"a": 10, "b": 1}, "a 10 times (the runs: 2.5), b 1 times"),
+        # Twice is not more than twice; of 31 tokens a is read less than half as often.
+        (["--available", "a=20", "b=150"], {"a": 1.25, "b": 0.5}, None),
+        (["--available", "a=31", "b=300"], {"a": 25 / 31, "b": 0.25}, "a 0.806 times"),
+    ],
+)
+def test_epochs_stand_beside_weights_and_those_of_the_runs_are_compared(
+    said, write, given, epochs, warned
+):
+    rows = [[0.25, 0.75, 1, 100, 10, 300], [0.5, 0.5, 2, 100, 10, 300]]
+    ask = ["fit", "best", write(STOCK, rows), "--target", "l", "--resamples", "0", *given]
+    found = json.loads(said(*ask, "--format", "json"))
+    assert found["epochs"] == pytest.approx(epochs)
+    warnings = [w for w in found["warnings"] if "other epochs" in w]
+    assert len(warnings) == (warned is not None)
+    assert warned is None or f"the runs did: {warned}" in warnings[0]
+    assert re.search(rf"(?m)^a +0\.2500 +{epochs['a']:.4f}$", said(*ask))
+
+
+def test_an_inventory_of_which_a_part_is_missing_is_refused_or_unknown(said, write):
+    ask = ["fit", "best", write(STOCK[:3], [[1, 0, 1], [0, 1, 2]]), "--target", "l"]
+    ask += ["--resamples", "0"]
+    assert json.loads(said(*ask, "--format", "json"))["epochs"] is None
+    for given, message in (
+        (["--budget", "5"], "--available: give the text of the training"),
+        (["--available", "a=5", "b=5"], "--budget: give the tokens of the training"),
+        (["--available", "a=5", "b=0"], "--available: b must be above 0"),
+        (["--available", "a=5"], "--available: domain 'b' has no text"),
+        (["--budget", "0"], "--budget: 0 must be a finite number of tokens above 0"),
+    ):
+        assert message in said(*ask, *given, code=2)
+    both = ["--available", "a=5", "b=10", "--budget", "20", "--format", "json"]
+    assert json.loads(said(*ask, *both))["epochs"] == {"a": 4, "b": 0}
+    for row, message in (([1, 0, 1, 5, 1, -1], "row 1: available/b must be above 0"),):
+        with pytest.raises(InputError, match=message):
+            table.read(write(STOCK, [row]))
+    with pytest.raises(InputError, match="the column available/b is missing"):
+        table.read(write(STOCK[:5], [[1, 0, 1, 5, 1]]))
+
+
+@pytest.mark.slow
+def test_a_cap_on_epochs_takes_its_inventory_from_the_table(said, write, tmp_path):
+    # 100 tokens of code for a run of 400: twice is half of it. Of talk, which hurts all, nothing.
+    header = [*HEADER[1:], "tokens", *(f"available/{d}" for d in DOMAINS)]
+    rows = [[*r.weights_K, *r.loss_K, 400, 100, 9e3, 9e3] for r in proxies()]
+    ask = ["fit", "mixing-law", write(header, rows), "--target", "code", "--resamples", "0"]
+    ask += ["--format", "json", "--set", "kl=0", "epochs=2"]
+    found = json.loads(said(*ask, "--save", tmp_path / "law.json"))
+    assert found["mixture"]["code"] == pytest.approx(0.5)
+    assert found["epochs"]["code"] == pytest.approx(2)
+    again = saved.load(tmp_path / "law.json").predictor.optimum()
+    assert again.tolist() == list(found["mixture"].values())
+    unknown = write(HEADER[1:], [row[:6] for row in rows], "bare.csv")
+    assert "epochs: how much text there is" in said(*ask[:2], unknown, *ask[3:], code=2)

@@ -114,6 +114,9 @@ def test_the_packages_swarm_has_its_runs(where, runs, tokens):
     swarm = table.read(path, where=where)
     assert (len(swarm.runs), len(swarm.domains), len(swarm.losses)) == (runs, 17, 13)
     assert {run.tokens for run in swarm.runs} == {tokens}
+    # 0.88 GiB of Enron's mail, 4 bytes a token.
+    text = dict(zip(swarm.domains, swarm.runs[0].available_K, strict=True))
+    assert text["enron_emails"] == 236e6
     weights_NxK, loss_NxM = swarm.arrays()
     np.testing.assert_allclose(weights_NxK.sum(axis=1), 1)
     assert (loss_NxM.min(), loss_NxM.max()) > (0.5, 2)

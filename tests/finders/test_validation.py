@@ -1,9 +1,14 @@
+import dataclasses
+
+import known_law
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pike_mixing.finders import validation
+from pike_mixing.finders import intervals, registry, validation
+from pike_mixing.finders.fit import fit
+from pike_mixing.finders.interface import Swarm
 
 
 @given(st.integers(2, 60), st.integers(2, 12), st.integers(0, 5))
@@ -46,3 +51,33 @@ def test_constants_have_no_correlation():
     assert validation.spearman(constant, some) is None
     assert validation.spearman(some, constant) is None
     assert validation.r_squared(some, constant) is None
+
+
+def test_the_quantile_of_scores_by_hand():
+    # Of 9 mixtures the 9th score, of 19 the 18th; of 8 none is high enough for 90 %.
+    assert intervals.quantile(np.arange(9.0), 9) == 8
+    assert intervals.quantile(np.arange(19.0), 19) == 17
+    assert intervals.quantile(np.arange(8.0), 8) == np.inf
+    # Two runs each of 19 mixtures: the 36th of 38.
+    assert intervals.quantile(np.arange(38.0), 19) == 35
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mixing-law", "scheffe", "gaussian-process", "exposure-law"])
+def test_intervals_hold_nine_of_ten_new_runs_and_say_so(name):
+    text_K = np.array([500.0, 1000, 4000])
+    covered, told = [], []
+    for seed in range(6):
+        runs = [
+            dataclasses.replace(run, tokens=1000.0, available_K=text_K)
+            for run in known_law.proxies(264, noise=0.05, seed=seed)
+        ]
+        train = Swarm(known_law.DOMAINS, runs[:64])
+        weights_NxK, loss_NxM = Swarm(known_law.DOMAINS, runs[64:]).arrays()
+        found = fit(registry.build(name, {}, "here"), train, resamples=0)
+        predictor = found.result.predictor
+        error_N = np.abs(predictor.losses(weights_NxK) - loss_NxM.mean(axis=1))
+        covered.append(error_N <= found.intervals.half_widths(predictor, weights_NxK))
+        told.append(found.intervals.coverage)
+    assert 0.86 < np.mean(covered) < 0.95
+    assert 0.85 < np.mean(told) < 0.95

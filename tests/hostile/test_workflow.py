@@ -1,5 +1,6 @@
-"""What Snakemake alone sees of a configuration: a dry run says what is wrong."""
+"""What the workflow says of a configuration and an output root when it is read."""
 
+import contextlib
 import os
 import shutil
 import sys
@@ -10,7 +11,10 @@ from edits import link, put, remove
 from repository import ROOT, run
 from trials import MISTAKE, Trial
 
-DRY = ("-n", "--snakefile", str(ROOT / "Snakefile"), "--configfile", "config.yaml")
+from pike_mixing.errors import InputError
+from pipeline.planning import output_root, planner
+
+DRY = ("-n", "--snakefile", str(ROOT / "workflow/Snakefile"), "--configfile", "config.yaml")
 STAMP = "results/experiment.json"
 CONFIG = Path(__file__).with_name("config.yaml").read_text(encoding="utf-8")
 TRIALS = [
@@ -19,6 +23,8 @@ TRIALS = [
     Trial("a key named twice", "", ("'experiment' is named a second time, after line",),
           (put("config.yaml", f"{CONFIG}experiment: other\n"),)),
     Trial("no text", "", ("text/*.jsonl",), (remove("text/notes.jsonl"),)),
+]  # fmt: skip
+FOLDERS = [
     Trial("a folder that is a file", "", ("results",), (put("results", "my results\n"),)),
     Trial("a results folder of nobody", "", ("experiment.json",), (put(STAMP, "[]"),)),
     Trial("a results folder in a link to itself", "", ("results",), (link("results", "results"),)),
@@ -29,6 +35,22 @@ TRIALS = [
 @pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.bad)
 def test_a_dry_run_is_refused(refuses, unmade, trial):
     refuses(trial, unmade, dry_run)
+
+
+@pytest.mark.parametrize("trial", FOLDERS, ids=lambda trial: trial.bad)
+def test_an_output_root_is_refused(refuses, unmade, trial):
+    refuses(trial, unmade, claimed)
+
+
+def claimed(_, project):
+    """How the first lines of the workflow answer."""
+    with contextlib.chdir(project):
+        try:
+            plan, _ = planner.of_workflow([Path("config.yaml")], {})
+            output_root.claim(plan)
+        except InputError as mistake:
+            return MISTAKE, str(mistake)
+    return 0, ""
 
 
 def dry_run(targets, project):

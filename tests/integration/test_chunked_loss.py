@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from pike_mixing.torch import chunked_loss
-from pike_mixing.torch.losses import of_logits
+from pike_mixing.torch.losses import losses_of_logits
 
 
 def problem(N, D, V, dtype=torch.float64, seed=0):
@@ -45,7 +45,7 @@ def as_of_plain_logits(hidden, embedding, target, weight):
 
 def test_a_batch_without_rows_has_a_gradient_without_rows():
     logits = torch.zeros(0, 3, 5, requires_grad=True)
-    of_logits(logits, torch.zeros(0, 3, dtype=torch.int64)).sum().backward()
+    losses_of_logits(logits, torch.zeros(0, 3, dtype=torch.int64)).sum().backward()
     assert logits.grad.shape == (0, 3, 5)
 
 
@@ -112,26 +112,6 @@ def test_products_in_bfloat16_are_added_up_in_float32(monkeypatch):
         assert (our - their).norm() < 0.01 * their.norm()
 
 
-def test_a_loss_is_differentiated_once():
-    hidden, *others = problem(4, 3, 6)
-    total, _ = chunked_loss.weighted(hidden, *others, torch.float64)
-    with pytest.raises(AssertionError, match="cannot be differentiated"):
-        torch.autograd.grad(total, hidden, create_graph=True)
-    total.backward(retain_graph=True)
-    with pytest.raises(AssertionError, match="differentiated before"):
-        total.backward()
-
-
-def test_no_more_than_a_chunk_of_logits_is_there_at_a_time():
-    V = 32_000
-    assert chunked_loss.chunk(1600, 2048) == 512
-    assert chunked_loss.chunk(1024, V) == 256
-    assert chunked_loss.chunk(128, 250_112) == 87
-    # 16 rows of 1,024 tokens on a large device: a sixteenth.
-    assert chunked_loss.chunk(16 * 1024, V) == 1024
-    assert chunked_loss.chunk(5, 2**40) == 1
-
-
 @pytest.mark.parametrize("slope", [1.0, 3.0])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_pieces_that_stay_in_a_cache_do_not_change_a_bit(monkeypatch, slope, threads):
@@ -180,7 +160,7 @@ def test_logits_that_are_there_keep_their_losses_and_gradients(monkeypatch, dtyp
     logits = torch.randn(7, 11, generator=generator).to(dtype).requires_grad_()
     target = torch.tensor([0, 10, 3, -100, 5, 5, 1])
     weight = torch.rand(7, generator=generator)
-    found = of_logits(logits[:, None], target[:, None], shifted=False)
+    found = losses_of_logits(logits[:, None], target[:, None], shifted=False)
     expected = F.cross_entropy(logits.float(), target, reduction="none")
     torch.testing.assert_close(found, expected)
     totals = found @ weight, expected @ weight
@@ -210,5 +190,5 @@ def test_a_causal_loss_makes_no_float32_copy_of_the_logits():
     ids = torch.randint(512, (16, 512), generator=torch.Generator().manual_seed(0))
     logits = torch.zeros(16, 512, 512, dtype=torch.bfloat16, requires_grad=True)
     with Largest() as largest:
-        of_logits(logits, ids).mean().backward()
+        losses_of_logits(logits, ids).mean().backward()
     assert largest.bytes == logits.nbytes

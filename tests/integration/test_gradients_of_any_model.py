@@ -3,8 +3,6 @@
 import copy
 import importlib.util
 import itertools
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -251,38 +249,6 @@ def test_inner_products_of_many_numbers_keep_their_digits():
     part = torch.rand(10_000_000, generator=torch.Generator().manual_seed(0))
     exact = float(part.double().square().sum())
     assert float(inner([part], [-2 * part])) == pytest.approx(-2 * exact, rel=2e-6)
-
-
-MEMORY = """
-import re, torch
-from pathlib import Path
-from torch import nn
-from pike_mixing.torch import gradient_statistics
-
-def mib(name):
-    return int(re.search(name + r":\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
-
-model = nn.Sequential(*[nn.Linear(1024, 1024, bias=False) for _ in range(32)])
-rows = torch.randn(4, 1024)
-loss = lambda model, rows: model(rows).square().mean(dim=1)
-loss(model, rows).mean().backward()
-model.zero_grad()
-before = mib("VmRSS")
-# The peak begins anew.
-Path("/proc/self/clear_refs").write_text("5")
-gradient_statistics(model, loss, [rows, rows, rows])
-print(mib("VmHWM") - before)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the peak")
-def test_the_memory_is_that_of_one_gradient():
-    done = subprocess.run(
-        [sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True
-    )
-    # 32 layers of 4 MiB; two gradients would be 256.
-    assert 120 < float(done.stdout) < 200
 
 
 # On two ranks, each with every second row; the first has one row more.

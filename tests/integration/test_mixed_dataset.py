@@ -165,16 +165,6 @@ def test_a_stateful_loader_goes_on_in_the_middle(kind, workers, stop):
     assert begun + [names(batch) for batch in second] == whole
 
 
-def test_a_stream_is_read_beside_a_file_system_of_the_hub_of_another_thread():
-    rows = pytest.importorskip("datasets").Dataset.from_dict({"id": ids("a", 8)})
-    hub = pytest.importorskip("huggingface_hub")
-    opened = threading.Thread(target=hub.HfFileSystem, kwargs={"endpoint": "https://hub.invalid"})
-    opened.start()
-    opened.join()
-    mixed_rows = MixedDataset({"a": rows.to_iterable_dataset()}, 4, steps=2)
-    assert [row["id"] for row in mixed_rows] == ids("a", 8)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", stream_resumes.STREAMS)
 def test_a_stream_goes_on_at_the_row_after_each_stop(name):
@@ -252,25 +242,6 @@ def test_an_iterable_is_read_from_its_first_row_again_when_the_reading_begins_an
     assert list(later) == list(mixed) == whole
 
 
-def test_rows_that_could_not_be_read_are_read_at_the_next_attempt():
-    class Failing(Again):
-        failed = False
-
-        def __iter__(self):
-            yield from self.rows[:3]
-            if not self.failed:
-                self.failed = True
-                raise OSError("the network is down")
-            yield from self.rows[3:]
-
-    mixed = MixedDataset({"a": Failing(ids("a", 7))}, 1, steps=7)
-    reading = iter(mixed)
-    begun = [next(reading) for _ in range(3)]
-    with pytest.raises(OSError, match="network"):
-        next(reading)
-    assert begun + list(mixed) == ids("a", 7)
-
-
 def test_many_rows_that_are_read_again_are_told(caplog, monkeypatch):
     monkeypatch.setattr(streams, "MANY", 8)
     first, later = (MixedDataset({"a": Again(ids("a", 12))}, 4, steps=3) for _ in range(2))
@@ -281,18 +252,6 @@ def test_many_rows_that_are_read_again_are_told(caplog, monkeypatch):
     assert "domain 'a': its first 8 rows are read again" in caplog.text
 
 
-def test_a_stream_that_has_one_order_alone_is_read_in_it_again():
-    raised = type("DataSourcesShufflingDisallowed", (Exception,), {})
-
-    class Taken(Placed):
-        def __iter__(self):
-            if self.epoch:
-                raise raised
-            return super().__iter__()
-
-    assert list(MixedDataset({"a": Taken(ids("a", 4))}, 4, steps=3)) == ids("a", 4) * 3
-
-
 def test_a_state_of_another_release_of_datasets_is_refused(monkeypatch):
     datasets = pytest.importorskip("datasets")
     state = MixedDataset(domains("streaming"), 8).state_dict()
@@ -301,21 +260,6 @@ def test_a_state_of_another_release_of_datasets_is_refused(monkeypatch):
     monkeypatch.setattr(datasets, "__version__", "5.0.9")
     with pytest.raises(InputError, match=was + " here it is datasets==5.0.9"):
         MixedDataset(domains("streaming"), 8).load_state_dict(state)
-
-
-def test_workers_read_files_that_were_opened_before_them(tmp_path):
-    (tmp_path / "rows").write_text("\n".join(ids("a", 4000)), encoding="utf-8")
-
-    class Lines:
-        def __iter__(self):
-            with (tmp_path / "rows").open(encoding="utf-8") as file:
-                yield from (line.strip() for line in file)
-
-    mixed = MixedDataset({"a": Lines()}, 4, micro_batch=2, steps=1000)
-    reading = iter(mixed)
-    begun = [next(reading) for _ in range(4)]
-    loader = DataLoader(mixed, batch_size=2, num_workers=2, multiprocessing_context="fork")
-    assert begun + joined(map(names, loader)) == ids("a", 4000)
 
 
 def test_a_state_is_plain_values():

@@ -18,7 +18,6 @@ from pike_mixing.torch import (
     PerDomainAdamW,
     causal_excess,
     causal_losses,
-    mixed_steps,
     parallel,
 )
 from pike_mixing.torch.passes import Passes
@@ -580,10 +579,3 @@ def test_tokens_of_all_processes_are_counted_where_it_is_asked_for(tmp_path, cap
     assert "the weights act on rows (documents), not on tokens" in warned
     assert on_two_ranks(counted, tmp_path) == [expected] * 2
     assert Mixing("mix", MixedDataset(DOMAINS, 8)).delivered is None
-
-
-def test_tokens_of_pairs_and_tensors_are_those_of_the_last():
-    labels = torch.tensor([[5, -100, 7], [-100, -100, 1]])
-    assert mixed_steps._tokens(({"input": torch.ones(2, 3)}, labels)) == [2, 1]
-    assert mixed_steps._tokens(labels) == [2, 1]
-    assert mixed_steps._tokens({"labels": labels}) == [2, 1]

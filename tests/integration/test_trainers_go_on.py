@@ -237,8 +237,13 @@ def _breaking(train, method, folder):
     train(method, folder, breaks=True, goes_on=False)
 
 
-@pytest.mark.parametrize("rule", METHODS)
-@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize(
+    ("loop", "rule"),
+    [
+        *(("plain", rule) for rule in METHODS),
+        *((loop, "pike") for loop in LOOPS if loop != "plain"),
+    ],
+)
 def test_the_rows_that_follow_are_those_of_the_unbroken_training(loop, rule, tmp_path):
     train, package = LOOPS[loop]
     pytest.importorskip(package)

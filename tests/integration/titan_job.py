@@ -17,7 +17,7 @@ from torchtitan.models.llama3 import Transformer
 
 from pike_mixing import registry
 from pike_mixing.torch import MixedDataset, Mixing, parallel
-from pike_mixing.torch.losses import of_logits
+from pike_mixing.torch.losses import losses_of_logits
 from pike_mixing.torchtitan import mixing_trainer
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "trainers" / "torchtitan_train.py"
@@ -68,7 +68,7 @@ def train(config, name, example):
 
 def losses(model, batch):
     inputs, labels = batch
-    return of_logits(model(inputs["input"]), labels, shifted=False)
+    return losses_of_logits(model(inputs["input"]), labels, shifted=False)
 
 
 def plain(config, name, example, trained):

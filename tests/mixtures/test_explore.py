@@ -45,7 +45,8 @@ def keep(folder, name, finder):
 
 def inside(tmp_path, path, script, **page):
     """An answer of the page, whose policy lets a test's script in."""
-    return browser.answer(tmp_path, CSP.sub("", explore.page(path, **page)), script)
+    visit = browser.Visit(CSP.sub("", explore.page(path, **page)), script)
+    return browser.answers(tmp_path, visit)[0]
 
 
 @pytest.mark.workflow
@@ -165,7 +166,8 @@ def test_copies_are_those_of_export_and_a_guess_has_its_hash(law, tmp_path):
 def test_axe_finds_no_barrier(law, tmp_path, width, options):
     text = CSP.sub("", explore.page(law, inventory={"talk": 1e6}, budget=9e6))
     text = text.replace("show();\n</script>", 'show();\nat("write").click();\n</script>')
-    found = browser.barriers(tmp_path, text, width=width, options=options)
+    visit = browser.barriers(tmp_path, text, width)
+    (found,) = browser.answers(tmp_path, visit, options=options)
     assert found["told"] == []
     assert found["passed"] > 15
     assert found["dark"] == bool(options)

@@ -1,8 +1,4 @@
-"""`export`: each trainer's files say the shares, as its own code or its documented schema reads.
-
-Trainers' packages pin versions of torch and NumPy against each other: `pip install --no-deps
---target FOLDER`, with FOLDER last on the path, is enough for what is read here.
-"""
+"""`export`: each trainer's files say the shares, as its own code or its documented schema reads."""
 
 import ast
 import itertools
@@ -197,58 +193,6 @@ def by_datasets(files, paths):
     return zip(space["paths"].values(), space["mixed"]._ex_iterable.probabilities, strict=True)
 
 
-def by_megatron(files, paths):
-    utils = pytest.importorskip("megatron.core.datasets.utils", exc_type=ImportError)
-    words = next(iter(files.values()))
-    words = json.loads(words) if words.startswith("[") else words.split()
-    return zip(*utils.get_blend_from_list(words), strict=True)
-
-
-def by_energon(files, paths, tmp_path):
-    pytest.importorskip("megatron.energon", exc_type=ImportError)
-    from megatron.energon.dataset_config import load_config
-    from megatron.energon.epathlib import EPath
-    from megatron.energon.metadataset import MetadatasetV2
-
-    (tmp_path / "metadataset.yaml").write_text(files["metadataset.yaml"], encoding="utf-8")
-    place = EPath(str(tmp_path / "metadataset.yaml"))
-    loaded = load_config(place, default_type=MetadatasetV2, default_kwargs={"path": place})
-    return [(str(one.path), one.weight) for one in loaded.splits["train"].blend]
-
-
-def by_olmo(files, paths, tmp_path):
-    source = pytest.importorskip("olmo_core.data.source_mixture", exc_type=ImportError)
-    (tmp_path / "m.yaml").write_text(files["source_mixture.yaml"], encoding="utf-8")
-    loaded = source.SourceMixtureList.from_yaml(tmp_path / "m.yaml")
-    loaded.validate()
-    for one in loaded.sources:
-        one.validate()
-        yield one.paths[0], one.target_ratio
-
-
-def by_litdata(files, paths):
-    litdata = pytest.importorskip("litdata", exc_type=ImportError)
-    for name in READ:
-        litdata.optimize(
-            fn=int, inputs=list(range(8)), output_dir=paths[name], num_workers=1, chunk_size=4,
-            mode="overwrite",
-        )  # fmt: skip
-    space = defined(files["mixture.py"])
-    return zip(space["paths"].values(), space["mixed"]._weights, strict=True)
-
-
-def by_streaming(files, paths):
-    streaming = pytest.importorskip("streaming", exc_type=ImportError)
-    for name in READ:
-        (Path(paths[name]) / "rows.jsonl").unlink()
-        Path(paths[name]).rmdir()
-        with streaming.MDSWriter(out=paths[name], columns={"n": "int"}) as writer:
-            for n in range(8):
-                writer.write({"n": n})
-    streams = defined(files["mixture.py"])["mixed"].streams
-    return [(stream.local, stream.proportion) for stream in streams]
-
-
 def by_axolotl(files, paths):
     datasets = pytest.importorskip("datasets")
     for one in yaml.safe_load(files["datasets.yaml"])["datasets"]:
@@ -258,25 +202,16 @@ def by_axolotl(files, paths):
         yield one["path"], count / ROWS
 
 
-OWN = {
-    "interleave-datasets": by_datasets,
-    "megatron-lm": by_megatron,
-    "nemo": by_megatron,
-    "megatron-energon": by_energon,
-    "olmo-core": by_olmo,
-    "litdata": by_litdata,
-    "mosaicml-streaming": by_streaming,
-    "axolotl": by_axolotl,
-}
+OWN = {"interleave-datasets": by_datasets, "axolotl": by_axolotl}
+"""Trainers whose own code is among the packages of the tests."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("trainer", OWN)
-def test_the_trainers_own_code_reads_the_shares(trainer, paths, tmp_path, monkeypatch):
+def test_the_trainers_own_code_reads_the_shares(trainer, paths, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     files, _ = exported(trainer, paths)
-    extra = [tmp_path] if trainer in ("megatron-energon", "olmo-core") else []
-    read = dict(OWN[trainer](files, paths, *extra))
+    read = dict(OWN[trainer](files, paths))
     assert read == pytest.approx({paths[name]: share for name, share in READ.items()}, abs=1e-6)
 
 

@@ -2,7 +2,6 @@
 
 import shutil
 
-import pyarrow.parquet as pq
 import pytest
 import torch
 from recipes import recipe
@@ -87,25 +86,6 @@ def test_a_run_that_goes_on_ends_with_the_same_bits(make_run, corpora, pike, how
     assert_resumes(make_run(rule="pike", method=method, training=how), corpora)
 
 
-@pytest.fixture(scope="module")
-def compilations(tmp_path_factory):
-    """Where compiled programs and the headers that they share are kept."""
-    place = tmp_path_factory.mktemp("compilations")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("TORCHINDUCTOR_CACHE_DIR", str(place))
-        yield place
-
-
-@pytest.mark.slow
-def test_a_compiled_run_that_goes_on_ends_with_the_same_bits(
-    make_run, corpora, pike, piked, compilations
-):
-    compiled = assert_resumes(make_run(**pike, training={"compile": True}), corpora)
-    ours, theirs = (pq.read_table(folder / "steps.parquet")["loss"] for folder in (compiled, piked))
-    assert ours[:2].to_pylist() == pytest.approx(theirs[:2].to_pylist(), rel=1e-5)
-    assert any(compilations.iterdir())
-
-
 def assert_resumes(run, corpora):
     """Trains, forgets the last checkpoint, goes on; returns the run's folder."""
     train.pretrain(run, corpora, device="cpu", threads=1)
@@ -116,17 +96,6 @@ def assert_resumes(run, corpora):
     assert atomic_files.read_json(run.parent / atomic_files.MANIFEST)["resumes"] == 1
     assert atomic_files.sha256(last / checkpoint.MODEL) == whole
     return run.parent
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("compilations")
-def test_compiled_blocks_keep_the_gradient():
-    # Blocks and rows of the run above, whose programs are there.
-    shape, tokens = settings.Model(layers=2, width=8, heads=2, head_width=4), rows(3)[:, :9]
-    ours, plain = arranged(shape, compile=True), arranged(shape)
-    torch.testing.assert_close(
-        gradient(ours, tokens), gradient(plain, tokens), rtol=1e-4, atol=1e-6
-    )
 
 
 def test_compilations_are_kept_where_the_user_says(tmp_path, monkeypatch):
@@ -151,22 +120,3 @@ def test_a_gpu_is_made_deterministic_and_a_cpu_left_alone(monkeypatch):
         torch.use_deterministic_algorithms(False)
         torch.utils.deterministic.fill_uninitialized_memory = True
         devices.os.environ.pop("CUBLAS_WORKSPACE_CONFIG", None)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_a_compiled_block_is_one_graph_that_serves_all_blocks(precision):
-    torch._dynamo.reset()
-    net, graphs = arranged(precision=precision), []
-
-    def count(graph, inputs):
-        graphs.append(len(graph.graph.nodes))
-        return graph.forward
-
-    for block in net.blocks:
-        # It refuses to leave the graph for Python.
-        block.compile(backend=count, fullgraph=True)
-    for _ in range(2):
-        gradient(net, rows(4))
-    assert len(graphs) == 1
-    assert graphs[0] > 20

@@ -1,7 +1,6 @@
 import dataclasses
 import logging
 import shutil
-import weakref
 
 import edits
 import numpy as np
@@ -132,19 +131,6 @@ def test_checkpoints_that_are_damaged_missing_or_of_another_identity_are_no_begi
     assert checkpoint.resumable(tmp_path, "ours", 2) is None
 
 
-def test_what_another_run_differs_in_is_logged(tmp_path, caplog):
-    before = {"run": {"seed": 0, "training": {"steps": 10}}, "code": "a" * 300, "mixture": {"a": 1}}
-    now = {"run": {"seed": 0, "training": {"steps": 12}}, "code": "b" * 300}
-    saved(tmp_path, steps=0, identity=before)
-    with caplog.at_level(logging.INFO, "pike"):
-        assert checkpoint.resumable(tmp_path, now, 2) is None
-    assert (
-        'run.training.steps was 10, is 12; code was another; mixture was {"a":1}, is not set'
-        in (caplog.text)
-    )
-    assert "seed" not in caplog.text
-
-
 def edit(path, **values):
     """Sets values of a checkpoint's manifest."""
     edits.values(atomic_files.MANIFEST, values)(path)
@@ -185,30 +171,6 @@ def test_a_snapshot_is_of_its_moment(tmp_path):
     checkpoint.write(tmp_path / "later", taken)
     for name in (checkpoint.MODEL, checkpoint.TRAINING, atomic_files.MANIFEST):
         assert (tmp_path / "then" / name).read_bytes() == (tmp_path / "later" / name).read_bytes()
-
-
-def test_the_first_process_alone_keeps_what_it_writes(monkeypatch):
-    monkeypatch.setattr(checkpoint.distributed, "is_main_process", lambda: False)
-    taken = checkpoint.snapshot(*started(), progress(1), "ours")
-    assert (taken.weights, taken.training) == ({}, {})
-
-
-def test_the_device_holds_one_whole_moment_at_a_time(tmp_path, monkeypatch):
-    path, _, _ = saved(tmp_path)
-    net, optimizer = started()
-    seen = []
-
-    def like(tensor, parameter):
-        if tensor.is_cpu:
-            return tensor
-        assert all(before() is None for before in seen)
-        seen.append(weakref.ref(tensor))
-        return torch.zeros(tensor.shape)
-
-    monkeypatch.setattr(checkpoint.distributed, "distribute_like", like)
-    checkpoint.restore(path, net, optimizer, torch.device("meta"))
-    # Two moments and the count of updates.
-    assert len(seen) == 3 * len(list(net.parameters()))
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,9 @@ def rough(shape, vocabulary=40):
 def test_transformers_gives_the_same_logits(heads):
     transformers = pytest.importorskip("transformers")
     net = rough(dataclasses.replace(SHAPE, heads=heads))
-    values = hf_config.config(net.shape, 40, 16)
+    values = hf_config.hf_config(net.shape, 40, 16)
     theirs = transformers.PersimmonForCausalLM(transformers.PersimmonConfig(**values)).eval()
-    missing = theirs.load_state_dict(hf_config.weights(net), strict=False)
+    missing = theirs.load_state_dict(hf_config.hf_weights(net), strict=False)
     assert missing.missing_keys == ["lm_head.weight"]
     assert missing.unexpected_keys == []
     theirs.tie_weights()
@@ -51,4 +51,4 @@ def test_rows_of_a_head_are_its_query_its_key_and_its_value():
 def test_a_shape_that_transformers_has_not_is_refused(change):
     shape = dataclasses.replace(SHAPE, **change)
     with pytest.raises(InputError, match=r"wants head_width to divide width and heads not"):
-        hf_config.config(shape, 40, 16)
+        hf_config.hf_config(shape, 40, 16)

@@ -17,7 +17,7 @@ tokenizers = pytest.importorskip("tokenizers")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("google.protobuf")
 export = pytest.importorskip("pipeline.model.export")
-hf_tokenizer = pytest.importorskip("pipeline.model.hf_tokenizer")
+hf_tokenizer = pytest.importorskip("pipeline.model.hf_folder")
 
 
 @pytest.fixture(scope="module")

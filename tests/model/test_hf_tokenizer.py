@@ -11,7 +11,7 @@ from pipeline.data import sources, tokenizer
 from pipeline.runtime import atomic_files
 
 pytest.importorskip("tokenizers")
-fast_tokenizer = pytest.importorskip("pipeline.model.hf_tokenizer")
+fast_tokenizer = pytest.importorskip("pipeline.model.hf_folder")
 
 ROOT = Path(__file__).resolve().parents[2]
 SPACES = "\t\n\v\f\r\x1c\x85\u00a0\u2003\u2028\u3000\u200b▁"
@@ -61,7 +61,7 @@ def test_both_give_the_same_tokens_and_texts(tmp_path, documents, texts, model, 
     (tmp_path / "settings.json").write_text(json.dumps(wanted), encoding="utf-8")
     tokenizer.build(tmp_path / "settings.json", [documents], tmp_path / "t.model")
     ours = tokenizer.Tokenizer(tmp_path / "t.model")
-    fast = fast_tokenizer.converted(tmp_path / "t.model")
+    fast = fast_tokenizer.convert_tokenizer(tmp_path / "t.model")
     assert fast.get_vocab_size() == ours.vocabulary
     scores = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "t.model"))
     for text, tokens in zip(texts, ours.encode(texts), strict=True):
@@ -94,5 +94,5 @@ def test_models_of_others_keep_what_sentencepiece_keeps(tmp_path, texts, rule, m
                 minloglevel=2,
             )
         expected = sentencepiece.SentencePieceProcessor(model_file=str(path)).encode(ODD)
-        found = fast_tokenizer.converted(path).encode_batch(ODD, add_special_tokens=False)
+        found = fast_tokenizer.convert_tokenizer(path).encode_batch(ODD, add_special_tokens=False)
         assert [one.ids for one in found] == expected

@@ -12,11 +12,11 @@ from torch.utils._pytree import tree_leaves
 
 from pike_mixing.interface import StatisticsNeed
 from pike_mixing.rules.adatask import AdaTask
-from pike_mixing.rules.mix import Mix
-from pike_mixing.rules.pcgrad import PCGrad
+from pike_mixing.rules.static import Mix
+from pike_mixing.rules.surgery import PCGrad
 from pike_mixing.torch import gradient_statistics
-from pike_mixing.torch.dealt_rows import DealtRows
 from pike_mixing.torch.step_gradient import StepGradient
+from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
 from pipeline.model import adamw
 from pipeline.model.passes import PipelinePasses, row_losses
@@ -138,21 +138,6 @@ def test_weights_of_the_losses_count_in_a_measured_pass_too():
     assert found.seen.statistics.squared_norm_K[1] == pytest.approx(
         g_RxP[5:].mean(dim=0).square().sum().item(), rel=1e-4
     )
-
-
-def test_no_row_passes_twice(monkeypatch):
-    seen = []
-    plain = PipelinePasses.weighted
-
-    def counting(passes, model, rows, weight_B):
-        seen.append(len(rows))
-        return plain(passes, model, rows, weight_B)
-
-    monkeypatch.setattr(PipelinePasses, "weighted", counting)
-    for method in (Mix(), PCGrad(), AdaTask()):
-        seen.clear()
-        left(measuring(method), batch([3, 1, 0, 5]))
-        assert seen == [2, 1, 1, 2, 2, 1]
 
 
 class Embeddings(TorchDispatchMode):

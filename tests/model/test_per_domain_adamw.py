@@ -169,10 +169,3 @@ def test_a_restored_optimizer_goes_on_bit_by_bit(at, tmp_path):
         for name, value in optimizer.state[ours].items():
             assert again.state[theirs][name].dtype == value.dtype
             assert torch.equal(again.state[theirs][name], value)
-
-
-def test_a_step_without_gradients_is_our_mistake():
-    with pytest.raises(AssertionError, match="no domain"):
-        plain(point(1.0), 2).step()
-    with pytest.raises(AssertionError, match="no gradient"):
-        plain(point(1.0), 2).take(0, 1.0)

@@ -62,10 +62,8 @@ def test_what_the_default_leaves_on_the_disk_is_planned_within_a_factor_of_two()
     work = planned(ROOT / "workflow/configs/decide.yaml")
     # Megabytes as they lay there on 27 November 2026, in the order below.
     found = {
-        ("pack", "symbols/akin-1"): 4.0,
         ("evaluate", "installed/nano/mix/seed180"): 0.30,
         ("evaluate", "symbols-two/nano/pike/seed182"): 0.16,
-        ("database", ""): 26.8,
     }
     for key, megabytes in found.items():
         assert megabytes / 2 < work.job(*key).disk_bytes / 1e6 < 2 * megabytes, key
@@ -123,7 +121,7 @@ def test_a_model_of_transformers_is_not_counted_where_it_is_not_trained(tmp_path
     """No TPU, no blocks that are computed again, no shards; else it is priced as a decoder."""
     config = {"model_type": "llama", "n_layer": 2, "n_embd": 16, "n_head": 2}
     (tmp_path / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 64}))
-    values = yaml.safe_load((ROOT / "workflow/configs/languages.yaml").read_text())
+    values = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     values["models"] = {"nano": {"transformers": str(tmp_path / "config.json")}}
     path = tmp_path / "own.yaml"
 
@@ -171,7 +169,7 @@ def test_the_tpu_profile_books_the_time_that_the_bill_of_table_1_has():
 def test_what_a_plan_does_not_know_is_assumed_and_said(config, tmp_path):
     values = config()
     values["results"] = str(tmp_path / "nowhere")
-    values["methods"]["random"] = {"rule": "pike_mixing.rules.one_random:Random"}
+    values["methods"]["random"] = {"rule": "pike_mixing.rules.static:Random"}
     values["tokenizers"]["installed"] = {"kind": "file", "path": str(tmp_path / "none.model")}
     path = tmp_path / "own.yaml"
     path.write_text(yaml.safe_dump(values))
@@ -179,7 +177,7 @@ def test_what_a_plan_does_not_know_is_assumed_and_said(config, tmp_path):
     damaged.parent.mkdir(parents=True)
     damaged.write_text("{", encoding="utf-8")
     text = cost.plan(path, devices=["cpu"])
-    assert "\nrule pike_mixing.rules.one_random:Random: a plan imports none but ours: its" in text
+    assert "\nrule pike_mixing.rules.static:Random: a plan imports none but ours: its" in text
     assert "\ntokenizer installed: its file is not here: 256,000 pieces are assumed" in text
 
 

@@ -55,7 +55,7 @@ def test_a_final_run_stands_on_its_proxy_and_the_proxy_on_its_reference(chained)
     assert plan.found == {named("doremi"): named("doremi")}
     mixture = plan.mixtures[named("doremi")]
     assert mixture["finder"] == "average"
-    assert mixture["domains"] == ["easy", "hard", "noise"]
+    assert mixture["domains"] == ["like-en", "like-hi", "like-de"]
     assert mixture["proxies"] == {named("proxy"): {"weights_by_domain": None}}
 
 
@@ -139,9 +139,17 @@ TARGET = "scenarios.symbols.target"
         ("methods.proxy.reference", "doremi", "in a circle: doremi <- proxy <- doremi"),
         ("methods.proxy.reference", "mixx", "reference: 'mixx' is unknown: did you mean 'mix'"),
         ("mixtures.found.swarm", "smal", "swarm: 'smal' is unknown: did you mean 'small'"),
-        (TARGET, {"easy": 1, "hard": 1}, f"{TARGET}: domain 'noise' has no weight"),
-        (TARGET, {"easy": 1, "nois": 1}, f"{TARGET}: 'nois' is unknown: did you mean 'noise'"),
-        (TARGET, {"easy": 0, "hard": 0, "noise": 0}, f"{TARGET}: at least one must be positive"),
+        (TARGET, {"like-en": 1, "like-hi": 1}, f"{TARGET}: domain 'like-de' has no weight"),
+        (
+            TARGET,
+            {"like-en": 1, "lik-de": 1},
+            f"{TARGET}: 'lik-de' is unknown: did you mean 'like-de'",
+        ),
+        (
+            TARGET,
+            {"like-en": 0, "like-hi": 0, "like-de": 0},
+            f"{TARGET}: at least one must be positive",
+        ),
     ],
 )
 def test_what_no_run_can_stand_on_is_refused(chained, place, value, message):
@@ -240,7 +248,7 @@ def test_a_swarm_may_have_a_smaller_model_and_a_shorter_recipe(chained):
     assert member["model"]["layers"] == 1
     assert member["training"]["steps"] == 90
     assert plan.found == {named("found"): "symbols/pico/found/seed100"}
-    assert plan.runs[named("found")]["training"]["steps"] == 240
+    assert plan.runs[named("found")]["training"]["steps"] == 200
 
 
 def test_mde_wants_an_evaluation_that_keeps_the_losses_of_tokens(chained):
@@ -259,7 +267,7 @@ def test_mde_wants_an_evaluation_that_keeps_the_losses_of_tokens(chained):
 
 def test_a_scenarios_target_reaches_finders_grids_and_rules_that_have_one(chained):
     values = gridded(chained)
-    target = {"easy": 0, "hard": 3, "noise": 1}
+    target = {"like-en": 0, "like-hi": 3, "like-de": 1}
     values["scenarios"]["symbols"]["target"] = target
     values["methods"]["towards"] = {"rule": "r-and-b"}
     values["runs"][0]["methods"] = ["tuned", "found", "doremi", "towards"]

@@ -18,8 +18,8 @@ def test_the_page_is_what_the_command_prints():
 
 
 def test_a_rule_of_ones_own_is_shown_too():
-    text = method_catalogue.methods("pike_mixing.rules.mix:Mix")
-    assert text.startswith("pike_mixing.rules.mix:Mix\n")
+    text = method_catalogue.methods("pike_mixing.rules.static:Mix")
+    assert text.startswith("pike_mixing.rules.static:Mix\n")
 
 
 def test_every_row_of_a_table_has_as_many_cells_as_its_head():
@@ -37,7 +37,7 @@ def test_one_rule_alone_for_a_terminal():
     assert "    every = 1000\n        Steps T_0 between updates of the weights.\n" in text
     assert "  measures     gradient statistics\n" in text
     assert "backward passes over max(8, b_k) fresh rows of each domain, every 1000 steps" in text
-    assert text.endswith("\n  code         pike_mixing.rules.balanced_pike:BalancedPiKE")
+    assert text.endswith("\n  code         pike_mixing.rules.pike:BalancedPiKE")
     assert max(map(len, text.splitlines())) <= 96
 
 

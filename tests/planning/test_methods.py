@@ -160,14 +160,14 @@ import pike_mixing
 import pike_mixing.rules.pike
 import pike_mixing.rules.r_and_b as r_and_b
 from pike_mixing import ScaleFreePiKE
-from pike_mixing.rules import balanced_pike
+from pike_mixing.rules import pike
 from .again import Mine as Base
 
 class FromTop(ScaleFreePiKE): pass
 class FromPackage(pike_mixing.ScaleFreePiKE): pass
 class FromModule(r_and_b.RAndB): pass
 class FromPlace(pike_mixing.rules.pike.PiKE): pass
-class FromFolder(balanced_pike.BalancedPiKE): pass
+class FromFolder(pike.BalancedPiKE): pass
 class FromOwn(Base): pass
 class FromHere(FromTop): pass
 class FromItself(FromItself): pass
@@ -278,7 +278,9 @@ def test_what_is_no_method_is_refused_where_it_is_imported(own, rule, expected):
         registry.build(rule, {}, "run.json")
 
 
-def test_a_finder_whose_package_is_missing_is_told_at_the_start(monkeypatch):
+def test_a_finder_that_cannot_find_is_told_at_the_start(monkeypatch):
+    with pytest.raises(InputError, match="'exposure-law' reads how much text each run had"):
+        methods.refuse_at_start([], [{"finder": "exposure-law"}, {"finder": "best"}])
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(InputError, match="'regmix' needs the package 'lightgbm'"):
         methods.refuse_at_start([], [{"finder": "regmix"}, {"finder": "best"}])

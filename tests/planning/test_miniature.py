@@ -35,13 +35,3 @@ def test_tables_and_figures_that_need_the_same_runs_share_a_database(plan):
     assert plan.database("table", "table2") != plan.database("table", "table1")
     needed = plan.selections["table-table1"]
     assert needed == plan.selected("table", "table1") == plan.selected("figure", "figure8")
-
-
-def test_what_make_quick_builds_needs_few_of_the_runs(whole, plan):
-    chosen = {
-        run
-        for section, kind in (("tables", "table"), ("figures", "figure"))
-        for name in whole["quick"][section]
-        for run in plan.selected(kind, name)
-    }
-    assert len(chosen) < len(plan.runs) / 4

@@ -14,6 +14,8 @@ from pipeline.planning import output_root, planner, records, rule_inputs
 from pipeline.planning.plan import OF_SETTINGS
 from pipeline.runtime import atomic_files
 
+THREE = ("like-en", "like-hi", "like-de")
+
 
 @pytest.fixture
 def small(config):
@@ -44,7 +46,11 @@ def test_losses_for_searches_are_of_the_runs_that_a_search_reads(config):
     evaluations = planned(config()).evaluations
     searched = {run.split("/", 2)[2] for run, values in evaluations.items() if values.get("search")}
     # The grid's. DoReMi's reference and proxy are read by their states.
-    assert searched == {f"pike-{pair}/seed100" for pair in ("low", "middle", "high")}
+    assert searched == {
+        f"pike-{pair}/seed{seed}"
+        for seed in (100, 101, 102)
+        for pair in ("low", "middle", "high", "highest")
+    }
     assert "search" not in evaluations["installed/pico/doremi-proxy/seed100"]
 
 
@@ -62,15 +68,15 @@ def test_a_run_holds_all_its_settings_explicitly(small):
     run = planned(small).runs["installed/nano/pike/seed1"]
     own = {k: v for k, v in small["methods"]["pike"].items() if k != "rule"}
     given = {"model": small["models"]["nano"], "training": small["training"]["text"], "method": own}
-    silent = {"model": "vocabulary_multiple", "training": "precision", "method": "preset"}
-    assert [run[part][name] for part, name in silent.items()] == [128, "float32", "recommended"]
+    silent = {"model": "activation", "training": "precision", "method": "preset"}
+    assert [run[part][name] for part, name in silent.items()] == ["gelu", "float32", "recommended"]
     assert all(run[part].items() >= values.items() for part, values in given.items())
     assert {key: one for key, one in run.items() if key not in given} == {
         "scenario": "installed",
         "model_name": "nano",
         "method_name": "pike",
         "seed": 1,
-        "domains": ["code", "prose", "headers", "stubs", "unicode"],
+        "domains": ["prose", "headers", "dialogues", "stubs", "code", "unicode"],
         "tokenizer": "installed",
         "rule": "pike",
     }
@@ -121,7 +127,7 @@ class Mine(Base):
         ("training/text/microbatch_rows", None),
         ("training/text/alarms", {"window": 100}),
         ("training/text/clip_norm", 1),
-        ("models/nano/vocabulary_multiple", 128),
+        ("models/nano/activation", "gelu"),
         ("sources/own/field", "text"),
         ("sources/own/documents", "file"),
         ("sources/own/licence", "unknown"),
@@ -178,9 +184,9 @@ def test_a_method_may_have_a_recipe_of_its_own(small):
     runs = planned(small).runs
     steps = {name: run["training"]["steps"] for name, run in runs.items() if "seed0" in name}
     assert steps == {
-        "installed/nano/mix/seed0": 200,
-        "installed/nano/longer/seed0": 200,
-        "symbols/nano/mix/seed0": 240,
+        "installed/nano/mix/seed0": 180,
+        "installed/nano/longer/seed0": 180,
+        "symbols/nano/mix/seed0": 200,
         "symbols/nano/longer/seed0": 480,
     }
     assert runs["symbols/nano/longer/seed0"]["method"] == {}
@@ -198,14 +204,14 @@ def test_a_trained_tokenizer_leaves_out_what_packing_holds_out(small):
     plan = planned(small)
     assert plan.tokenizers["installed"]["validation_share"] == 0.3
     assert "sources" not in plan.tokenizers["installed"]
-    assert plan.tokenizer_sources["symbols"] == ["easy", "hard", "noise", "akin-1"]
+    assert plan.tokenizer_sources["symbols"] == ["like-en", "like-hi", "like-zh", "like-ar"]
     assert plan.tokenizers["given"] == {"kind": "file", "path": "spiece.model"}
     assert plan.tokenizer_sources["given"] == []
 
 
 def test_only_corpora_of_scenarios_that_are_run_are_packed(small):
     small["runs"][0]["scenarios"] = ["symbols"]
-    assert set(planned(small).corpora) == {"symbols/easy", "symbols/hard", "symbols/noise"}
+    assert set(planned(small).corpora) == {f"symbols/{name}" for name in THREE}
 
 
 @pytest.mark.slow
@@ -233,8 +239,8 @@ def test_a_database_of_some_runs_knows_what_they_stand_on(small):
     experiment = planned(small).experiment([run])
     assert list(experiment["runs"]) == [run]
     assert experiment["runs"][run]["folder"] == f"results/runs/{run}"
-    assert set(experiment["corpora"]) == {"symbols/easy", "symbols/hard", "symbols/noise"}
-    assert set(experiment["sources"]) == {"easy", "hard", "noise", "akin-1"}
+    assert set(experiment["corpora"]) == {f"symbols/{name}" for name in THREE}
+    assert set(experiment["sources"]) == {*THREE, "like-zh", "like-ar"}
     assert experiment["tokenizers"] == {"symbols": "results/tokenizers/symbols.json"}
 
 
@@ -302,10 +308,10 @@ def test_a_recipe_that_only_its_own_checks_refuse_is_reported_with_all_else(smal
     small["training"]["symbols"]["warmup_steps"] = 801
     small["methods"]["mix"] = {"rule": "single", "domain": "code"}
     assert lines(small) == [
-        "config.yaml: training.text.warmup_steps: must lie between 0 and steps (200)",
-        "config.yaml: training.symbols.warmup_steps: must lie between 0 and steps (240)",
-        "config.yaml: methods.mix in scenario symbols: domain: 'code' is unknown: known: easy, "
-        "hard, noise",
+        "config.yaml: training.text.warmup_steps: must lie between 0 and steps (180)",
+        "config.yaml: training.symbols.warmup_steps: must lie between 0 and steps (200)",
+        "config.yaml: methods.mix in scenario symbols: domain: 'code' is unknown: known: like-de, "
+        "like-en, like-hi",
     ]
 
 
@@ -503,9 +509,10 @@ def test_items_fit_into_the_rows_of_a_methods_own_recipe(small):
     small["training"]["short"] = small["training"]["text"] | {"length": 8}
     small["methods"]["pike"]["training"] = "short"
     assert lines(small) == [
-        "config.yaml: evaluation.standard.choice.context: 40 tokens and 16 of a candidate do not "
-        f"fit into the 8 tokens of training.short in scenario {name}: lower it"
+        f"config.yaml: evaluation.standard.{key}.context: questions of {tokens} tokens, candidates "
+        f"included, do not fit into the 8 tokens of training.short in scenario {name}: lower it"
         for name in ("installed", "symbols")
+        for key, tokens in (("choice", 56), ("few_shot", 64))
     ]
 
 
@@ -525,7 +532,7 @@ def test_tasks_that_no_corpus_may_hold_are_fetched(small, tmp_path):
     for path in ("results/tasks/piqa/*.jsonl", "./x/../results//tasks/piqa/a.jsonl"):
         plan = told(path)
         assert plan.tasks == {"piqa": {}}
-        made, given = rule_inputs.RuleInputs(plan).of("pack", "symbols/easy")
+        made, given = rule_inputs.RuleInputs(plan).of("pack", "symbols/like-en")
         assert (made["tasks"], given) == ([plan.manifest("fetch", "piqa")], [])
     with pytest.raises(InputError, match=r"hygiene\.decontaminate\.files: 'piqua' is unknown"):
         told(Path("results/tasks/piqua/a.jsonl").absolute().as_posix())
@@ -556,7 +563,7 @@ def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
     assert [path for path in needed["table4"] if "/mixtures/" in path] == found
     assert not any("/mixtures/" in p for n, paths in needed.items() for p in paths if n != "table4")
     assert not any("/runs/" in path for paths in needed.values() for path in paths)
-    assert "results/corpora/symbols/easy/manifest.json" in needed["table3"]
+    assert "results/corpora/symbols/like-en/manifest.json" in needed["table3"]
     # Tables of the same runs share a database.
     assert plan.database("table", "table6") == "results/databases/untrained-table5.duckdb"
     record = plan.experiment(plan.requested, trained=False)["runs"]["symbols/nano/mix/seed220"]
@@ -566,7 +573,7 @@ def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
 @pytest.mark.parametrize(
     ("at", "value", "reads"),
     [
-        ("scenarios/symbols/target", {"easy": 2, "hard": 1, "noise": 1}, True),
+        ("scenarios/symbols/target", dict(zip(THREE, (2, 1, 1), strict=True)), True),
         ("scenarios/symbols/about", "Said otherwise", True),
         ("runs/0/methods", ["pike"], False),
         ("runs/0/methods", ["mix", "doremi"], True),

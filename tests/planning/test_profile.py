@@ -83,6 +83,6 @@ def test_a_rule_that_does_not_exist_is_refused(key):
 
 
 def test_the_rules_are_those_of_the_workflow():
-    files = [ROOT / "Snakefile", *(ROOT / "workflow" / "rules").glob("*.smk")]
+    files = [ROOT / "workflow/Snakefile", *(ROOT / "workflow" / "rules").glob("*.smk")]
     found = [name for f in files for name in re.findall(r"^rule (\w+):", f.read_text(), re.M)]
     assert sorted(profile.RULES) == sorted(found)

@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 from repository import ROOT
 
 from pike_mixing.errors import InputError
-from pipeline.planning import (
-    method_costs,
-    planner,
-    registered_configuration,
-    registration,
-    shorthand,
-)
+from pipeline.planning import planner, registered_configuration, registration, shorthand
 from pipeline.runtime.validation import validate
 
 REGISTRATION = yaml.safe_load("""
@@ -119,7 +113,9 @@ def test_a_search_by_smaller_models_costs_its_share():
     served, *_ = [run for run in plan.runs.values() if run["model_name"] == "half"]
     assert served["model"].items() >= HALF.items()
     asking = plan.runs["d0-00/pico/pike-tuned/seed0"]
-    flops = [method_costs.flops_of_step(run, plan.tokenizers) for run in (served, asking)]
+    flops = [
+        registered_configuration.flops_of_step(run, plan.tokenizers) for run in (served, asking)
+    ]
     ratio = flops[0] / flops[1]
     # With C characters, 64 tokens: 6 (3,072 + 16 C) + 12 * 64 * 16 FLOPs against twice or more.
     assert 0.25 < ratio < 0.5
@@ -242,12 +238,12 @@ RUN = {
 def test_costs_here_and_at_the_papers_size():
     # 80 rows every 10 steps beside 20: 0.4. Every 6,000 of 120,000 steps beside 256: none of a
     # domain is measured on less than its share of a batch.
-    assert method_costs.rows(RUN) == pytest.approx(1.4)
-    assert method_costs.time(RUN) == pytest.approx(1.4)
-    paper = method_costs.at_paper_size(RUN)
+    assert registered_configuration.rows_over_batches(RUN) == pytest.approx(1.4)
+    assert registered_configuration.passes_over_mix(RUN) == pytest.approx(1.4)
+    paper = registered_configuration.at_paper_size(RUN)
     assert paper["method"] == {"rows": 16, "every": 6000}
-    assert method_costs.time(paper) == pytest.approx(1 + 1 / 6000)
+    assert registered_configuration.passes_over_mix(paper) == pytest.approx(1 + 1 / 6000)
     # Losses of 16 rows: rows are read, and passed forward alone.
     skill = {**RUN, "rule": "skill-it", "method": {"rows": 16, "every": 10, "eta": 0.2}}
-    assert method_costs.rows(skill) == pytest.approx(1.4)
-    assert method_costs.time(skill) == pytest.approx(1 + 0.4 / 3)
+    assert registered_configuration.rows_over_batches(skill) == pytest.approx(1.4)
+    assert registered_configuration.passes_over_mix(skill) == pytest.approx(1 + 0.4 / 3)

@@ -10,7 +10,7 @@ from pike_mixing.errors import InputError
 from pipeline.planning import planner, records, rule_inputs
 from pipeline.planning.profile import Profile
 from pipeline.planning.rule_inputs import RuleInputs
-from pipeline.planning.rule_resources import RuleResources
+from pipeline.planning.rule_resources import RETRIES, STARTED, RuleResources
 
 PIKE = "symbols/pico/pike-middle/seed100"
 MANIFEST = "manifest.json"
@@ -31,7 +31,7 @@ def reads(plan):
 
 
 def test_a_run_reads_the_corpora_of_its_domains(reads):
-    corpora = [f"results/corpora/symbols/{d}/{MANIFEST}" for d in ("easy", "hard", "noise")]
+    corpora = [f"results/corpora/symbols/{d}/{MANIFEST}" for d in ("like-en", "like-hi", "like-de")]
     assert reads.of("pretrain", PIKE) == ({"corpora": corpora}, [])
     assert reads.corpora_folder(of_run(PIKE)) == "results/corpora/symbols"
     evaluation = reads.of("evaluate", PIKE)
@@ -39,7 +39,7 @@ def test_a_run_reads_the_corpora_of_its_domains(reads):
     assert evaluation.made["corpora"] == []
     own = f"results/runs/{PIKE}/{MANIFEST}"
     assert evaluation.paths()[:2] == [own, "results/tokenizers/symbols.model"]
-    probed = "akin/nano/mix/seed220"
+    probed = "symbols-six/nano/mix/seed220"
     assert reads.of("probe", probed).paths() == [f"results/runs/{probed}/{MANIFEST}"]
 
 
@@ -71,13 +71,13 @@ def test_a_mixture_reads_its_proxies_and_evaluations_where_it_reads_losses(confi
 def test_a_source_reads_the_files_that_it_names(reads):
     assert reads.of("download", "code") == ({}, ["b.txt", "a.txt"])
     assert reads.of("download", "prose") == ({}, [])
-    sources = ("easy", "hard", "noise", "akin-1")
+    sources = ("like-en", "like-hi", "like-zh", "like-ar")
     documents = [f"results/data/{source}/{MANIFEST}" for source in sources]
     assert reads.of("tokenizer", "symbols") == ({"documents": documents}, [])
 
 
 def test_evaluation_items_are_the_users_own_or_a_fetched_task(reads):
-    made, given = reads.of("pack", "symbols/easy")
+    made, given = reads.of("pack", "symbols/like-en")
     assert made["tasks"] == [f"results/tasks/piqa/{MANIFEST}"]
     assert given == ["own.jsonl"]
 
@@ -86,7 +86,7 @@ def test_a_database_reads_every_record_of_its_runs(plan, reads):
     found = [place for _, _, place in records.manifests_of(plan.experiment([PIKE]))]
     folder = f"results/runs/{PIKE}"
     own = {f"{folder}/{MANIFEST}", f"{folder}/evaluations/{MANIFEST}"}
-    assert {*found} >= own | {f"results/corpora/symbols/hard/{MANIFEST}"}
+    assert {*found} >= own | {f"results/corpora/symbols/like-hi/{MANIFEST}"}
     assert "results/tokenizers/symbols.json" in found
     name = "table-table1"
     selected = reads.of("database_of_selection", name).paths()
@@ -117,12 +117,16 @@ def test_a_try_has_more_time_than_the_one_before_up_to_the_limit(plan):
     assert "gpu" not in free.of("pack")
 
 
-def test_a_limit_allows_as_many_tries_as_the_longest_run_takes(plan):
-    free = RuleResources(plan, Profile({})).further_tries()
-    assert free == {"pretrain": 0, "download": 0, "pack": 0}
+def test_a_limit_allows_as_many_tries_as_the_longest_run_takes(plan, monkeypatch):
+    monkeypatch.delenv(STARTED, raising=False)
+    free = RuleResources(plan, Profile({}))
+    assert [free.retries(rule) for rule in ("pretrain", "download", "pack")] == [None] * 3
     limited = RuleResources(plan, Profile({"pretrain": {"longest": "1"}}))
     seconds = max(limited._jobs["pretrain"].job("pretrain", run).seconds for run in plan.runs)
-    assert limited.further_tries()["pretrain"] == math.ceil(2 * seconds / 60)
+    assert limited.retries("pretrain") == math.ceil(2 * seconds / 60) + RETRIES
+    # Within a job that the workflow has started nothing is tried again.
+    monkeypatch.setenv(STARTED, "elsewhere:1")
+    assert limited.retries("pretrain") is None
 
 
 def test_a_training_is_shared_out_as_the_profile_says(plan):

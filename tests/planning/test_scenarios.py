@@ -35,26 +35,3 @@ def test_each_two_domains_of_the_conflict_pull_against_each_other(config):
     for a, b in itertools.combinations(domains, 2):
         lengths = np.linalg.norm(gradient[a]) * np.linalg.norm(gradient[b])
         assert (gradient[a] * gradient[b]).sum() / lengths < -0.3
-
-
-@pytest.mark.slow
-def test_every_method_is_run_in_every_scenario_on_five_seeds(config):
-    plan = planner.plan(config, "leaderboard.yaml")
-    serving = {
-        "doremi-proxy",
-        "doge-proxy",
-        "drawn-best",
-        *(m for g in config["grids"].values() for m in g["methods"]),
-    }
-    assert len(config["scenarios"]) == 8
-    assert "leaderboard" in plan.tables
-    assert len(plan.requested) == 8 * 5 * len(config["methods"].keys() - serving)
-    assert not {name.split("/")[2] for name in plan.requested} & serving
-    assert len(config["scenarios"]["twenty"]["domains"]) == 20
-    # One effort for all grids: three runs on a seed that no comparison uses.
-    for grid in config["grids"].values():
-        assert (len(grid["methods"]), grid["seeds"]) == (3, [100])
-    target = config["scenarios"]["target"]["target"]
-    assert plan.runs["target/pico/r-and-b/seed0"]["method"]["target"] == target
-    oracle = plan.mixtures["target/pico/oracle/seed100"]
-    assert (len(oracle["proxies"]), oracle["options"]) == (4 * 3, {"target": target})

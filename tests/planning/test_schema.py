@@ -120,11 +120,11 @@ def test_a_package_without_the_clone_says_so(monkeypatch, tmp_path):
 def test_null_stands_for_a_setting_that_may_be_absent(config):
     values = config()
     values["packing"] |= {"tokens": None, "hygiene": {"normalisation": None, "decontaminate": None}}
-    values["sources"]["easy"] |= {"family": None, "bytes": None}
+    values["sources"]["like-hi"] |= {"family": None, "bytes": None}
     values["sources"]["prose"]["bytes"] = None
     values["training"]["text"] |= {"microbatch_rows": None, "max_epochs": None}
     asked = {"tasks": ["piqa"], "shots": [0], "formulations": ["cf"], "items": None, "split": None}
     values["evaluation"]["standard"] |= {"choice": None, "domains": None, "tasks": [asked]}
     work = jobs.Jobs(planner.plan(values, "config.yaml"), accelerators.accelerator("h100"))
     assert all(work.job(*key).seconds for key in work.every())
-    assert rule_inputs.RuleInputs(work.plan).of("pack", "symbols/easy").given == []
+    assert rule_inputs.RuleInputs(work.plan).of("pack", "symbols/like-en").given == []

@@ -28,9 +28,29 @@ def programs(tmp_path, monkeypatch):
     return write
 
 
-def still_active(job):
-    """The jobs that a status check of the plugin keeps, of one."""
-    executor = object.__new__(plugin.Executor)
+class Reporting(plugin.Executor):
+    """The plugin's own, which notes what it would tell Snakemake."""
+
+    def __init__(self):
+        self.finished, self.failed, self.submitted = [], [], []
+        self.logger = log
+
+    def report_job_success(self, job_info):
+        self.finished.append(job_info)
+
+    def report_job_error(self, job_info, msg=None, **others):
+        self.failed.append(msg)
+
+    def run_job(self, job):
+        self.submitted.append(job)
+
+
+MENDED = slurm.mended(Reporting)
+
+
+def still_active(job, kind=MENDED):
+    """The jobs that a status check keeps, of one, and the executor."""
+    executor = kind()
     settings = types.SimpleNamespace(
         status_command="squeue",
         status_attempts=2,
@@ -38,19 +58,17 @@ def still_active(job):
         keep_successful_logs=True,
     )
     executor.workflow = types.SimpleNamespace(executor_settings=settings)
-    executor.logger, executor.run_uuid = log, "run"
+    executor.run_uuid = "run"
     executor.status_rate_limiter = contextlib.AsyncExitStack()
     executor._next_seconds_between_status_checks = 2
     executor._status_query_calls = executor._status_query_failures = 0
     executor._status_query_total_seconds = executor._status_query_max_seconds = 0.0
     executor._status_query_min_seconds, executor._status_query_cycle_rows = None, []
-    executor.finished = []
-    executor.report_job_success = executor.finished.append
 
     async def ask():
         return [kept async for kept in executor.check_active_jobs([job])]
 
-    return asyncio.run(ask()), executor.finished
+    return asyncio.run(ask()), executor
 
 
 @pytest.fixture
@@ -58,28 +76,20 @@ def job():
     return types.SimpleNamespace(external_jobid="7", aux={"slurm_logfile": None})
 
 
-@pytest.fixture
-def mended(monkeypatch):
-    monkeypatch.setattr(plugin, "query_job_status", plugin.query_job_status)
-    for name in ("run_job", "check_active_jobs"):
-        monkeypatch.setattr(plugin.Executor, name, getattr(plugin.Executor, name))
-    monkeypatch.setattr(plugin.Executor, "report_job_error", lambda self, job, **told: None)
-    return slurm.mend_plugin
-
-
-def test_a_job_that_nobody_can_be_asked_about_is_kept(programs, job, mended, caplog):
+def test_a_job_that_nobody_can_be_asked_about_is_kept(programs, job, caplog):
     # So the plugin itself: the job is neither kept nor reported, and the workflow waits for ever.
-    assert still_active(job) == ([], [])
-    mended()
-    assert still_active(job) == ([job], [])
+    kept, executor = still_active(job, Reporting)
+    assert (kept, executor.finished, executor.failed) == ([], [], [])
+    kept, executor = still_active(job)
+    assert (kept, executor.finished, executor.failed) == ([job], [], [])
     assert "Slurm says nothing of the jobs" in caplog.text
 
 
-def test_an_answer_is_the_plugins_as_ever(programs, job, mended):
+def test_an_answer_is_the_plugins_as_ever(programs, job):
     programs("scontrol", 'echo "MinJobAge = 600 sec"')
     programs("squeue", 'echo "7|COMPLETED"')
-    mended()
-    assert still_active(job) == ([], [job])
+    kept, executor = still_active(job)
+    assert (kept, executor.finished) == ([], [job])
 
 
 @pytest.mark.parametrize(
@@ -92,41 +102,32 @@ def test_an_answer_is_the_plugins_as_ever(programs, job, mended):
         ("", "echo slurm_load_jobs error: Invalid job id specified >&2; exit 1", 0),
     ],
 )
-def test_a_job_that_slurm_has_forgotten_has_failed(
-    programs, job, mended, monkeypatch, listed, shown, kept
-):
+def test_a_job_that_slurm_has_forgotten_has_failed(programs, job, listed, shown, kept):
     programs("scontrol", f'test "$2" = job || {{ echo "MinJobAge = 600 sec"; exit; }}; {shown}')
     programs("squeue", listed)
-    told = []
-    monkeypatch.setattr(
-        plugin.Executor, "report_job_error", lambda self, job, msg: told.append(msg)
-    )
     # So the plugin itself: for ever.
-    assert still_active(job) == ([job] if not listed else [], [])
-    mended()
-    assert still_active(job) == ([job] * kept, [])
-    assert told == ["Slurm has forgotten job 7, which counts as failed. "] * (1 - kept)
+    assert still_active(job, Reporting)[0] == ([job] if not listed else [])
+    found, executor = still_active(job)
+    assert found == [job] * kept
+    assert executor.failed == ["Slurm has forgotten job 7, which counts as failed. "] * (1 - kept)
 
 
-def test_a_controller_that_never_answers_is_given_up(programs, job, mended, monkeypatch):
+def test_a_controller_that_never_answers_is_given_up(programs, job, monkeypatch):
     programs("scontrol", 'test "$2" = job || { echo "MinJobAge = 600 sec"; exit; }; exec sleep 99')
     programs("squeue", "")
     monkeypatch.setattr(slurm, "ANSWER_SECONDS", 0.2)
-    mended()
-    assert still_active(job) == ([job], [])
+    assert still_active(job)[0] == [job]
 
 
 def test_nothing_is_submitted_before_the_controller_answers(
-    programs, mended, monkeypatch, tmp_path, caplog
+    programs, monkeypatch, tmp_path, caplog
 ):
     monkeypatch.setattr(slurm, "ASK_SECONDS", 0.01)
     # It answers at the third time.
     programs("scontrol", f"echo . >> {tmp_path}/asked; test $(wc -l < {tmp_path}/asked) -ge 3")
-    submitted = []
-    monkeypatch.setattr(plugin.Executor, "run_job", lambda self, job: submitted.append(job))
-    mended()
-    plugin.Executor.run_job(types.SimpleNamespace(logger=log), "job")
-    assert submitted == ["job"]
+    executor = MENDED()
+    executor.run_job("job")
+    assert executor.submitted == ["job"]
     assert (tmp_path / "asked").read_text(encoding="utf-8") == ".\n.\n.\n"
     assert caplog.messages == ["Slurm's controller does not answer: waiting to submit"]
 
@@ -146,12 +147,11 @@ def test_a_controller_that_never_answers_is_not_waited_for_for_ever(programs, mo
     ],
 )
 def test_a_job_that_took_too_much_memory_says_so(
-    programs, job, mended, tmp_path, caplog, status, log, told
+    programs, job, tmp_path, caplog, status, log, told
 ):
     programs("scontrol", 'echo "MinJobAge = 600 sec"')
     programs("squeue", f'echo "7|{status}"')
     job.aux["slurm_logfile"] = tmp_path / "7.log"
     job.aux["slurm_logfile"].write_text(log, encoding="utf-8")
-    mended()
-    assert still_active(job) == ([], [])
+    assert still_active(job)[0] == []
     assert ("Slurm ended job 7 because it took more memory" in caplog.text) == told

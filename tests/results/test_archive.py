@@ -42,15 +42,21 @@ def content(folder, pattern):
     return {path.name: path.read_bytes() for path in sorted(folder.glob(pattern))}
 
 
-def test_tables_and_figures_have_the_same_bytes_and_the_report_is_there(shown, recorded, tmp_path):
-    out = tmp_path / "restored"
+def test_records_in_any_order_give_the_same_bytes_without_runs_or_torch(shown, recorded, tmp_path):
+    shuffled, out = tmp_path / "shuffled", tmp_path / "restored"
+    shutil.copytree(recorded, shuffled)
+    random = np.random.default_rng(0)
+    for path in (shuffled / "records").glob("*.parquet"):
+        rows = pq.read_table(path)
+        pq.write_table(rows.take(random.permutation(len(rows))), path)
+        seal(path, shuffled / "manifest.json")
     # Runs that lie nowhere, and a process that has no torch.
     code = (
         "import sys; sys.modules['torch'] = None; from pathlib import Path; "
         "from pipeline.results import archive; "
         "archive.restore(Path(sys.argv[1]), out=Path(sys.argv[2]))"
     )
-    subprocess.run([sys.executable, "-c", code, recorded, out], check=True)
+    subprocess.run([sys.executable, "-c", code, shuffled, out], check=True)
     for kind, pattern in (("tables", "*.csv"), ("tables", "*.md"), ("tables", "*.tex"),
                           ("figures", "*.svg")):  # fmt: skip
         assert content(out / kind, pattern) == content(shown / kind, pattern) != {}
@@ -60,27 +66,12 @@ def test_tables_and_figures_have_the_same_bytes_and_the_report_is_there(shown, r
         # Commands name the database that is beside.
         restored = (out / "report" / page).read_bytes()
         assert restored.replace(bytes(out), bytes(shown)) == pages[page]
-
-
-def test_the_order_of_rows_in_the_records_changes_no_byte(shown, recorded, tmp_path):
-    shuffled, out = tmp_path / "shuffled", tmp_path / "restored"
-    shutil.copytree(recorded, shuffled)
-    random = np.random.default_rng(0)
-    for path in (shuffled / "records").glob("*.parquet"):
-        rows = pq.read_table(path)
-        pq.write_table(rows.take(random.permutation(len(rows))), path)
-        seal(path, shuffled / "manifest.json")
-    archive.restore(shuffled, out=out)
-    for kind, pattern in (("tables", "*.csv"), ("figures", "*.svg")):
-        assert content(out / kind, pattern) == content(shown / kind, pattern) != {}
-    index = (out / "report/index.html").read_bytes().replace(bytes(out), bytes(shown))
-    assert index == (shown / "report/index.html").read_bytes()
     databases = [duckdb.connect(str(f / "pike.duckdb"), read_only=True) for f in (shown, out)]
     outputs = "from lineage where artifact ~ '(table|figure)/.*' order by artifact"
     one, other = (d.execute(outputs).fetchall() for d in databases)
     assert one == other != []
     differing = []
-    for view in views.ordered():
+    for view in [one for one in views.ordered() if one.startswith(("table_", "figure_"))]:
         one, other = (repr(d.execute(f"from {view}").fetchall()) for d in databases)
         if one != other:
             differing.append(view)
@@ -248,7 +239,7 @@ def test_an_archive_of_somebody_is_judged_before_anything_is_made(recorded, tmp_
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 @pytest.mark.parametrize("name", [MADE, WHOLE, COSTS])
 def test_no_edit_of_an_archive_ends_in_a_traceback(recorded, tmp_path, name, data):

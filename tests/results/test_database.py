@@ -121,20 +121,20 @@ def test_order_is_that_of_steps_and_of_the_experiment(made, sql, expected):
     assert [value for (value,) in ask(made / "pike.duckdb", sql)] == expected
 
 
-def test_methods_without_runs_keep_their_place(small, tmp_path):
+def test_columns_lie_in_any_order_and_an_old_database_stays_when_a_new_one_fails(small, tmp_path):
+    out, run = tmp_path / "x.duckdb", tmp_path / "results/runs/real/tiny/mix/seed0"
     experiment = atomic_files.read_json(small)
     experiment["config"]["methods"] = {"mix": {}, "random": {}, "pike": {}}
     atomic_files.write_json(small, experiment)
-    database.build(small, tmp_path / "x.duckdb")
-    found = ask(tmp_path / "x.duckdb", "select method, position from methods where position = 2")
-    assert found == [("pike", 2)]
-
-
-def test_an_old_database_stays_when_a_new_one_fails(small, tmp_path):
-    out = tmp_path / "x.duckdb"
+    table = pq.read_table(run / "timings.parquet")
+    other = table.select(["share", "seconds", "phase"]).append_column("x", table["share"])
+    rewrite(run / "timings.parquet", other)
     database.build(small, out)
+    assert ask(out, "select phase, share from timings limit 1") == [("batches", 0.1)]
+    # Methods without runs keep their place.
+    assert ask(out, "select method from methods where position = 2") == [("pike",)]
     before = out.read_bytes()
-    (tmp_path / "results/runs/real/tiny/pike/seed0/steps.parquet").unlink()
+    (run / "steps.parquet").unlink()
     with pytest.raises(InputError):
         database.build(small, out)
     assert out.read_bytes() == before
@@ -186,15 +186,6 @@ def test_a_damaged_record_is_refused(small, tmp_path, spoil, reason):
     with pytest.raises(InputError, match=reason) as error:
         database.build(small, tmp_path / "x.duckdb")
     assert str(path) in str(error.value)
-
-
-def test_columns_may_lie_in_any_order_beside_unknown_ones(small, tmp_path):
-    path = tmp_path / "results/runs/real/tiny/mix/seed0/timings.parquet"
-    table = pq.read_table(path)
-    rewrite(path, table.select(["share", "seconds", "phase"]).append_column("x", table["share"]))
-    database.build(small, tmp_path / "x.duckdb")
-    found = ask(tmp_path / "x.duckdb", "select phase, share from timings limit 1")
-    assert found == [("batches", 0.1)]
 
 
 def test_runs_without_evaluations_or_probes_need_none(small, tmp_path):

@@ -11,7 +11,7 @@ from test_views import paired
 from pike_mixing import make
 from pike_mixing.comparison.detectable import detection_probability
 from pike_mixing.errors import InputError
-from pipeline.results import advise, decisions, labels, marks, picture, remedies
+from pipeline.results import advise, decisions, display, labels, picture
 
 ROW = {"scenario": "s", "model": "m", "seeds": 3, "nll_document_stderr": 0.01}
 ROW |= {"effective": 40, "nll_stderr": 0.02, "seeds_better": 1}
@@ -45,7 +45,7 @@ def test_only_a_corrected_test_over_seeds_and_documents_decides():
     few = next(one for one in rows if one["method"] == "e")
     # Twenty are asked for.
     few["effective"] = 8
-    told = remedies._remedy(few, rows, 1000)["text"]
+    told = decisions._remedy(few, rows, 1000)["text"]
     assert told.startswith("2.5 times the validation documents")
 
 
@@ -86,12 +86,12 @@ def test_an_interval_without_zero_may_decide_nothing_and_says_why():
 )
 def test_what_is_open_says_what_would_settle_it(change, words):
     rows = judged(row("a", -0.1, p=None if change.get("seeds") == 1 else 0.5) | change)
-    assert words in remedies._remedy(rows[0], rows, 1000)["text"]
+    assert words in decisions._remedy(rows[0], rows, 1000)["text"]
 
 
 def test_seeds_or_text_where_either_would_do():
     rows = judged(row("a", -0.1, seed_sd=0.06, p=0.5, seeds=6, nll_document_stderr=0.03))
-    found = remedies._remedy(rows[0], rows, 2_000_000)
+    found = decisions._remedy(rows[0], rows, 2_000_000)
     seeds, text = found["text"].split(", or ")
     assert seeds.endswith(("more seed", "more seeds"))
     assert "times the validation text" in text
@@ -329,6 +329,6 @@ def test_one_axis_that_hopeless_methods_do_not_rule():
 
 
 def test_signs_say_in_how_many_of_how_many_runs():
-    (note,) = marks.counted_notes({"PiKE": {"unmoved": "3 of 5"}, "Mix": {}})
+    (note,) = display.counted_notes({"PiKE": {"unmoved": "3 of 5"}, "Mix": {}})
     assert note.startswith("§: in some runs the method never moved a row")
     assert note.endswith("(alarm never-moved). PiKE: 3 of 5 runs.")

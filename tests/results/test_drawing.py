@@ -3,7 +3,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from pipeline.results import drawing
-from pipeline.results.panels import Panel, Series, slug
+from pipeline.results.display import Panel, Series, slug
 
 
 def panel(name="s--m--a", **more):

@@ -44,7 +44,7 @@ def manifest(named, kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", PLACES)
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_edit_of_a_manifest_ends_in_a_traceback(named, kind, data):
     with manifest(named, kind) as (path, before), contextlib.suppress(InputError):

@@ -2,8 +2,10 @@
 
 import json
 import math
+import shutil
 from pathlib import Path
 
+import duckdb
 import pytest
 import repository
 import yaml
@@ -12,7 +14,7 @@ from played import fresh, insert, ran, records, scenarios_of_two
 from pike_mixing.errors import InputError
 from pipeline.planning import planner, registered_configuration, registration, shorthand
 from pipeline.planning.registration import Registration
-from pipeline.results import board_tests, hypothesis_tests, registered
+from pipeline.results import board_tests, registered
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validation import validate
 
@@ -100,7 +102,7 @@ def concluded(hypotheses, differences):
     chosen = validate(Registration, values, "b.yaml")
     keys = {"board": "no target", "method": "odm", "against": "mix"}
     differences = [keys | {"difference": d} for d in differences]
-    return hypothesis_tests.outcomes(chosen.hypotheses, chosen.level, differences)
+    return board_tests.outcomes(chosen.hypotheses, chosen.level, differences)
 
 
 def test_an_outcome_by_hand():
@@ -160,27 +162,28 @@ hypotheses: {gain: {method: odm, against: mix, board: target, direction: lower, 
 """
 
 
-@pytest.fixture
-def registry(tmp_path):
+@pytest.fixture(scope="module")
+def registered_once(tmp_path_factory):
     """A registration in a commit of a repository of its own, and a database of all its runs."""
+    folder = tmp_path_factory.mktemp("registry")
 
     def git(*words):
-        return repository.git(tmp_path, *words).strip()
+        return repository.git(folder, *words).strip()
 
     git("init", "-q")
-    (tmp_path / "pike_mixing" / "rules").mkdir(parents=True)
-    rule = tmp_path / "pike_mixing" / "rules" / "odm.py"
+    (folder / "pike_mixing" / "rules").mkdir(parents=True)
+    rule = folder / "pike_mixing" / "rules" / "odm.py"
     for name in ("frozen", "later"):
         rule.write_text(name)
         git("add", ".")
         git("commit", "-qm", name)
-    file = tmp_path / "b.yaml"
+    file = folder / "b.yaml"
     file.write_text(FILE.replace("COMMIT", git("rev-parse", "HEAD~1")))
     git("add", ".")
     git("commit", "-qm", "registration")
     config = shorthand.written_out(registered_configuration.configuration(registration.read(file)))
     plan = planner.plan(config, str(file))
-    connection = fresh(path=tmp_path / "b.duckdb")
+    connection = fresh(path=folder / "b.duckdb")
     insert(connection, "experiment", name="b", baseline="mix", config=json.dumps(plan.config))
     for scenario, values in config["scenarios"].items():
         weights = values.get("target") or dict.fromkeys(values["domains"], 1)
@@ -198,8 +201,20 @@ def registry(tmp_path):
         for domain in values["domains"]:
             insert(connection, "perplexities", run=name, step=9, domain=domain, nll=1.0)
     board_tests.fill(connection)
-    yield git, file, connection
     connection.close()
+    return folder
+
+
+@pytest.fixture
+def registry(registered_once, tmp_path):
+    """A copy of it: its git, the registration, and the database, open."""
+    shutil.copytree(registered_once, tmp_path, dirs_exist_ok=True)
+    with duckdb.connect(str(tmp_path / "b.duckdb")) as connection:
+        yield (
+            lambda *words: repository.git(tmp_path, *words).strip(),
+            tmp_path / "b.yaml",
+            connection,
+        )
 
 
 def deviations(file, connection):

@@ -11,7 +11,7 @@ from played import ask
 
 from pike_mixing.errors import InputError
 from pipeline.planning.records import PAGES
-from pipeline.results import database, marks, report, report_parts
+from pipeline.results import database, display, report, report_parts
 from pipeline.results.provenance import REPORT, counted
 from pipeline.runtime import atomic_files, made_from
 
@@ -157,11 +157,6 @@ def test_every_command_names_the_database_of_the_experiment(texts, shown):
     assert [command for command in asking if f" {shown}/pike.duckdb" not in command] == []
 
 
-def test_commands_ask_the_database_of_all_runs():
-    for own in ("results/databases/requested.duckdb", "results/pike.duckdb"):
-        assert report._whole(Path(own)) == Path("results/pike.duckdb")
-
-
 def test_accuracies_are_compared_by_the_paired_test(texts):
     section = texts["tables"].split('<section id="scenario-real"')[1].split("</section>")[0]
     assert "Accuracy against mix" in section
@@ -189,7 +184,7 @@ def test_alarms_are_listed_by_run_with_what_they_mean(texts):
 
 def test_alarms_sign_their_method_wherever_it_is_compared(texts):
     picture = texts["index"].split('<section id="verdicts">')[1].split("</section>")[0]
-    sign, note = marks.SIGNS["collapsed"], marks.NOTES["collapsed"]
+    sign, note = display.SIGNS["collapsed"], display.NOTES["collapsed"]
     assert picture.count(f'class="signs">{sign}</span>') == 2
     assert note in picture
     section = texts["tables"].split('<section id="scenario-real"')[1].split("</section>")[0]
@@ -213,19 +208,9 @@ def test_no_run_need_be_of_the_baseline(tmp_path):
     assert "These runs do not tell" in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
-def test_names_are_escaped(small, tmp_path):
-    experiment = atomic_files.read_json(small)
-    experiment["experiment"] = "a <b> & c"
-    atomic_files.write_json(small, experiment)
-    text = written(small, tmp_path)
-    assert "a &lt;b&gt; &amp; c" in text
-    assert "Fewer than 3 seeds, too few for a verdict" in text
-    assert Page(text).open == []
-
-
-def test_predictions_stand_beside_their_outcomes(tmp_path):
+def test_predictions_stand_beside_their_outcomes_and_names_are_escaped(tmp_path):
     settings = build(tmp_path, seeds=(0,), methods=("mix", "pike"))
-    experiment = atomic_files.read_json(settings)
+    experiment = atomic_files.read_json(settings) | {"experiment": "a <b> & c"}
     wanted = {"method": "pike", "against": "mix", "board": "no target", "direction": "lower"}
     experiment["config"] |= {
         "runs": [{"methods": ["mix", "pike"], "seeds": [0]}],
@@ -238,6 +223,8 @@ def test_predictions_stand_beside_their_outcomes(tmp_path):
     }
     atomic_files.write_json(settings, experiment)
     text = written(settings, tmp_path)
+    assert "a &lt;b&gt; &amp; c" in text
+    assert "Fewer than 3 seeds, too few for a verdict" in text
     section = text.split('<section id="predictions">')[1].split("</section>")[0]
     first, second = re.findall(r"<tr data-method=.*</tr>", section)
     sql = "select difference, half from boards where method = 'pike' and against = 'mix'"
@@ -323,7 +310,7 @@ def test_what_was_changed_gets_no_place_in_the_report(shown, tmp_path, name, old
 def test_a_row_leads_to_the_runs_of_its_one_method():
     rows = [
         {"section": "s / m", "scenario": "s", "row": row, "kind": "method", "column": column,
-         "value": "1", "shown": "1", "runs": runs, **dict.fromkeys(marks.NOTES, "0")}
+         "value": "1", "shown": "1", "runs": runs, **dict.fromkeys(display.NOTES, "0")}
         for row, column, runs in (
             ("mix", "one", "s/m/mix/seed0 s/m/mix/seed1"), ("mix", "other", ""),
             ("mean", "one", "s/m/mix/seed0"), ("mean", "other", "s/m/pike/seed0"),
@@ -333,7 +320,7 @@ def test_a_row_leads_to_the_runs_of_its_one_method():
     block = report_parts._block(rows)
     found = [(line["made"], line["method"]) for line in block["lines"]]
     assert found == [("made-s-m-mix", "mix"), ("", "")]
-    assert report_parts.noted([block]) == [marks.NOTES["collapsed"]]
+    assert report_parts.noted([block]) == [display.NOTES["collapsed"]]
 
 
 def test_a_table_without_rows_says_so():

@@ -123,8 +123,6 @@ def test_a_log_of_somebodys_changes_is_named_and_goes_with_its_database(small, t
         assert not list((tmp_path / "out").glob("*.manifest.json")), name
     build(small, database)
     assert not log.exists()
-    for answer in answers(database, tmp_path / "out").values():
-        answer()
     with pytest.raises(InputError, match="mine"):
         query("from mine", database)
 
@@ -133,8 +131,8 @@ def test_another_database_of_the_same_size_is_told(small, tmp_path, caplog):
     database = small.parents[1] / "pike.duckdb"
     build(small, database)
     every = answers(database, tmp_path / "out")
-    for answer in every.values():
-        answer()
+    for name in ("query", "why", "advise", "table"):
+        every[name]()
     assert "was changed" not in caplog.text
     experiment = atomic_files.read_json(small) | {"experiment": "elsewhere"}
     atomic_files.write_json(small.with_name("other.json"), experiment)

@@ -7,7 +7,7 @@ import pytest
 from arrays import assert_close, vector
 
 from pike_mixing.errors import InputError
-from pike_mixing.numerics import scaling_law
+from pike_mixing.numerics import laws
 from pike_mixing.rules.ado import ADO
 
 DOMAINS = ("en", "hi", "de")
@@ -110,7 +110,7 @@ def test_an_absent_domain_repeats_its_last_loss():
 def test_the_history_is_what_smoothing_the_whole_series_gives():
     method = ADO(**SMALL)
     series_TxK = np.stack([noisy(step) for step in range(41)])
-    hat_WxW = scaling_law.smoothing(11)
+    hat_WxW = laws.smoothing(11)
     # A cubic through the first, the middle and the last window.
     expected_TxK = np.concatenate(
         [

@@ -6,7 +6,7 @@ from arrays import assert_close, vector
 
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals
-from pike_mixing.numerics.softmax import softmax
+from pike_mixing.numerics.simplex import softmax
 from pike_mixing.rules.aioli import Aioli
 
 DOMAINS = ("en", "hi", "de")

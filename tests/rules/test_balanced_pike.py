@@ -6,7 +6,7 @@ from arrays import assert_close, measured, vector, weights_after
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pike_mixing.rules.balanced_pike import BalancedPiKE, tilt
+from pike_mixing.rules.pike import BalancedPiKE, tilt
 
 LN3 = math.log(3)
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from pike_mixing.rules.cagrad import CAGrad
+from pike_mixing.rules.surgery import CAGrad
 
 
 @given(st.integers(0, 2**31), st.integers(2, 6), st.floats(0.01, 0.95))

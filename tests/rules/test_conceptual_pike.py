@@ -9,7 +9,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from pike_mixing.interface import Signals, Statistics
-from pike_mixing.rules.conceptual_pike import ConceptualPiKE, minimiser
+from pike_mixing.rules.pike import ConceptualPiKE, minimiser
 
 few = effort(max_examples=40)
 items = st.lists(

@@ -8,8 +8,8 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from pike_mixing.interface import Signals
-from pike_mixing.numerics import visits
-from pike_mixing.rules.gradvac import GradVaccine, turned
+from pike_mixing.numerics.simplex import visit_keys, visit_orders
+from pike_mixing.rules.surgery import GradVaccine, turn_gradients
 
 
 def signals(gradient_KxD, step=0):
@@ -55,7 +55,7 @@ def test_a_turned_gradient_has_the_target_as_its_cosine(seed, target):
     gradient_KxD = generator.standard_normal((2, 3))
     first_D, second_D = gradient_KxD
     assume(cosine_similarity(first_D, second_D) < target)
-    a_PxP, _ = turned(
+    a_PxP, _ = turn_gradients(
         gradient_KxD @ gradient_KxD.T,
         np.full((2, 2), target),
         [[1], [0]],
@@ -98,7 +98,7 @@ def test_the_gramian_is_enough(seed, K):
     target_KxK = np.zeros((K, K))
     for step in range(9):
         gradient_KxD = generator.standard_normal((K, 4)) + 0.5
-        order = visits.orders(visits.keys(names, 3), step)
+        order = visit_orders(visit_keys(names, 3), step)
         expected_D = by_the_algorithm(gradient_KxD, target_KxK, order, 0.3)
         update_D = method.combine(state, signals(gradient_KxD, step)) @ gradient_KxD
         assert_close(update_D, expected_D, rtol=1e-7, atol=1e-7)

@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Signals
-from pike_mixing.rules.cagrad import CAGrad
-from pike_mixing.rules.gradvac import GradVaccine
-from pike_mixing.rules.mgda import MGDA
-from pike_mixing.rules.nash_mtl import NashMTL
-from pike_mixing.rules.pcgrad import PCGrad
-from pike_mixing.rules.surgeon import of_present
-from pike_mixing.rules.upgrad import UPGrad
+from pike_mixing.rules.surgery import MGDA, CAGrad, GradVaccine, NashMTL, PCGrad, UPGrad, of_present
 
 SURGEONS = {
     "pcgrad": PCGrad(),
@@ -157,8 +151,8 @@ def test_a_cosine_above_one_is_brought_back():
     [
         (MGDA(), "pike_mixing.numerics.simplex.TOLERANCE"),
         (CAGrad(), "pike_mixing.numerics.simplex.TOLERANCE"),
-        (UPGrad(), "pike_mixing.rules.upgrad.TOLERANCE"),
-        (NashMTL(), "pike_mixing.rules.nash_mtl.TOLERANCE"),
+        (UPGrad(), "pike_mixing.rules.surgery.TOLERANCE"),
+        (NashMTL(), "pike_mixing.rules.surgery.BARGAIN_TOLERANCE"),
     ],
 )
 def test_a_solver_that_does_not_converge_is_an_error(surgeon, setting, monkeypatch):

@@ -2,7 +2,7 @@ import pytest
 from arrays import combined, matrix, vector
 
 from pike_mixing.errors import InputError
-from pike_mixing.rules.mgda import MGDA
+from pike_mixing.rules.surgery import MGDA
 
 ACROSS = matrix([1, 0], [0, 2])
 

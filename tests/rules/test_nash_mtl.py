@@ -6,7 +6,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pike_mixing.rules.nash_mtl import NashMTL
+from pike_mixing.rules.surgery import NashMTL
 
 
 @given(st.integers(0, 2**31), st.integers(1, 6), st.floats(-3, 3))

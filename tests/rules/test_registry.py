@@ -8,8 +8,8 @@ import pytest
 import pike_mixing
 from pike_mixing import METHODS, RULES, Method, finders, make, provenance, registry
 from pike_mixing.errors import InputError
-from pike_mixing.rules.mix import Mix
 from pike_mixing.rules.pike import PiKE
+from pike_mixing.rules.static import Mix
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -56,7 +56,7 @@ def test_make_refuses_what_the_constructor_does_with_the_nearest_name(rule, sett
 
 def test_make_is_the_constructor():
     assert make("pike", zeta1=1, zeta2=2, rows=4) == PiKE(zeta1=1.0, zeta2=2.0, rows=4)
-    assert make("pike_mixing.rules.mix:Mix") == Mix()
+    assert make("pike_mixing.rules.static:Mix") == Mix()
 
 
 def test_numbers_of_numpy_are_numbers():

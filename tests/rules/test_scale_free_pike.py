@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
 from pike_mixing.interface import RunFacts, Signals, Statistics
-from pike_mixing.numerics.falling_losses import (
+from pike_mixing.numerics.laws import (
     SLOPE_VARIANCE,
     loss_decreases,
-    protected,
+    protected_scores,
     with_losses,
 )
-from pike_mixing.numerics.shrinkage import shrunk
+from pike_mixing.numerics.moments import shrink_to_mean
 from pike_mixing.rules.scale_free_pike import (
     ScaleFreePiKE,
     gradient_scores,
@@ -77,8 +77,8 @@ def test_what_has_not_begun_to_fall_keeps_its_rows():
     assert_close(weights(ScaleFreePiKE(**HALF_WAY), steps, rows=1), vector(0.5, 0.5))
     # Parts 0.5, 0.25 and 0 of the first loss have fallen: the mean is 0.25.
     at = {"first_loss_K": vector(8.0, 4, 1), "late_loss_K": vector(4.0, 3, 1)}
-    assert_close(protected(vector(-1.0, -1, -1), at), vector(-1.0, 0, 0))
-    assert_close(protected(vector(1.0, 2, 3), at), vector(1.0, 2, 3))
+    assert_close(protected_scores(vector(-1.0, -1, -1), at), vector(-1.0, 0, 0))
+    assert_close(protected_scores(vector(1.0, 2, 3), at), vector(1.0, 2, 3))
 
 
 def test_a_fall_whose_square_is_beyond_a_float64_is_a_fall():
@@ -184,11 +184,11 @@ def test_shrinkage_by_hand():
     mean_2, variance_2 = gradient_scores(at | {"estimates_K": np.array([2, 2])})
     assert_close(mean_2, np.array([11 / 3, 1]))
     assert_close(variance_2, np.array([10 / 9, 0]))
-    assert_close(shrunk(mean_2, variance_2), np.array([9 / 8, -9 / 8]))
+    assert_close(shrink_to_mean(mean_2, variance_2), np.array([9 / 8, -9 / 8]))
 
 
 def test_noise_as_large_as_the_spread_leaves_nothing():
-    assert_close(shrunk(vector(2.0, 1.0), vector(0.5, 0.5)), np.zeros(2))
+    assert_close(shrink_to_mean(vector(2.0, 1.0), vector(0.5, 0.5)), np.zeros(2))
 
 
 @pytest.mark.parametrize("fall", [(0, 1), (1, 1), (0, 0), (-1, 0)])

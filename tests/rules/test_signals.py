@@ -14,8 +14,8 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, counts
 from pike_mixing.rules.adatask import AdaTask
 from pike_mixing.rules.famo import FAMO
-from pike_mixing.rules.mgda import MGDA
 from pike_mixing.rules.skill_it import SkillIt
+from pike_mixing.rules.surgery import MGDA
 
 DOMAINS = ("en", "hi")
 

@@ -13,12 +13,7 @@ from hypothesis import strategies as st
 from pike_mixing import by_domain
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, RunFacts, Signals
-from pike_mixing.rules.fixed import Fixed
-from pike_mixing.rules.mix import Mix
-from pike_mixing.rules.one_random import Random
-from pike_mixing.rules.round_robin import RoundRobin
-from pike_mixing.rules.single import Single
-from pike_mixing.rules.temperature import Temperature
+from pike_mixing.rules.static import Fixed, Mix, Random, RoundRobin, Single, Temperature
 
 DOMAINS = ("en", "hi", "de")
 GLAM = dict(
@@ -145,8 +140,3 @@ def test_a_larger_corpus_never_gets_less_whatever_the_unit(tokens, temperature, 
     weights_K = weights(temperature, *tokens)
     assert weights_K.tolist() == sorted(weights_K, reverse=True)
     assert_close(weights(temperature, *[n * factor for n in tokens]), weights_K)
-
-
-def test_equal_weights_of_no_domain_are_refused():
-    with pytest.raises(InputError, match="domains: there is none: name at least one"):
-        Mix().init((), 0)

@@ -3,12 +3,7 @@
 import pytest
 from arrays import combined, matrix
 
-from pike_mixing.rules.cagrad import CAGrad
-from pike_mixing.rules.gradvac import GradVaccine
-from pike_mixing.rules.mgda import MGDA
-from pike_mixing.rules.nash_mtl import NashMTL
-from pike_mixing.rules.pcgrad import PCGrad
-from pike_mixing.rules.upgrad import UPGrad
+from pike_mixing.rules.surgery import MGDA, CAGrad, GradVaccine, NashMTL, PCGrad, UPGrad
 
 TWO = matrix([2, 0], [-1, 1])
 """Gradients of lengths 2 and sqrt(2), of product -2."""

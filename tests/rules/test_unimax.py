@@ -5,7 +5,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pike_mixing.rules.unimax import UniMax, capped
+from pike_mixing.rules.static import UniMax, capped
 
 corpora = st.lists(st.integers(1, 10**9), min_size=1, max_size=8)
 

@@ -3,7 +3,7 @@ import pytest
 from arrays import assert_close, combined, matrix
 
 from pike_mixing.interface import Signals
-from pike_mixing.rules.upgrad import UPGrad
+from pike_mixing.rules.surgery import UPGrad
 
 
 def gradients(seed, K, D):

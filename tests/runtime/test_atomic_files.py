@@ -1,6 +1,5 @@
 """Files appear whole or not at all, and no command loses what it did not make."""
 
-import errno
 import hashlib
 import subprocess
 import sys
@@ -188,12 +187,6 @@ def test_a_spoilt_mark_says_nothing(tmp_path, mark):
     assert "holds shard.bin" in refused(tmp_path / "out")
 
 
-def test_a_place_below_a_link_to_itself_is_named(tmp_path):
-    (tmp_path / "link").symlink_to("link")
-    with pytest.raises(InputError, match="link"):
-        make(tmp_path / "link" / "out")
-
-
 @pytest.mark.parametrize("target", ["folder", "file.md", "missing"])
 def test_nothing_is_written_through_a_link(tmp_path, target):
     make(tmp_path / "folder")
@@ -201,12 +194,6 @@ def test_nothing_is_written_through_a_link(tmp_path, target):
     (tmp_path / "link").symlink_to(target)
     assert "link is a symbolic link" in refused(tmp_path / "link")
     assert names(tmp_path) == [".made-by", "file.md", "folder", "link"]
-
-
-def test_a_link_in_the_place_of_a_mark_is_not_written_through(tmp_path):
-    (tmp_path / "thesis.txt").write_text("years")
-    (tmp_path / ".made-by").symlink_to("thesis.txt")
-    assert "a symbolic link is in its place" in refused(tmp_path / "out.md")
 
 
 @pytest.mark.parametrize("name", [".", "..", "/", "sub/.."])
@@ -255,17 +242,3 @@ def test_what_comes_into_the_place_meanwhile_is_left_alone(tmp_path):
     with pytest.raises(InputError, match="is there already"):
         work()
     assert (tmp_path / "out.md").read_text() == "thesis"
-
-
-def test_a_file_system_without_locks_takes_what_is_made(tmp_path, monkeypatch):
-    def flock(*_):
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr("fcntl.flock", flock)
-    make(tmp_path / "out")
-
-
-def test_a_folder_is_not_replaced_by_a_file(tmp_path):
-    (tmp_path / "mine").mkdir()
-    assert "mine is a folder, and `pike table` makes a file" in refused(tmp_path / "mine", "table")
-    assert names(tmp_path) == ["mine"]

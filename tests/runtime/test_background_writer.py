@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.runtime.background_writer import Writer
 from pipeline.runtime.signal_handler import Interrupted
+from pipeline.training.run_folder import Writer
 
 
 def failing():

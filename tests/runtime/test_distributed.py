@@ -1,15 +1,9 @@
 """One run on several processes: the same numbers, whoever begins it and whoever goes on."""
 
-import contextlib
-import signal
-import subprocess
-import sys
-import time
-
 import pyarrow.parquet as pq
 import pytest
 import torch
-from faults import NUMBERS, cut_off
+from faults import NUMBERS, cut_off, outcome, train_together
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,9 +26,6 @@ PIKE = {
     "method": {"zeta1": 0.05, "zeta2": 0.01, "every": 5, "first": 0, "rows": 3}
     | {"batch": "training"},
 }
-REPLICATED, SHARDED = (), ("--shard",)
-LAUNCHER = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-
 
 # Who takes which rows.
 
@@ -80,24 +71,6 @@ def test_several_processes_on_xla_are_refused(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def torchrun(pipeline_command, corpora):
-    """Trains a run on two processes, as a user would, and returns how it ended."""
-
-    def start(run, *options):
-        command = pipeline_command("pretrain", run, "--corpora", corpora, "--device", "cpu")
-        arguments = [*LAUNCHER, *command["args"][1:], *options]
-        return subprocess.run(
-            **{**command, "args": arguments},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,
-        )
-
-    return start
-
-
-@pytest.fixture(scope="module")
 def by_one(write_run, corpora):
     """Trains a run of PiKE, or of another method, on one process; its folder."""
 
@@ -110,15 +83,19 @@ def by_one(write_run, corpora):
 
 
 @pytest.fixture(scope="module")
-def by_two(write_run, torchrun):
+def by_two(write_run, corpora):
     """The same on two processes."""
 
-    def trained(folder, options, training=TRAINING, **method):
-        done = torchrun(write_run(folder, training=training, **(method or PIKE)), *options)
-        assert done.returncode == 0, done.stderr
+    def trained(folder, *options, training=TRAINING, **method):
+        go_on(write_run(folder, training=training, **(method or PIKE)), corpora, *options)
         return folder
 
     return trained
+
+
+def go_on(run, corpora, *options):
+    codes = train_together(run, corpora, *options)
+    assert codes == [0, 0], run.parent.with_suffix(".log").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +105,7 @@ def alone(tmp_path_factory, by_one):
 
 @pytest.fixture(scope="module")
 def replicated(tmp_path_factory, by_two):
-    return by_two(tmp_path_factory.mktemp("replicated"), REPLICATED)
+    return by_two(tmp_path_factory.mktemp("replicated"))
 
 
 def same(folder, expected):
@@ -157,14 +134,17 @@ def test_two_processes_train_as_one_does(replicated, alone):
 
 @pytest.mark.slow
 def test_two_processes_with_shards_train_as_one_does(tmp_path, by_two, alone):
-    same(by_two(tmp_path, SHARDED), alone)
+    same(by_two(tmp_path / "two", "--shard"), alone)
 
 
 @pytest.mark.slow
 def test_shards_train_in_bfloat16(tmp_path, by_one, by_two):
     """Weights of blocks are rounded before they are put together, gains of their norms too."""
     training = {**TRAINING, "steps": 8, "checkpoint_every": 8, "precision": "bfloat16"}
-    places = by_two(tmp_path / "two", SHARDED, training), by_one(tmp_path / "alone", training)
+    places = (
+        by_two(tmp_path / "two", "--shard", training=training),
+        by_one(tmp_path / "alone", training),
+    )
     losses, norms = (
         [pq.read_table(place / "steps.parquet")[column].to_pylist() for place in places]
         for column in ("loss", "gradient_norm")
@@ -176,29 +156,34 @@ def test_shards_train_in_bfloat16(tmp_path, by_one, by_two):
 
 
 @pytest.mark.slow
-def test_shards_train_in_compiled_blocks(tmp_path, by_one, by_two):
-    training = {**TRAINING, "steps": 4, "checkpoint_every": 4}
-    compiled = by_two(tmp_path / "two", SHARDED, training | {"compile": True})
-    same(compiled, by_one(tmp_path / "alone", training))
+def test_shards_train_in_compiled_blocks_and_go_on_with_the_same_bits(
+    tmp_path, by_one, by_two, corpora
+):
+    training = {**TRAINING, "steps": 4, "checkpoint_every": 2, "resume_every": 2}
+    method = {"rule": "mix", "method": {}}
+    whole = by_two(tmp_path / "two", "--shard", training=training | {"compile": True}, **method)
+    same(whole, by_one(tmp_path / "alone", training, **method))
+    begun = cut_off(whole, tmp_path / "begun", 4)
+    go_on(begun, corpora, "--shard")
+    assert outcome(begun.parent) == outcome(whole)
 
 
 @pytest.mark.slow
-def test_moments_of_each_domain_are_those_of_one_process(tmp_path, by_one, by_two, torchrun):
+def test_moments_of_each_domain_are_those_of_one_process(tmp_path, by_one, by_two, corpora):
     """Whole, and in shards that go on from a checkpoint of whole ones."""
     method = {"training": {**TRAINING, "steps": 8, "checkpoint_every": 4}, "rule": "adatask"}
     one = by_one(tmp_path / "alone", **method)
-    for name, options in {"whole": REPLICATED, "shards": SHARDED}.items():
-        same(by_two(tmp_path / name, options, **method), one)
+    for name, options in {"whole": (), "shards": ("--shard",)}.items():
+        same(by_two(tmp_path / name, *options, **method), one)
     begun = cut_off(tmp_path / "whole", tmp_path / "begun", 8)
-    assert torchrun(begun, *SHARDED).returncode == 0
+    go_on(begun, corpora, "--shard")
     same(begun.parent, one)
 
 
 @pytest.mark.slow
-def test_two_processes_with_shards_go_on_where_one_was_killed(alone, tmp_path, torchrun):
+def test_two_processes_with_shards_go_on_where_one_was_killed(alone, tmp_path, corpora):
     run = cut_off(alone, tmp_path / "run", 80)
-    done = torchrun(run, *SHARDED)
-    assert done.returncode == 0, done.stderr
+    go_on(run, corpora, "--shard")
     assert atomic_files.read_json(run.parent / "starts.json") == [0, 40]
     same(run.parent, alone)
 
@@ -211,86 +196,22 @@ def test_one_process_goes_on_where_two_were_killed(replicated, alone, tmp_path, 
     same(run.parent, alone)
 
 
-# Signals.
-
-ENDED = """
-import os, pathlib, sys
-from pipeline.__main__ import main
-try:
-    code = main(sys.argv[2:])
-except SystemExit as ended:
-    code = ended.code
-pathlib.Path(sys.argv[1], os.environ["RANK"]).write_text(str(code))
-sys.exit(code)
-"""
-"""What torchrun starts: notes how the process ended."""
+# What goes wrong. Signals and kills: tests/training/test_training_faults.py.
 
 
-@pytest.fixture
-def two(pipeline_command, corpora, tmp_path):
-    """Starts two processes for a run; their exit codes appear in the test's folder, by rank."""
-    (tmp_path / "ended.py").write_text(ENDED)
-    with contextlib.ExitStack() as started:
-
-        def start(run):
-            command = pipeline_command("pretrain", run, "--corpora", corpora, "--device", "cpu")
-            command["args"] = [*LAUNCHER, tmp_path / "ended.py", tmp_path, *command["args"][3:]]
-            log = (tmp_path / "log").open("w")
-            process = subprocess.Popen(**command, stdout=log, stderr=log)
-            started.enter_context(process)
-            started.callback(process.kill)
-            return process
-
-        yield start
+def said_once(run, corpora):
+    assert all(train_together(run, corpora))
+    log = run.parent.with_suffix(".log").read_text()
+    assert log.count("pike pretrain: ") == 1
+    return log
 
 
 @pytest.mark.slow
-def test_signals_to_torchrun_end_all_after_one_checkpoint_and_the_command_goes_on(
-    tmp_path, make_run, pipeline_command, corpora, two, replicated
-):
-    run, begun = make_run(training=TRAINING, **PIKE), [0]
-    checkpoints = run.parent / "checkpoints"
-    for number in (signal.SIGTERM, signal.SIGINT):
-        process = two(run)
-        while max(atomic_files.steps(checkpoints), default=0) < begun[-1] + 10:
-            assert process.poll() is None, (tmp_path / "log").read_text()
-            time.sleep(0.01)
-        process.send_signal(number)
-        assert process.wait(timeout=120) != 0
-        assert [(tmp_path / rank).read_text() for rank in "01"] == ["75", "75"]
-        assert (tmp_path / "log").read_text().count(f"stopped by {number.name}") == 1
-        begun.append(max(atomic_files.steps(checkpoints)))
-        assert not list(checkpoints.glob(".*"))
-    words = (run, "--corpora", corpora, "--device", "cpu", "--threads", 2, "--processes", 2)
-    command = pipeline_command("pretrain", *words)
-    subprocess.run(**command, check=True, capture_output=True, timeout=300)
-    assert atomic_files.read_json(run.parent / "starts.json") == begun
-    places = (folder / atomic_files.MANIFEST for folder in (run.parent, replicated))
-    found, expected = map(atomic_files.read_json, places)
-    assert (found["processes"], found["resumes"]) == (2, 2)
-    assert found["weights_sha256"] == expected["weights_sha256"]
-
-
-# What goes wrong.
-
-
-def said_once(done):
-    assert done.returncode != 0
-    assert done.stderr.count("pike pretrain: ") == 1
-    return done.stderr
-
-
-@pytest.mark.slow
-def test_a_mistake_of_all_is_said_once(make_run, torchrun):
-    assert "2 processes, but training.rows of 1" in said_once(
-        torchrun(make_run(training={"rows": 1}))
-    )
-
-
-@pytest.mark.slow
-def test_what_the_first_alone_finds_ends_all_with_its_message(make_run, torchrun):
+def test_a_mistake_of_all_and_one_that_the_first_alone_finds_are_said_once(make_run, corpora):
+    few = make_run("few", training={"rows": 1})
+    assert "2 processes, but training.rows of 1" in said_once(few, corpora)
     run = make_run()
     with run_lock.acquire(run.parent):
-        told = said_once(torchrun(run))
+        told = said_once(run, corpora)
     assert "is being written by process" in told
     assert "Connection closed by peer" not in told

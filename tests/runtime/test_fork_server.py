@@ -1,8 +1,8 @@
 """A real server, of a copy of the sources in which one stage shows what it finds."""
 
 import contextlib
+import itertools
 import os
-import resource
 import shutil
 import signal
 import socket
@@ -152,8 +152,8 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """One for all tests that leave it as it is."""
-    server = Server(tmp_path_factory.mktemp("server"))
+    """One for all tests that leave it as it is; its parent ignores how children end."""
+    server = Server(tmp_path_factory.mktemp("server"), before="trap '' CHLD; ")
     yield server
     server.end()
 
@@ -224,27 +224,6 @@ def test_a_job_that_ends_while_its_client_is_stopped_has_ended_as_it_did(server)
     assert job.wait(timeout=60) == -signal.SIGTERM
 
 
-def test_a_server_learns_how_jobs_end_where_its_parent_ignores_it(tmp_path):
-    server = Server(tmp_path, before="trap '' CHLD; ")
-    try:
-        for out, expected in (("somewhere", 0), ("ours", 1), ("theirs", 2)):
-            code, (_, parent, *_), _ = server.run(out)
-            assert (code, int(parent)) == (expected, server.number)
-    finally:
-        server.end()
-
-
-def test_changed_sources_and_packages_are_imported_anew(own):
-    module = own.clone / "pipeline/cli.py"
-    about = "check the paper's theory with numbers; reads nothing"
-    assert about in module.read_text()
-    module.write_text(module.read_text().replace('"--out", "folder to make"', '"--at", "x"'))
-    code, _, errors = own.run("somewhere")
-    assert code == 2, "the changed command knows no --out"
-    assert "--at" in errors
-    assert own.told() == f"jobs import all modules themselves: {module} differs\n"
-
-
 def alone(server, **more):
     """Whether a job is a process of its own."""
     code, (_, parent, *_), _ = server.run("somewhere", **more)
@@ -252,36 +231,20 @@ def alone(server, **more):
     return int(parent) == os.getpid()
 
 
-@pytest.mark.parametrize("changes", [{"OMP_NUM_THREADS": "2"}, {"folder": "/"}, {"NEW": "1"}])
-def test_a_job_with_another_environment_or_folder_is_a_process_of_its_own(server, changes):
-    assert alone(server, **changes)
+def test_a_job_with_another_environment_or_folder_is_a_process_of_its_own(server):
+    for changes in ({"OMP_NUM_THREADS": "2"}, {"folder": "/"}, {"NEW": "1"}):
+        assert alone(server, **changes)
 
 
-def test_a_fork_that_fails_is_declined_and_ends_no_other_job(own):
-    job, process = own.sleeping()
-    (own.clone / "full").touch()
-    assert alone(own)
-    (own.clone / "full").unlink()
-    assert not alone(own)
+def test_a_fork_that_fails_is_declined_and_ends_no_other_job(server):
+    job, process = server.sleeping()
+    (server.clone / "full").touch()
+    assert alone(server)
+    (server.clone / "full").unlink()
+    assert not alone(server)
     assert (job.poll(), state(process)) == (None, "S")
-    assert "themselves: [Errno 11] Resource temporarily unavailable\n" in own.told()
+    assert "themselves: [Errno 11] Resource temporarily unavailable\n" in server.told()
     job.kill()
-
-
-@pytest.mark.parametrize("spare", range(7))
-def test_a_server_without_descriptors_declines_and_ends_no_other_job(own, spare):
-    """None is left for the client, for one of its files, or for the process."""
-    job, process = own.sleeping()
-    before = own.files()
-    limit = max(before) + 1
-    limit += spare - (limit - len(before))
-    hard = resource.prlimit(own.number, resource.RLIMIT_NOFILE)[1]
-    resource.prlimit(own.number, resource.RLIMIT_NOFILE, (limit, hard))
-    assert alone(own) == (spare < 5)
-    own.wait(lambda: len(own.files()) <= len(before))
-    assert (job.poll(), state(process)) == (None, "S")
-    job.terminate()
-    assert job.wait(timeout=60) == -signal.SIGTERM
 
 
 def test_a_client_that_stops_anywhere_neither_delays_others_nor_leaves_a_file(server):
@@ -298,10 +261,10 @@ def test_a_client_that_stops_anywhere_neither_delays_others_nor_leaves_a_file(se
     server.wait(lambda: server.files() <= before)
 
 
-@pytest.mark.parametrize("said", [b"{\n", b"[]\n", b"3\n", b'[[], "", []]\n', b"\xff\n"])
-def test_a_request_that_is_none_is_declined(server, said):
+def test_a_request_that_is_none_is_declined(server):
     before = server.files()
-    for files in ([], [0], [0, 1, 2]):
+    requests = [b"{\n", b"[]\n", b'[[], "", []]\n', b"\xff\n"]
+    for said, files in itertools.product(requests, ([], [0], [0, 1, 2])):
         with server.connected() as client:
             socket.send_fds(client, [said], files)
             client.settimeout(60)
@@ -335,17 +298,25 @@ def test_neither_another_users_client_nor_server_is_trusted(server):
         another.stdin.close()
 
 
-def test_a_server_ends_after_its_jobs_and_leaves_nothing(own):
+def test_changed_sources_are_imported_anew_and_a_server_ends_after_its_jobs(own):
     job, _ = own.sleeping()
+    module = own.clone / "pipeline/cli.py"
+    about = "check the paper's theory with numbers; reads nothing"
+    assert about in module.read_text()
+    module.write_text(module.read_text().replace('"--out", "folder to make"', '"--at", "x"'))
+    code, _, errors = own.run("somewhere")
+    assert code == 2, "the changed command knows no --out"
+    assert "--at" in errors
+    assert own.told() == f"jobs import all modules themselves: {module} differs\n"
     ending = threading.Thread(target=own.end)
     ending.start()
     # It listens no more, and waits.
-    own.wait(lambda: own.run("somewhere")[1][1] == str(os.getpid()))
+    own.wait(lambda: not own.listens())
     assert (ending.is_alive(), job.poll()) == (True, None)
     job.terminate()
     ending.join(timeout=60)
     assert (job.wait(), ending.is_alive()) == (-signal.SIGTERM, False)
-    assert own.told() == ""
+    assert own.told().count("\n") == 1
 
 
 def test_a_killed_server_takes_its_jobs_with_it(own):

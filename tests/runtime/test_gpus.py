@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import gpus
+from pipeline.runtime import devices
 
 ROOT = Path(__file__).resolve().parents[2]
 
 TAKER = """
 import os, pathlib, sys
-from pipeline.runtime import gpus
-gpus.WAIT_SECONDS = 0.02
-print(gpus.claim_gpu(pathlib.Path(sys.argv[1])), os.environ["CUDA_VISIBLE_DEVICES"], flush=True)
+from pipeline.runtime import devices
+devices.WAIT_SECONDS = 0.02
+print(devices.claim_gpu(pathlib.Path(sys.argv[1])), os.environ["CUDA_VISIBLE_DEVICES"], flush=True)
 sys.stdin.read()
 """
 
@@ -32,7 +32,7 @@ def start(tmp_path):
 
         def begin(names="0,1,2,3"):
             # Without a driver of this machine's own, unless a test makes one.
-            own = {**os.environ, "PATH": str(tmp_path), gpus.VISIBLE: names}
+            own = {**os.environ, "PATH": str(tmp_path), devices.VISIBLE: names}
             process = started.enter_context(subprocess.Popen(words, cwd=ROOT, env=own, **pipes))
             started.callback(process.kill)
             return process
@@ -61,9 +61,9 @@ def test_one_more_waits_for_a_gpu_and_takes_that_of_a_killed_process(start):
 
 def test_a_single_gpu_is_shared_and_none_is_no_matter(tmp_path, monkeypatch):
     for names in ("GPU-0a1b", ""):
-        monkeypatch.setenv(gpus.VISIBLE, names)
-        assert gpus.claim_gpu(tmp_path / "locks") is None
-        assert os.environ[gpus.VISIBLE] == names
+        monkeypatch.setenv(devices.VISIBLE, names)
+        assert devices.claim_gpu(tmp_path / "locks") is None
+        assert os.environ[devices.VISIBLE] == names
     assert not (tmp_path / "locks").exists()
 
 
@@ -84,16 +84,16 @@ def driver(tmp_path, monkeypatch):
 
 def test_the_driver_is_asked_where_the_environment_says_nothing(driver, monkeypatch):
     driver("a warning", "0, GPU-1", "1, GPU-2")
-    monkeypatch.delenv(gpus.VISIBLE, raising=False)
-    assert gpus.visible() == ["GPU-1", "GPU-2"]
+    monkeypatch.delenv(devices.VISIBLE, raising=False)
+    assert devices.visible_gpus() == ["GPU-1", "GPU-2"]
     driver("0, GPU-1", code=9)
-    assert gpus.visible() == []
+    assert devices.visible_gpus() == []
 
 
 def test_the_environment_names_gpus_by_number_or_uuid(driver, monkeypatch):
     driver("0, GPU-1", "1, GPU-2")
-    monkeypatch.setenv(gpus.VISIBLE, "1, 0,GPU-c")
-    assert gpus.visible() == ["1", "0", "GPU-c"]
+    monkeypatch.setenv(devices.VISIBLE, "1, 0,GPU-c")
+    assert devices.visible_gpus() == ["1", "0", "GPU-c"]
 
 
 def test_a_gpu_is_one_whether_it_is_named_by_number_or_uuid(driver, start):
@@ -107,15 +107,15 @@ def test_a_gpu_is_one_whether_it_is_named_by_number_or_uuid(driver, start):
 
 
 def test_more_processes_of_a_run_than_gpus_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setenv(gpus.VISIBLE, "a,b")
+    monkeypatch.setenv(devices.VISIBLE, "a,b")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
     with pytest.raises(InputError, match=r"3 processes .* for 2 visible GPUs: .*per-node 2"):
-        gpus.claim_gpu(tmp_path / "locks")
+        devices.claim_gpu(tmp_path / "locks")
 
 
 @pytest.mark.parametrize("kind", ["writable by all", "a link", "a file"])
 def test_a_folder_of_locks_that_others_may_write_is_refused(tmp_path, monkeypatch, kind):
-    monkeypatch.setenv(gpus.VISIBLE, "a,b")
+    monkeypatch.setenv(devices.VISIBLE, "a,b")
     folder = tmp_path / "locks"
     if kind == "a link":
         (tmp_path / "elsewhere").mkdir()
@@ -126,4 +126,4 @@ def test_a_folder_of_locks_that_others_may_write_is_refused(tmp_path, monkeypatc
         folder.mkdir()
         folder.chmod(0o777)
     with pytest.raises(InputError, match=r"locks.* set TMPDIR to a folder of your own"):
-        gpus.claim_gpu(folder)
+        devices.claim_gpu(folder)

@@ -1,8 +1,6 @@
 """What a result was made from: what a manifest says, and what differs from it later."""
 
-import ast
 import hashlib
-import importlib
 import json
 import os
 import re
@@ -19,8 +17,8 @@ from pipeline.runtime import (
     atomic_files,
     checksums,
     code_fingerprint,
+    environment,
     made_from,
-    package_versions,
     source_names,
 )
 
@@ -79,28 +77,28 @@ def test_the_same_work_elsewhere_gives_the_same_manifest(tmp_path):
 
 def test_versions_are_of_what_the_stage_computes_with():
     finder = ["pike_mixing.finders.regmix"]
-    assert {"numpy", "lightgbm"} <= package_versions.of("mixture", finder).keys()
-    assert "torch" in package_versions.of("pretrain", ["pipeline.training.train"])
+    assert {"numpy", "lightgbm"} <= environment.versions_of("mixture", finder).keys()
+    assert "torch" in environment.versions_of("pretrain", ["pipeline.training.train"])
     # A copy of text is the same by any version of NumPy, a drawn one is not.
-    assert package_versions.of("download", ["pipeline.data.local"]) == {}
-    assert "numpy" in package_versions.of("download", ["pipeline.data.synthetic"])
+    assert environment.versions_of("download", ["pipeline.data.local"]) == {}
+    assert "numpy" in environment.versions_of("download", ["pipeline.data.synthetic"])
 
 
 def test_versions_of_another_interpreter_are_its_own(tmp_path, monkeypatch):
-    same = package_versions.of("pretrain", ["pipeline.training.train"])
+    same = environment.versions_of("pretrain", ["pipeline.training.train"])
     script = tmp_path / "python"
     script.write_text('#!/bin/sh\necho Welcome\necho \'{"torch": "0.1", "numpy": "0.2"}\'\n')
     script.chmod(0o755)
     monkeypatch.chdir(tmp_path)
     for path in (str(script), "./python"):
-        other = package_versions.of("pretrain", ["pipeline.training.train"], path)
+        other = environment.versions_of("pretrain", ["pipeline.training.train"], path)
         assert other == {"torch": "0.1", "numpy": "0.2"}
-    own = package_versions.of("pretrain", ["pipeline.training.train"], sys.executable)
+    own = environment.versions_of("pretrain", ["pipeline.training.train"], sys.executable)
     assert own == same
     (tmp_path / "mute").write_text("#!/bin/sh\n")
     (tmp_path / "mute").chmod(0o755)
-    assert package_versions.of("pretrain", ["pipeline.training.train"], "./mute") is None
-    assert package_versions.of("pretrain", ["pipeline.training.train"], "/not/here") is None
+    assert environment.versions_of("pretrain", ["pipeline.training.train"], "./mute") is None
+    assert environment.versions_of("pretrain", ["pipeline.training.train"], "/not/here") is None
     assert same != other
 
 
@@ -172,30 +170,6 @@ def test_damage_to_what_was_made_differs_but_deleted_checkpoints_do_not(work):
     assert [one.what for one in found(work)] == ["manifest"]
 
 
-def test_a_file_that_was_run_by_a_computed_name_is_recorded(tmp_path, monkeypatch):
-    folder = tmp_path / "lib"
-    folder.mkdir()
-    (folder / "found_late.py").write_text("X = 1\n")
-    monkeypatch.syspath_prepend(folder)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(code_fingerprint, "_run", {})
-    importlib.import_module("found_late")
-    assert made_from.code("theory", [MODULE])["code"]["loaded"] == {}
-    (folder / "own_rule.py").write_text("import importlib\n")
-    written = made_from.code("pretrain", [MODULE, "own_rule"])["code"]["loaded"]
-    assert "lib/found_late.py" in written
-    assert not [name for name in written if "site-packages" in name or "own_rule" in name]
-    # Found again where its folder is on the path, and not where it is gone.
-    digest = written["lib/found_late.py"]
-    assert code_fingerprint.of_file("/another/place/lib/found_late.py") == digest
-    assert code_fingerprint.of_file("lib/none.py") is None
-    (folder / "found_late.py").write_text("X = 1  # a remark\n")
-    assert code_fingerprint.of_file("lib/found_late.py") == digest
-    (folder / "found_late.py").write_text("X = 2\n")
-    assert code_fingerprint.of_file("lib/found_late.py") != digest
-    del sys.modules["found_late"]
-
-
 UPSTREAM = {
     "stage": "pack",
     "files": {"train.bin": {"bytes": 1, "sha256": "a"}, "README.md": {"bytes": 1, "sha256": "b"}},
@@ -265,17 +239,6 @@ def test_what_changes_while_a_stage_works_is_not_vouched_for(
         written = json.loads(Path("out.json").read_text())
         assert written["code"]["fingerprint"] == before
         assert written["given"] == {"text.txt": hashlib.sha256(b"words").hexdigest()}
-
-
-def test_every_stage_takes_what_it_is_made_from_before_its_work():
-    calls = [
-        node
-        for path in sorted(source_names.PACKAGE.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("write_manifest")
-    ]
-    assert len(calls) > 5
-    assert all("taken" in {word.arg for word in call.keywords} for call in calls)
 
 
 @pytest.mark.parametrize(

@@ -2,19 +2,19 @@
 
 import pytest
 
-from pipeline.runtime import timing
+from pipeline.training import metric_log
 
 
 @pytest.fixture
 def told(monkeypatch):
     """A clock whose time passes when it is told to."""
     now = [100.0]
-    monkeypatch.setattr(timing.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(metric_log.time, "perf_counter", lambda: now[0])
 
     def passes(seconds):
         now[0] += seconds
 
-    return timing.Clock(), passes
+    return metric_log.Clock(), passes
 
 
 def test_a_phase_within_another_counts_once(told):
@@ -29,23 +29,6 @@ def test_a_phase_within_another_counts_once(told):
                 passes(8)
         passes(16)
     assert watch.seconds == {"loop": 17, "step": 2, "norms": 12}
-
-
-def test_time_before_an_error_counts(told):
-    watch, passes = told
-
-    def fail():
-        with watch.timed("loop"):
-            passes(1)
-            with watch.timed("step"):
-                passes(2)
-                raise ValueError("now")
-
-    with pytest.raises(ValueError, match="now"):
-        fail()
-    with watch.timed("loop"):
-        passes(4)
-    assert watch.seconds == {"loop": 5, "step": 2}
 
 
 def test_what_a_device_still_has_to_do_counts_where_it_was_asked_for(told):

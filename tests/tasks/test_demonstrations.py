@@ -3,18 +3,18 @@ import hashlib
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.tasks import arc_easy, demonstrations, hellaswag, registry
+from pipeline.tasks import benchmark, data_sets
 from pipeline.tasks.benchmark import load
 from pipeline.tasks.task import Row
 
-GERMAN = hellaswag.translated("de")
+GERMAN = data_sets.translated_hellaswag("de")
 
 
 def row(key, cluster="c", query="q"):
     return Row(id=key, key=key, query=query, options=("a", "b"), gold=0, cluster=cluster)
 
 
-@pytest.mark.parametrize("task", registry.TASKS)
+@pytest.mark.parametrize("task", data_sets.TASKS)
 def test_demonstrations_are_disjoint_from_the_items(benchmarks, asked, task):
     found = load(benchmarks, asked(task, 7))
     assert len(found.shots) == 7
@@ -28,26 +28,26 @@ def test_the_order_without_a_list_is_that_of_a_hash():
     expected = sorted(
         behind, key=lambda r: hashlib.sha256(f"pike-demos-v1|de|3|{r.key}".encode()).hexdigest()
     )
-    assert demonstrations.hashed(GERMAN, [], behind, 3) == expected
-    assert demonstrations.hashed(GERMAN, [], behind[::-1], 3) == expected
-    assert demonstrations.hashed(GERMAN, [], behind, 4) != expected
-    hindi = hellaswag.translated("hi")
-    assert demonstrations.hashed(hindi, [], behind, 3) != expected
+    assert benchmark.order_by_hash(GERMAN, [], behind, 3) == expected
+    assert benchmark.order_by_hash(GERMAN, [], behind[::-1], 3) == expected
+    assert benchmark.order_by_hash(GERMAN, [], behind, 4) != expected
+    hindi = data_sets.translated_hellaswag("hi")
+    assert benchmark.order_by_hash(hindi, [], behind, 3) != expected
 
 
 def test_rows_of_an_evaluated_video_are_no_demonstrations():
     asked = [row("a|1", cluster="a")]
     behind = [row("a|2", cluster="a"), row("b|1", cluster="b")]
-    assert demonstrations.hashed(GERMAN, asked, behind, 0) == [behind[1]]
+    assert benchmark.order_by_hash(GERMAN, asked, behind, 0) == [behind[1]]
 
 
 def test_of_rows_with_one_key_the_first_counts():
-    keyed = [(key, f"{key} {n}") for n in range(2) for key in arc_easy.TASK.curated]
+    keyed = [(key, f"{key} {n}") for n in range(2) for key in data_sets.ARC_EASY.curated]
     values = [value for _, value in keyed]
-    assert demonstrations.curated(arc_easy.TASK, keyed) == values[:7]
-    assert demonstrations.curated(arc_easy.TASK, keyed[::-1]) == values[7:]
+    assert benchmark.curated_demonstrations(data_sets.ARC_EASY, keyed) == values[:7]
+    assert benchmark.curated_demonstrations(data_sets.ARC_EASY, keyed[::-1]) == values[7:]
     with pytest.raises(InputError, match=r"1 of 7 demonstrations.*'MCAS_2007_8_5189'"):
-        demonstrations.curated(arc_easy.TASK, keyed[1:7])
+        benchmark.curated_demonstrations(data_sets.ARC_EASY, keyed[1:7])
 
 
 SEVEN = [row(str(n)) for n in range(7)]
@@ -56,11 +56,11 @@ SEVEN = [row(str(n)) for n in range(7)]
 @pytest.mark.parametrize(
     ("task", "asked", "candidates", "shots", "message"),
     [
-        (hellaswag.TASK, [], SEVEN, 8, r"8 shots.*7 demonstrations: lower shots$"),
+        (data_sets.HELLASWAG, [], SEVEN, 8, r"8 shots.*7 demonstrations: lower shots$"),
         (GERMAN, [], [], 1, r"1 shots.*0 demonstrations: lower shots, or items"),
-        (hellaswag.TASK, [row("i")], [row("k")], 1, "'k' is also an evaluated question"),
+        (data_sets.HELLASWAG, [row("i")], [row("k")], 1, "'k' is also an evaluated question"),
     ],
 )
 def test_demonstrations_that_cannot_be_had_are_named(task, asked, candidates, shots, message):
     with pytest.raises(InputError, match=message):
-        demonstrations.chosen(task, asked, candidates, shots)
+        benchmark.take_demonstrations(task, asked, candidates, shots)

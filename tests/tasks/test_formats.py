@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.tasks import arc_easy, formats, hellaswag, piqa, registry
+from pipeline.tasks import data_sets
 from pipeline.tasks.benchmark import load
-from pipeline.tasks.task import Row
+from pipeline.tasks.task import Prompt, Row, join_prompt, make_demonstration, make_prompt
 
 GOLDEN = Path(__file__).parent / "standins" / "prompts.json"
 
@@ -28,7 +28,7 @@ DISHES = Row(
 )
 
 
-ARC, QUESTIONED = arc_easy.TASK.style, "Question: What does a thermometer measure?"
+ARC, QUESTIONED = data_sets.ARC_EASY.style, "Question: What does a thermometer measure?"
 SHOWN = " A. mass\n B. temperature\n C. length"
 CHOOSE = "Choose the best continuation:\n A. scrubs a plate.\n B. , laughing, eats."
 
@@ -45,32 +45,43 @@ CHOOSE = "Choose the best continuation:\n A. scrubs a plate.\n B. , laughing, ea
         ),
         # Other tasks call a question otherwise.
         (
-            *(QUESTION, piqa.TASK.style, "cf", "Goal: What does a thermometer measure?\nAnswer:"),
+            *(
+                QUESTION,
+                data_sets.PIQA.style,
+                "cf",
+                "Goal: What does a thermometer measure?\nAnswer:",
+            ),
             (" mass", " temperature", " length"),
         ),
         # HellaSwag goes on with the text, and asks only when options are shown.
-        (DISHES, hellaswag.STYLE, "cf", WASHING, (" scrubs a plate.", " , laughing, eats.")),
-        (DISHES, hellaswag.STYLE, "mcf", f"{WASHING}\n{CHOOSE}\nAnswer:", (" A", " B")),
+        (
+            DISHES,
+            data_sets.HELLASWAG_STYLE,
+            "cf",
+            WASHING,
+            (" scrubs a plate.", " , laughing, eats."),
+        ),
+        (DISHES, data_sets.HELLASWAG_STYLE, "mcf", f"{WASHING}\n{CHOOSE}\nAnswer:", (" A", " B")),
     ],
 )
 def test_prompts_by_hand(row, style, formulation, context, candidates):
     unconditional = "Answer:" if context.endswith("Answer:") else ""
-    expected = formats.Prompt(context, candidates, unconditional)
-    assert formats.prompt(row, style, formulation) == expected
+    expected = Prompt(context, candidates, unconditional)
+    assert make_prompt(row, style, formulation) == expected
 
 
 def test_demonstrations_are_solved_and_two_line_breaks_apart():
-    shots = [formats.demonstration(QUESTION, ARC, f) for f in ("cf", "mcf", "hyb")]
+    shots = [make_demonstration(QUESTION, ARC, f) for f in ("cf", "mcf", "hyb")]
     assert shots[0] == f"{QUESTIONED}\nAnswer: temperature"
     assert shots[1].endswith("\nAnswer: B")
     assert shots[2].endswith(" C. length\nAnswer: temperature")
-    assert formats.joined(["one", "two"], "three") == "one\n\ntwo\n\nthree"
-    assert formats.joined([], "three") == "three"
+    assert join_prompt(["one", "two"], "three") == "one\n\ntwo\n\nthree"
+    assert join_prompt([], "three") == "three"
 
 
 @pytest.mark.parametrize("shots", [0, 7])
 @pytest.mark.parametrize("formulation", ["cf", "mcf", "hyb"])
-@pytest.mark.parametrize("task", registry.TASKS)
+@pytest.mark.parametrize("task", data_sets.TASKS)
 def test_no_prompt_changes_unnoticed(benchmarks, asked, task, formulation, shots):
     found = load(benchmarks, asked(task, shots, formulation)).sha256()
     assert found == json.loads(GOLDEN.read_text())[f"{task}, {formulation}, {shots}-shot"]

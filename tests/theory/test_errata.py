@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pike_mixing.rules.conceptual_pike import ConceptualPiKE, minimiser
+from pike_mixing.rules.pike import ConceptualPiKE, minimiser
 from pipeline import theory
 from pipeline.theory import descent
 from pipeline.theory.problem import leaning, vector

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pike_mixing.rules.balanced_pike import tilt
+from pike_mixing.rules.pike import tilt
 from pipeline.theory.problem import vector
 
 

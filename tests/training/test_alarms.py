@@ -11,8 +11,7 @@ from watched import Watched
 from pike_mixing.alarms import AlarmLimits, Watch
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Statistics
-from pike_mixing.numerics.effective import effective_domains
-from pike_mixing.numerics.softmax import softmax
+from pike_mixing.numerics.simplex import effective_domains, softmax
 from pike_mixing.settings import check
 
 DOMAINS = ("en", "hi", "de")

@@ -10,8 +10,8 @@ from recipes import recipe
 
 from pike_mixing import registry
 from pike_mixing.torch import gradient_statistics
-from pike_mixing.torch.dealt_rows import DealtRows
 from pike_mixing.torch.step_gradient import StepGradient
+from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
 from pipeline.model import checkpoint, transformer
 from pipeline.model.passes import PipelinePasses, row_losses

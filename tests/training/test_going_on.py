@@ -82,7 +82,6 @@ class Mine(Method):
 """
 FROM_PATH = """spec = importlib.util.spec_from_file_location("no_name_of_a_file", {path!r})
     helper = importlib.util.module_from_spec(spec)
-    {registered}
     spec.loader.exec_module(helper)"""
 
 
@@ -91,10 +90,9 @@ FROM_PATH = """spec = importlib.util.spec_from_file_location("no_name_of_a_file"
     "how",
     [
         'helper = importlib.import_module("late_" + "helper")',
-        FROM_PATH.format(path="late_helper.py", registered="sys.modules[spec.name] = helper"),
-        FROM_PATH.format(path="late_helper.py", registered="pass"),
+        FROM_PATH.format(path="late_helper.py"),
     ],
-    ids=["a computed name", "a path", "a path, kept from sys.modules"],
+    ids=["a computed name", "a path"],
 )
 def test_a_helper_that_a_hook_imports_is_what_a_run_is_made_from(
     make_run, corpora, tmp_path, monkeypatch, how

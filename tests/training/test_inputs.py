@@ -17,7 +17,7 @@ from trained import last_state, manifest
 from pike_mixing import registry
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, ValidationNeed
-from pike_mixing.rules.mix import Mix
+from pike_mixing.rules.static import Mix
 from pipeline import settings
 from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus

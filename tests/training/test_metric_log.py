@@ -160,51 +160,12 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 # Rows that no part holds yet.
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
 def live(folder):
     """By the step of the part before, each row's table and step."""
     return {
         step: [(row["table"], row["step"]) for row in map(json.loads, path.open(encoding="utf-8"))]
         for step, path in live_log.places(folder).items()
     }
-
-
-def test_live_rows_are_written_between_steps_once_a_second(tmp_path):
-    clock = Clock()
-    stream = live_log.Stream(tmp_path, clock)
-    stream.begin(0)
-    stream.add("steps", {"step": 0, "loss": 1.5})
-    stream.after_step()
-    assert live(tmp_path) == {}
-    clock.now = 1.0
-    # A step's rows stay together.
-    stream.add("steps", {"step": 1, "loss": None})
-    assert live(tmp_path) == {}
-    stream.after_step()
-    assert live(tmp_path) == {0: [("steps", 0), ("steps", 1)]}
-
-
-def test_a_part_takes_the_place_of_the_live_rows_before_it(tmp_path):
-    stream = live_log.Stream(tmp_path, Clock())
-    stream.begin(0)
-    stream.add("steps", {"step": 0})
-    # The part of step 10 is being written, and the run goes on.
-    stream.begin(10)
-    stream.add("steps", {"step": 10})
-    stream.begin(20)
-    assert live(tmp_path) == {0: [("steps", 0)], 10: [("steps", 10)]}
-    stream.drop_before(10)
-    assert live(tmp_path) == {10: [("steps", 10)]}
-    stream.add("steps", {"step": 20})
-    stream.clear()
-    stream.begin(30)
-    assert live(tmp_path) == {}
 
 
 @pytest.mark.slow

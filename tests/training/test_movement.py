@@ -1,6 +1,5 @@
 """Methods that never move a row: three domains, twelve rows of a batch, windows of four steps."""
 
-import dataclasses
 import logging
 import math
 
@@ -11,9 +10,9 @@ from safetensors.numpy import load, save
 from watched import Watched
 
 from pike_mixing import interface, registry
-from pike_mixing.alarms import AlarmLimits, Watch
+from pike_mixing.alarms import AlarmLimits
 from pike_mixing.interface import Statistics
-from pike_mixing.movement import FIELDS, Movement, moves
+from pike_mixing.movement import moves
 from pipeline import settings
 from pipeline.training.step_log import watch_of
 
@@ -65,12 +64,6 @@ def apart(change, since=0):
 def statistics(squared_norm, variance, loss=(1.0, 1.0, 1.0)):
     norm_K, variance_K = weights(*squared_norm), weights(*variance)
     return Statistics(norm_K, norm_K, variance_K, weights(*loss), weights(8, 8, 8))
-
-
-@pytest.mark.filterwarnings("error")
-def test_coefficients_of_0_are_far_from_the_rows():
-    # Half of the rows are weighed otherwise than by their number, in each step.
-    assert played(*begun(), apart(0.0), coefficients=lambda step: np.zeros(3)) == {}
 
 
 def test_weights_that_move_no_row_are_told_after_a_window_and_at_the_end():
@@ -128,16 +121,6 @@ def test_a_method_that_is_never_measured_is_told_before_training_and_at_the_end(
     assert list(played(watch, counts, apart(0))) == [0, 19]
 
 
-@pytest.mark.parametrize(
-    ("rule", "method", "settings"),
-    [("odm", {"warmup": 100}, "(warmup)"), ("ado", {"first": 1000}, "(first, every, ignore)")],
-)
-def test_a_method_whose_schedule_only_it_knows_is_told_at_the_end(rule, method, settings):
-    told = played(*begun(rule, method), apart(0))
-    assert list(told) == [19]
-    assert settings in told[19]
-
-
 def test_a_single_domain_is_nothing_to_mix():
     watch, counts = begun(domains=("en",))
     told = played(watch, counts, lambda step: weights(1.0))
@@ -155,10 +138,6 @@ def test_coefficients_that_are_the_shares_of_the_rows_are_told():
     told = played(*begun("pcgrad", {}), apart(0), coefficients=lambda step: weights(1, 1, 1))
     assert list(told) == [19]
     assert "nothing was measured that changed any" in told[19]
-
-
-def test_coefficients_that_differ_from_the_shares_are_a_move():
-    assert played(*begun("famo", {}), apart(0), coefficients=apart(0.05)) == {}
 
 
 def test_excursions_of_the_rule_itself_are_no_move():
@@ -219,31 +198,3 @@ def test_a_run_that_goes_on_tells_the_same(kept):
     assert told | measured_and_played(watch, counts, kept, 20) == whole
     # Step 1 has the first change.
     assert list(whole) == [4, 19]
-
-
-def test_a_state_that_is_saved_holds_all_that_statistics_hold():
-    assert [f.name for f in dataclasses.fields(Statistics)] == list(FIELDS)
-
-
-def test_a_run_that_moved_enough_for_all_its_steps_adds_up_no_more():
-    watch, counts = begun()
-    # 0.6 rows a step by weights, one by counts: 5 rows, for 20 steps of windows of 4, in 9 steps.
-    assert played(watch, counts, apart(0.05), steps=9) == {}
-    kept = {name: value.copy() for name, value in watch.state.items()}
-    assert played(watch, counts, apart(0), begin=9) == {}
-    assert np.array_equal(watch.state["moved_rows_3"], kept["moved_rows_3"])
-
-
-def test_a_loop_of_ones_own_is_told_too():
-    method = registry.build("pike", PIKE, "method")
-    movement = Movement(method, DOMAINS, 0, rows=12, steps=4, window=2)
-    watch = Watch(domains=DOMAINS, window=2, movement=movement)
-    state, told = watch.init(), []
-    for step in range(4):
-        # The method's own counts, as no others were given: 4 rows each.
-        state, alarms = watch.after_step(
-            state, step, weights(1 / 3, 1 / 3, 1 / 3), method.allocate(movement.start, step, 12)
-        )
-        told += alarms
-    assert [(a.step, a.kind) for a in told] == [(3, "never-moved")]
-    assert told[0].message.startswith("the method has moved 0 of 48 rows in the 4 steps")

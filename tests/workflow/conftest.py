@@ -24,8 +24,51 @@ from repository import ROOT
 from pipeline.runtime import atomic_files, fork_server
 
 CONFIG = Path(__file__).with_name("config.yaml")
-TREE = ("Snakefile", "workflow", "pike_mixing", "pipeline", "docs")
+TREE = ("config", "workflow", "pike_mixing", "pipeline", "docs")
 RUNS = "results/runs/words/tiny"
+METHODS = ("mix", "mostly-easy", "pike", "balanced", "mine")
+RULE = """
+import dataclasses
+import importlib
+
+import numpy as np
+
+from outside import EXTRA
+from pike_mixing.interface import Method
+
+from . import FACTOR
+from .helpers import LEAN
+
+LATE = importlib.import_module("by_" + "name").X
+
+
+@dataclasses.dataclass(frozen=True)
+class Mine(Method):
+    def init(self, domains, seed):
+        lean_K = np.array([FACTOR * LEAN + EXTRA + LATE] + [1.0] * (len(domains) - 1))
+        return {"weights_K": lean_K / lean_K.sum()}
+"""
+OWN = {
+    "mine/__init__.py": "FACTOR = 1\n",
+    "mine/helpers.py": "LEAN = 1\n",
+    "mine/rule.py": RULE,
+    "outside.py": "EXTRA = 1\n",
+    "by_name.py": "X = 1\n",
+}
+"""A rule of the user's own, and modules that it imports."""
+REPLACED = (".parquet", ".duckdb", ".safetensors", ".bin", ".npy", ".png", ".svg", ".model", ".pyc")
+"""Files that are replaced and never written into: copies of a project share them."""
+COMPARE = """
+from pathlib import Path
+from pipeline.planning import outdated, planner
+
+plan, _ = planner.of_workflow([Path("config.yaml")], {})
+compared = outdated.Comparison(plan)
+for rule, names in plan.work().items():
+    for name in names:
+        if not Path(plan.manifest(rule, name)).is_file() or compared.outdated(rule, name):
+            print(rule, *(name.split("/") if rule == "pack" else [name]))
+"""
 LONG = {"steps": 300, "checkpoint_every": 100, "resume_every": 10}
 
 
@@ -129,6 +172,13 @@ class Project:
         assert total or "Nothing to be done" in done.stdout
         return found
 
+    def outdated(self):
+        """What the comparison of finished work with the plan says has to be made, as `plan`."""
+        self.path("compare.py").write_text(COMPARE, encoding="utf-8")
+        done = self.run("compare")
+        assert done.returncode == 0, done.stdout
+        return {line.strip() for line in done.stdout.splitlines()}
+
     def configure(self, change, name="config.yaml"):
         """Changes the default configuration, or writes a changed copy of it as `name`."""
         values = yaml.safe_load(self.path("config.yaml").read_text(encoding="utf-8"))
@@ -163,6 +213,10 @@ class Project:
             str(path.relative_to(self.root)): (path.stat().st_mtime_ns, atomic_files.sha256(path))
             for path in paths
         }
+
+    def digests(self):
+        """The SHA-256 of every file below the results."""
+        return {name: digest for name, (_, digest) in self.contents().items()}
 
     def logs(self, results="results"):
         paths = sorted(self.path(results).rglob("*.log"))
@@ -213,8 +267,12 @@ class Project:
             time.sleep(0.002)
 
     def copy(self, root):
-        shutil.copytree(self.root, root, symlinks=True)
+        shutil.copytree(self.root, root, symlinks=True, copy_function=_copy)
         return Project(root)
+
+
+def _copy(source, target):
+    (os.link if source.endswith(REPLACED) else shutil.copy2)(source, target)
 
 
 def _environment(changes):
@@ -257,6 +315,8 @@ def tree(made_once):
         shutil.copy2(config, root / "config.yaml")
         if config == CONFIG:
             _notes(project.path("text"))
+            for name, content in OWN.items():
+                edits.put(name, content)(root)
         return project
 
     return make
@@ -288,7 +348,9 @@ def whole(tree, made_once, tmp_path_factory):
         tree(folder / "project").make()
 
     made = Project(made_once("whole", fill) / "project")
-    return made.copy(tmp_path_factory.mktemp("whole") / "project")
+    before = made.digests()
+    yield made.copy(tmp_path_factory.mktemp("whole") / "project")
+    assert made.digests() == before
 
 
 @pytest.fixture

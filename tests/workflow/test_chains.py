@@ -119,7 +119,7 @@ def test_tables_show_what_was_asked_for_and_regrets(chained):
 
 
 def test_an_unchanged_chain_plans_nothing(chained):
-    assert chained.plan() == set()
+    assert chained.outdated() == set()
 
 
 @pytest.mark.parametrize(
@@ -133,6 +133,6 @@ def test_an_unchanged_chain_plans_nothing(chained):
 def test_a_change_plans_its_chain_alone(chained, tmp_path, at, value, chain):
     project = chained.copy(tmp_path / "project")
     project.set({at: value})
-    planned = {job for job in project.plan() if job.split()[0] in ("pretrain", "mixture")}
+    planned = {job for job in project.outdated() if job.split()[0] in ("pretrain", "mixture")}
     proxy, mixture, final = (f"words/tiny/{name}" for name in chain)
     assert planned == {f"pretrain {proxy}", f"mixture {mixture}", f"pretrain {final}"}

@@ -160,30 +160,14 @@ def heal(project):
 
 
 def test_the_commands_that_are_named_heal_every_kind_of_file(finished):
+    shutil.copytree(finished.path(f"{RUNS}/mix/seed0"), finished.path(f"{RUNS}/mix/seed7"))
+    put("results/settings/experiment.json", "{}")(finished.root)
+    os.mkfifo(finished.path(f"{RUNS}/pike/seed0/pipe"))
     for damage, names in HEALED.items():
         for name in names:
             damage(f"results/{name}")(finished.root)
     told = heal(finished)
     assert [name for names in HEALED.values() for name in names if name not in told] == []
-    assert "all is whole" in finished.pike("verify", "results").stdout
-    assert finished.plan() == set()
-
-
-def test_a_deleted_piece_is_missing_by_the_plan_and_by_what_was_made_of_it(finished):
-    path = finished.path(f"{RUNS}/pike/seed0/probes/manifest.json")
-    path.unlink()
-    told = finished.pike("verify", "results").stdout
-    assert f"{RUNS}/pike/seed0/probes/manifest.json is missing: make it again with" in told
-    finished.path("config.yaml").unlink()
-    told = finished.pike("verify", "results").stdout
-    assert f"{RUNS}/pike/seed0/probes/manifest.json is missing" in told
-
-
-def test_what_is_not_what_its_place_says_is_named(finished):
-    shutil.copytree(finished.path(f"{RUNS}/mix/seed0"), finished.path(f"{RUNS}/mix/seed7"))
-    put("results/settings/experiment.json", "{}")(finished.root)
-    os.mkfifo(finished.path(f"{RUNS}/pike/seed0/pipe"))
-    told = heal(finished)
     for what in (
         f"{RUNS}/mix/seed7/manifest.json is of 'words/tiny/mix/seed0', not of",
         "results/settings/experiment.json has other settings than results/pike.manifest.json",
@@ -191,9 +175,18 @@ def test_what_is_not_what_its_place_says_is_named(finished):
     ):
         assert what in told
     assert "all is whole" in finished.pike("verify", "results").stdout
+    assert finished.plan() == set()
     # A run that lost its manifest alone, as a job does that failed, is not finished.
     finished.path(finished.manifest("mix")).unlink()
     assert "pretrain words/tiny/mix/seed0" in finished.plan()
     # One that was deleted is not needed for what was made of it.
     shutil.rmtree(finished.path(f"{RUNS}/mix"))
     assert finished.plan() == set()
+
+
+def test_a_deleted_piece_is_missing_by_the_plan_and_by_what_was_made_of_it(finished):
+    path = f"{RUNS}/pike/seed0/probes/manifest.json"
+    finished.path(path).unlink()
+    assert f"{path} is missing: make it again with" in finished.pike("verify", "results").stdout
+    finished.path("config.yaml").unlink()
+    assert f"{path} is missing" in finished.pike("verify", "results").stdout

@@ -1,65 +1,19 @@
-"""Edits of finished work, with and without Snakemake's own memory: what is made again."""
+"""Edits of finished work: what differs from the plan, and so what Snakemake makes again."""
 
 import json
 import shutil
 
 import pytest
+from conftest import METHODS
 from edits import GONE, cut, put, remove, text, values
 from test_rebuild import FIGURES, SELECTIONS, TABLES, append, results, run, stages, trained
 
-RULE = """
-import dataclasses
-import importlib
-
-import numpy as np
-
-from outside import EXTRA
-from pike_mixing.interface import Method
-
-from . import FACTOR
-from .helpers import LEAN
-
-LATE = importlib.import_module("by_" + "name").X
-
-
-@dataclasses.dataclass(frozen=True)
-class Mine(Method):
-    def init(self, domains, seed):
-        lean_K = np.array([FACTOR * LEAN + EXTRA + LATE] + [1.0] * (len(domains) - 1))
-        return {"weights_K": lean_K / lean_K.sum()}
-"""
-OWN = {
-    "mine/__init__.py": "FACTOR = 1\n",
-    "mine/helpers.py": "LEAN = 1\n",
-    "mine/rule.py": RULE,
-    "outside.py": "EXTRA = 1\n",
-    "by_name.py": "X = 1\n",
-}
-METHODS = ("mix", "mostly-easy", "pike", "balanced", "mine")
 MINE = f"results/runs/{run('mine')}"
 RESULTS = results(METHODS)
 OUTPUTS = (TABLES | FIGURES) - SELECTIONS.keys()
 """Tables and figures of all runs."""
 DATA = {"download notes", "tokenizer letters"}
 DATA |= {f"pack letters {domain}" for domain in ("easy", "hard", "notes")}
-
-
-@pytest.fixture(scope="session")
-def with_own_rule(whole, made_once, tmp_path_factory):
-    """The tiny experiment with a rule of the user's own, finished."""
-
-    def fill(folder):
-        project = whole.copy(folder / "project")
-        for name, content in OWN.items():
-            put(name, content)(project.root)
-        project.configure(add)
-        project.make()
-
-    def add(config):
-        config["methods"]["mine"] = {"rule": "mine.rule:Mine"}
-        config["runs"][0]["methods"].append("mine")
-
-    return type(whole)(made_once("own", fill) / "project")
 
 
 def setting(at, value):
@@ -171,20 +125,40 @@ PARTS_OF_MORE = {"a method less", "a seed", "a selection of a table"}
 """Edits of which some jobs are named; the tables of the paper's selection follow."""
 
 
-@pytest.mark.parametrize("remembered", [True, False], ids=["with memory", "without"])
-@pytest.mark.parametrize("name", EDITS)
-def test_what_an_edit_makes_again_is_planned_and_nothing_else(
-    with_own_rule, tmp_path, name, remembered
-):
-    project = with_own_rule.copy(tmp_path / "project")
-    if not remembered:
-        shutil.rmtree(project.path(".snakemake"))
-    change, expected = EDITS[name]
-    change(project.root)
-    planned = project.plan()
+@pytest.fixture
+def edited(whole, tmp_path):
+    """The finished experiment with the edit of a name, and the jobs that follow from it."""
+
+    def edit(name):
+        project = whole.copy(tmp_path / "project")
+        change, expected = EDITS[name]
+        change(project.root)
+        return project, expected
+
+    return edit
+
+
+def check(name, planned, expected):
     if name in PARTS_OF_MORE:
         assert expected <= planned
         assert not planned & stages(METHODS, "pretrain", "evaluate", "probe")
         assert not planned & DATA
     else:
         assert planned == expected
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_what_an_edit_makes_again_differs_from_the_plan_and_nothing_else(edited, name):
+    project, expected = edited(name)
+    check(name, project.outdated(), expected - {"all"})
+
+
+@pytest.mark.parametrize("remembered", [True, False], ids=["with memory", "without"])
+@pytest.mark.parametrize(
+    "name", ["its helper", "a licence", "a method less", "a number of a table"]
+)
+def test_snakemake_plans_what_differs_with_and_without_its_own_memory(edited, name, remembered):
+    project, expected = edited(name)
+    if not remembered:
+        shutil.rmtree(project.path(".snakemake"))
+    check(name, project.plan(), expected)

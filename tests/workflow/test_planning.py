@@ -28,14 +28,5 @@ def test_planning_the_default_experiment_imports_nothing_heavy_and_writes_nothin
 
 def test_planning_on_finished_results_imports_nothing_heavy_and_writes_nothing(finished, poisoned):
     before = finished.contents()
-    assert finished.plan(environment=poisoned) == set()
     assert finished.plan("--forcerun", "pretrain", environment=poisoned) != set()
     assert finished.contents() == before
-
-
-def test_the_report_is_built_without_torch(finished, poisoned):
-    poison = finished.root.parent / "poison"
-    for name in ("duckdb", "sentencepiece", "matplotlib"):
-        (poison / name / "__init__.py").unlink()
-        (poison / name).rmdir()
-    finished.make("--forcerun", "database", environment=poisoned)

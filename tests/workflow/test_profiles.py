@@ -32,38 +32,32 @@ def test_on_one_machine_jobs_take_no_gpu_and_what_is_computed(fresh):
     assert int(found["pretrain"]["runtime"]) < 15
 
 
-def test_with_several_gpus_each_training_takes_one(fresh):
+def test_with_several_gpus_jobs_take_one_and_a_training_one_for_each_process(fresh):
+    profile = "workflow/profiles/gpu/config.yaml"
+    fresh.edit(profile, "# processes: 4", "processes: 2")
+    fresh.edit(profile, "  gpu: 1\n", "  gpu: 2\n")
     found = asked(fresh, "gpu")
-    for rule in ("pretrain", "evaluate", "probe"):
+    assert (found["pretrain"]["gpu"], found["pretrain"]["threads"]) == ("2", "2")
+    for rule in ("evaluate", "probe"):
         assert (found[rule]["gpu"], found[rule]["device"]) == ("1", "cuda")
     assert "gpu" not in found["database"]
 
 
-def test_a_training_that_the_profile_shares_out_books_a_gpu_and_a_core_for_each_process(fresh):
-    profile = "workflow/profiles/gpu/config.yaml"
-    fresh.edit(profile, "# processes: 4", "processes: 2")
-    fresh.edit(profile, "  gpu: 1\n", "  gpu: 2\n")
-    found = asked(fresh, "gpu")["pretrain"]
-    assert (found["gpu"], found["threads"]) == ("2", "2")
-
-
-def test_a_training_is_shared_out_where_the_profile_says_so_and_not_made_again_for_it(untrained):
-    target = untrained.manifest("mix")
-    untrained.make(target, *TWO)
-    assert atomic_files.read_json(untrained.path(target))["processes"] == 2
-    assert untrained.plan(target) == set()
+def test_a_training_is_shared_out_where_the_profile_says_so_and_not_made_again_for_it(finished):
+    target = finished.manifest("mix")
+    finished.make("--force", target, *TWO)
+    assert atomic_files.read_json(finished.path(target))["processes"] == 2
+    assert finished.plan(target) == set()
 
 
 def test_on_slurm_a_job_says_where_it_runs_and_when_it_wants_to_know_of_the_end(fresh):
     pytest.importorskip("snakemake_executor_plugin_slurm", reason="pip install -e '.[slurm]'")
+    path = fresh.path("workflow/profiles/slurm/config.yaml")
+    text = path.read_text(encoding="utf-8").replace("longest: 1440", "longest: 5")
+    path.write_text(text, encoding="utf-8")
     found = asked(fresh, "slurm")
     assert found["pretrain"]["gpu"] == "1"
     assert found["pretrain"]["slurm_extra"] == "--signal=USR1@120"
+    # No time limit exceeds the longest.
+    assert found["pretrain"]["runtime"] == "5"
     assert {values["slurm_partition"] for values in found.values()} == {"main"}
-
-
-def test_a_time_limit_is_never_exceeded(fresh):
-    path = fresh.path("workflow/profiles/slurm/config.yaml")
-    pytest.importorskip("snakemake_executor_plugin_slurm", reason="pip install -e '.[slurm]'")
-    path.write_text(path.read_text().replace("longest: 1440", "longest: 5"))
-    assert asked(fresh, "slurm")["pretrain"]["runtime"] == "5"

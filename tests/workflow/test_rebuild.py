@@ -6,11 +6,10 @@ import re
 import shutil
 import time
 
-from conftest import RUNS
+from conftest import METHODS, RUNS
 
 from pipeline.runtime import atomic_files
 
-METHODS = ("mix", "mostly-easy", "pike", "balanced")
 TABLES = {"table perplexity", "table accuracy", "table gradients", "table costs"}
 FIGURES = {"figure losses", "figure weights", "figure similarities", "figure gradients"}
 SELECTIONS = {
@@ -160,14 +159,15 @@ def test_results_that_came_without_snakemakes_memory_are_compared_with_the_plan(
     shutil.rmtree(finished.path(".snakemake"))
     assert finished.plan() == set()
     finished.set({"methods/balanced/tau": 2})
-    append(finished.root, "pike_mixing/rules/fixed.py")
+    append(finished.root, "pike_mixing/rules/static.py")
     assert finished.plan("--rerun-triggers", "mtime", "input") == set()
     planned = finished.plan()
-    assert planned == trained("balanced", "mostly-easy")
+    assert planned == trained("balanced", "mix", "mostly-easy")
     told = finished.pike("query", "select artifact, reason from stale").stdout
     runs = [line.split() for line in told.splitlines() if line.startswith("run/")]
     assert runs == [
         [f"run/{run('balanced')}", "settings.method.tau"],
+        [f"run/{run('mix')}", "code"],
         [f"run/{run('mostly-easy')}", "code"],
     ]
     assert finished.plan("results/tables/accuracy.md") == set()
@@ -177,3 +177,45 @@ def test_results_that_came_without_snakemakes_memory_are_compared_with_the_plan(
     finished.make(*kept)
     page = finished.path("results/report/provenance.html").read_text(encoding="utf-8")
     assert f"<code>run/{run('balanced')}</code>: settings.method.tau changed (1" in page
+
+
+def test_options_of_snakemake_do_what_it_says(finished):
+    every = {"tokenizer letters", *trained(*METHODS)}
+    every |= {f"{s}{d}" for s in ("download ", "pack letters ") for d in ("easy", "hard", "notes")}
+    assert finished.plan("--forcerun", "download") == every
+    of_all = {"table perplexity", "table costs"} | FIGURES - SELECTIONS.keys()
+    forced = {"database", "report", "all", *of_all}
+    assert finished.plan("--forcerun", "results/pike.duckdb") == forced
+    assert finished.plan("--forcerun", "table", "--until", "table") == TABLES
+    assert finished.plan() == set()
+
+    finished.set({"methods/balanced/tau": 2})
+    changed = trained("balanced") | forced
+    assert finished.plan() == changed
+    training, probe = (stages(["balanced"], stage) for stage in ("pretrain", "probe"))
+    assert finished.plan("--until", "pretrain") == training
+    assert finished.plan("--omit-from", "evaluate") == training | probe
+    batches = [finished.plan("--batch", f"all={n}/2") for n in (1, 2)]
+    assert batches[0] | batches[1] | {"all"} == changed
+    assert batches[0] < changed
+    summary = finished.snakemake("--summary").stdout.splitlines()
+    pending = {line.split("\t")[0] for line in summary if line.endswith("\tupdate pending")}
+    assert finished.manifest("balanced") in pending
+    assert finished.manifest("mix") not in pending
+
+    # A dry run leaves nothing behind that another would take for the truth.
+    finished.set({"methods/balanced/tau": 1})
+    assert finished.plan() == set()
+    finished.set({"methods/balanced/tau": 2})
+    assert finished.plan() == changed
+    # Copied results are compared, whatever their times are.
+    copied = finished.copy(finished.root.with_name("copied"))
+    time.sleep(0.01)
+    for path in (*copied.path("results").rglob("*"), *copied.path(".snakemake").rglob("*")):
+        os.utime(path)
+    assert copied.plan() == changed
+    finished.make("--touch")
+    assert finished.plan() == set()
+    assert "run/words/tiny/balanced/seed0" in finished.pike("query", "from stale").stdout
+    append(finished.root, "pike_mixing/rules/fixed.py")
+    assert finished.plan() == trained("mostly-easy")

@@ -3,13 +3,12 @@
 import json
 
 import pytest
+from conftest import METHODS
 
 from pipeline.planning import cross_checks
 from pipeline.planning.plan import STANDALONE
 from pipeline.results import figures, tables, views
 from pipeline.runtime import atomic_files
-
-METHODS = ("mix", "mostly-easy", "pike", "balanced")
 
 
 def test_the_copy_uses_its_own_code(whole):

@@ -10,6 +10,7 @@ rule download:
         f"{RESULTS}/data/{{source}}/{FINAL}",
     log:
         f"{RESULTS}/logs/download/{{source}}.log",
+    retries: TAKES.retries("download")
     resources:
         **TAKES.of("download"),
     params:
@@ -19,7 +20,7 @@ rule download:
     message:
         "download {wildcards.source}"
     shell:
-        "exec {resources.python:q} -m pipeline download {params.file:q}"
+        "spawn {resources.python:q} -m pipeline download {params.file:q}"
         " --out {params.folder:q} > {log:q} 2>&1"
 
 
@@ -40,7 +41,7 @@ rule tokenizer:
             str(Path(path).parent) for path in input.documents
         ],
     shell:
-        "exec {resources.python:q} -m pipeline tokenizer {params.file:q}"
+        "spawn {resources.python:q} -m pipeline tokenizer {params.file:q}"
         " --sources {params.folders:q} --out {output.model:q} > {log:q} 2>&1"
 
 
@@ -52,6 +53,7 @@ rule pack:
         f"{RESULTS}/corpora/{{tokenizer}}/{{source}}/{FINAL}",
     log:
         f"{RESULTS}/logs/pack/{{tokenizer}}/{{source}}.log",
+    retries: TAKES.retries("pack")
     threads: lambda wildcards: planner.processes(PLAN.sources[wildcards.source])
     resources:
         **TAKES.of("pack"),
@@ -60,7 +62,7 @@ rule pack:
         documents=f"{RESULTS}/data/{{source}}",
         folder=subpath(output[0], parent=True),
     shell:
-        "exec {resources.python:q} -m pipeline pack {params.file:q}"
+        "spawn {resources.python:q} -m pipeline pack {params.file:q}"
         " --documents {params.documents:q} --tokenizer {input.tokenizer:q}"
         " --workers {threads} --out {params.folder:q} > {log:q} 2>&1"
 
@@ -81,5 +83,5 @@ rule fetch:
         given=READS.task_arguments,
         folder=subpath(output[0], ancestor=2),
     shell:
-        "exec {resources.python:q} -m pipeline fetch {wildcards.task:q} --out {params.folder:q}"
+        "spawn {resources.python:q} -m pipeline fetch {wildcards.task:q} --out {params.folder:q}"
         " {params.given:q} > {log:q} 2>&1"

@@ -18,7 +18,7 @@ rule evaluate:
         corpora=READS.corpora_folder,
         tasks=f"{RESULTS}/tasks",
     shell:
-        "exec {START} {resources.python:q} -m pipeline evaluate {params.file:q} --run {params.folder:q}"
+        "spawn {resources.python:q} -m pipeline evaluate {params.file:q} --run {params.folder:q}"
         " --corpora {params.corpora:q} --tokenizer {input.tokenizer:q} --tasks {params.tasks:q}"
         " --device {resources.device:q} > {log:q} 2>&1"
 
@@ -38,5 +38,5 @@ rule probe:
         folder=f"{RESULTS}/runs/{{run}}",
         corpora=READS.corpora_folder,
     shell:
-        "exec {START} {resources.python:q} -m pipeline probe {params.file:q} --run {params.folder:q}"
+        "spawn {resources.python:q} -m pipeline probe {params.file:q} --run {params.folder:q}"
         " --corpora {params.corpora:q} --device {resources.device:q} > {log:q} 2>&1"

@@ -10,6 +10,7 @@ rule pretrain:
         f"{RESULTS}/runs/{{run}}/{FINAL}",
     log:
         f"{RESULTS}/logs/pretrain/{{run}}.log",
+    retries: TAKES.retries("pretrain")
     # One for each process.
     threads: TAKES.processes
     resources:
@@ -23,7 +24,7 @@ rule pretrain:
         data=READS.run_arguments,
         together=TAKES.process_arguments,
     shell:
-        "exec {START} {resources.python:q} -m pipeline pretrain {params.file:q}"
+        "spawn {resources.python:q} -m pipeline pretrain {params.file:q}"
         " {params.data:q} --device {resources.device:q} {params.together} --threads {threads}"
         " --save-on {resources.save_on:q} --wait {resources.wait} > {log:q} 2>&1"
 
@@ -41,5 +42,5 @@ rule mixture:
     params:
         file=f"{RESULTS}/settings/mixtures/{{mixture}}.json",
     shell:
-        "exec {resources.python:q} -m pipeline mixture {params.file:q}"
+        "spawn {resources.python:q} -m pipeline mixture {params.file:q}"
         " --out {output:q} > {log:q} 2>&1"

@@ -10,13 +10,12 @@ rule theory:
         f"{RESULTS}/theory/{FINAL}",
     log:
         f"{RESULTS}/logs/theory.log",
-    # A resource, since profiles set it per rule (set-resources).
     resources:
-        python=sys.executable,
+        python=TAKES.python("theory"),
     params:
         folder=subpath(output[0], parent=True),
     shell:
-        "exec {resources.python:q} -m pipeline theory --out {params.folder:q} > {log:q} 2>&1"
+        "spawn {resources.python:q} -m pipeline theory --out {params.folder:q} > {log:q} 2>&1"
 
 
 rule database:
@@ -34,7 +33,7 @@ rule database:
     params:
         file=f"{RESULTS}/settings/experiment.json",
     shell:
-        "exec {START} {resources.python:q} -m pipeline database {params.file:q}"
+        "spawn {resources.python:q} -m pipeline database {params.file:q}"
         " --out {output.duckdb:q} > {log:q} 2>&1"
 
 
@@ -52,7 +51,7 @@ rule database_of_selection:
     params:
         file=f"{RESULTS}/settings/databases/{{selection}}.json",
     shell:
-        "exec {START} {resources.python:q} -m pipeline database {params.file:q}"
+        "spawn {resources.python:q} -m pipeline database {params.file:q}"
         " --out {output.duckdb:q} > {log:q} 2>&1"
 
 
@@ -78,8 +77,10 @@ rule table:
         **TAKES.of("table"),
     params:
         file=f"{RESULTS}/settings/tables/{{table}}.json",
+        # What it compares, for `snakemake --report`.
+        about=lambda wildcards: views.caption(views.view_of(f"table_{wildcards.table}")),
     shell:
-        "exec {START} {resources.python:q} -m pipeline table {params.file:q} --database {input.file:q}"
+        "spawn {resources.python:q} -m pipeline table {params.file:q} --database {input.file:q}"
         " --out {output.md:q} > {log:q} 2>&1"
 
 
@@ -105,8 +106,12 @@ rule figure:
         **TAKES.of("figure"),
     params:
         file=f"{RESULTS}/settings/figures/{{figure}}.json",
+        # What it compares, for `snakemake --report`.
+        about=lambda wildcards: views.caption(
+            views.view_of(f"figure_{wildcards.figure}")
+        ),
     shell:
-        "exec {START} {resources.python:q} -m pipeline figure {params.file:q} --database {input.file:q}"
+        "spawn {resources.python:q} -m pipeline figure {params.file:q} --database {input.file:q}"
         " --out {output.svg:q} > {log:q} 2>&1"
 
 
@@ -132,6 +137,6 @@ rule report:
         tables=f"{RESULTS}/tables",
         figures=f"{RESULTS}/figures",
     shell:
-        "exec {START} {resources.python:q} -m pipeline report {params.file:q} --database {params.database:q}"
+        "spawn {resources.python:q} -m pipeline report {params.file:q} --database {params.database:q}"
         " --tables {params.tables:q} --figures {params.figures:q} --out {output.index:q}"
         " > {log:q} 2>&1"

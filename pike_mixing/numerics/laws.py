@@ -1,0 +1,203 @@
+"""How domains' losses fall with rows: running means of losses, and scaling laws fitted to them.
+
+The laws are L(n) = e^c + e^a n^-alpha, fitted to many domains from many starts at once. The
+objective is that of ADO (arXiv 2410.11820): the sum over points of the Huber loss (delta 1e-3) of
+log L(n) - log L, and a slope of 1 outside of bounds on a, c and alpha. The fit is Levenberg and
+Marquardt's with the Huber loss as a reweighted square, which needs no line search and works on all
+domains and starts as one array: first from a grid on a few points, then the best on all points.
+
+Shapes: K domains, P of them, S starts, T points, 3 parameters of a law: a, c, alpha.
+"""
+
+import functools
+import itertools
+
+import numpy as np
+
+from pike_mixing.arrays import Array, Floats, Ints
+from pike_mixing.numerics.moments import root_mean_square
+
+Means = dict[str, Array]
+"""Running means by name, which `with_losses` makes and takes: parts of a method's state."""
+
+SLOPE_VARIANCE = 64 * (16 / 7 + 64 / 15 - 64 / 11)
+"""Variance of a slope of the loss in log rows, times the number of rows, over that of a row: 47."""
+
+
+def with_losses(state: Means, loss_K: Floats, count_K: Ints) -> Means:
+    """The state with the mean losses of one more batch's rows.
+
+    The n-th row of a domain has the weight n^3 in its early loss, n^7 in its late one. Half of the
+    squared difference of two rows is their variance, and more where the loss falls; that of batches
+    of b and c rows is divided by (1/b + 1/c) / 2, and its mean is weighed by n.
+
+    Args:
+        state: The state before.
+        loss_K: Mean losses of the batch's rows, nats per token.
+        count_K: Those rows.
+    """
+    seen_K = np.isfinite(loss_K) & (count_K > 0)
+    loss_P, count_P = loss_K[seen_K], count_K[seen_K]
+    before_P = state["rows_K"][seen_K]
+    n_P = before_P + count_P
+    last_P, last_count_P = state["last_loss_K"][seen_K], state["last_count_K"][seen_K]
+    variance_P = (loss_P - last_P) ** 2 / (1 / count_P + 1 / last_count_P)
+
+    def mean(name: str, value_P: Floats, power: int) -> Floats:
+        mean_P, share_P = state[name][seen_K], 1 - (before_P / n_P) ** (power + 1)
+        return np.where(np.isnan(mean_P), value_P, mean_P + share_P * (value_P - mean_P))
+
+    first_P = state["first_loss_K"][seen_K]
+    values = {
+        "first_loss_K": np.where(np.isnan(first_P), loss_P, first_P),
+        "early_loss_K": mean("early_loss_K", loss_P, 3),
+        "late_loss_K": mean("late_loss_K", loss_P, 7),
+        "row_variance_K": mean("row_variance_K", variance_P, 1),
+        "rows_K": n_P,
+        "last_loss_K": loss_P,
+        "last_count_K": count_P,
+    }
+    changed = {name: state[name].copy() for name in values}
+    for name, value_P in values.items():
+        changed[name][seen_K] = value_P
+    return state | changed
+
+
+def loss_decreases(state_P: Means, worth_P: Floats) -> tuple[Floats, Floats]:
+    """How fast the losses fall per row, in root mean squares, and the variances of that.
+
+    Of a loss a - s log n the mean with the weight n^p is a - s (log N - 1/(p+1)) after N rows; so
+    the slope is s = 8 (early - late), and the fall per row s/N. The slope has the variance
+    64 int_0^N (4 n^3/N^4 - 8 n^7/N^8)^2 dn = 47/N times that of a row.
+    """
+    n_P = state_P["rows_K"]
+    decrease_P = worth_P * 8 * (state_P["early_loss_K"] - state_P["late_loss_K"]) / n_P
+    variance_P = worth_P**2 * SLOPE_VARIANCE * state_P["row_variance_K"] / n_P**3
+    unit = root_mean_square(decrease_P)
+    return (decrease_P / unit).clip(min=0), variance_P / unit**2
+
+
+def protected_scores(score_P: Floats, state_P: Means) -> Floats:
+    """The scores, without those below 0 of domains that have not fallen by more than the mean part.
+
+    The part of a loss that has fallen is 1 - late / first.
+    """
+    fallen_P = 1 - state_P["late_loss_K"] / state_P["first_loss_K"]
+    return np.where((score_P < 0) & ~(fallen_P > fallen_P.mean()), 0.0, score_P)
+
+
+DELTA = 1e-3
+"""Where the Huber loss turns from a square to a line, in nats of log loss."""
+ROUNDING = 1e-3
+"""Width of the rounded kink of a bound; without it a step across the kink could not be judged."""
+STARTS_Sx3 = np.array(
+    [*itertools.product(range(-2, 6), np.arange(-4, 4) / 2, np.arange(8) / 10)], dtype=np.float64
+)
+FEW = 32
+"""Points on which all starts are tried."""
+
+
+@functools.cache
+def smoothing(window: int) -> Floats:
+    """Matrix that replaces a window's values by its cubic least-squares fit (Savitzky-Golay).
+
+    The middle row smooths in the interior, the rows behind it at the end of a series.
+    """
+    place_W = np.linspace(-1, 1, window)
+    basis, _ = np.linalg.qr(np.stack([place_W**power for power in range(4)], axis=1))
+    result = basis @ basis.T
+    # All callers share it.
+    result.setflags(write=False)
+    return result
+
+
+def reducible(law_Kx3: Floats, rows: float) -> Floats:
+    """The part e^a n^-alpha of each domain's loss that more rows take away, in nats."""
+    a_K, _, alpha_K = law_Kx3.T
+    return np.exp(a_K - alpha_K * np.log(rows))
+
+
+def fit(rows_T: Ints, loss_TxK: Floats, min_log_irreducible: float) -> Floats:
+    """The law of each domain.
+
+    Args:
+        rows_T: n, the same for all domains.
+        loss_TxK: Positive losses in nats, smoothed.
+        min_log_irreducible: Bound from below on c.
+
+    Returns:
+        law_Kx3: a, c and alpha of each domain.
+    """
+    # A cubic can dip below a loss that is nearly 0.
+    x_T, y_KxT = np.log(rows_T), np.log(loss_TxK.clip(min=1e-9)).T
+    low_3 = np.array([-10.0, min_log_irreducible, 1e-3])
+    high_3 = np.array([6.5, np.inf, 0.8])
+    few = np.linspace(0, len(x_T) - 1, min(FEW, len(x_T))).round().astype(np.int64)
+    law_KxSx3 = np.broadcast_to(STARTS_Sx3, (len(y_KxT), *STARTS_Sx3.shape))
+    law_KxSx3, value_KxS = _descend(law_KxSx3, x_T[few], y_KxT[:, few], low_3, high_3, tries=20)
+    best_KxS = value_KxS.argsort(axis=1, kind="stable")[:, :4]
+    law_KxSx3 = np.take_along_axis(law_KxSx3, best_KxS[..., None], axis=1)
+    law_KxSx3, value_KxS = _descend(law_KxSx3, x_T, y_KxT, low_3, high_3, tries=100)
+    best_K = value_KxS.argmin(axis=1)
+    return law_KxSx3[np.arange(len(best_K)), best_K]
+
+
+def _descend(
+    law_KxSx3: Floats, x_T: Floats, y_KxT: Floats, low_3: Floats, high_3: Floats, *, tries: int
+) -> tuple[Floats, Floats]:
+    """Laws and objectives after `tries` steps, each taken only if it lowers the objective."""
+    damping_KxS = np.full(law_KxSx3.shape[:2], 1e-2)
+    value_KxS, gradient, hessian = objective(law_KxSx3, x_T, y_KxT, low_3, high_3)
+    for _ in range(tries):
+        scale = hessian.diagonal(axis1=-2, axis2=-1) + 1e-12
+        damped = hessian + _diagonal(damping_KxS[..., None] * scale + 1e-15)
+        step = np.linalg.solve(damped, gradient[..., None])[..., 0]
+        if (np.abs(step) <= 1e-10 * (1 + np.abs(law_KxSx3))).all():
+            break
+        trial = law_KxSx3 - step
+        value, slope, curvature = objective(trial, x_T, y_KxT, low_3, high_3)
+        better_KxS = value < value_KxS
+        damping_KxS = np.where(better_KxS, damping_KxS / 5, damping_KxS * 4).clip(1e-12, 1e12)
+        law_KxSx3 = np.where(better_KxS[..., None], trial, law_KxSx3)
+        value_KxS = np.where(better_KxS, value, value_KxS)
+        gradient = np.where(better_KxS[..., None], slope, gradient)
+        hessian = np.where(better_KxS[..., None, None], curvature, hessian)
+    return law_KxSx3, value_KxS
+
+
+def _diagonal(entry_KxSx3: Floats) -> Floats:
+    return entry_KxSx3[..., None] * np.eye(3)
+
+
+@np.errstate(divide="ignore", over="ignore")
+def objective(
+    law_KxSx3: Floats, x_T: Floats, y_KxT: Floats, low_3: Floats, high_3: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Objective_KxS, gradient_KxSx3, and a positive Hessian_KxSx3x3 that bounds its curvature.
+
+    Args:
+        law_KxSx3: a, c and alpha of S laws for each domain.
+        x_T: log n of the points.
+        y_KxT: Log losses (nats) there.
+        low_3: Bounds from below.
+        high_3: Bounds from above.
+    """
+    a, c, alpha = np.moveaxis(law_KxSx3[..., None], 2, 0)
+    power = a - alpha * x_T
+    # Share of the power law in the loss: the derivative of logaddexp by its first argument.
+    share = 1 / (1 + np.exp(c - power))
+    residual = np.logaddexp(power, c) - y_KxT[:, None]
+    size = np.abs(residual)
+    weight = (DELTA / size).clip(max=1)
+    value_KxS = np.where(size > DELTA, DELTA * (size - DELTA / 2), residual**2 / 2).sum(-1)
+    jacobian = np.stack([share, 1 - share, -share * x_T], axis=-1)
+    weighted = jacobian * weight[..., None]
+    gradient = (weighted * residual[..., None]).sum(-2)
+    hessian = weighted.swapaxes(-2, -1) @ jacobian
+    for outside, sign in ((low_3 - law_KxSx3, -1), (law_KxSx3 - high_3, 1)):
+        past = outside.clip(min=0)
+        kink = past.clip(max=ROUNDING)
+        value_KxS = value_KxS + (kink * (past - kink / 2)).sum(-1) / ROUNDING
+        gradient = gradient + sign * kink / ROUNDING
+        hessian = hessian + _diagonal(np.where(past > 0, 1 / past.clip(ROUNDING), 0))
+    return value_KxS, gradient, hessian

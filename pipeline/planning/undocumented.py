@@ -1,0 +1,87 @@
+"""All that the workflow uses of Snakemake beside what its documentation describes.
+
+A test lists these parts, and holds that no other file uses one (`test_undocumented.py`).
+"""
+
+import importlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.planning import planner, profile, slurm
+
+
+class Request:
+    """What a user asked Snakemake for: on the command line, and in the profile."""
+
+    def __init__(self, workflow: Any) -> None:
+        """Reads files, options and resources; the rest is known when Snakemake looks for jobs.
+
+        Raises:
+            InputError: an option, or a resource of the profile, that cannot be.
+        """
+        self._workflow = workflow
+        # `config` has files and options in one, and was read as YAML 1.1. We read them as YAML 1.2,
+        # and record with the results what the options were.
+        given = workflow.config_settings
+        self.files = [Path(os.path.relpath(file)) for file in given.configfiles]
+        self.options: Mapping[str, Any] = planner.read_options(given.config, given.config_args)
+        # Of each rule, before there are jobs: memory and time of all follow from the devices.
+        resources = workflow.resource_settings
+        chosen = resources.overwrite_resources or {}
+        image = os.environ.get("PIKE_IMAGE")
+        self.profile = profile.read(
+            profile.in_image(image, chosen) if image else chosen,
+            resources.default_resources or {},
+            resources.overwrite_threads or {},
+        )
+        self.is_local: bool = resources.nodes is None
+        """Whether jobs run on this machine."""
+
+    def is_of_job(self) -> bool:
+        """Whether this process is one that an executor has started for a job."""
+        return bool(self._settings.target_jobs)
+
+    def compares_settings(self) -> bool:
+        """Whether other settings are a reason to run; not with `--rerun-triggers mtime`."""
+        return "PARAMS" in {trigger.name for trigger in self._settings.rerun_triggers}
+
+    def is_part(self) -> bool:
+        """Whether `--until`, `--omit-from` or `--batch` leave jobs out."""
+        asked = self._settings
+        return bool(asked.until or asked.omit_from or asked.batch)
+
+    def forced(self) -> set[str] | None:
+        """Rules and files that are to be made whatever is there; None: all.
+
+        Snakemake runs these jobs by itself. That a forced training begins anew is ours, and that
+        what only stands on it, whose inputs are `ancient`, follows.
+        """
+        asked = self._settings
+        targets = (*asked.targets, *asked.until) if asked.forcetargets else ()
+        return None if asked.forceall else {*asked.forcerun, *targets}
+
+    @property
+    def _settings(self) -> Any:
+        return self._workflow.dag_settings
+
+
+def lift_rate_limit(workflow: Any) -> None:
+    """Lets jobs of this machine start one after another: no queue is to be spared.
+
+    With a limit, every finished job has Snakemake look for new ones each second until the end;
+    after 240 jobs that takes a third of a core. A limit over a longer time would have Snakemake
+    wait that long at its end.
+    """
+    workflow.scheduler.job_rate_limiter = None
+
+
+def mend_slurm_plugin() -> None:
+    """Has the Slurm plugin, where it is installed, take our executor for its own (`slurm`)."""
+    registry: Any = importlib.import_module(
+        "snakemake_interface_executor_plugins.registry"
+    ).ExecutorPluginRegistry()
+    if registry.is_installed("slurm"):
+        plugin = registry.get_plugin("slurm")
+        plugin.executor = slurm.mended(plugin.executor)

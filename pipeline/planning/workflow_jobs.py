@@ -1,0 +1,184 @@
+"""What the Snakefile takes from the plan for its jobs, and what happens when it starts."""
+
+import functools
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pike_mixing.errors import InputError
+from pipeline.planning import (
+    forked_jobs,
+    methods,
+    notices,
+    outdated,
+    output_root,
+    planner,
+    rule_inputs,
+    rule_resources,
+    slurm,
+    stamps,
+    undocumented,
+)
+from pipeline.runtime import made_from, signal_handler
+
+CONFIG = (Path("config.yaml"), Path("config/config.yaml"))
+"""Where the configuration lies; the second is that of a Snakefile that takes ours as a module."""
+HERE = Path(__file__).parents[2]
+"""The folder of the package."""
+
+
+class WorkflowJobs:
+    """The experiment that a user asked Snakemake for, and its jobs."""
+
+    def __init__(self, workflow: Any, config: Mapping[str, Any], shell: Any) -> None:
+        """Plans it.
+
+        Args:
+            workflow: Snakemake's.
+            config: What Snakemake has read.
+            shell: Snakemake's, of which each job's command gets a prefix.
+
+        Raises:
+            InputError: a mistake in the configuration or in the profile, or an output root that
+                another experiment has begun.
+        """
+        signal_handler.await_children()
+        output_root.name_user()
+        slurm.ignore_checkpoint_signals()
+        self._workflow, self._request = workflow, undocumented.Request(workflow)
+        request = self._request
+        files = request.files or [_config_file(config, request.options)]
+        self.plan, self.config = planner.of_workflow(files, request.options)
+        output_root.claim(self.plan)
+        self.takes = rule_resources.RuleResources(self.plan, request.profile)
+        work = self.plan.work()
+        self._pythons = {rule: own for rule in work if (own := request.profile.of(rule, "python"))}
+        self._compared = outdated.Comparison(self.plan, self._pythons, self._is_forced)
+        self.reads = self._compared.inputs
+        self._asked: dict[tuple[str, str], None] = {}
+        self._shell = shell
+        self._spawn(forked_jobs.refuse())
+        if not request.is_local:
+            undocumented.mend_slurm_plugin()
+
+    def inputs(
+        self,
+        rule: str,
+        name: str,
+        *,
+        ancient: Callable[[str], str],
+        local: Callable[[str], str],
+        warn: Callable[[str], None],
+    ) -> dict[str, Any]:
+        """What a job reads, by name; and its stamp, of whose inputs the only one with a time.
+
+        Args:
+            rule: The job's rule.
+            name: The values of its wildcards, joined by slashes.
+            ancient: Snakemake's mark of a file whose time says nothing. What reads a file without
+                this mark is made again where that is made again.
+            local: Its mark of a file that no storage holds.
+            warn: Tells the user why work is made again.
+
+        Raises:
+            InputError: the plan has no such job, or files of the user's own are missing.
+        """
+        read = self.reads.of(rule, name)
+        is_of_job = self._request.is_of_job()
+        compares = self._request.compares_settings() and not is_of_job
+        if is_of_job:
+            self._spawn(forked_jobs.spawn())
+        if compares:
+            if not self._asked:
+                # Snakemake would go on with what was made of others.
+                self._compared.refuse_missing()
+            stamp = local(self._compared.stamp(rule, name))
+            if self._compared.outdated(rule, name):
+                for line in self._compared.told(rule, name):
+                    warn(line)
+        else:
+            stamp = ancient(local(stamps.ensure(self.plan.manifest(rule, name))))
+        self._asked[rule, name] = None
+
+        def marked(path: str) -> str:
+            again = compares and self._compared.is_made_again(path, rule)
+            return path if again else ancient(path)
+
+        # Snakemake takes braces in a name for a wildcard: such a file of the user's is not
+        # declared, but read and compared like the others.
+        given = [path for path in read.given if "{" not in path]
+        named = {**read.made, "given": given}.items()
+        result = {k: marked(v) if isinstance(v, str) else [*map(marked, v)] for k, v in named}
+        return {"stamp": stamp, **result}
+
+    def start(self, warn: Callable[[str], None]) -> None:
+        """Makes ready what jobs find when they begin, before the first of them does.
+
+        Args:
+            warn: Tells the user of doubts.
+
+        Raises:
+            InputError: a method of the user's own does not fit its runs, packages of a finder are
+                not installed, or the results' folder cannot be written.
+        """
+        made = [work for work in self._asked if self._is_to_be_made(*work)]
+        rules = [rule for rule, _ in made]
+        # A dry run and a report import no class of the user's and need no finder's packages.
+        if "pretrain" in rules and not self._request.is_part():
+            methods.refuse_at_start(self.plan.runs.values(), self.plan.mixtures.values())
+        for line in notices.unused(self.plan, self.config) + notices.short_searches(self.plan):
+            warn(line)
+        output_root.write_settings(self.plan, self._pythons)
+        for work in self._asked:
+            self._compared.prepare(*work)
+        words = ""
+        if self._request.is_local:
+            undocumented.lift_rate_limit(self._workflow)
+            own = rule_inputs.shell_prefix(str(HERE)).format()
+            words = forked_jobs.start(rules, self._request.profile, own)
+        self._spawn(forked_jobs.spawn(words))
+
+    def _spawn(self, function: str) -> None:
+        """Gives jobs' commands the shell function `spawn`, and our folder to find modules in."""
+        self._shell.prefix(rule_inputs.shell_prefix(str(HERE), function))
+
+    def _is_to_be_made(self, rule: str, name: str) -> bool:
+        there = Path(self.plan.manifest(rule, name)).is_file()
+        return not there or self._compared.outdated(rule, name)
+
+    def _is_forced(self, rule: str, manifest: str) -> bool:
+        return self._forced is None or rule in self._forced or manifest in self._forced
+
+    @functools.cached_property
+    def _forced(self) -> set[str] | None:
+        """Rules and manifests of what the user forces; None: all."""
+        named = self._request.forced()
+        if named is None:
+            return None
+        files = [Path(os.path.normpath(one)) for one in named]
+        # A manifest is an output like those that it stands beside.
+        beside = [made_from.beside(file) for file in files]
+        tokenizers = [file.with_suffix(".json") for file in files if file.suffix == ".model"]
+        return named.union(map(str, [*files, *beside, *tokenizers]))
+
+
+def _config_file(config: Mapping[str, Any], options: Mapping[str, Any]) -> Path:
+    """The configuration where the command line names none.
+
+    Raises:
+        InputError: a Snakefile that takes ours as a module has read another.
+    """
+    result = next((path for path in CONFIG if path.exists()), CONFIG[0])
+    read = {name: value for name, value in config.items() if name not in options}
+    if not read:
+        return result
+    there = yaml.safe_load(result.read_text(encoding="utf-8")) if result.exists() else {}
+    if read != {name: value for name, value in there.items() if name not in options}:
+        raise InputError(
+            f"the Snakefile that takes this workflow as a module has read another configuration "
+            f"than {result}: put it there, or give it with --configfile"
+        )
+    return result

@@ -1,0 +1,233 @@
+"""What tables and figures show, before it is drawn: marks, cells, and panels of lines."""
+
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeGuard
+
+import duckdb
+
+from pike_mixing.comparison.mean_difference import LEAST_SEEDS
+from pipeline.results import selection
+from pipeline.results.selection import Row
+
+RING = "\N{DEGREE SIGN}"
+"""Stands behind what is grey, where there are no colours."""
+
+SIGNS = {
+    "faint": RING,
+    "collapsed": "\N{DAGGER}",
+    "unmoved": "\N{SECTION SIGN}",
+    "one_seed": "\N{SUPERSCRIPT ONE}",
+    "other_sign": "\N{NOT EQUAL TO}",
+}
+"""What stands behind a cell with a mark that is no style."""
+
+NOTES = {
+    "bold": "Bold: the best of its column, and ahead of the baseline, or of what the column is "
+    f"against, by the paired test over at least {LEAST_SEEDS} seeds (boards: scenarios), corrected "
+    "for all methods of the section.",
+    "underlined": "Underlined: the best of its column, but not shown to be ahead of the baseline; "
+    "or the baseline itself.",
+    "beats": "Underlined: PiKE or Balanced-PiKE, and ahead of Mix, Round-Robin and Random, by the "
+    "rule of the paper's Tables 2 and 14; no test.",
+    "best": "Italics: the best, but not shown to be ahead of the baseline.",
+    "faint": f"{RING}, in grey: not above chance: its interval reaches down to it.",
+    "collapsed": f"{SIGNS['collapsed']}: some runs collapsed: in their last quarter the rows "
+    "spread over fewer than 1.3 effective domains, or a domain had no row for a quarter of it.",
+    "unmoved": f"{SIGNS['unmoved']}: in some runs the method never moved a row, so that they "
+    "trained as its initial weights alone do (alarm never-moved).",
+    "one_seed": f"{SIGNS['one_seed']}: one seed: the interval is over documents or items alone; "
+    "another seed may differ by more.",
+    "other_sign": f"{SIGNS['other_sign']}: over the seeds that this method and Mix both have, it "
+    "differs from Mix in the other direction: its other seeds, or those of Mix, make the means.",
+}
+"""What each mark means."""
+
+MARKDOWN = {
+    **{mark: f"{{}}{sign}" for mark, sign in SIGNS.items()},
+    "underlined": "<u>{}</u>",
+    "beats": "<u>{}</u>",
+    "best": "*{}*",
+    "bold": "**{}**",
+}
+LATEX = {
+    "faint": r"\textcolor{{gray}}{{{}}}",
+    "collapsed": r"{}\dag{{}}",
+    "unmoved": r"{}\S{{}}",
+    "one_seed": r"{}$^1$",
+    "other_sign": r"{}$^{{\neq}}$",
+    "underlined": r"\underline{{{}}}",
+    "beats": r"\underline{{{}}}",
+    "best": r"\textit{{{}}}",
+    "bold": r"\textbf{{{}}}",
+}
+"""How a cell's marks are set, the innermost first."""
+
+
+Doubts = Mapping[tuple[str | None, ...], Mapping[str, str]]
+"""By scenario, model and method its marks, each with how many of how many runs have it."""
+
+
+def notes(marks: Collection[str]) -> list[str]:
+    """What those of the marks that a table has mean."""
+    return [text for mark, text in NOTES.items() if mark in marks]
+
+
+def counted_notes(marked: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """The same, each with the rows that have the mark, and in how many of how many runs."""
+    rows = {
+        mark: [f"{row}: {marks[mark]} runs." for row, marks in marked.items() if mark in marks]
+        for mark in NOTES
+    }
+    return [" ".join([text, *rows[mark]]) for mark, text in NOTES.items() if rows[mark]]
+
+
+def told(row: str, marks: Mapping[str, str]) -> list[str]:
+    """What each mark of one row means, with in how many of how many runs, without its sign."""
+    return [
+        f"{row}: {text.partition(': ')[2].rstrip('.')} ({marks[mark]} runs)."
+        for mark, text in NOTES.items()
+        if mark in marks
+    ]
+
+
+def signs(marked: Collection[str]) -> str:
+    """The signs of those of the marks that have one."""
+    return "".join(sign for mark, sign in SIGNS.items() if mark in marked)
+
+
+def escaped(text: str) -> str:
+    """Plain text as LaTeX."""
+    special = {c: f"\\{c}" for c in "&%$#_{}"} | {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "±": r"$\pm$",
+        RING: r"\textdegree{}",
+        SIGNS["collapsed"]: r"\dag{}",
+        SIGNS["unmoved"]: r"\S{}",
+        SIGNS["one_seed"]: r"$^1$",
+        SIGNS["other_sign"]: r"$^{\neq}$",
+    }
+    return "".join(special.get(character, character) for character in text)
+
+
+def doubts(connection: duckdb.DuckDBPyConnection, where: str) -> Doubts:
+    """Marks that alarms give to the numbers of a scenario, a model and a method, with counts.
+
+    Raises:
+        InputError: the database is of an earlier version.
+    """
+    result: dict[tuple[str | None, ...], dict[str, str]] = {}
+    for row in selection.rows(connection, "doubts", {}, where):
+        key = row["scenario"], row["model"], row["method"]
+        count = f"{row['runs']} of {row['of_runs']}"
+        result.setdefault(key, {})[row["mark"]] = count
+    return result
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a table and how it is shown."""
+
+    value: float | None
+    error: float | None
+    shown: str
+    marks: frozenset[str] = frozenset()
+    """Of `pipeline.results.display`."""
+    published: float | None = None
+    runs: tuple[str, ...] = ()
+    """The runs that the number is made of."""
+
+
+HOPELESS = 100_000
+"""A perplexity from here on has no digits to compare: its size is shown, without an error."""
+EMPTY = Cell(None, None, "")
+
+
+def cell_of(row: Row) -> Cell:
+    """A cell as a view gives it; `pipeline.results.tables` names the columns."""
+    shown = row.get("text") or number_with_error(row["value"], row["error"], row["decimals"])
+    if row.get("unit") == "ppl" and is_finite(row["value"]) and row["value"] >= HOPELESS:
+        shown = f"{row['value']:.2g}".replace("e+0", "e")
+    published = row.get("published")
+    if published is not None:
+        shown = f"{shown} ({number_with_error(published, None, row['decimals'])})".strip()
+    marked = {mark for mark in NOTES if row.get(mark)}
+    if row.get("above_chance") is False:
+        marked.add("faint")
+    result = frozenset(marked)
+    return Cell(row["value"], row["error"], shown, result, published, row.get("runs", ()))
+
+
+def number_with_error(value: float | None, error: float | None, decimals: int) -> str:
+    """A value with its error, in fixed decimals; nothing for a missing value.
+
+    Args:
+        value: Missing where nothing is to be shown.
+        error: Shown behind ±, if there is one.
+        decimals: Digits behind the point.
+    """
+    if not is_finite(value):
+        return ""
+    text = f"{value:,.{decimals}f}"
+    if text.lstrip("-0.,") == "":
+        text = text.lstrip("-")
+    return f"{text} ± {error:,.{decimals}f}" if is_finite(error) else text
+
+
+def is_finite(value: float | None) -> TypeGuard[float]:
+    """Whether there is a number to show."""
+    return value is not None and math.isfinite(value)
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line."""
+
+    key: str
+    """The entry of the legend that it belongs to: a method, a domain or a pair of domains."""
+    position: int
+    """Place of the key among all keys: gives the colour, the same in every figure; -1: ink."""
+    x: Sequence[float]
+    y: Sequence[float | None]
+    low: Sequence[float | None] | None = None
+    """With `high` a band, such as the 95% interval; None leaves a gap."""
+    high: Sequence[float | None] | None = None
+    points: bool = False
+    """Whether it is drawn as dots, not as a line."""
+    sign: str = ""
+    """Stands at the line's end: why its numbers are doubtful."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes."""
+
+    name: str
+    """A slug that is unique in its figure: real--tiny--code."""
+    scenario: str
+    model: str
+    title: str
+    x_label: str
+    y_label: str
+    series: Sequence[Series]
+    references: Sequence[tuple[str, float]] = ()
+    """Labels and heights of dashed horizontal lines."""
+    scale: str = "linear"
+    """`linear` or `log`; what spans less than a decade is drawn on a linear scale all the same."""
+    y_limits: tuple[float, float] | None = None
+    method: str = ""
+    """The method that the panel is of, if it is of one; its label is the title."""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Scenario and model."""
+        return self.scenario, self.model
+
+
+def slug(text: str) -> str:
+    """The text as a part of an id: letters, digits, dots, dashes and underscores."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text)

@@ -1,0 +1,139 @@
+"""What this environment has: processors and memory, optional packages, versions of packages."""
+
+import contextlib
+import functools
+import importlib
+import importlib.metadata
+import json
+import os
+import resource
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pike_mixing.errors import InputError, install
+from pipeline.runtime import code_fingerprint, source_names
+
+_CGROUPS = "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"
+"""Where the kernel tells a container's limit, in its second and first version."""
+
+
+def available_cpus() -> int:
+    """Processors that the process may run on; a batch system may give it fewer than there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def available_memory() -> int:
+    """Bytes that the process may use: the machine's, its container's or those of `ulimit -v`."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for path in _CGROUPS:
+        # No such file, or "max".
+        with contextlib.suppress(OSError, ValueError):
+            limits.append(int(Path(path).read_text(encoding="ascii")))
+    own = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return min(limits if own == resource.RLIM_INFINITY else [*limits, own])
+
+
+EXTRAS = {
+    "alembic": "mlflow",
+    "datasets": "hub",
+    "google": "hf",
+    "huggingface_hub": "hub",
+    "mlflow": "mlflow",
+    "sklearn": "domains",
+    "sqlalchemy": "mlflow",
+    "tensorboard": "tensorboard",
+    "tokenizers": "hf",
+    "transformers": "hf",
+    "wandb": "wandb",
+}
+"""Packages that not everybody installs, and the extra that installs each."""
+
+
+def import_optional(place: str, where: str, name: object) -> Any:
+    """What lies at `module:attribute`.
+
+    Args:
+        place: Where it lies.
+        where: Where it was asked for, for messages.
+        name: As what it was asked for.
+
+    Raises:
+        InputError: a package that it needs is not installed.
+    """
+    module, _, attribute = place.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        if error.name not in EXTRAS:
+            raise
+        raise InputError(
+            f"{where}: {name!r} needs the package {error.name!r}, which is not installed: "
+            f"run `{install(EXTRAS[error.name])}`"
+        ) from error
+
+
+_AS_IMPORTED = (
+    *("torch", "torch_xla", "numpy", "scipy", "lightgbm", "sentencepiece", "duckdb"),
+    *("matplotlib", "transformers"),
+)
+COMPUTING = {**{name: name for name in _AS_IMPORTED}, "sklearn": "scikit-learn"}
+"""Packages whose versions may change a result, by the name that is imported."""
+COPYING = ("download", "fetch")
+"""Stages that copy text: they compute with no package but those that their peer itself imports."""
+
+
+def versions_of(
+    stage: str, modules: Sequence[str], python: str | None = None
+) -> dict[str, str] | None:
+    """Versions of the packages that a stage computes with, by package.
+
+    Args:
+        stage: Name of the stage.
+        modules: Modules that do its work.
+        python: The interpreter that would do it; absent: this one.
+
+    Returns:
+        None where that interpreter is not on this machine.
+    """
+    there = _installed(python)
+    closure = modules if stage in COPYING else code_fingerprint.closure(*modules)
+    named = sorted(code_fingerprint.named(closure) & COMPUTING.keys())
+    packages = [COMPUTING[name] for name in named]
+    return None if there is None else {name: there[name] for name in packages if name in there}
+
+
+def releases_of(versions: Mapping[str, str]) -> dict[str, str]:
+    """Versions without what they name a build by: 2.13.0 of 2.13.0+cpu and 2.13.0+cu130.
+
+    Builds of one release are for kinds of devices, which results are free to have.
+    """
+    return {package: version.partition("+")[0] for package, version in versions.items()}
+
+
+@functools.cache
+def _installed(python: str | None) -> dict[str, str] | None:
+    """Versions of all packages that compute, in this environment or an interpreter's own."""
+    if python is not None:
+        program = (
+            f"from {__name__} import _installed; import json; print(json.dumps(_installed(None)))"
+        )
+        # From this folder, as jobs start it: its path may be relative.
+        path = os.pathsep.join([str(source_names.ROOT), os.environ.get("PYTHONPATH", "")])
+        environment = {**os.environ, "PYTHONPATH": path.rstrip(os.pathsep)}
+        try:
+            said = subprocess.check_output(
+                [python, "-c", program], env=environment, stderr=subprocess.DEVNULL
+            )
+            # It may greet first.
+            return dict(json.loads(said.splitlines()[-1]))
+        except (OSError, subprocess.CalledProcessError, ValueError, IndexError):
+            return None
+    result = {}
+    for package in COMPUTING.values():
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            result[package] = importlib.metadata.version(package)
+    return result
