@@ -62,7 +62,8 @@ def test_a_run_that_ended_after_its_workflow_is_finished(untrained):
     assert {"pretrain words/tiny/pike/seed0", "evaluate words/tiny/mix/seed0", "all"} <= plan
     # Without the profile Snakemake starts it again: it is not forced, and stands.
     before = untrained.contents(f"{MIX}/seed0/checkpoints")
-    printed = untrained.run("snakemake", "--cores", 1, "--rerun-incomplete", mix).stdout
+    words = ("--workflow-profile", "none", "--cores", 1, "--rerun-incomplete", mix)
+    printed = untrained.run("snakemake", *words).stdout
     assert "rule pretrain" in printed
     assert untrained.contents(f"{MIX}/seed0/checkpoints") == before
     # What the user forces is not spared.
