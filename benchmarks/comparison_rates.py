@@ -29,7 +29,7 @@ import numpy as np
 from benchmarks import measure, records
 from benchmarks.length_rates import Lengths
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.comparison import mean_difference, own_results, scores, sign_flip, verdicts
+from pike_mixing.comparison import mean_difference, scores, sign_flip, sources, verdicts
 from pike_mixing.comparison.distributions import normal_quantile
 from pike_mixing.comparison.mean_difference import LEVEL
 from pike_mixing.comparison.scores import Paired, Run
@@ -232,9 +232,9 @@ def real(method: str, size: int, most: int) -> Mapping[str, Any]:
         most: So many splits are drawn where not all are taken.
     """
     read = scores.Scores()
-    place = own_results.records(Path(records.ROOT / "recorded"))
+    place = sources.own_records(Path(records.ROOT / "recorded"))
     assert place is not None
-    own_results.read(place, "A", read, method)
+    sources.read_own_results(place, "A", read, method)
     whole = read.runs("A")
     codes: dict[Any, int] = {}
     pairs = [scores.pair(column, (whole, whole), codes, 0.01) for column in read.columns.values()]

@@ -53,16 +53,19 @@ more unequal they are, unless they are cut at a length.
 `python -m benchmarks.length_rates`, {date}, {commit}: differences whose mean over all such text is
 zero, of documents with lognormal lengths, some cut one standard deviation above the median. Each
 cell is the percent of wrong verdicts among those given, and behind it the percent of samples that
-get one, over {draws} draws with 1, 3 and 5 seeds. A rate of 5% of all of them has half a 95%
+get one, over {draws:,} draws with 1, 3 and 5 seeds. A rate of 5% of all of them has half a 95%
 interval of {half:.1f}. Rows without any verdict are left out.
 
 """
 LENGTHS_READ = """
-Where one sample of ten or more gets a verdict, {together:.1f} ± {together_half:.1f}% of the
-verdicts are wrong, in the highest cell {most:.1f} ± {most_half:.1f}%; if the shares of tokens alone
-decided, {without_together:.1f}% and {without:.0f}%. The price is paid by differences that do not
+Of differences that follow log length, or nothing, {most} of the verdicts are wrong, in the highest
+cell in which half of the samples get one {highest}. Two limits. Near the bound few samples pass,
+and of these more lack the longest documents: {near} in the highest cell of one sample in ten to one
+in two. And a difference proportional to length itself is more skewed: {itself} of its verdicts are
+wrong, {itself_highest} in the highest cell of half of the samples. If the shares of tokens alone
+decided, it were {without:.0f}% in the highest cell. The price is paid by differences that do not
 follow length (correlation 0): whether they do, a small sample cannot tell. Recorded results are of
-cut documents: the rule changes none of them.
+cut documents or of hardly unequal ones: the rule changes none of them.
 
 """
 ONE_FAR_OFF = """
@@ -137,7 +140,7 @@ def page(record: dict[str, Any]) -> str:
 
 def lengths(record: dict[str, Any]) -> str:
     """The section of documents of unequal length."""
-    by: dict[tuple[Any, ...], dict[str, int]] = {}
+    by: Cells = {}
     for cell in record["cells"]:
         shape = f"{cell['spread']}{', cut' if cell['cut'] else ''}"
         place = cell["domains"], shape, cell["follows"] or "nothing", cell["correlation"]
@@ -151,24 +154,45 @@ def lengths(record: dict[str, Any]) -> str:
         if any(by[*place, documents]["given"] for documents in numbers)
     ]
     some = next(iter(by.values()))["draws"]
-    told = [one for one in by.values() if one["given"] >= 0.1 * one["draws"]]
-    worst = max(told, key=lambda one: one["wrong"] / one["given"])
-    without = [one for one in by.values() if one["all_given"] >= 0.1 * one["draws"]]
     text = LENGTHS.format(
         date=record["date"], commit=record["commit"][:7], draws=some, half=half([_cell(0.05, some)])
     )
     head = ["domains", "spread of log length", "follows", "correlation"]
     head += [f"{documents} documents" for documents in numbers]
     return f"{text}{records.table(head, sorted(rows))}\n" + LENGTHS_READ.format(
-        together=100 * sum(o["wrong"] for o in told) / sum(o["given"] for o in told),
-        together_half=half([{"wrong": o["wrong"], "draws": o["given"]} for o in told]),
-        without_together=100
-        * sum(o["all_wrong"] for o in without)
-        / sum(o["all_given"] for o in without),
-        most=100 * worst["wrong"] / worst["given"],
-        most_half=half([{"wrong": worst["wrong"], "draws": worst["given"]}]),
-        without=max(100 * one["all_wrong"] / one["all_given"] for one in without),
+        most=_together(by, 0.1, 1, itself=False),
+        highest=_highest(by, 0.5, 1, itself=False),
+        near=_highest(by, 0.1, 0.5, itself=False),
+        itself=_together(by, 0.1, 1, itself=True),
+        itself_highest=_highest(by, 0.5, 1, itself=True),
+        without=max(
+            100 * one["all_wrong"] / one["all_given"]
+            for one in by.values()
+            if one["all_given"] >= 0.1 * one["draws"]
+        ),
     )
+
+
+Cells = dict[tuple[Any, ...], dict[str, int]]
+
+
+def _told(by: Cells, least: float, most: float, itself: bool) -> list[dict[str, int]]:
+    """Verdicts of the cells in which such a share of samples gets one."""
+    return [
+        {"wrong": one["wrong"], "draws": one["given"]}
+        for (*_, follows, _, _), one in by.items()
+        if (follows == "length") == itself and least <= one["given"] / one["draws"] <= most
+    ]
+
+
+def _together(by: Cells, least: float, most: float, *, itself: bool) -> str:
+    told = _told(by, least, most, itself)
+    return f"{100 * mean(told):.1f} ± {half(told):.1f}%"
+
+
+def _highest(by: Cells, least: float, most: float, *, itself: bool) -> str:
+    worst = max(_told(by, least, most, itself), key=lambda one: mean([one]))
+    return f"{100 * mean([worst]):.1f} ± {half([worst]):.1f}%"
 
 
 def _cell(rate: float, draws: int) -> dict[str, float]:

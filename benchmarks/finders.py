@@ -117,7 +117,7 @@ def benchmark(config: Mapping[str, Any], jobs: int) -> dict[str, Any]:
 
 def swarms(config: Mapping[str, Any]) -> tuple[Swarm, dict[str, Swarm]]:
     """The training runs and the test runs by name."""
-    path = catalogue.located(Path(config["table"]))
+    path = catalogue.find_table(Path(config["table"]))
 
     def rows(where: Mapping[str, Any]) -> Swarm:
         return table.read(path, where={n: str(v) for n, v in where.items()})

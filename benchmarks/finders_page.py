@@ -3,6 +3,8 @@
 python -m benchmarks.finders_page
 """
 
+import csv
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -11,16 +13,24 @@ import numpy as np
 from markdown_it import MarkdownIt
 
 from benchmarks.finder_scores import MEAN, of_correlation, of_deviation
-from benchmarks.records import ROOT, read, table
+from benchmarks.records import RESULTS, ROOT, read, table
+from pike_mixing import bench
 from pike_mixing.comparison.distributions import t_quantile
 
 PAGE = ROOT / "docs" / "finders.md"
 REPORT = ROOT / "pipeline" / "results" / "report" / "finders.html"
-HEAD = """# How good the finders are
+TITLE = """# How good the finders are
 
-Made by `python -m benchmarks.finders_page` from records in `benchmarks/results`: `finders.json`
+Made by `python -m benchmarks.finders_page` from `pike_mixing/board.json`
+(`python -m benchmarks.board`, commit {commit}, {minutes:.0f} minutes) and from records that are
+named below; do not edit.
+"""
+HEAD = """
+## Earlier: fits to all of RegMix's runs of 1M
+
+From records in `benchmarks/results`: `finders.json`
 (`python -m benchmarks.finders`, commit {commit}), `own_swarm.json` ({own}), `two_phases.json`
-({phases}), `scaling.json` ({scaled}); settings: `benchmarks/finders.yaml`; do not edit.
+({phases}), `scaling.json` ({scaled}); settings: `benchmarks/finders.yaml`.
 
 Finders are fitted to RegMix's runs of 1M parameters ({train} of them: 17 domains of the Pile, 1B
 tokens) and predict the losses of others: {small} of 1M, the same mixtures at 60M, {large} others of
@@ -49,13 +59,9 @@ def main() -> None:
         large=rows["1B"],
         draws=config["draws"],
     )
-    parts = [
-        head,
-        *statements(record),
-        *by_runs(record, "spearman", "Rank correlation, mean over 13 targets"),
-        *by_runs(record, "regret", "Regret, mean over 13 targets"),
-        *by_target(record),
-        *optima(record),
+    board = json.loads(bench.BOARD.read_text(encoding="utf-8"))
+    parts = [TITLE.format(**board), *of_board(board["methods"]), head, *old(record)]
+    parts += [
         *of_own(own),
         *of_phases(phases),
         *of_scaling(scaled),
@@ -72,8 +78,217 @@ LEFT_OUT = """
 
 `best` and `average` predict no loss; MDE and MixMin need predictions of single
 tokens, losses over steps or influences ([sources](methods.md#finders)). marin's table (796 MB) was
-not fetched.
+not fetched. UtiliMax (arXiv 2501.11747) predicts no loss and needs runs of single domains; of its
+code only copies by others were found. AutoScale's law (2407.20177), fitted to mixtures as Olmix
+does, had a rank correlation of 0.73 on RegMix's runs of 1M and could not follow a known law of
+three domains: it is left out.
 """
+
+
+def old(record: dict[str, Any]) -> list[str]:
+    """The record of fits to up to 512 runs, judged at 1B too."""
+    return [
+        *statements(record),
+        *by_runs(record, "spearman", "Rank correlation, mean over 13 targets"),
+        *by_runs(record, "regret", "Regret, mean over 13 targets"),
+        *by_target(record),
+        *optima(record),
+    ]
+
+
+HOME = "regmix at 1M"
+COSTS = """
+## What a search costs
+
+A search of n runs that are as long as the training costs n + 1 trainings. On registered scenarios
+([boards](leaderboard.md#searched-mixtures)) 24 such runs bought 0.028 ± 0.015 nats without a target
+on 384,000 tokens, and none that is shown on 3,072,000; runs an eighth as long cost 4 trainings and
+*lost* 0.035 ± 0.021. So let the runs of a search be as long as the training, or at least read as
+many epochs: `fit` warns where these differ by more than a factor of two. With a target, train on
+it.
+"""
+BENCH = """
+## Enter your own
+
+```sh
+pike-mixing bench mine.py                       # minutes: scores, and differences from the board
+pike-mixing bench                               # the board alone
+pike-mixing bench mine.py --open-sealed "Ada"   # the sealed part; a line of sealed.csv comes first
+```
+
+`mine.py` has two functions; the command's `--help` tells shapes and scores:
+
+```python
+import numpy as np
+
+
+def fit(weights, losses, epochs):
+    return np.linalg.lstsq(weights, losses)[0]
+
+
+def predict(fitted, weights, epochs):
+    return weights @ fitted  # or (losses, spreads)
+```
+"""
+
+
+def of_board(methods: Sequence[dict[str, Any]]) -> list[str]:
+    """Which finder, how sure, at what cost; then the board."""
+    named = {one["method"]: one for one in methods}
+    with (RESULTS / "sealed.csv").open(encoding="utf-8", newline="") as file:
+        opened = list(csv.DictReader(file))
+    return [
+        *advice(named),
+        *certainty(named),
+        COSTS,
+        *inventories(named),
+        *cells(named),
+        BENCH,
+        "The sealed part is RegMix's 64 runs of 1B, and `olmix-reuse` (64 runs of Olmix's), which "
+        "no finder here was judged on. Who opened what (`benchmarks/results/sealed.csv`):",
+        "",
+        *(f"- {row['date']}: {row['who']}, {row['method']}: {row['opened']}" for row in opened),
+    ]
+
+
+def advice(named: dict[str, Any]) -> list[str]:
+    """For each number of runs the finder of the highest rank correlation, and those not behind."""
+    rows = []
+    finders = {n: one for n, one in named.items() if n not in (bench.PERMUTED, "linear")}
+    for runs in bench.RUNS:
+        cell = f"{HOME}|{runs}"
+        scored = {
+            n: bench.summary(np.array(one["cells"][cell]["spearman"])[:, :-1])
+            for n, one in finders.items()
+            if "spearman" in one["cells"][cell]
+        }
+        best = max(scored, key=lambda n: scored[n][0])
+        apart = {
+            row["against"]: row
+            for row in bench.versus(named[best], list(finders.values()))
+            if (row["cell"], row["measure"]) == (cell, "spearman")
+        }
+        equal = [n for n, row in apart.items() if abs(row["difference"]) <= row["half"]]
+        behind = [n for n in apart if n not in equal]
+        where = named[best]["cells"][cell]
+        rows.append(
+            [
+                runs,
+                f"`{best}`",
+                *(_mean(where, measure) for measure in bench.RANKED),
+                ", ".join(f"`{n}`" for n in equal) or "none",
+                ", ".join(f"`{n}`" for n in behind) or "none",
+            ]
+        )
+    titles = ["runs", "take", "rank correlation", "regret", "right of two"]
+    return [
+        "\n## Which finder\n",
+        "Of 17 domains, by single losses of RegMix's runs of 1M that no fit has seen (half of 95 % "
+        "over folds and targets):",
+        "",
+        table([*titles, "not shown to be behind", "behind"], rows),
+        "",
+        "`mixing-law` needs more runs than domains. `exposure-law` needs to know how much text "
+        "there is, and alone can read runs that had other inventories. With fewer than 32 runs no "
+        "finder is judged here: take the best row. The power in `gaussian-process` and the grid of "
+        "`exposure-law` were chosen on runs of this table, those of the folds among them.",
+    ]
+
+
+def _mean(cell: dict[str, Any], measure: str, form: str = ".3f") -> str:
+    if measure not in cell:
+        return "none"
+    mean, half = bench.summary(np.array(cell[measure])[:, :-1])
+    return f"{mean:{form}} ± {half:{form}}"
+
+
+def certainty(named: dict[str, Any]) -> list[str]:
+    """How often intervals held."""
+    means, single = {}, []
+    for name, one in named.items():
+        for cell, scored in one["cells"].items():
+            if "coverage" in scored and int(cell.rpartition("|")[2]) >= 64:
+                by_target_T = np.mean(scored["coverage"], axis=0)
+                means[f"`{name}`, {cell.replace('|', ', ')} runs"] = by_target_T[:-1].mean()
+                single += by_target_T.tolist()
+    beyond = [f"{n} ({v:.1%})" for n, v in means.items() if not 0.85 <= v <= 0.95]
+    return [
+        "\n## How sure\n",
+        f"Intervals of 90 % held {min(means.values()):.1%} to {max(means.values()):.1%} of the "
+        f"runs in the {len(means)} cells with 64 runs or more, mean over targets; single targets "
+        f"{min(single):.1%} to {max(single):.1%}. "
+        + (f"Outside of 85 to 95 %: {', '.join(beyond)}. " if beyond else "")
+        + "They are calibrated on held-out parts of the runs that are fitted, and are for runs of "
+        "their size whose mixtures come as theirs did: for other sizes there is none.",
+    ]
+
+
+def inventories(named: dict[str, Any]) -> list[str]:
+    """What the exposure law has learned from how much text there is."""
+    rows = bench.versus(named["exposure-law"], [named[bench.PERMUTED]])
+    told = [
+        f"{row['difference']:+.4f} ± {row['half']:.4f} ({row['cell'].rpartition('|')[2]} runs)"
+        for row in rows
+        if row["measure"] == "spearman" and row["cell"].startswith(HOME)
+    ]
+    worse = any(r["p"] is not None and r["p"] < 0.05 and r["difference"] > 0 for r in rows)
+    record = RESULTS / "repetition.json"
+    lines = [
+        "\n## Has the exposure law learned from inventories?\n",
+        f"Rank correlation with the inventories, minus that with them permuted between domains, on "
+        f"`{HOME}`: {'; '.join(told)}. "
+        + (
+            "With those of other domains it is worse."
+            if worse
+            else "It is not worse without them: **here it has learned nothing from them**. All "
+            "of RegMix's runs have the same text, of which they read less than an epoch mostly: "
+            "a domain's coefficient makes up for its inventory."
+        ),
+    ]
+    if not record.exists():
+        return [
+            *lines,
+            "",
+            "Runs with *other* inventories decide: `benchmarks/repetition.yaml` registers 48, and "
+            "is not run yet.",
+        ]
+    found = json.loads(record.read_text(encoding="utf-8"))
+    outcomes = [
+        [
+            name,
+            one.get("expected", ""),
+            f"{one['difference']:+.3f} ± {one['half']:.3f}",
+            "" if one["p"] is None else f"{one['p']:.3f}",
+        ]
+        for name, one in found["outcomes"].items()
+    ]
+    head = f"Registered in `benchmarks/repetition.yaml`, {found['commit']}, nats:"
+    return [*lines, "", head, "", table(["prediction", "expected", "outcome", "p, Holm"], outcomes)]
+
+
+def cells(named: dict[str, Any]) -> list[str]:
+    """Every measure of every method."""
+    places = dict.fromkeys(cell for one in named.values() for cell in one["cells"])
+    rows = [
+        [f"`{name}`", cell.rpartition("|")[2], cell.rpartition("|")[0]]
+        + [_mean(one["cells"][cell], measure) for measure in bench.MEASURES]
+        for cell in places
+        for name, one in named.items()
+        if cell in one["cells"]
+    ]
+    seconds = {
+        name: max(np.mean(c["seconds"]) for c in one["cells"].values() if "seconds" in c)
+        for name, one in named.items()
+    }
+    slow = ", ".join(f"`{name}` {value:.0f} s" for name, value in seconds.items() if value >= 1)
+    return [
+        "\n## The board\n",
+        "Single losses, mean over folds and targets; *width* is that of intervals of 90 % over the "
+        "losses' standard deviation; `linear` is least squares. `none`: it could not be fitted, or "
+        f"no interval can hold. The dearest cells took {slow} a fold on a busy machine.",
+        "",
+        table(["method", "runs", "on", *bench.MEASURES], rows),
+    ]
 
 
 def template(text: str) -> str:

@@ -18,7 +18,7 @@ from benchmarks import measure
 from benchmarks.steps import Size
 from benchmarks.training import step_of_ours
 from pipeline import settings
-from pipeline.model.transformer import initialised, parameter_count
+from pipeline.model.transformer import initial_model, parameter_count
 from pipeline.runtime import devices
 from pipeline.training import throughput
 
@@ -74,7 +74,7 @@ def measured(
     """What a step of Mix takes."""
     how = {"microbatch_rows": microbatch, "precision": "bfloat16", "compile": compiled}
     recipe = measure.steady(size.rows, size.length, 7e-4, **how)
-    net = initialised(size.model, size.vocabulary, 0)
+    net = initial_model(size.model, size.vocabulary, 0)
     step = step_of_ours(net, recipe, microbatch, device)
     tokens_BxL1 = size.tokens()
 

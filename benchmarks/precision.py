@@ -21,7 +21,7 @@ from benchmarks.steps import Size
 from benchmarks.training import RATE, SIZES, step_of_ours
 from pike_mixing.torch import chunked_loss
 from pipeline import settings
-from pipeline.model.transformer import initialised
+from pipeline.model.transformer import initial_model
 from pipeline.runtime import accelerators, devices
 
 WAYS = {"float32": "float32", "torch's float32": "float32", "bfloat16": "bfloat16"}
@@ -55,7 +55,7 @@ def measured(size: Size, rounds: int) -> dict[str, Any]:
     tokens_BxL1, steps = size.tokens(), {}
     for way, precision in WAYS.items():
         recipe = measure.steady(size.rows, size.length, RATE, precision=precision)
-        net = initialised(size.model, size.vocabulary, 0)
+        net = initial_model(size.model, size.vocabulary, 0)
         step = step_of_ours(net, recipe, size.rows, torch.device("cpu"))
         steps[way] = partial(in_a_way, way, partial(step, tokens_BxL1))
     seconds = measure.processor_of(steps, rounds)

@@ -27,7 +27,7 @@ from pike_mixing.arrays import Floats
 from pipeline import settings
 from pipeline.evaluation.log_likelihoods import Question, score
 from pipeline.model import hf_config
-from pipeline.model.transformer import AttentionLayout, Transformer, initialised
+from pipeline.model.transformer import AttentionLayout, Transformer, initial_model
 
 VOCABULARY = 32_128
 MODELS = {
@@ -68,7 +68,7 @@ def main() -> None:
     chosen = measure.arguments(__doc__, "scoring-harness", **options, requests=10_000)
     found: dict[str, dict[str, Any]] = {}
     for name in chosen.models:
-        model = initialised(MODELS[name], VOCABULARY, seed=0).eval()
+        model = initial_model(MODELS[name], VOCABULARY, seed=0).eval()
         scorers = {"harness": harness(model), "ours": partial(ours, model)}
         found[name] = {
             task: compared(scorers, drawn(TASKS[task], chosen.items, VOCABULARY), chosen.rounds)

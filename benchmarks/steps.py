@@ -22,7 +22,7 @@ from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
 from pipeline.model import adamw
 from pipeline.model.passes import PipelinePasses
-from pipeline.model.transformer import initialised
+from pipeline.model.transformer import initial_model
 
 
 class Size(NamedTuple):
@@ -58,7 +58,7 @@ class Stepper:
         self.size = size
         self.method = registry.build(rule, values, f"benchmark: {rule}").for_run(facts)
         self.needs = self.method.needs()
-        self.model = initialised(size.model, size.vocabulary, 0)
+        self.model = initial_model(size.model, size.vocabulary, 0)
         recipe = measure.steady(size.rows, size.length)
         self.optimizer: torch.optim.Optimizer = (
             adamw.per_domain_adamw(self.model, recipe, K)
@@ -67,7 +67,7 @@ class Stepper:
         )
         reference = None
         if self.needs.reference:
-            reference = initialised(size.model, size.vocabulary, 1).requires_grad_(False).eval()
+            reference = initial_model(size.model, size.vocabulary, 1).requires_grad_(False).eval()
         gradient = StepGradient(
             self.model,
             PipelinePasses(self.model, reference),

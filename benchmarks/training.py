@@ -42,7 +42,7 @@ from pipeline import settings
 from pipeline.model import adamw as optim
 from pipeline.model import hf_config
 from pipeline.model.passes import PipelinePasses
-from pipeline.model.transformer import Transformer, initialised
+from pipeline.model.transformer import Transformer, initial_model
 from pipeline.runtime import devices
 from pipeline.settings import MLP_RATIO
 from pipeline.training import throughput
@@ -100,7 +100,7 @@ def step_of_ours(
 
 def ours(size: Size, tokens_BxL1: Tensor, *, compiled: bool = False) -> Step:
     recipe = measure.steady(size.rows, size.length, RATE, compile=compiled)
-    net = initialised(size.model, size.vocabulary, 0)
+    net = initial_model(size.model, size.vocabulary, 0)
     step = step_of_ours(net, recipe, size.rows, torch.device("cpu"))
     return lambda: step(tokens_BxL1)
 
@@ -208,7 +208,7 @@ def measured(size: Size, names: list[str]) -> dict[str, dict[str, Any]]:
     made["gemm"] = gemm
     seconds = measure.processor_of(made, size.rounds)
     rate = flops * times / statistics.median(seconds.pop("gemm"))
-    net, tokens = initialised(size.model, size.vocabulary, 0), size.rows * size.length
+    net, tokens = initial_model(size.model, size.vocabulary, 0), size.rows * size.length
     work = throughput.training_flops(net, size.model, size.length) * tokens
     result = {}
     for name, own in seconds.items():

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PARTS = {
     "A method": ("interface", "registry", "apportion", "alarms", "movement", "tracking"),
     "In torch and in trainers": (
-        "torch.mixing", "torch.mixed_dataset", "torch.interleave", "torch.losses",
+        "torch.mixing", "torch.mixed_dataset", "torch.losses",
         "torch.gradients", "torch.signals", "transformers", "lightning", "grain", "delivered",
     ),
     "Mixtures from other runs": ("finders.table", "finders.fit", "mixtures.export"),
@@ -117,7 +117,10 @@ def commands() -> str:
 
 
 def _command(parser: argparse.ArgumentParser) -> list[str]:
-    return [f"### {parser.prog}\n\n{_sentence(parser.description or '')}\n", _options(parser)]
+    about, example = _sentence(parser.description or ""), parser.epilog or ""
+    shown = example.removeprefix("Example: ").replace("pike ", ".venv/bin/pike ", 1)
+    block = [f"```sh\n{shown}\n```\n"] if example else []
+    return [f"### {parser.prog}\n\n{about}\n", *block, _options(parser)]
 
 
 def _options(parser: argparse.ArgumentParser) -> str:

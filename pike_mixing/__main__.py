@@ -7,18 +7,35 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pike_mixing import METHODS, delivered, registry
+from pike_mixing import METHODS, bench, delivered, registry
 from pike_mixing.comparison import command as comparison
 from pike_mixing.errors import InputError
-from pike_mixing.finders import FINDERS, bench, commands, proposals, table, trajectory
+from pike_mixing.finders import FINDERS, commands, proposals, table, trajectory
 from pike_mixing.finders import registry as finder_registry
 from pike_mixing.mixtures import explore, export, trial
-from pike_mixing.settings import lines_of, wrapped
+from pike_mixing.settings import lines_of, wrap
 from pike_mixing.swarms import catalogue
 from pike_mixing.swarms.fetch import fetch
 
 MISTAKE = 2
 """Exit code of a mistake of the user's."""
+EXAMPLES = {
+    "try": "",
+    "methods": "pike",
+    "fit": "mixing-law swarm.csv --target code prose --save law.json",
+    "predict": "law.json --mixture code=0.3 prose=0.7",
+    "explore": "law.json -o mixture.html",
+    "export": "megatron-lm --mixture code=0.3 prose=0.7 --path '*=/data/*'",
+    "delivered": "steps.jsonl --plan code=0.3 prose=0.7",
+    "bench": "ridge my_method.py",
+    "design": "swarm.csv --target code --kind informative --count 8",
+    "stages": "losses.csv --target code prose --stages 2",
+    "reuse": "--old code=0.5 prose=0.3 web=0.2 --changed web",
+    "swarms": "",
+    "compare": "scores.csv --models ours theirs --higher",
+    "noise": "recorded --models installed/nano/mix",
+}
+"""By command: the words behind it in its help."""
 TABLE_FINDERS = [name for name in FINDERS if name not in ("average", "mde")]
 ABOUT_TABLE = "CSV or Parquet: a row for each run; or the name of a swarm in the package: regmix"
 
@@ -52,9 +69,6 @@ def _parser() -> argparse.ArgumentParser:
         return made
 
     trial.add_to(commands_)
-    explore.add_to(commands_)
-    export.add_to(commands_)
-    delivered.add_to(commands_)
     rules = command("methods", methods, "list the rules with their settings")
     rules.add_argument("rule", nargs="?", help="one of them, or a finder")
     _fit_options(command("fit", commands.fitted, "a mixture from a table of proxy runs"))
@@ -62,6 +76,9 @@ def _parser() -> argparse.ArgumentParser:
     saved.add_argument("predictor", type=Path, help="a file that `fit --save` wrote")
     saved.add_argument("--mixture", nargs="+", required=True, metavar="DOMAIN=WEIGHT")
     saved.add_argument("--format", choices=("text", "json"), default="text")
+    explore.add_to(commands_)
+    export.add_to(commands_)
+    delivered.add_to(commands_)
     bench.add_to(commands_)
     _design_options(command("design", proposals.designed, "the next mixtures to train, as CSV"))
     _stage_options(command("stages", proposals.staged, "a schedule from losses over steps"))
@@ -78,6 +95,8 @@ def _parser() -> argparse.ArgumentParser:
     about = "address of the repository's files elsewhere: file:///folder"
     tables.add_argument("--from", dest="base", help=about)
     comparison.add_to(commands_)
+    for name, words in EXAMPLES.items():
+        commands_.choices[name].epilog = f"Example: pike-mixing {name} {words}".rstrip()
     return parser
 
 
@@ -171,11 +190,11 @@ def methods(arguments: argparse.Namespace) -> str:
     kinds, name = dict(METHODS), arguments.rule
     if name is not None:
         kinds = {name: (finder_registry if name in FINDERS else registry).kind(name)}
-    return "\n\n".join(_described(*item) for item in kinds.items())
+    return "\n\n".join(_describe(*item) for item in kinds.items())
 
 
-def _described(name: str, kind: type[Any]) -> str:
-    return "\n".join([name, *wrapped(kind.about, "  "), *lines_of(kind)])
+def _describe(name: str, kind: type[Any]) -> str:
+    return "\n".join([name, *wrap(kind.about, "  "), *lines_of(kind)])
 
 
 def swarms(arguments: argparse.Namespace) -> str:
@@ -185,7 +204,7 @@ def swarms(arguments: argparse.Namespace) -> str:
     lines = []
     for name, swarm in catalogue.TABLES.items():
         place = "in the package" if name in catalogue.PACKAGED else "to fetch"
-        lines += [f"{name} ({place}, {swarm.licence})", *wrapped(swarm.about, "  ")]
+        lines += [f"{name} ({place}, {swarm.licence})", *wrap(swarm.about, "  ")]
     return "\n".join(lines)
 
 

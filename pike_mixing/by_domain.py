@@ -37,7 +37,7 @@ def shares(values: Mapping[str, float] | None, domains: tuple[str, ...], setting
     if values is None:
         return uniform(len(domains))
     refuse(value_problems(plain(values), Proportions, setting))
-    placed_K = placed(values, domains, setting, "weight")
+    placed_K = in_order_of_domains(values, domains, setting, "weight")
     return placed_K / placed_K.sum()
 
 
@@ -63,10 +63,10 @@ def sizes(tokens_by_domain: Mapping[str, float] | None, domains: tuple[str, ...]
     """
     if tokens_by_domain is None:
         raise InputError("tokens_by_domain: the sizes of the corpora are not known: give them")
-    return placed(tokens_by_domain, domains, "tokens_by_domain", "size")
+    return in_order_of_domains(tokens_by_domain, domains, "tokens_by_domain", "size")
 
 
-def placed(
+def in_order_of_domains(
     values: Mapping[str, float], domains: tuple[str, ...], setting: str, what: str
 ) -> Floats:
     """The values in the order of the domains.

@@ -17,7 +17,7 @@ from pike_mixing.apportion import apportion, systematic
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.settings import CheckedSettings
-from pike_mixing.signal_checks import answering, checked, wrong_shares
+from pike_mixing.signal_checks import answering, check_signals, wrong_shares
 from pike_mixing.signals import Needs as Needs
 from pike_mixing.signals import RunFacts as RunFacts
 from pike_mixing.signals import Signals as Signals
@@ -51,7 +51,7 @@ class Method(CheckedSettings, abc.ABC):
                 )
         for name in ("loss_weights", "combine", "observe"):
             if name in vars(cls):
-                setattr(cls, name, checked(name, vars(cls)[name]))
+                setattr(cls, name, check_signals(name, vars(cls)[name]))
         for name in ("init", "needs"):
             if name in vars(cls):
                 setattr(cls, name, answering(name, vars(cls)[name]))

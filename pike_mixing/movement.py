@@ -110,7 +110,7 @@ class Movement:
             chosen_K: Coefficients of losses or gradients, where the method chose them.
         """
         # Enough for all steps: no later look can warn.
-        if _moved(state) >= max(1, self.steps / self.window):
+        if _change(state) >= max(1, self.steps / self.window):
             return {}, None
         apart_K = np.abs(weights_K - self.method.weights(self.start, step))
         K = len(weights_K)
@@ -153,7 +153,7 @@ class Movement:
         b, name = self.rows, self.name
         due = int(state["due_1"][0])
         steps = step + 1 - max(due, 0)
-        moved, hidden = _moved(state), float(state["moved_rows_3"][1] - state["moved_rows_3"][0])
+        moved, hidden = _change(state), float(state["moved_rows_3"][1] - state["moved_rows_3"][0])
         if moved >= max(1, steps / self.window):
             return None
         if len(self.domains) == 1:
@@ -166,8 +166,8 @@ class Movement:
         change = max(change, chosen)
         since = "" if due < 0 else f" since its {what}s were first due to change"
         return (
-            f"{name} has moved {shown(moved)} of {steps * b:,} rows in the {steps:,} steps{since} "
-            f"(largest change of a {what} {shown(change)}; one row of {b} is {shown(1 / b)}): it "
+            f"{name} has moved {digits(moved)} of {steps * b:,} rows in the {steps:,} steps{since} "
+            f"(largest change of a {what} {digits(change)}; one row of {b} is {digits(1 / b)}): it "
             f"trains as with its initial weights; {self._advice(state, change, hidden)}"
         )
 
@@ -182,9 +182,9 @@ class Movement:
         advice = [f"raise {' and '.join(own)}" if own else "its rule finds little to change"]
         times = 1 / self.rows / change if change > NOISE else 0
         if own and times > 1:
-            advice[0] += f" by about {shown(times)} times"
+            advice[0] += f" by about {digits(times)} times"
         if self.rounding != "systematic" and hidden >= 1:
-            advice.append(f"or round systematically (largest remainders hid {shown(hidden)} rows)")
+            advice.append(f"or round systematically (largest remainders hid {digits(hidden)} rows)")
         if not np.isnan(state["measured_5xK"]).all():
             last = Statistics(**dict(zip(FIELDS, state["measured_5xK"], strict=True)))
             advice.append(self._proposal(last))
@@ -193,7 +193,7 @@ class Movement:
     def _proposal(self, statistics: Statistics) -> str:
         """Settings that would act, in words; nothing of a method that has none to propose."""
         proposed = self.method.proposed(statistics, self.rows)
-        values = " or ".join(f"{n} = {shown(v)}" for n, v in proposed.items() if v < math.inf)
+        values = " or ".join(f"{n} = {digits(v)}" for n, v in proposed.items() if v < math.inf)
         if not values:
             return ""
         return f"by what was measured {values} alone would move a domain's odds by 10 % an update"
@@ -208,12 +208,12 @@ def moves(method: Method) -> bool:
     return needs != Needs() and not needs.moments_per_domain
 
 
-def _moved(state: State) -> float:
+def _change(state: State) -> float:
     by_counts, by_weights, by_coefficients = state["moved_rows_3"].tolist()
     return float(min(by_counts, by_weights) + by_coefficients)
 
 
-def shown(value: float) -> str:
+def digits(value: float) -> str:
     """Two significant digits, without an exponent from 0.0001 to 10 million."""
     rounded = float(f"{value:.2g}")
     return f"{rounded:,.0f}" if 10 <= rounded < 1e7 else f"{rounded:g}"

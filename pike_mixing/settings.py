@@ -119,7 +119,11 @@ def missing(kind: Any, name: str, where: str) -> str:
     """
     hint = hints_of(kind)[name]
     meant = None if dataclasses.is_dataclass(hint) else meanings(kind).get(name)
-    return f"{where}: {name} is missing: {meant or _described(hint)}"
+    return f"{where}: {name} is missing: {meant or _describe(hint)}"
+
+
+MOST_NEAR = 3
+"""Names that a message suggests at most."""
 
 
 def unknown(name: str, known: Iterable[str], where: str) -> str:
@@ -137,8 +141,12 @@ def unknown(name: str, known: Iterable[str], where: str) -> str:
 
 def _nearest(name: object, names: Iterable[str]) -> str:
     lowered = {other.lower(): other for other in names}
-    near = difflib.get_close_matches(str(name).lower(), lowered, n=1, cutoff=0.5)
-    return f"did you mean {lowered[near[0]]!r}?" if near else ""
+    written = str(name).lower()
+    # a100 is the beginning of several, none of which is nearer than the other.
+    begins = [one for one in lowered if one.startswith(f"{written}-")]
+    near = begins or difflib.get_close_matches(written, lowered, n=1, cutoff=0.5)
+    found = " or ".join(repr(lowered[one]) for one in near[:MOST_NEAR])
+    return f"did you mean {found}?" if near else ""
 
 
 def domain_problems(
@@ -223,10 +231,10 @@ def type_message(value: object, hint: Any) -> str:
         way_out = f": write {int(value)}"
     elif hint is str and isinstance(value, bool | int | float):
         way_out = ": put it in quotes"
-    return f"{brief(value)} is not {_described(hint)}{way_out}"
+    return f"{brief(value)} is not {_describe(hint)}{way_out}"
 
 
-def _described(hint: Any) -> str:
+def _describe(hint: Any) -> str:
     hint = without_limits(hint)
     if get_origin(hint) is Literal:
         return "one of " + ", ".join(map(repr, get_args(hint)))
@@ -282,11 +290,11 @@ def lines_of(kind: type[Any]) -> list[str]:
     lines = []
     for name, shown, meaning in settings_of(kind):
         value = "(required)" if shown is None else f"= {shown}"
-        lines += [f"    {name} {value}", *wrapped(meaning, " " * 8)]
+        lines += [f"    {name} {value}", *wrap(meaning, " " * 8)]
     return lines
 
 
-def wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
+def wrap(text: str, indent: str, first: str | None = None) -> list[str]:
     """Text in lines of 96 characters at most.
 
     Args:

@@ -25,7 +25,7 @@ LARGEST_SEED = 2**63 - 1
 """What an int64 of a state holds."""
 
 
-def checked(
+def check_signals(
     name: str, hook: Callable[[Any, State, Signals], T]
 ) -> Callable[[Any, State, Signals], T]:
     """The hook of this name; an InputError tells all that is wrong with its signals, or answer."""
@@ -258,10 +258,10 @@ def contradictions(signals: Signals, K: int) -> list[str]:
             f"count_K: {count_K.tolist()} sums to {count_K.sum():g}, but the batch has {b} rows "
             "(batch_rows)"
         )
-    return problems + _lost(signals, count_K)
+    return problems + _lost_measurements(signals, count_K)
 
 
-def _lost(signals: Signals, count_K: Ints) -> list[str]:
+def _lost_measurements(signals: Signals, count_K: Ints) -> list[str]:
     """Measurements of rows of the batch that are no number."""
     measured = {name: getattr(signals, name) for name in OF_BATCH}
     if signals.gram_KxK is not None:

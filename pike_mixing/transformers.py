@@ -148,7 +148,7 @@ def attach(
         dataset,
         loss_fn=loss_fn,
         collate_fn=functools.partial(
-            _collated, trainer._get_collator_with_removed_columns(trainer.data_collator)
+            _collate, trainer._get_collator_with_removed_columns(trainer.data_collator)
         ),
         latency=math.ceil(drawn_ahead(loading) / args.gradient_accumulation_steps),
         **options,
@@ -167,7 +167,7 @@ def attach(
     return mixing
 
 
-def _collated(collate: Callable[[list[Any]], Any], given: list[Any]) -> Any:
+def _collate(collate: Callable[[list[Any]], Any], given: list[Any]) -> Any:
     """The batch of a Trainer's collator, which may not take the rows."""
     try:
         batch = collate(given)

@@ -37,16 +37,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "" not in sys.path:
         # A rule of the user's own is found where the command is given, as Snakemake's jobs find it.
         sys.path.append("")
-    chosen = cli.chosen(words)
+    chosen = cli.parse_arguments(words)
     command = chosen.pop("command")
     try:
-        return _shown(_answer(command, chosen, words))
+        return _show(_answer(command, chosen, words))
     except KeyboardInterrupt:
-        return _ended(command, "interrupted", 130)
+        return _exit_code(command, "interrupted", 130)
     except Exception as error:
         if (explained := _explain(error)) is None:
             raise
-        return _ended(command, *explained)
+        return _exit_code(command, *explained)
 
 
 def _explain(error: Exception) -> tuple[str, int] | None:
@@ -59,7 +59,7 @@ def _explain(error: Exception) -> tuple[str, int] | None:
         return shortage, MISTAKE
     if isinstance(error, OSError) and errors.mendable(error):
         return str(errors.mistake(error)), MISTAKE
-    if uncompiled := errors.uncompiled(error):
+    if uncompiled := errors.compilation_remedy(error):
         return uncompiled, MISTAKE
     package = (getattr(error, "name", None) or "").partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and package in environment.EXTRAS:
@@ -68,9 +68,9 @@ def _explain(error: Exception) -> tuple[str, int] | None:
     return None
 
 
-def _ended(command: str, message: str, code: int) -> int:
+def _exit_code(command: str, message: str, code: int) -> int:
     """Says why a command ended; returns its exit code."""
-    name = presentation.painted(f"pike {command}:", "red", sys.stderr)
+    name = presentation.paint(f"pike {command}:", "red", sys.stderr)
     print(f"{name} {message}", file=sys.stderr)
     return code
 
@@ -129,7 +129,7 @@ def _shared_out(chosen: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
     return {**chosen, "threads": each}
 
 
-def _shown(answer: bytes | str | None) -> int:
+def _show(answer: bytes | str | None) -> int:
     """Writes a command's answer; a reader who has seen enough (`| head`) is no fault.
 
     Raises:

@@ -61,6 +61,38 @@ GROUPS = {
 }
 """Kinds of commands, in the order of the help."""
 
+FIRST = (
+    ("make restore", "our results: database, tables, report in restored/, no training"),
+    (".venv/bin/pike tables", "tables and figures, and what each shows"),
+    (".venv/bin/pike claims", "the paper's claims, with our number and verdict"),
+    (".venv/bin/pike plan --config config/config.yaml", "what an experiment would take"),
+    ("make run CONFIG=config/config.yaml", "the experiment itself; then `.venv/bin/pike advise`"),
+)
+"""What `pike` alone prints: commands of a first visit."""
+EXAMPLES = {
+    "pretrain": "results/runs/installed/nano/mix/seed220/run.json --corpora results/corpora/text",
+    "fetch": "arc_easy hellaswag",
+    "export": "results/runs/installed/nano/mix/seed220 --out exported",
+    "scenarios": "workflow/registered/nano-two.yaml --out drawn.yaml",
+    "restore": "recorded --only table2",
+    "domains": "'texts/**/*.jsonl.gz' --clusters 8 --out texts/clusters",
+    "methods": "pike",
+    "plan": "--config workflow/configs/paper.yaml --devices h100",
+    "registered": "workflow/registered/nano-two.yaml",
+    "watch": "results",
+    "track": "results --to tensorboard",
+    "query": "'select method, seed, steps from runs'",
+    "claims": "",
+    "tables": "",
+    "advise": "results/pike.duckdb --format python",
+    "why": "run/installed/nano/pike/seed220",
+    "crate": "results --out crate",
+    "record": "results --out records",
+    "corpus": "results/corpora",
+    "verify": "results",
+    "theory": "--out theory",
+}
+"""By command: the words behind it in its help; the workflow gives those of the plumbing."""
 
 Argument = tuple[str, str, dict[str, Any]]
 """Name and help of an argument, and what else `add_argument` is given."""
@@ -83,7 +115,7 @@ def _command(group: str, name: str, about: str, *arguments: Argument, by: str = 
     return Command(group, name, about, arguments, by)
 
 
-def chosen(words: Sequence[str]) -> dict[str, Any]:
+def parse_arguments(words: Sequence[str]) -> dict[str, Any]:
     """The arguments of the words behind `pike`; ends the program, code 2, where they make none."""
     top, known = parsers()
     if "_ARGCOMPLETE" in os.environ:  # The shell asks what may follow.
@@ -91,7 +123,9 @@ def chosen(words: Sequence[str]) -> dict[str, Any]:
 
         argcomplete.autocomplete(top)
     if not words:
-        top.exit(2, top.format_help())
+        lines = [f"  {command:<50}{about}" for command, about in FIRST]
+        lines = ["A first visit:", *lines, "`pike --help` lists all commands."]
+        top.exit(2, "\n".join(lines) + "\n")
     if not words[0].startswith("-") and words[0] not in known:
         top.error(unknown(words[0], known, "COMMAND"))
     values, rest = top.parse_known_args(words)
@@ -123,6 +157,8 @@ def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     )
     for command in declared:
         own = choices.add_parser(command.name, description=command.about)
+        if command.name in EXAMPLES:
+            own.epilog = f"Example: pike {command.name} {EXAMPLES[command.name]}".rstrip()
         own.set_defaults(place=command.place)
         for name, about, options in command.arguments:
             own.add_argument(name, help=about, **options)
@@ -138,7 +174,7 @@ class _Version(argparse.Action):
         top.exit()
 
 
-def _given(shown: str, about: str, **how: Any) -> Argument:
+def _positional(shown: str, about: str, **how: Any) -> Argument:
     """The positional argument."""
     return "given", about, {"metavar": shown, "type": path_of, **how}
 
@@ -170,17 +206,17 @@ def _switch(name: str, about: str) -> Argument:
 # fmt: off
 def commands() -> list[Command]:
     """Every subcommand, in the order of the help."""
-    settings = _given("SETTINGS", "the stage's settings, which the workflow writes")
+    settings = _positional("SETTINGS", "the stage's settings, which the workflow writes")
     corpora = _path("--corpora", "folder of the tokenizer's corpora, one subfolder per domain")
     device = _option("--device", "auto, cpu, cuda or xla (default: auto)", default="auto")
     asked = _path("--database", "default: results/pike.duckdb", default=Path("results/pike.duckdb"))
     database = _path("--database", "the database to read")
     run, pieces = _path("--run", "the run's folder"), _path("--tokenizer", "the .model file")
     out = _path("--out", "what to make")
-    many = _given("FOLDER", "documents, a corpus, or a folder of such", nargs="+")
+    many = _positional("FOLDER", "documents, a corpus, or a folder of such", nargs="+")
     return [
         _command("run", "pretrain", "train one run, or go on with it",
-            _given("RUN", "run.json; everything appears beside it"), corpora,
+            _positional("RUN", "run.json; everything appears beside it"), corpora,
             _path("--reference", "run whose model is the method's reference", default=None),
             _path("--mixture", "manifest of a found mixture, or of a grid's choice, for a method "
                   "that takes one", default=None), device,
@@ -204,24 +240,24 @@ def commands() -> list[Command]:
             _switch("--shard", "each of several processes or chips keeps only its part of "
                     "weights and optimizer states"),
             _switch("--recompute", "compute blocks again in the backward pass, for memory")),
-        _command("run", "evaluate", "evaluate a run's checkpoints",
+        _command("plumbing", "evaluate", "evaluate a run's checkpoints",
             settings, run, corpora, pieces,
             _path("--tasks", "folder of the fetched downstream tasks", default=None), device),
-        _command("run", "probe", "compare the domains' gradients at a run's checkpoints",
+        _command("plumbing", "probe", "compare the domains' gradients at a run's checkpoints",
             settings, run, corpora, device),
         _command("run", "fetch", "fetch the data sets of downstream tasks",
-            _given("NAME", "task: arc_easy, csqa, hellaswag, piqa, ...", nargs="+", type=str),
+            _positional("NAME", "task: arc_easy, csqa, hellaswag, piqa, ...", nargs="+", type=str),
             _path("--out", "default: results/tasks", default=Path("results/tasks")),
             _option("--revision", "commit to fetch instead of the pinned one"),
             _option("--from", "files of the data set that are here already", dest="taken",
                     metavar="SPLIT=FILE", nargs="+", default=[]),
             by="pipeline.tasks.fetch:fetch"),
         _command("run", "export", "write a run's model as a directory that transformers loads",
-            _given("RUN", "the folder of a finished run"), out,
+            _positional("RUN", "the folder of a finished run"), out,
             _option("--step", "its checkpoint (default: the last)", type=whole_from(0)),
             by="pipeline.model.export:export"),
         _command("look", "methods", "list the mixing rules, with settings and costs",
-            _given("NAME", "one rule (default: all)", nargs="?", type=str),
+            _positional("NAME", "one rule (default: all)", nargs="?", type=str),
             _format("text", "markdown", "json"), by="pipeline.planning.method_catalogue:methods"),
         _command("look", "plan", "what an experiment takes: jobs, hours, memory, disk",
             _path("--config", "default: config.yaml", dest="given", metavar="FILE",
@@ -231,45 +267,54 @@ def commands() -> list[Command]:
                     metavar="NAME", nargs="+", default=["cpu", "h100", "tpu-v4"]),
             _format("text", "json"), by="pipeline.planning.cost:plan"),
         _command("run", "scenarios", "write the configuration of a registered benchmark",
-            _given("FILE", "the registration: workflow/registered/*.yaml"),
+            _positional("FILE", "the registration: workflow/registered/*.yaml"),
             _path("--out", "the configuration to write"),
             by="pipeline.planning.registered_configuration:write"),
         _command("look", "registered", "predictions of a registered benchmark beside outcomes",
-            _given("FILE", "the registration"),
+            _positional("FILE", "the registration"),
             _path("--database", "default: where the registration's configuration has it",
                   default=None), _format("text", "json"),
             by="pipeline.results.registered:registered"),
         _command("look", "watch", "a table of runs: step, loss, pace, weights",
-            _given("FOLDER", "a run's folder, or one that holds runs: results"),
+            _positional("FOLDER", "a run's folder, or one that holds runs: results"),
             _option("--every", "seconds (default: 2)", type=number_from(0.01), default=2.0),
             _option("--once", "show what there is, and end", action="store_true"),
             _format("text", "json"), by="pipeline.training.watch:watch"),
         _command("look", "track", "send runs to W&B, MLflow or TensorBoard",
-            _given("FOLDER", "a run's folder, or one that holds runs: results"),
+            _positional("FOLDER", "a run's folder, or one that holds runs: results"),
             _option("--to", "the tracker; each needs the extra of its name",
                     choices=("wandb", "mlflow", "tensorboard"), required=True),
             _path("--out", "folder whose subfolder of the tracker's name is made (default: "
                   "tracked)", default=Path("tracked")), by="pipeline.training.track:track"),
         _command("look", "query", "ask the database in SQL",
-            _given("SQL", "one SQL statement; the database is opened read-only", type=str), asked,
+            _positional("SQL", "one SQL statement; the database is opened read-only", type=str),
+            asked,
             _format("table", "csv", "json", "parquet"), by="pipeline.results.query:query"),
+        _command("look", "claims", "the paper's claims, with our number and verdict",
+            _positional("DATABASE", "default: results/pike.duckdb", nargs="?",
+                   default=Path("results/pike.duckdb")),
+            _format("text", "json"), by="pipeline.results.query:claims"),
+        _command("look", "tables", "tables and figures, and what each shows",
+            _positional("RESULTS", "a results folder (default: results)", nargs="?",
+                   default=Path("results")),
+            _format("text", "json"), by="pipeline.results.query:tables"),
         _command("look", "advise", "what to train with, how sure it is, what would settle the rest",
-            _given("DATABASE", "default: results/pike.duckdb", nargs="?",
+            _positional("DATABASE", "default: results/pike.duckdb", nargs="?",
                    default=Path("results/pike.duckdb")),
             _option("--scenario", "default: all"), _option("--model", "default: all"),
             _format("text", "summary", "json", "yaml", "python", "interleave"),
             by="pipeline.results.advise:advise"),
         _command("look", "why", "show the chain behind an artifact",
-            _given("ARTIFACT", "a table, figure, run, checkpoint, corpus or source", type=str),
+            _positional("ARTIFACT", "a table, figure, run, checkpoint, corpus or source", type=str),
             asked, _format("text", "json"), by="pipeline.results.why:why"),
         _command("look", "crate", "pack results for an archive, as a Workflow Run RO-Crate",
-            _given("RESULTS", "a results folder where all is finished"), out,
+            _positional("RESULTS", "a results folder where all is finished"), out,
             by="pipeline.results.crate:crate"),
         _command("look", "record", "write the records of finished results as Parquet, with hashes",
-            _given("RESULTS", "a results folder where all is finished"), out,
+            _positional("RESULTS", "a results folder where all is finished"), out,
             by="pipeline.results.archive:record"),
         _command("run", "restore", "build database, tables, figures and report from an archive",
-            _given("ARCHIVE", "what `pike record` or `pike crate` wrote"),
+            _positional("ARCHIVE", "what `pike record` or `pike crate` wrote"),
             _path("--out", "results folder to make (default: restored)", default=Path("restored")),
             _option("--only", "tables and figures (default: all, and the report)", nargs="+",
                     metavar="NAME", default=[]),
@@ -277,7 +322,7 @@ def commands() -> list[Command]:
         _command("look", "corpus", "describe corpora: documents, tokens, lengths, entropy", many,
             _format("table", "csv", "json"), by="pipeline.data.describe:corpus"),
         _command("run", "domains", "cluster documents of unknown kinds into domains",
-            _given("FILES", "files or patterns of files, as a source of kind local takes them",
+            _positional("FILES", "files or patterns of files, as a source of kind local takes them",
                    nargs="+", type=str),
             _path("--out", "folder to make"),
             _option("--clusters", "how many domains", type=whole_from(2), metavar="N",

@@ -62,7 +62,7 @@ def shortage(error: BaseException) -> str | None:
     return f"{_SHORT[number]} ({first:.200})" if number in _SHORT else None
 
 
-def uncompiled(error: BaseException) -> str | None:
+def compilation_remedy(error: BaseException) -> str | None:
     """What to do where torch could not compile a model; None of any other error.
 
     A compile that is killed leaves files cut off in torch's cache, which it then trusts.

@@ -24,7 +24,7 @@ from pipeline import settings
 from pipeline.data import packing, sources, tokenizer
 from pipeline.model import checkpoint
 from pipeline.model.adamw import adamw
-from pipeline.model.transformer import initialised
+from pipeline.model.transformer import initial_model
 from pipeline.planning import planner
 from pipeline.runtime import atomic_files, code_fingerprint, made_from, source_names
 from pipeline.runtime.validation import validate
@@ -228,7 +228,7 @@ def finish_untrained():
         work = validate(settings.Run, atomic_files.read_json(path), "run.json")
         for step in (0, 3):
             vocabulary = work.model.padded_vocabulary(pieces)
-            model = initialised(work.model, vocabulary, seed=step)
+            model = initial_model(work.model, vocabulary, seed=step)
             if change is not None and step == 3:
                 change(model)
             none = np.zeros(len(work.domains), dtype=np.int64)

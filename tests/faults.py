@@ -58,18 +58,18 @@ class Training:
         self.process.start()
         return self.process
 
-    def reach(self, there: Any) -> bool:
-        """Waits until something is true; False when the process ends before."""
+    def reach(self, there: Any, every: float = 0.0005) -> bool:
+        """Waits until something is true, seconds between looks; False if the process has ended."""
         while not there():
             if not self.process.is_alive():
                 return False
-            time.sleep(0.0005)
+            time.sleep(every)
         return True
 
     def at(self, step: int) -> None:
         """Starts and waits for a checkpoint of so many updates."""
         self.start()
-        assert self.reach(lambda: self.newest() >= step), self.log()
+        assert self.reach(lambda: self.newest() >= step, every=0.005), self.log()
 
     def end(self, number: int) -> int:
         """Sends a signal to the process; its exit code, or minus the signal that ended it."""
@@ -118,7 +118,7 @@ def train_together(run: Path, corpora: Path, *options: str, processes: int = 2) 
         started.append(CONTEXT.Process(target=_pike, args=given))
         started[-1].start()
     for one in started:
-        one.join(timeout=300)
+        one.join(timeout=1200)
         one.kill()
     return [one.exitcode for one in started]
 

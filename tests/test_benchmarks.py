@@ -57,7 +57,7 @@ def record(tmp_path, monkeypatch):
 def test_a_benchmark_ends(record, name, tmp_path, monkeypatch, request):
     # The peer is not among the packages of the tests.
     monkeypatch.setattr(scoring, "harness", lambda model: partial(scoring.ours, model))
-    monkeypatch.setattr(length_rates, "LENGTHS", length_rates.LENGTHS[:2])
+    monkeypatch.setattr(length_rates, "CELLS", length_rates.CELLS[:2])
     monkeypatch.setattr(comparison_rates, "REAL", ())
     arguments = SMALL[name]
     if name == "estimators":

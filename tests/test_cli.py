@@ -111,9 +111,10 @@ def test_the_version_is_shown(capsys):
         (["watch", "results", "--every", "inf"], "argument --every: 'inf' is not a number"),
         (["query", "x", "--fromat", "json"], "pike query: error: option: '--fromat' is unknown: "),
         (["theory", "--out", "o", "c"], "pike theory: error: c is too much"),
+        ([], "A first visit:\n  make restore "),
         *(
             (words.split(), "usage: pike")
-            for words in ("", "train", "pretrain", "pretrain run.json", "query", "--fast")
+            for words in ("train", "pretrain", "pretrain run.json", "query", "--fast")
         ),
     ],
 )
@@ -187,7 +188,7 @@ def test_a_switch_of_the_environment_can_be_off(monkeypatch, value, expected):
     monkeypatch.setenv("PIKE_RECOMPUTE", value)
     # So it is when a file of variables sets none.
     monkeypatch.setenv("PIKE_PEAK_FLOPS", "")
-    chosen = cli.chosen(["pretrain", "run.json", "--corpora", "corpora"])
+    chosen = cli.parse_arguments(["pretrain", "run.json", "--corpora", "corpora"])
     assert chosen["peak_flops"] is None
     assert (chosen["shard"], chosen["recompute"]) == (expected, expected)
 

@@ -64,7 +64,7 @@ def test_every_command_is_tried_somewhere_and_no_reason_is_left_over():
     [(n, c) for n in documented.NAMES for c in documented.commands(n) if ".venv/bin/pike " in c],
 )
 def test_the_command_line_knows_every_option(name, command):
-    assert cli.chosen(documented.words(command))
+    assert cli.parse_arguments(documented.words(command))
 
 
 @pytest.mark.parametrize(("name", "command"), documented.tried("make"))
@@ -155,6 +155,11 @@ def _swarm(folder):
     for name, lines in files.items():
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     rows = {"code": 9, "prose": 23}
+    steps = ["run,tokens,weight/code,weight/prose,loss/code,loss/prose"]
+    for n, share in enumerate(share_N):
+        for s in range(3):
+            steps.append(f"{n},{s},{share},{1 - share},{3 - s * share},{3 - s * (1 - share)}")
+    (folder / "losses.csv").write_text("\n".join(steps) + "\n", encoding="utf-8")
     step = {"rows": rows, "tokens": {name: 100 * n for name, n in rows.items()}}
     (folder / "steps.jsonl").write_text(f"{json.dumps(step)}\n" * 80, encoding="utf-8")
     points = [rows, {"code": 0.6, "prose": 0.4}]

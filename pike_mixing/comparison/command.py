@@ -107,7 +107,7 @@ def compare_sides(arguments: argparse.Namespace) -> tuple[str, int]:
     read = scores.Scores()
     for paths, side, model in _sides(arguments):
         sources.read(paths, side, model, how, read)
-    columns = _chosen(read, how)
+    columns = _choose(read, how)
     sides = read.runs("A"), read.runs("B")
     for side, runs in zip("AB", sides, strict=True):
         if not runs:
@@ -145,10 +145,10 @@ def _sides(arguments: argparse.Namespace) -> Any:
     return (arguments.a, "A", models[0]), (arguments.b, "B", models[1])
 
 
-def _chosen(read: Any, how: Any) -> Any:
+def _choose(read: Any, how: Any) -> Any:
     from pike_mixing.comparison import scores, sources
 
-    columns = scores.chosen(read, how.metrics, how.tasks)
+    columns = scores.choose_columns(read, how.metrics, how.tasks)
     if not columns:
         raise InputError("no scores were read: check --metric")
     sources.directions(columns, how)
@@ -183,5 +183,5 @@ def measure_noise(arguments: argparse.Namespace) -> tuple[str, int]:
     read = scores.Scores()
     for model in arguments.models or [None]:
         sources.read(arguments.source, model or long_table.EVERY, model, how, read)
-    columns = _chosen(read, how)
+    columns = _choose(read, how)
     return noise.describe(read, columns, arguments.missing, arguments.format), 0

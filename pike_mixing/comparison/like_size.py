@@ -14,10 +14,10 @@ LEAST_DOCUMENTS = 20
 CUT = 0.001
 """Probability with which a lognormal sample's longest document is as short as that of a sample that
 counts as cut at a length."""
-EVEN = 0.54
-"""Spread of log length up to which documents count as of like size; for s + 2 standard errors."""
 SKEW = 0.08
-"""The most s exp(1.5 s^2) / sqrt(G) for documents of a larger spread."""
+"""The most that S exp(1.5 S^2) may be, in units of sqrt(G)."""
+WIDER = 0.75
+"""S is at least so many standard deviations of log length."""
 
 
 def effective_documents(share_G: Floats) -> float:
@@ -35,16 +35,17 @@ def effective_documents(share_G: Floats) -> float:
     1. Documents are cut at a length, as those of corpora often are: the longest one lies so few
        standard deviations above the mean log length as in one of a thousand samples of lognormal
        lengths (`CUT`).
-    2. G exp(-1.5 s^2) is `LEAST_DOCUMENTS` or more (unlike 1 / H it does not depend on whether the
-       longest documents happen to be in the sample), and with S = s (1 + 2 / sqrt(2 (G - 1))), two
-       standard errors more, S is at most `EVEN`, or S exp(1.5 S^2) at most `SKEW` sqrt(G): to this
-       the skewness of the error is proportional where the difference follows log length. With s
-       itself those samples would pass that by chance lack their longest documents.
+    2. S exp(1.5 S^2) is at most `SKEW` sqrt(G): to this the skewness of the error is proportional
+       where the difference follows log length. S is the spread of log length below the median,
+       sqrt(mean (median - log)^2), or `WIDER` s if that is more: the short documents do not tell
+       whether the longest ones, which are most of the error, are by chance in the sample. With s
+       alone those samples would pass that lack them.
 
     Else it is how far the documents reach of what is asked, in units of `LEAST_DOCUMENTS`: of 10,
     twice as many would do.
 
-    False verdicts of 5 % tests, by simulation: docs/error-rates.md. A limit: a
+    False verdicts of 5 % tests, by simulation: docs/error-rates.md. Two limits: near the bound few
+    samples of fewer than a hundred documents pass, and of these more lack the longest; and a
     difference proportional to length itself, not to its logarithm, is more skewed.
 
     Args:
@@ -57,9 +58,8 @@ def effective_documents(share_G: Floats) -> float:
     spread = float((log_G**2).sum() / (documents - 1)) ** 0.5
     if log_G.max() <= spread * statistics.NormalDist().inv_cdf(CUT ** (1 / documents)):
         return alike
-    enough = documents * np.exp(-1.5 * spread**2)
-    widest = spread * (1 + 2 / (2 * (documents - 1)) ** 0.5)
-    if enough >= LEAST_DOCUMENTS - 1e-9 and widest > EVEN:
-        skew = widest * np.exp(1.5 * widest**2)
-        enough = LEAST_DOCUMENTS * documents * (SKEW / skew) ** 2
-    return alike if enough >= LEAST_DOCUMENTS - 1e-9 else float(enough)
+    below_G = np.median(log_G) - log_G
+    low = float((below_G[below_G >= 0] ** 2).mean()) ** 0.5
+    spread = max(low, WIDER * spread)
+    asked = (spread * np.exp(1.5 * spread**2) / SKEW) ** 2
+    return alike if documents >= asked else float(LEAST_DOCUMENTS * documents / asked)

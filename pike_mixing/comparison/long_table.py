@@ -14,8 +14,8 @@ from typing import Any
 
 from pike_mixing.comparison.scores import Run, Scores
 from pike_mixing.errors import InputError
-from pike_mixing.finders.table_files import Columns, read_columns
 from pike_mixing.settings import unknown
+from pike_mixing.table_files import Columns, read_columns
 
 COLUMNS = (
     "model",

@@ -86,7 +86,7 @@ def measure(column: Column, runs: Sequence[scores.Run], most: float) -> Noise:
     apart = float(error_SxG.var(axis=0, ddof=1).sum()) * 2
     of_difference = None if math.isnan(apart) else math.sqrt(apart)
     base = Estimate(0.0, 0.0, 0.0, LEAST_SEEDS, alone.degrees, alone.effective)
-    shown = {count: _shown(base, sd, count, degrees) for count in SEEDS}
+    shown = {count: _show(base, sd, count, degrees) for count in SEEDS}
     names = [run.name for run in runs]
     return Noise(
         recipe,
@@ -104,7 +104,7 @@ def measure(column: Column, runs: Sequence[scores.Run], most: float) -> Noise:
     )
 
 
-def _shown(base: Estimate, sd: float, count: int, degrees: int) -> float | None:
+def _show(base: Estimate, sd: float, count: int, degrees: int) -> float | None:
     if not sd:
         return None
     own = count >= LEAST_SEEDS

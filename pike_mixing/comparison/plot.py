@@ -43,7 +43,7 @@ def svg(found: Comparison) -> str:
     bottom = TOP + STEP * len(shown)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + WIDTH + RIGHT}" height="{height}" '
-        f'role="img" aria-label="{escape(_said(found), quote=True)}">',
+        f'role="img" aria-label="{escape(_figure_in_words(found), quote=True)}">',
         f"<style>{STYLE}</style><rect width='100%' height='100%' fill='white'/>",
         f'<text x="{left}" y="18">A - B, with 95 % intervals</text>',
     ]
@@ -73,7 +73,7 @@ def svg(found: Comparison) -> str:
     return "\n".join([*lines, "</svg>", ""])
 
 
-def _said(found: Comparison) -> str:
+def _figure_in_words(found: Comparison) -> str:
     """The figure in words."""
     return "; ".join(
         f"{label(found, row)}: {row.estimate.difference:.4g} ({row.low:.4g} to {row.high:.4g}), "

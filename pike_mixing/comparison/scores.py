@@ -58,14 +58,14 @@ class Column:
             self.cluster.append(cluster)
         elif self.weight[place] != weight:
             raise InputError(
-                f"{source}: {self.task}: item {shown(item)} has the weight {weight:g}, elsewhere "
-                f"{self.weight[place]:g}: scores by token of different tokenizers cannot be "
-                "compared: take scores by byte or by word"
+                f"{source}: {self.task}: item {item_name(item)} has the weight {weight:g}, "
+                f"elsewhere {self.weight[place]:g}: scores by token of different tokenizers cannot "
+                "be compared: take scores by byte or by word"
             )
         elif self.cluster[place] != cluster:
             raise InputError(
-                f"{source}: {self.task}: item {shown(item)} is of document {cluster}, elsewhere "
-                f"of {self.cluster[place]}: give one document to each item"
+                f"{source}: {self.task}: item {item_name(item)} is of document {cluster}, "
+                f"elsewhere of {self.cluster[place]}: give one document to each item"
             )
         return place
 
@@ -75,7 +75,7 @@ def plain(metric: str) -> str:
     return metric.split(",")[0].split(" (")[0]
 
 
-def shown(item: Hashable) -> str:
+def item_name(item: Hashable) -> str:
     """An item's name in messages."""
     return str(item[0]) if isinstance(item, tuple) else str(item)
 
@@ -130,7 +130,7 @@ class Paired:
         return whole and bool((self.weight_I == 1).all())
 
 
-def chosen(scores: Scores, metrics: Sequence[str], tasks: Sequence[str]) -> list[Column]:
+def choose_columns(scores: Scores, metrics: Sequence[str], tasks: Sequence[str]) -> list[Column]:
     """One column of each task: the first of the metrics that it has, or the only one.
 
     Raises:
@@ -215,8 +215,8 @@ def _table(column: Column, runs: Sequence[Run]) -> Floats:
         if len(np.unique(places)) < len(places):
             twice = int(np.flatnonzero(np.bincount(places) > 1)[0])
             raise InputError(
-                f"run {run.name}: {column.task}: item {shown(list(column.items)[twice])} is there "
-                "twice: give each run's scores once"
+                f"run {run.name}: {column.task}: item {item_name(list(column.items)[twice])} is "
+                "there twice: give each run's scores once"
             )
         row[places] = scores
     return result

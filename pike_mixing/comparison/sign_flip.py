@@ -58,7 +58,7 @@ def holm(p_M: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
-def tested(sum_SxG: npt.ArrayLike, result: Estimate) -> float | None:
+def sign_flip_p(sum_SxG: npt.ArrayLike, result: Estimate) -> float | None:
     """The p-value of sums of differences in points, with their estimate.
 
     One seed: `sign_flip` over documents, which says nothing about other seeds. Several:

@@ -1,12 +1,173 @@
-"""Which runs a command line names, read from whatever they are in."""
+"""Which runs a command line names, read from whatever they are in.
 
-from collections.abc import Mapping, Sequence
+Read here are samples of an inspect_ai log in JSON (`inspect eval --log-format json`, `inspect log
+convert`), and losses of a results database of this project or of the records that it was made of.
+An item of a log is a sample: its id with its input and target. Several epochs of a sample are one
+score, their mean. Letters count as inspect_ai's own mean does: C 1, P 0.5, I and N 0.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from pike_mixing.comparison import harness, inspect_log, long_table, own_results
+from pike_mixing.comparison import harness, long_table
 from pike_mixing.comparison.scores import Column, Run, Scores
 from pike_mixing.errors import InputError
+from pike_mixing.settings import unknown
+
+LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+
+
+def is_inspect_log(path: Path) -> bool:
+    """Whether a path is a log, or a folder with some."""
+    return path.suffix in (".eval", ".json") or (path.is_dir() and bool(inspect_logs(path)))
+
+
+def inspect_logs(path: Path) -> list[Path]:
+    """The logs that a path stands for."""
+    if not path.is_dir():
+        return [path]
+    found = [p for p in sorted(path.iterdir()) if p.suffix in (".eval", ".json")]
+    return [p for p in found if not p.name.startswith("results_") and p.name != "manifest.json"]
+
+
+def read_inspect_log(
+    path: Path, run: Run, scores: Scores, metrics: list[str], cluster: str | None
+) -> None:
+    """Adds a log's samples to the scores.
+
+    Args:
+        path: The log.
+        run: Of which run it is.
+        scores: Where to.
+        metrics: Names of the scorers that are wanted; all when empty.
+        cluster: The field of a sample's metadata that says which others were made of one text.
+
+    Raises:
+        InputError: the log cannot be read, was not finished, or a score is no number.
+    """
+    if path.suffix == ".eval":
+        raise InputError(f"{path}: write it as JSON first: inspect log convert --to json {path}")
+    try:
+        log = json.loads(path.read_text(encoding="utf-8"))
+        about, samples, status = log["eval"], log["samples"], log["status"]
+        task = about["task"]
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}: check the path") from None
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{path} is no log of inspect_ai in JSON: give another file") from None
+    if status != "success" or not samples:
+        raise InputError(f"{path}: its status is {status!r}: evaluate again")
+    scores.state(task, "version", about.get("task_version"), run.name)
+    by_item: dict[tuple[Any, ...], dict[str, list[float]]] = {}
+    clusters: dict[tuple[Any, ...], str] = {}
+    for sample in samples:
+        text = json.dumps([sample.get("input"), sample.get("target")], sort_keys=True)
+        item = (sample["id"], text, "")
+        clusters[item] = text if cluster is None else _cluster_of_sample(path, sample, cluster)
+        for name, score in (sample.get("scores") or {}).items():
+            if not metrics or name in metrics:
+                number = _number_of_sample(path, sample["id"], name, score.get("value"))
+                by_item.setdefault(item, {}).setdefault(name, []).append(number)
+    for item, found in by_item.items():
+        for name, numbers in found.items():
+            column = scores.column(task, name, True)
+            places, values = column.rows(run)
+            places.append(column.place(item, 1.0, clusters[item], path))
+            values.append(math.fsum(numbers) / len(numbers))
+
+
+def _cluster_of_sample(path: Path, sample: dict[str, Any], field: str) -> str:
+    metadata = sample.get("metadata") or {}
+    if field not in metadata:
+        raise InputError(
+            f"{path}: --cluster: the metadata of sample {sample['id']} have no {field!r}: they "
+            f"have {', '.join(metadata) or 'none'}"
+        )
+    return json.dumps(metadata[field], sort_keys=True)
+
+
+def _number_of_sample(path: Path, sample: object, name: str, value: object) -> float:
+    if isinstance(value, (int, float)) and math.isfinite(value):
+        return float(value)
+    if isinstance(value, str) and value in LETTERS:
+        return LETTERS[value]
+    raise InputError(
+        f"{path}: sample {sample}: {name} is {value!r}, no number: compare another scorer: --metric"
+    )
+
+
+METRIC = "loss (nats per token)"
+COLUMNS = ("run", "step", "domain", "document", "nll", "tokens")
+
+
+def own_records(path: Path) -> Path | None:
+    """The database or table of documents' losses that a path stands for; None where it is none."""
+    if path.suffix == ".duckdb" or path.name == "documents.parquet":
+        return path
+    places = (path / "records" / "documents.parquet", path / "documents.parquet")
+    return next((place for place in places if place.exists()), None)
+
+
+def read_own_results(path: Path, side: str, scores: Scores, method: str | None) -> None:
+    """Adds the losses of a method's runs after their last step, by domain and document.
+
+    A run is named scenario/size/method/seed. Documents are the items, of their tokens' weight; a
+    text in several domains is one document.
+
+    Args:
+        path: The database, or the table of documents.
+        side: Which side the method is.
+        scores: Where to.
+        method: scenario/size/method.
+
+    Raises:
+        InputError: the file cannot be read, or the method is not there.
+    """
+    rows = list(_rows_of_database(path) if path.suffix == ".duckdb" else _rows_of_table(path))
+    last: dict[str, int] = {}
+    for run, step, *_ in rows:
+        last[run] = max(step, last.get(run, 0))
+    known = dict.fromkeys(run.rpartition("/")[0] for run in last)
+    if method not in known:
+        raise InputError(unknown(method or "", known, f"{path}: --models SCENARIO/SIZE/METHOD"))
+    for run, step, domain, document, nll, tokens in rows:
+        of, _, seed = run.rpartition("/")
+        if of == method and step == last[run]:
+            column = scores.column(domain, METRIC, False)
+            places, values = column.rows(Run(side, run, seed))
+            # Two texts of one beginning have one name and other lengths.
+            item = (document, tokens)
+            places.append(column.place(item, float(tokens), document, path))
+            values.append(nll / tokens)
+
+
+def _rows_of_database(path: Path) -> Iterator[tuple[Any, ...]]:
+    try:
+        import duckdb
+    except ModuleNotFoundError:
+        raise InputError(
+            f"{path}: a database needs the package 'duckdb', which is not installed: run "
+            "`pip install duckdb`"
+        ) from None
+    try:
+        with duckdb.connect(str(path), read_only=True) as connection:
+            yield from connection.execute(f"select {', '.join(COLUMNS)} from documents").fetchall()
+    except duckdb.Error as error:
+        raise InputError(f"{path} is no results database: {error}: check the path") from None
+
+
+def _rows_of_table(path: Path) -> Iterator[tuple[Any, ...]]:
+    from pike_mixing.table_files import read_columns
+
+    columns = read_columns(path)
+    if lacking := [name for name in COLUMNS if name not in columns]:
+        raise InputError(f"{path} has no column {lacking[0]!r}: give the table of a results folder")
+    yield from zip(*(columns[name] for name in COLUMNS), strict=True)
+
 
 TABLES = (".csv", ".gz", ".parquet", ".jsonl")
 LISTED = ("metrics", "tasks", "higher", "lower")
@@ -47,8 +208,8 @@ def read(paths: Sequence[Path], side: str, model: str | None, how: Reading, scor
 
 
 def _read(path: Path, side: str, model: str | None, how: Reading, scores: Scores) -> bool:
-    if (place := own_results.records(path)) is not None and (model or "").count("/") == 2:
-        own_results.read(place, side, scores, model)
+    if (place := own_records(path)) is not None and (model or "").count("/") == 2:
+        read_own_results(place, side, scores, model)
         return True
     if _is_harness(path):
         files = harness.samples(path)
@@ -59,10 +220,10 @@ def _read(path: Path, side: str, model: str | None, how: Reading, scores: Scores
     if path.is_file() and path.suffix in TABLES:
         long_table.read(path, side, scores, model=model, names=how.columns)
         return True
-    if inspect_log.is_log(path):
+    if is_inspect_log(path):
         run = Run(side, str(path))
-        for log in inspect_log.logs(path):
-            inspect_log.read(log, run, scores, list(how.metrics), how.cluster)
+        for log in inspect_logs(path):
+            read_inspect_log(log, run, scores, list(how.metrics), how.cluster)
         return True
     return False
 

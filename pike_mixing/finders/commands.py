@@ -163,7 +163,9 @@ def _tested(
     runs_M = np.bincount(mixture_N)
     predicted_M, actual_M = (np.bincount(mixture_N, n) / runs_M for n in (predicted_N, actual_N))
     judged = scores.judge(predicted_M, actual_M, seed=arguments.seed)
-    if result.intervals is not None:
+    # No interval of runs of one size holds those of another.
+    sizes = [(one.runs[0].parameters, one.runs[0].tokens) for one in (swarm, other)]
+    if result.intervals is not None and sizes[0] == sizes[1]:
         half_N = result.intervals.half_widths(result.result.predictor, weights_NxK)
         judged["coverage"] = float((np.abs(predicted_N - actual_N) <= half_N).mean())
     return judged
@@ -202,7 +204,7 @@ def _text(values: dict[str, Any]) -> str:
             f"did: such intervals held {interval['coverage']:.0%} of {interval['of']} held-out rows"
         )
     elif "held_out_rmse" in values["diagnostics"]:
-        lines.append("no interval: the mixtures are too few to calibrate one")
+        lines.append("no interval: the mixtures are too few, or the runs read other epochs")
     if test := values.get("test"):
         lines += _judged(test)
     return "\n".join(lines + [f"WARNING: {warning}" for warning in values["warnings"]])

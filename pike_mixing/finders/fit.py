@@ -94,8 +94,22 @@ def fit(finder: SwarmFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 
         optimum_SxK=np.array(optima).reshape(len(optima), K),
         gain_S=np.array(gains),
         warnings=tuple(_warnings(swarm, result, len(optima), resamples)),
-        intervals=None if result.held_out is None else calibrate(result.held_out),
+        intervals=intervals_of(finder, swarm, result),
     )
+
+
+def intervals_of(finder: SwarmFinder, swarm: Swarm, result: FinderResult) -> Intervals | None:
+    """Intervals of the finder's predictions; None where there are too few mixtures, or no losses.
+
+    A finder of epochs predicts the training that the mixture is for: where that reads its text more
+    or less often than the runs, no held-out run tells of it. Others predict runs like these.
+    """
+    goal, runs = swarm.goal(), swarm.inventories()
+    if finder.reads == "epochs" and goal is not None and runs is not None:
+        had = np.array([run.tokens / run.available_K for run in runs])
+        if not np.allclose(had, goal.tokens / goal.available_K):
+            return None
+    return None if result.held_out is None else calibrate(result.held_out)
 
 
 def epochs_apart(swarm: Swarm, weights_K: Floats) -> list[str]:

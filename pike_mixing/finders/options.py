@@ -154,7 +154,7 @@ def swarm_of(
     sizes = parse_texts(arguments.size_columns, "--size-columns")
     refuse([unknown(name, SIZES, "--size-columns") for name in sizes if name not in SIZES])
     swarm = table.read(
-        catalogue.located(path),
+        catalogue.find_table(path),
         losses,
         metrics=metrics,
         where=where,
@@ -184,7 +184,9 @@ def _with_inventory(swarm: Swarm, available: Sequence[str], budget: float | None
         given = numbers(available, "--available", names)
         if wrong := [name for name, tokens in given.items() if tokens <= 0]:
             raise InputError(f"--available: {wrong[0]} must be above 0: leave its column out")
-        available_K = np.tile(by_domain.placed(given, names, "--available", "text"), phases)
+        available_K = np.tile(
+            by_domain.in_order_of_domains(given, names, "--available", "text"), phases
+        )
         runs = [
             run
             if run.available_K is not None

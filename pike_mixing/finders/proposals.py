@@ -13,10 +13,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pike_mixing import by_domain
+from pike_mixing import by_domain, table_files
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import design, options, reuse, scaling, table, table_files, trajectory
+from pike_mixing.finders import design, options, reuse, scaling, table, trajectory
 from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import Swarm
 

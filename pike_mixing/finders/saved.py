@@ -10,7 +10,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import intervals, registry
+from pike_mixing.finders import fit, registry
 from pike_mixing.finders.interface import FinderResult, Inventory, Predictor, Swarm, SwarmFinder
 
 FORMAT = "pike-mixing predictor 1"
@@ -50,6 +50,7 @@ def record(name: str, finder: SwarmFinder, swarm: Swarm, result: FinderResult) -
     """
     if result.predictor is None or "held_out_rmse" not in result.diagnostics:
         raise InputError(f"the finder {name!r} predicts no losses: there is nothing to save")
+    found = fit.intervals_of(finder, swarm, result)
     return {
         "format": FORMAT,
         "finder": name,
@@ -61,15 +62,10 @@ def record(name: str, finder: SwarmFinder, swarm: Swarm, result: FinderResult) -
         "measured": swarm.arrays()[0].tolist(),
         "optimum": dict(zip(swarm.domains, result.weights_K.tolist(), strict=True)),
         "held_out_rmse": result.diagnostics["held_out_rmse"],
-        "interval_scale": _scale(result),
+        "interval_scale": None if found is None else found.scale,
         "held_out_rmse_by_loss": result.diagnostics.get("held_out_rmse_by_domain"),
         "predictor": result.predictor.record(),
     }
-
-
-def _scale(result: FinderResult) -> float | None:
-    found = None if result.held_out is None else intervals.calibrate(result.held_out)
-    return None if found is None else found.scale
 
 
 def _inventory(swarm: Swarm) -> dict[str, Any] | None:

@@ -25,9 +25,9 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import column_names
 from pike_mixing.finders.interface import Proxy, Swarm
-from pike_mixing.finders.table_files import Columns, read_columns, refuse_first
 from pike_mixing.settings import unknown
 from pike_mixing.swarms.catalogue import KEYS, LABELS
+from pike_mixing.table_files import Columns, read_columns, refuse_first
 
 WEIGHT, LOSS = "weight/*", "loss/*"
 """Columns of weights and losses, where no other pattern is given."""

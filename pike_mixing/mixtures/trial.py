@@ -77,7 +77,7 @@ def trial(seed: int = 0) -> Trial:
     Raises:
         InputError: scipy is not installed.
     """
-    path = catalogue.located(Path("regmix"))
+    path = catalogue.find_table(Path("regmix"))
     proxies = table.read(path, where={"set": "train", "parameters": "1e6"})
     models = table.read(path, where={"parameters": "1e9"})
     finder: Any = registry.build(FINDER, {}, "try")

@@ -44,7 +44,7 @@ class FAMO(Mix):
         return {
             **state,
             "logits_K": zero_K,
-            "bound_K": by_domain.placed(bounds, domains, "lower_bounds", "bound"),
+            "bound_K": by_domain.in_order_of_domains(bounds, domains, "lower_bounds", "bound"),
             "first_K": zero_K.copy(),
             "second_K": zero_K.copy(),
             "updates_K": np.zeros(len(domains), dtype=np.int64),

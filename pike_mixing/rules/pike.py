@@ -108,7 +108,7 @@ class PiKE(Method):
         if signals.statistics is None:
             return state
         exponent_K = self.exponent(signals.statistics, signals.batch_rows)
-        log_weights_K = updated(state["log_weights_K"], exponent_K, self.min_weight)
+        log_weights_K = update_log_weights(state["log_weights_K"], exponent_K, self.min_weight)
         return {"log_weights_K": log_weights_K}
 
     def exponent(self, statistics: Statistics, b: int) -> Floats:
@@ -120,7 +120,7 @@ class PiKE(Method):
         return self.zeta1 * squared_norm_K - self.zeta2 / (2 * b) * statistics.variance_K
 
 
-def updated(log_weights_K: Floats, exponent_K: Floats, min_weight: float) -> Floats:
+def update_log_weights(log_weights_K: Floats, exponent_K: Floats, min_weight: float) -> Floats:
     """Lines 6-7: log w <- log w + exponent, normalised; then the floor.
 
     A domain whose exponent is no finite number was not measured and keeps its weight, hence its
@@ -139,7 +139,7 @@ def updated(log_weights_K: Floats, exponent_K: Floats, min_weight: float) -> Flo
             return log_weights_K
         # A rest that underflows is all floor.
         floor = min_weight / max(math.exp(log_rest), sys.float_info.min)
-        log_part_P = updated(log_known_P, exponent_K[known_K], floor)
+        log_part_P = update_log_weights(log_known_P, exponent_K[known_K], floor)
         log_weights_K = log_weights_K.copy()
         log_weights_K[known_K] = log_rest + log_part_P
         return log_weights_K

@@ -84,14 +84,14 @@ class RAndB(Method):
         known_K = pairs_KxK.diagonal() > 0
         weights_K = state["weights_K"].copy()
         if known_K.any():
-            weights_K[known_K] = weights_K[known_K].sum() * balanced(
+            weights_K[known_K] = weights_K[known_K].sum() * balance(
                 gram_KxK[known_K][:, known_K], state["target_K"][known_K], self.strength
             )
         empty = {name: np.zeros_like(state[name]) for name in ("pairs_KxK", "products_KxK")}
         return state | empty | {"weights_K": weights_K}
 
 
-def balanced(gram_KxK: Floats, target_K: Floats, strength: float) -> Floats:
+def balance(gram_KxK: Floats, target_K: Floats, strength: float) -> Floats:
     """Line 14: softmax(strength G p / |G p|); equal weights where G p is 0.
 
     Args:

@@ -21,7 +21,7 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import State
 from pike_mixing.limits import NonNegativeFloat, PositiveFloat, PositiveInt, Proportions
-from pike_mixing.rules.static import WithObjective, known
+from pike_mixing.rules.static import WithObjective, require
 
 LOOKS = 2000
 """Steps, spread over the run, by which exposure is summed up."""
@@ -92,9 +92,9 @@ class Schedule(WithObjective):
             "factor_K": np.ones(len(domains)),
         }
         if self.epochs is not None:
-            budget = known(self.budget_tokens, "budget_tokens")
+            budget = require(self.budget_tokens, "budget_tokens")
             cap_K = self.epochs * by_domain.sizes(self.tokens_by_domain, domains) / budget
-            looks = np.unique(np.linspace(0, known(self.steps, "steps") - 1, LOOKS).round())
+            looks = np.unique(np.linspace(0, require(self.steps, "steps") - 1, LOOKS).round())
             weights_TxK = np.stack([self.weights(state, int(step)) for step in looks])
             state["factor_K"] = factors(weights_TxK, cap_K, domains)
         return state | {"weights_K": self.weights(state, 0)} | self.objective_state(domains)
@@ -117,9 +117,9 @@ class Schedule(WithObjective):
         if self.unit == "steps" or max(self.at) == 0:
             return 1.0
         if self.unit == "share":
-            return float(known(self.steps, "steps"))
-        budget = known(self.budget_tokens, "budget_tokens")
-        return known(self.steps, "steps") / budget
+            return float(require(self.steps, "steps"))
+        budget = require(self.budget_tokens, "budget_tokens")
+        return require(self.steps, "steps") / budget
 
 
 def factors(weights_TxK: Floats, cap_K: Floats, domains: tuple[str, ...]) -> Floats:

@@ -71,8 +71,11 @@ class SkillIt(Method):
         """
         if self.graph is None:
             return np.eye(len(domains))
-        by_domain.placed(dict.fromkeys(self.graph, 1.0), domains, "graph", "row")
-        rows = [by_domain.placed(self.graph[d], domains, f"graph.{d}", "entry") for d in domains]
+        by_domain.in_order_of_domains(dict.fromkeys(self.graph, 1.0), domains, "graph", "row")
+        rows = [
+            by_domain.in_order_of_domains(self.graph[d], domains, f"graph.{d}", "entry")
+            for d in domains
+        ]
         graph_KxK = np.stack(rows)
         if not (graph_KxK > 0).any():
             raise InputError("graph: at least one entry must be positive")

@@ -60,7 +60,7 @@ class WithObjective(Method):
         return np.asarray(weight_K / max(weight_K.sum(), np.finfo(np.float64).tiny))
 
 
-def known(value: T | None, setting: str) -> T:
+def require(value: T | None, setting: str) -> T:
     """The value of a setting that says how long the run is; an InputError where it has none."""
     if value is None:
         raise InputError(f"{setting}: the length of the run is not known: give it")
@@ -210,11 +210,13 @@ class UniMax(WithObjective):
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The weights, which never change."""
         tokens_K = by_domain.sizes(self.tokens_by_domain, domains)
-        weights_K = capped(tokens_K, known(self.budget_tokens, "budget_tokens"), self.epochs)
+        weights_K = cap_by_epochs(
+            tokens_K, require(self.budget_tokens, "budget_tokens"), self.epochs
+        )
         return {"weights_K": weights_K} | self.objective_state(domains)
 
 
-def capped(tokens_K: Floats, budget: float, epochs: float) -> Floats:
+def cap_by_epochs(tokens_K: Floats, budget: float, epochs: float) -> Floats:
     """Weights of the split: from the smallest up, each takes an equal part of what is left.
 
     Sizes 1 and 9, a budget of 10, two epochs: the first takes its 2, the second the 8 left.

@@ -133,7 +133,7 @@ def digests(name: str) -> dict[str, str]:
     return {p.removeprefix(f"{name}/"): d for d, p in pairs if p.startswith(f"{name}/")}
 
 
-def located(path: Path) -> Path:
+def find_table(path: Path) -> Path:
     """The file of a table: the path itself, or of a name in `PACKAGED` the package's own file."""
     if not path.exists() and str(path) in PACKAGED:
         return Path(__file__).parent / f"{path}.csv.gz"

@@ -41,7 +41,7 @@ def fetch(name: str, folder: Path, base: str | None = None) -> Path:
             f"{swarm.repository} {swarm.revision}: download them, check them, and record it in "
             "pike_mixing/swarms/SHA256SUMS"
         )
-    files = {path: _checked(swarm, path, known[path], base) for path in swarm.files()}
+    files = {path: _check(swarm, path, known[path], base) for path in swarm.files()}
     rows = [row for part in swarm.parts for row in _rows(swarm, part, files)]
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
@@ -57,7 +57,7 @@ def fetch(name: str, folder: Path, base: str | None = None) -> Path:
     return path
 
 
-def _checked(swarm: PublicSwarm, path: str, wanted: str, base: str | None) -> bytes:
+def _check(swarm: PublicSwarm, path: str, wanted: str, base: str | None) -> bytes:
     url = swarm.url(path) if base is None else f"{base.rstrip('/')}/{path}"
     try:
         with urllib.request.urlopen(url, timeout=SECONDS) as answer:

@@ -85,7 +85,7 @@ def cross_entropy(
     return torch.cat(result)
 
 
-def weighted(
+def weighted_sum(
     hidden_NxD: Tensor,
     embedding_VxD: Tensor,
     target_N: Tensor,
@@ -180,7 +180,7 @@ def _of_tokens(
         piece = slice(begin, begin + rows)
         hidden_nxD = hidden_NxD[piece].to(dtype)
         logits_nxV = product_of_rows(hidden_nxD, factor_VxD).to(exact)
-        nll_N[piece] = _turned(logits_nxV, target_N[piece, None], weight_N[piece, None])
+        nll_N[piece] = _turn_into_gradient(logits_nxV, target_N[piece, None], weight_N[piece, None])
         slope_nxV = logits_nxV.to(dtype)
         of_hidden_NxD[piece] = product_of_rows(slope_nxV, factor_VxD.T)
         for low in range(0, len(factor_VxD), height):
@@ -275,7 +275,7 @@ def _blocks(target_n: Tensor, V: int, height: int) -> list[tuple[slice, Tensor, 
     ]
 
 
-def _turned(logits_nxV: Tensor, target_nx1: Tensor, weight_nx1: Tensor) -> Tensor:
+def _turn_into_gradient(logits_nxV: Tensor, target_nx1: Tensor, weight_nx1: Tensor) -> Tensor:
     """Puts the gradient of the weighted losses in the logits' place and returns the losses."""
     # Two at least: threads would share a single row, and its sum have another order.
     rows = max(2, torch.get_num_threads() * CACHED_LOGITS // logits_nxV.shape[1])

@@ -1,8 +1,8 @@
 """Gradient statistics of the domains of any torch model.
 
 The numbers are those of `pike_mixing.numerics.moments`. One loop over the domains leads to
-them (`measured`), on rows of their own or on a training batch's: there the gradients that it makes
-are used as well. Beside the parameters' own gradients, one more is all the memory.
+them (`measure_domains`), on rows of their own or on a training batch's: there the gradients that
+it makes are used as well. Beside the parameters' own gradients, one more is all the memory.
 
 With several processes each brings rows of its own, and all get the statistics of all rows. They
 must call with the same domains; the mean gradient is summed over them, as are the numbers.
@@ -86,17 +86,17 @@ def gradient_statistics(
     Raises:
         InputError: rows hold no tensors, or the model's gradients cannot be measured.
     """
-    target, rows_K = _opened(model, loss_fn, rows_by_domain, micro_batch, group)
+    target, rows_K = _open(model, loss_fn, rows_by_domain, micro_batch, group)
     if coefficients is None:
         with target.passes.undisturbed(model, training=model.training):
-            return measured(target, rows_K).on_host(target.passes)
+            return measure_domains(target, rows_K).on_host(target.passes)
     if len(coefficients) != len(rows_K):
         raise InputError(f"coefficients: {len(coefficients)} for {len(rows_K)} domains")
 
     def leave(k: int, parts: list[Tensor]) -> None:
         target.add(parts, coefficients[k])
 
-    return measured(target, rows_K, leave).on_host(target.passes)
+    return measure_domains(target, rows_K, leave).on_host(target.passes)
 
 
 def gramian(
@@ -118,9 +118,9 @@ def gramian(
         micro_batch: Rows of one pass.
         group: Processes that share the rows; None: all.
     """
-    target, rows_K = _opened(model, loss_fn, rows_by_domain, micro_batch, group)
+    target, rows_K = _open(model, loss_fn, rows_by_domain, micro_batch, group)
     with target.passes.undisturbed(model, training=model.training):
-        return measured_gramian(target, rows_K)[1:]
+        return measure_gramian(target, rows_K)[1:]
 
 
 def own_rows(
@@ -139,7 +139,7 @@ def own_rows(
     K = len(pieces_K)
     spare = next((rows.select(p[0], slice(1)) for p in pieces_K if p), spare)
     sizes_K = [[rows.count(piece) for piece in pieces] for pieces in pieces_K]
-    counts_WxN = parallel.gathered(
+    counts_WxN = parallel.gather(
         [*map(len, sizes_K), *(sum(sizes) for sizes in sizes_K), spare is not None], group
     ).long()
     passes_WxK, rows_WxK = counts_WxN[:, :K], counts_WxN[:, K:-1]
@@ -158,7 +158,7 @@ def own_rows(
     return result
 
 
-def measured(
+def measure_domains(
     target: Target,
     rows_K: Sequence[DomainRows],
     use: Callable[[int, list[Tensor]], None] | None = None,
@@ -184,7 +184,7 @@ def measured(
             "static_graph away"
         )
     result = []
-    with parallel.unsynchronized(target.model) as plain, torch.enable_grad():
+    with parallel.without_synchronization(target.model) as plain, torch.enable_grad():
         for k, of_domain in enumerate(rows_K):
             if not of_domain.rows:
                 continue
@@ -200,7 +200,7 @@ def measured(
     return Measured(result, count_K, with_variance)
 
 
-def measured_gramian(
+def measure_gramian(
     target: Target, rows_K: Sequence[DomainRows], *, with_variance: bool = True
 ) -> tuple[list[list[Tensor] | None], Floats, Statistics]:
     """All K gradients, their inner products G_jk = g_j . g_k (float64) and their statistics.
@@ -215,7 +215,7 @@ def measured_gramian(
     """
     passes, products = target.passes, {}
     parts_K: list[list[Tensor] | None] = [None] * len(rows_K)
-    moments = measured(target, rows_K, parts_K.__setitem__, with_variance=with_variance)
+    moments = measure_domains(target, rows_K, parts_K.__setitem__, with_variance=with_variance)
     with passes.timed("statistics"):
         for (j, first), (k, second) in itertools.combinations(enumerate(parts_K), 2):
             if first is not None and second is not None:
@@ -231,7 +231,7 @@ def measured_gramian(
     return parts_K, gram_KxK, statistics
 
 
-def _opened(
+def _open(
     model: nn.Module,
     loss_fn: RowLosses,
     rows_by_domain: Mapping[str, Rows] | Sequence[Rows],

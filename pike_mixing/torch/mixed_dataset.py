@@ -229,7 +229,7 @@ class MixedDataset(IterableDataset[Any]):
     def streams(self, purpose: str) -> list[streams.Stream]:
         """The domains' rows in another order, for another purpose."""
         opened = [
-            streams.opened(d, n, seed=self.seed, purpose=purpose, shuffle=self._shuffle)
+            streams.open_stream(d, n, seed=self.seed, purpose=purpose, shuffle=self._shuffle)
             for n, d in self._datasets.items()
         ]
         return [row_checks.Filled(s, self._union) for s in opened] if self._union else opened
@@ -395,7 +395,7 @@ class MixedDataset(IterableDataset[Any]):
             row: Rows of the step that this process has read.
         """
         reader = self._reader()
-        return states.sealed(
+        return states.seal(
             settings=states.as_json(self.settings),
             # Where a step begins, and nobody reads ahead, another may go on.
             reader=reader if row or reader["workers"] > 1 else {},

@@ -318,7 +318,9 @@ class Mixing(Engine):
         at, domain_B = self._at, self._at.take(loss_B)
         c_K = None if at.result is None else at.result.coefficient_K
         weight_B = at.weights(domain_B, shares(at) if c_K is None else c_K)
-        return (loss_B * weight_B.to(loss_B)).sum() * parallel.averaged(self.model, self.group)
+        return (loss_B * weight_B.to(loss_B)).sum() * parallel.gradient_divisor(
+            self.model, self.group
+        )
 
     def record(self, loss_B: Tensor) -> None:
         """Notes the losses of the next micro-batch, where the training loss is the loop's own."""
@@ -433,14 +435,14 @@ class Mixing(Engine):
                 "optimizer's moments twice: go on from a state between two steps",
                 self.step,
             )
-        return states.sealed(
+        return states.seal(
             settings=states.as_json(self._settings),
             step=self.step,
-            method=states.packed(self.state),
+            method=states.pack(self.state),
             fresh_positions=self.fresh_positions_K.tolist(),
             dataset=self.dataset.state_at(self.step, self.positions_K),
             prepared=self._prepared,
-            watched=states.packed(self._watched),
+            watched=states.pack(self._watched),
         )
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -452,7 +454,7 @@ class Mixing(Engine):
         of_dataset = {"settings": self.dataset.settings, "reader": {}}
         state = states.plain(state)
         states.refuse_unfit(state, {"settings": self._settings, "dataset": of_dataset})
-        unpacked = states.unpacked(state["method"])
+        unpacked = states.unpack(state["method"])
         weights_K = self.method.weights(unpacked, state["step"])
         if not abs(weights_K.sum() - 1) < 1e-6:
             raise InputError(
@@ -464,7 +466,7 @@ class Mixing(Engine):
         self.positions_K = np.array(state["dataset"]["positions"], dtype=np.int64)
         self.fresh_positions_K = np.array(state["fresh_positions"], dtype=np.int64)
         self._prepared = state["prepared"]
-        self._watched = states.unpacked(state["watched"])
+        self._watched = states.unpack(state["watched"])
         self.drop()
 
 

@@ -170,7 +170,7 @@ def device(group: Group = None) -> torch.device:
     return torch.device("cpu")
 
 
-def gathered(numbers: Sequence[float], group: Group = None) -> Tensor:
+def gather(numbers: Sequence[float], group: Group = None) -> Tensor:
     """The numbers of every process, W x N in float64 on the CPU."""
     mine = torch.tensor(list(numbers), dtype=torch.float64)
     if world_size(group) == 1:
@@ -222,7 +222,7 @@ def whole_parameters(model: nn.Module, units: Sequence["FSDPModule"]) -> list[Te
         unit.unshard()
         result |= {id(p): p for p in model.parameters() if not in_shards(p)}
         unit.reshard()
-    if len([p for p in result.values() if p.requires_grad]) != len(trained(model)):
+    if len([p for p in result.values() if p.requires_grad]) != len(trainable_parameters(model)):
         raise InputError(
             "the model's parameters are DTensors even where fully_shard has put them together "
             "(tensor parallelism): gradient statistics are not measured of such a model"
@@ -251,13 +251,13 @@ def divisor(units: Sequence["FSDPModule"], group: Group) -> float:
     return factors.pop() if factors else 1.0
 
 
-def averaged(model: nn.Module | None, group: Group = None) -> float:
+def gradient_divisor(model: nn.Module | None, group: Group = None) -> float:
     """By what a training divides the sum of the processes' gradients: their number if not set."""
     units = [] if model is None else _units(model)
     return divisor(units, group) if units else float(world_size(group))
 
 
-def trained(model: nn.Module) -> list[Tensor]:
+def trainable_parameters(model: nn.Module) -> list[Tensor]:
     """Parameters that get a gradient; each once, however many modules share it."""
     return [p for p in model.parameters() if p.requires_grad]
 
@@ -326,7 +326,7 @@ def full_tensor(tensor: Tensor) -> Tensor:
 
 
 @contextlib.contextmanager
-def unsynchronized(model: nn.Module) -> Iterator[nn.Module]:
+def without_synchronization(model: nn.Module) -> Iterator[nn.Module]:
     """The model without its DistributedDataParallel, which does not reduce in the block."""
     with contextlib.ExitStack() as stack:
         for module in model.modules():

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def undisturbed(model: nn.Module) -> Iterator[None]:
+def put_gradients_aside(model: nn.Module) -> Iterator[None]:
     """Takes the parameters' gradients away for the block, and puts back what was there before it.
 
     Running statistics of BatchNorm and other buffers are copied meanwhile. Dropout draws what the
@@ -52,11 +52,11 @@ def undisturbed(model: nn.Module) -> Iterator[None]:
             with torch.no_grad():
                 for module, name, buffer, before in buffers:
                     setattr(module, name, buffer)
-                    if not _expanded(buffer):
+                    if not _is_expanded(buffer):
                         buffer.copy_(before)
 
 
-def _expanded(buffer: Tensor) -> bool:
+def _is_expanded(buffer: Tensor) -> bool:
     """Whether its numbers share memory (`expand`), so that nobody can write to it."""
     strides = buffer.stride() if buffer.layout == torch.strided else ()
     return any(size > 1 and not step for size, step in zip(buffer.shape, strides, strict=False))
@@ -193,7 +193,7 @@ class Passes:
         """Around passes, in training mode or not, beside the training: nothing of them remains."""
         stack = contextlib.ExitStack()
         stack.enter_context(in_mode(model, training))
-        stack.enter_context(undisturbed(model))
+        stack.enter_context(put_gradients_aside(model))
         stack.callback(torch.clear_autocast_cache)
         return stack
 
@@ -206,7 +206,7 @@ def without_gradient(model: nn.Module, loss_fn: RowLosses, batch: Rows) -> Tenso
         loss_fn: Loss of each row, from the model and rows.
         batch: Rows.
     """
-    with undisturbed(model), parallel.unsynchronized(model) as plain:
+    with put_gradients_aside(model), parallel.without_synchronization(model) as plain:
         loss_B = Passes(loss_fn).losses(plain, batch)
         torch.clear_autocast_cache()
     free_weights(parallel.sharded_units(model))
@@ -233,7 +233,7 @@ class Target:
         """
         self.model, self.passes, self.group = model, passes, passes.group
         self.units = parallel.sharded_units(model)
-        self.parameters = parallel.trained(model)
+        self.parameters = parallel.trainable_parameters(model)
         if not self.parameters:
             raise InputError("the model has no trainable parameter: nothing to measure")
         if any(getattr(p, "_post_accumulate_grad_hooks", None) for p in self.parameters):

@@ -80,7 +80,7 @@ class PerDomainAdamW(Uncompiled):
         """
         for group in self.param_groups:
             beta1, beta2 = group["betas"]
-            parameters = _trained(group)
+            parameters = _trainable(group)
             if not parameters:
                 continue
             gradients = [p.grad for p in parameters if p.grad is not None]
@@ -103,7 +103,7 @@ class PerDomainAdamW(Uncompiled):
             result = None if closure is None else closure()
         assert self._taken, "no domain's gradient was taken since the last step"
         for group in self.param_groups:
-            parameters = _trained(group)
+            parameters = _trainable(group)
             if not parameters:
                 continue
             torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
@@ -161,5 +161,5 @@ class PerDomainAdamW(Uncompiled):
         return means, squares, [state["step"][domain] for state in states]
 
 
-def _trained(group: dict[str, Any]) -> list[Tensor]:
+def _trainable(group: dict[str, Any]) -> list[Tensor]:
     return [p for p in group["params"] if p.requires_grad]

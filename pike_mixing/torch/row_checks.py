@@ -87,7 +87,7 @@ def read_first_rows(datasets: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _stream(dataset: Any, name: str) -> streams.Stream:
-    return streams.opened(dataset, name, seed=0, purpose="first row", shuffle=False)
+    return streams.open_stream(dataset, name, seed=0, purpose="first row", shuffle=False)
 
 
 @contextlib.contextmanager
@@ -165,17 +165,17 @@ def refuse_different_batches(
         found = {}
         for name, one in rows.items():
             what = f"the rows of domain {name!r}"
-            found[name] = _columns(_collated(collate_fn, [one] * size, what, raw))
+            found[name] = _columns(_collate(collate_fn, [one] * size, what, raw))
         if lines := _differences(found, missing=True, shapes=False):
             raise InputError(_unfit(lines))
         for name, other in others if size > 1 else []:
             mixed = [(row, other)[at % 2] for at in range(size)]
             what = f"rows of domains {first!r} and {name!r} together"
             pair = {n: raw[n] for n in (first, name)}
-            _collated(collate_fn, mixed, what, pair)
+            _collate(collate_fn, mixed, what, pair)
 
 
-def _collated(
+def _collate(
     collate_fn: Callable[[list[Any]], Any],
     given: list[Any],
     what: str,

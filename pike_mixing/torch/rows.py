@@ -84,7 +84,7 @@ def select(rows: Rows, which: slice | Tensor) -> Rows:
     if isinstance(rows, Unread):
         assert isinstance(which, slice)
         return rows[which]
-    return _mapped(rows, lambda part: part[which])
+    return _map(rows, lambda part: part[which])
 
 
 def and_whether_last(items: Iterable[T]) -> Iterator[tuple[T, bool]]:
@@ -105,17 +105,17 @@ def split(rows: Rows, size: int) -> list[Rows]:
 
 def to(rows: Rows, device: torch.device) -> Rows:
     """The rows on a device, in the same containers."""
-    return _mapped(rows, lambda part: part.to(device, non_blocking=True))
+    return _map(rows, lambda part: part.to(device, non_blocking=True))
 
 
-def _mapped(rows: Rows, function: Callable[[Tensor], Tensor]) -> Rows:
+def _map(rows: Rows, function: Callable[[Tensor], Tensor]) -> Rows:
     if isinstance(rows, Tensor):
         return function(rows)
     if isinstance(rows, Mapping):
-        return {name: _mapped(part, function) for name, part in rows.items()}
+        return {name: _map(part, function) for name, part in rows.items()}
     if rows is None:
         return None
-    parts = [_mapped(part, function) for part in rows]
+    parts = [_map(part, function) for part in rows]
     if hasattr(rows, "_fields"):
         return type(rows)(*parts)
     return tuple(parts) if isinstance(rows, tuple) else parts

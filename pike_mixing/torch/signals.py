@@ -44,22 +44,22 @@ def all_reduce(signals: Signals, group: Group = None) -> Signals:
     reduced: dict[str, Any] = {}
     for name, value_K in measured.items():
         if name == "validation_loss_K":
-            rows_K = _known(value_K, np.ones(len(value_K)))
+            rows_K = _weights_of_known(value_K, np.ones(len(value_K)))
         else:
             rows_K = np.asarray(signals.count_K, np.float64)
         reduced[name] = _mean(value_K, rows_K, group)
     if signals.count_K is not None:
         reduced["count_K"] = _sum(signals.count_K.astype(np.float64), group).astype(np.int64)
     if signals.statistics is not None:
-        reduced["statistics"] = _pooled(signals.statistics, group)
+        reduced["statistics"] = _pool(signals.statistics, group)
     rows = int(_sum(np.array([float(signals.batch_rows)]), group)[0])
     return dataclasses.replace(signals, batch_rows=rows, **reduced)
 
 
-def _pooled(own: Statistics, group: Group) -> Statistics:
+def _pool(own: Statistics, group: Group) -> Statistics:
     rows_K = _sum(own.rows_K, group)
     loss_K, variance_K, unbiased_K = (
-        _mean(value_K, _known(value_K, weight_K), group)
+        _mean(value_K, _weights_of_known(value_K, weight_K), group)
         for value_K, weight_K in (
             (own.loss_K, own.rows_K),
             (own.variance_K, own.rows_K - 1),
@@ -71,7 +71,7 @@ def _pooled(own: Statistics, group: Group) -> Statistics:
     return Statistics.of_moments(plug_in_K, variance_K, loss_K, rows_K)
 
 
-def _known(value_K: Floats, weight_K: Floats) -> Floats:
+def _weights_of_known(value_K: Floats, weight_K: Floats) -> Floats:
     """The weights, without those of what was not measured."""
     return np.where(np.isnan(value_K), 0, weight_K)
 

@@ -30,7 +30,7 @@ def as_json(value: Any) -> Any:
     return json.loads(json.dumps(value, default=other, skipkeys=True))
 
 
-def sealed(**content: Any) -> dict[str, Any]:
+def seal(**content: Any) -> dict[str, Any]:
     """The state of this content: with its format, a digest of each value, and one of these."""
     state = content | {"format": FORMAT}
     digests = {name: _digest([name, value]) for name, value in _values(state).items()}
@@ -38,7 +38,7 @@ def sealed(**content: Any) -> dict[str, Any]:
 
 
 def refuse_unfit(state: Any, same: Mapping[str, Any]) -> None:
-    """Makes sure that a state is one that `sealed` gave, and has the values that it must have.
+    """Makes sure that a state is one that `seal` gave, and has the values that it must have.
 
     Raises:
         InputError: it is not; each value is named, with the reason.
@@ -78,7 +78,7 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(as_json(value), sort_keys=True).encode()).hexdigest()
 
 
-def packed(state: State) -> dict[str, Any]:
+def pack(state: State) -> dict[str, Any]:
     """Flat lists of numbers with their type and shape, which strict JSON holds bit for bit.
 
     What is no finite number, such as a loss that was not measured yet, is a text: "nan", "-inf".
@@ -100,8 +100,8 @@ def _number(value: float) -> float | str:
     return "-nan" if math.isnan(value) and math.copysign(1, value) < 0 else str(value)
 
 
-def unpacked(values: Mapping[str, Any]) -> State:
-    """The arrays of `packed`."""
+def unpack(values: Mapping[str, Any]) -> State:
+    """The arrays of `pack`."""
     return {
         name: np.array(
             [float(value) if isinstance(value, str) else value for value in of["values"]],

@@ -209,7 +209,7 @@ class StepGradient:
     ) -> StepResult:
         target, passes, result = self.target, self.passes, []
         passes.clear(target.parameters)
-        with parallel.unsynchronized(target.model) as plain:
+        with parallel.without_synchronization(target.model) as plain:
             for piece, last in and_whether_last(rows.pieces(share_K)):
                 with target.summing(last=last):
                     loss_B = backward_pass(plain, target, piece.rows, piece.weight_B)
@@ -256,7 +256,7 @@ class StepGradient:
         result = []
         with (
             self.passes.undisturbed(self.target.model, training=False),
-            parallel.unsynchronized(self.target.model) as plain,
+            parallel.without_synchronization(self.target.model) as plain,
         ):
             for piece in rows.pieces():
                 number_B = of_rows(plain, piece.rows)
@@ -277,7 +277,7 @@ class StepGradient:
         wanted = method.needs().batch_statistics(seen.step)
         of_domains = self._domains(rows, wanted)
         with self._beside(leaves):
-            return gradients.measured(self.target, of_domains, use, with_variance=wanted)
+            return gradients.measure_domains(self.target, of_domains, use, with_variance=wanted)
 
     def _beside(self, leaves: bool) -> AbstractContextManager[object]:
         """Around passes over the batch: where they are not the training's, nothing remains."""
@@ -292,9 +292,9 @@ class StepGradient:
         target.passes = copy.copy(self.passes)
         target.passes.timed = contextlib.nullcontext
         if inner_products:
-            _, gram_KxK, measured = gradients.measured_gramian(target, of_domains)
+            _, gram_KxK, measured = gradients.measure_gramian(target, of_domains)
             return measured, gram_KxK
-        return gradients.measured(target, of_domains).on_host(self.passes), None
+        return gradients.measure_domains(target, of_domains).on_host(self.passes), None
 
     def _combined(
         self, method: Method, state: State, seen: Signals, rows: StepRows, leaves: bool
@@ -303,7 +303,7 @@ class StepGradient:
         wanted = method.needs().batch_statistics(seen.step)
         of_domains = self._domains(rows, wanted)
         with self._beside(leaves):
-            parts_K, gram_KxK, measured = gradients.measured_gramian(
+            parts_K, gram_KxK, measured = gradients.measure_gramian(
                 self.target, of_domains, with_variance=wanted
             )
         statistics = measured if wanted else None

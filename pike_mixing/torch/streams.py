@@ -26,7 +26,7 @@ class Stream(Protocol):
         """The row at a position."""
 
 
-def opened(dataset: Any, domain: str, *, seed: int, purpose: str, shuffle: bool) -> Stream:
+def open_stream(dataset: Any, domain: str, *, seed: int, purpose: str, shuffle: bool) -> Stream:
     """The stream of a domain.
 
     Args:

@@ -34,7 +34,7 @@ def corpus(given: Sequence[str | Path], *, format: Format = "table") -> str:
         for row in rows:
             lengths = row.pop("lengths")
             row |= {f"documents_from_{n}_tokens": lengths.get(n, 0) for n in bounds}
-    return presentation.shown(format, rows, lambda: _text(rows, bounds))
+    return presentation.render(format, rows, lambda: _text(rows, bounds))
 
 
 def _corpora(place: Path) -> list[Path]:

@@ -72,7 +72,7 @@ def manifest(folder: Path, *, verify: bool = False) -> dict[str, Any]:
         )
     remedy = "download it anew"
     facts = manifests.read(path, STAGE, remedy)
-    checksums.refuse_damaged(checksums.sealed(folder, facts, remedy), content=verify)
+    checksums.refuse_damaged(checksums.listed_files(folder, facts, remedy), content=verify)
     return facts
 
 
@@ -98,13 +98,13 @@ def read(folder: Path) -> Iterator[Document]:
         InputError: as `manifest`, or a file that is not readable as Parquet.
     """
     for name in sorted(name for name in manifest(folder)["files"] if not is_validation(name)):
-        with opened(folder / name) as file:
+        with open_documents(folder / name) as file:
             for batch in file.iter_batches(batch_size=1024):
                 yield from map(Document, *(column.to_pylist() for column in batch.columns))
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[pq.ParquetFile]:
+def open_documents(path: Path) -> Iterator[pq.ParquetFile]:
     """A file of documents.
 
     Raises:

@@ -68,11 +68,11 @@ def domains(
     source = validate(Local, values, "domains")
     inputs = [path for path, _ in source.paths()]
     taken = made_from.Taken("domains", [__name__], given=inputs)
-    place_N, terms_C = clustered((d.text for d in _read(source)), clusters, seed)
+    place_N, terms_C = cluster_documents((d.text for d in _read(source)), clusters, seed)
     names = [f"cluster-{c + 1}" for c in range(clusters)]
     with atomic_files.atomic_write(out, "domains", inputs) as folder:
         folder.mkdir()
-        sizes_C = _written(folder, names, place_N, _read(source))
+        sizes_C = _write_clusters(folder, names, place_N, _read(source))
         (folder / SECTIONS).write_text(_sections(names, out.resolve()))
         made_from.write_manifest(
             folder / atomic_files.MANIFEST,
@@ -100,7 +100,9 @@ def _sections(names: Sequence[str], folder: Path) -> str:
     return about + yaml.safe_dump({"sources": kept}, sort_keys=False)
 
 
-def clustered(texts: Iterator[str], clusters: int, seed: int) -> tuple[Ints, list[list[str]]]:
+def cluster_documents(
+    texts: Iterator[str], clusters: int, seed: int
+) -> tuple[Ints, list[list[str]]]:
     """The cluster of each document, the largest first, and the words that tell each cluster.
 
     Args:
@@ -165,7 +167,7 @@ def _file(name: str) -> str:
     return f"{name}.jsonl.gz"
 
 
-def _written(
+def _write_clusters(
     folder: Path, names: Sequence[str], place_N: Ints, documents: Iterator[Document]
 ) -> list[int]:
     """Writes each document to its cluster's file; returns the files' bytes of text."""

@@ -58,7 +58,7 @@ def batches(listed: list[Path]) -> list[DocumentBatch]:
     """
     result = []
     for path in listed:
-        with store.opened(path) as file:
+        with store.open_documents(path) as file:
             result += [DocumentBatch(path, group) for group in range(file.num_row_groups)]
     return result
 
@@ -74,7 +74,7 @@ def encode(batch: DocumentBatch, encoder: Tokenizer, hygiene: Hygiene = UNTOUCHE
     Raises:
         InputError: a file that is not readable as Parquet.
     """
-    with store.opened(batch.path) as file:
+    with store.open_documents(batch.path) as file:
         table = file.read_row_group(batch.group, columns=["text"], use_threads=False)
     # As bytes: neither SentencePiece nor SHA-256 wants Python's texts.
     column = table.column("text").combine_chunks()

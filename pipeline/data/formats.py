@@ -108,7 +108,7 @@ class Reading:
             self.skipped["null"] += 1
             return
         if not isinstance(value, str):
-            inner = _listed(value, f"{self.field}.") if isinstance(value, dict) else ""
+            inner = _list_columns(value, f"{self.field}.") if isinstance(value, dict) else ""
             remedy = f": name what lies in it: {inner}" if inner else ""
             raise InputError(f"{place}: {self.field!r} is {value!r:.80}, not a text{remedy}")
         named = isinstance(identity, str | int) and not isinstance(identity, bool)
@@ -127,7 +127,7 @@ class Reading:
             value.encode()
             return value
         except UnicodeEncodeError as error:
-            problem, mended = _mended(value, error)
+            problem, mended = _mend(value, error)
         if self.invalid_utf8 == "error":
             raise InputError(
                 f"{place}: {problem}: mend the file, or set invalid_utf8 to 'replace' or 'drop'"
@@ -136,7 +136,7 @@ class Reading:
         return mended if self.invalid_utf8 == "replace" else None
 
 
-def _mended(value: str, problem: UnicodeError) -> tuple[UnicodeError, str]:
+def _mend(value: str, problem: UnicodeError) -> tuple[UnicodeError, str]:
     """What is wrong with a text, and the text with U+FFFD in place of what is invalid."""
     with contextlib.suppress(UnicodeEncodeError):
         content = value.encode(errors="surrogateescape")
@@ -148,7 +148,7 @@ def _mended(value: str, problem: UnicodeError) -> tuple[UnicodeError, str]:
 
 
 def _text(reading: Reading) -> Iterator[Document]:
-    with _opened(reading, newline="") as stream:
+    with _open_text(reading, newline="") as stream:
         for number, text in cutting.cut(stream, reading.cut, reading.too_long):
             if number is None and not text:
                 return
@@ -157,7 +157,7 @@ def _text(reading: Reading) -> Iterator[Document]:
 
 
 def _json_lines(reading: Reading) -> Iterator[Document]:
-    with _opened(reading, newline="\n") as stream:
+    with _open_text(reading, newline="\n") as stream:
         for number, text in cutting.lines(stream, reading.too_long):
             place = f"{reading.name}:{number}"
             if not text.strip():
@@ -214,7 +214,7 @@ class _WithoutMarks(io.RawIOBase):
 
 
 @contextlib.contextmanager
-def _opened(reading: Reading, newline: str) -> Iterator[TextIO]:
+def _open_text(reading: Reading, newline: str) -> Iterator[TextIO]:
     """The file's text, unpacked, without byte order marks.
 
     Bytes that are not UTF-8 are lone surrogates in it.
@@ -222,7 +222,7 @@ def _opened(reading: Reading, newline: str) -> Iterator[TextIO]:
     Raises:
         InputError: UTF-16, UTF-32 or no text, or a compressed stream that is truncated or damaged.
     """
-    with reading.named(), _unpacked(reading) as raw:
+    with reading.named(), _open_unpacked(reading) as raw:
         stream = io.BufferedReader(raw, _CHUNK)
         head = stream.peek(file_kinds.HEAD)[: file_kinds.HEAD]
         for name, marks in _WIDE.items():
@@ -240,7 +240,7 @@ def _opened(reading: Reading, newline: str) -> Iterator[TextIO]:
         yield io.TextIOWrapper(plain, "utf-8", "surrogateescape", newline)
 
 
-def _unpacked(reading: Reading) -> Any:
+def _open_unpacked(reading: Reading) -> Any:
     """The bytes of a file, or of the one that it packs, as a context."""
     end = PurePosixPath(suffix(reading.name)).suffix
     if end == ".gz":
@@ -273,7 +273,7 @@ def _arrow(reading: Reading) -> Iterator[Document]:
 
 def _column(reading: Reading, schema: pa.Schema) -> tuple[str, ...]:
     """The path of the text's column."""
-    result = _path(reading.field, _nested(schema), reading.place)
+    result = _path(reading.field, _nested_names(schema), reading.place)
     if twice := {result[0], "id"} & {n for n in schema.names if schema.names.count(n) > 1}:
         raise InputError(f"{reading.place} has several columns {twice}: rename all but one")
     return result
@@ -283,9 +283,9 @@ def _identity(path: tuple[str, ...], schema: pa.Schema) -> list[str]:
     return ["id"] if "id" in schema.names and path != ("id",) else []
 
 
-def _nested(fields: Iterable[pa.Field]) -> dict[str, Any]:
+def _nested_names(fields: Iterable[pa.Field]) -> dict[str, Any]:
     """Names of columns, and below each those of a struct's fields."""
-    return {f.name: _nested(f.type) if pa.types.is_struct(f.type) else f.type for f in fields}
+    return {f.name: _nested_names(f.type) if pa.types.is_struct(f.type) else f.type for f in fields}
 
 
 def _records(
@@ -316,7 +316,7 @@ def _texts(column: pa.Array) -> Iterator[str | None]:
 def _path(field: str, columns: Mapping[str, Any], place: str) -> tuple[str, ...]:
     """The names that lead to a field: of `content.text`, a column of that name or two steps."""
     if (result := _steps(field, columns)) is None:
-        listed = _listed(columns) or "none"
+        listed = _list_columns(columns) or "none"
         raise InputError(f"{place}: no column {field!r}; columns: {listed}: name one in `field`")
     return result
 
@@ -335,7 +335,7 @@ def _steps(field: str, columns: Mapping[str, Any]) -> tuple[str, ...] | None:
     return None
 
 
-def _listed(columns: Mapping[str, Any], above: str = "") -> str:
+def _list_columns(columns: Mapping[str, Any], above: str = "") -> str:
     """Names of columns for a message, those within others with both names."""
     names = [
         repr(f"{above}{name}{'.' + part if part else ''}")

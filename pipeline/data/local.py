@@ -58,7 +58,7 @@ class Local(LocalSettings):
         Raises:
             InputError: a pattern without a file, a file of an unknown format, or none but those.
         """
-        result = _saved(sorted(file_patterns.all_files(self.files, "files")))
+        result = _without_caches(sorted(file_patterns.all_files(self.files, "files")))
         for setting in ("exclude", "validation_files"):
             named = file_patterns.all_files(getattr(self, setting) or (), setting)
             others = {Path(name).resolve() for name in named}
@@ -92,7 +92,7 @@ class Local(LocalSettings):
             )
 
 
-def _saved(names: list[str]) -> list[str]:
+def _without_caches(names: list[str]) -> list[str]:
     """The same without the caches that `datasets` leaves in a folder of `save_to_disk`."""
     arrow = [Path(name) for name in names if name.endswith(".arrow")]
     caches: set[str] = set()

@@ -31,12 +31,14 @@ def window_hashes(token_T: npt.NDArray[Any], width: int) -> Hashes:
     whole: Hashes | None = None
     while True:
         if width & power_width:
-            whole = power if whole is None else _joined(whole, whole_width, power, power_width)
+            whole = (
+                power if whole is None else _join_windows(whole, whole_width, power, power_width)
+            )
             whole_width += power_width
         if whole_width == width:
             assert whole is not None
             return whole[: len(token_T) - width + 1]
-        power = _joined(power, power_width, power, power_width)
+        power = _join_windows(power, power_width, power, power_width)
         power_width *= 2
 
 
@@ -66,7 +68,7 @@ def occurring(hash_N: Hashes, corpus: Corpus, width: int) -> npt.NDArray[np.bool
     return result[place_N]
 
 
-def _joined(left: Hashes, left_width: int, right: Hashes, right_width: int) -> Hashes:
+def _join_windows(left: Hashes, left_width: int, right: Hashes, right_width: int) -> Hashes:
     """Hashes of the windows that are a left one and, behind it, a right one."""
     count = min(len(left), len(right) - left_width)
     shifted = left[:count] * np.uint64(pow(_BASE, right_width, _WORD))

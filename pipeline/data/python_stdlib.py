@@ -216,7 +216,7 @@ class Python:
 def code(files: Files, skipped: Counter[str]) -> Iterator[Text]:
     """Modules without docstrings and comments, as `ast.unparse` writes them."""
     for name, tree in _modules(files, skipped):
-        for node, _ in _documented(tree):
+        for node, _ in _documented_nodes(tree):
             node.body = node.body[1:] or [ast.Pass()]
         yield name, ast.unparse(tree)
 
@@ -224,7 +224,9 @@ def code(files: Files, skipped: Counter[str]) -> Iterator[Text]:
 def docstrings(files: Files, skipped: Counter[str]) -> Iterator[Text]:
     """The docstrings of each module, in the order of the file, blank lines between."""
     for name, tree in _modules(files, skipped):
-        result = [(getattr(node, "lineno", 0), docstring) for node, docstring in _documented(tree)]
+        result = [
+            (getattr(node, "lineno", 0), docstring) for node, docstring in _documented_nodes(tree)
+        ]
         yield name, "\n\n".join(inspect.cleandoc(docstring) for _, docstring in sorted(result))
 
 
@@ -327,7 +329,7 @@ def _modules(files: Files, skipped: Counter[str]) -> Iterator[tuple[str, ast.Mod
         yield name, tree
 
 
-def _documented(tree: ast.Module) -> Iterator[tuple[_Documented, str]]:
+def _documented_nodes(tree: ast.Module) -> Iterator[tuple[_Documented, str]]:
     """What has a docstring, with it as it stands there."""
     for node in ast.walk(tree):
         if isinstance(node, _Documented):

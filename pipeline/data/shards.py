@@ -161,7 +161,7 @@ class Corpus:
         watched = checksums.Watched(sealed)
         remembered = folder.parent / f".{folder.name}{checksums.REMEMBERED}"
         checksums.refuse_damaged(sealed, content=verify, memory=remembered)
-        maps = [_mapped(folder / shard["file"]) for shard in facts["shards"]]
+        maps = [_map_file(folder / shard["file"]) for shard in facts["shards"]]
         return cls(
             folder=folder,
             split=split,
@@ -272,7 +272,7 @@ class Corpus:
         return np.load(path, allow_pickle=False, mmap_mode="r")
 
 
-def _mapped(path: Path) -> mmap.mmap:
+def _map_file(path: Path) -> mmap.mmap:
     """A file to be read here and there: only the pages that are touched are loaded."""
     with path.open("rb") as file:
         result = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

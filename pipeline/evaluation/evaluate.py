@@ -23,7 +23,7 @@ from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import answers, perplexity
 from pipeline.evaluation.answers import QuestionSet
 from pipeline.evaluation.output_tables import TableRows
-from pipeline.evaluation.questions import Domain, Downstream, downstream, prepared
+from pipeline.evaluation.questions import Domain, Downstream, downstream, prepare_questions
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, devices, made_from, manifests
@@ -66,7 +66,7 @@ def evaluate(
     devices.keep_freed_memory()
     place = devices.pick(device)
     pieces = Tokenizer(tokenizer)
-    domains = prepared(evaluation, work, corpora, pieces)
+    domains = prepare_questions(evaluation, work, corpora, pieces)
     benchmarks = downstream(evaluation, tasks, pieces, work.training.length)
     questions = [several for domain in domains for several in domain.questions()]
     questions += [one.questions() for one in benchmarks]

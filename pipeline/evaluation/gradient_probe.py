@@ -75,7 +75,7 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
             model = checkpoint.load_model(folder).refuse_other_tokenizer(pieces, corpora, folder)
             where = f"{record['run']}, step {step}"
             model = model.to(place)
-            result = _measured(model, rows_by_domain, probe.microbatch, work.domains, where)
+            result = _measure(model, rows_by_domain, probe.microbatch, work.domains, where)
             _write(out / f"step{step}.parquet", step, work.domains, result)
             bar.add(1, step=step)
         count = {d: len(r) for d, r in zip(work.domains, rows_by_domain, strict=True)}
@@ -136,7 +136,7 @@ def _rows(probe: Probe, work: parsing.Run, corpora: Path) -> tuple[list[Tensor],
     return result, pieces
 
 
-def _measured(
+def _measure(
     model: Transformer,
     rows_by_domain: Sequence[Tensor],
     microbatch: int,
@@ -145,7 +145,7 @@ def _measured(
 ) -> dict[str, Floats]:
     passes, count_K = PipelinePasses(model), np.array([len(rows) for rows in rows_by_domain])
     rows = DealtRows(passes, torch.cat(list(rows_by_domain)), count_K, microbatch)
-    _, gram_KxK, measured = gradients.measured_gramian(
+    _, gram_KxK, measured = gradients.measure_gramian(
         Target(model, passes), rows.domains(microbatch, with_variance=True)
     )
     squares_K, losses_K = gram_KxK.diagonal().tolist(), measured.loss_K.tolist()

@@ -167,7 +167,7 @@ def build(
         of_each = [document for document, _ in turn]
         result += [item for _, item in turn if item]
     solved = [np.append(item.context(choice), item.true(choice)) for item in result[:shots]]
-    packed = _packed(result[shots:wanted], choice)
+    packed = _pack_items(result[shots:wanted], choice)
     if not shots:
         return packed
     solved_T = tuple(np.concatenate(solved).tolist()) if solved else ()
@@ -284,7 +284,7 @@ def _order(count: int, *key: object) -> Order:
     return Order(count, ["choice", *key])
 
 
-def _packed(items: Sequence[_Item], choice: Choice) -> DomainItems:
+def _pack_items(items: Sequence[_Item], choice: Choice) -> DomainItems:
     N = choice.distractors + 1
     context_IxC = np.empty((len(items), choice.context), np.int64)
     candidate_IxNxW = np.empty((len(items), N, choice.candidate), np.int64)

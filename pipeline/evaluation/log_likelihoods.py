@@ -84,7 +84,7 @@ def score(model: Transformer, questions: Sequence[Question], *, batch_tokens: in
                     size = chips.multiple(max(1, batch_tokens // length), device), length
                     sums = _scored_in_shape(model, members, size)
                 else:
-                    sums = _scored(model, members, shared, P)
+                    sums = _score(model, members, shared, P)
                 for i, own in zip(batch, sums, strict=True):
                     result[group.members[i]] = own
     in_order = [result[index] for index in range(len(questions))]
@@ -123,7 +123,7 @@ def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
         yield batch
 
 
-def _scored(model: Transformer, rows: Sequence[QuestionRow], shared: Any, P: int) -> list[Floats]:
+def _score(model: Transformer, rows: Sequence[QuestionRow], shared: Any, P: int) -> list[Floats]:
     """Sums of each row's candidates."""
     batch = side_by_side(rows)
     hidden_BxLxD = _read(model, batch, shared, P)
@@ -159,7 +159,7 @@ def _read(model: Transformer, batch: RowBatch, shared: Any, P: int) -> Tensor:
         chips.spread(torch.from_numpy(part).to(model.device))
         for part in (batch.token_BxL, batch.position_BxL, batch.block_BxL)
     )
-    sight = AttentionLayout(position_BxL, _seen(position_BxL, block_BxL, P), shared)
+    sight = AttentionLayout(position_BxL, _attention_mask(position_BxL, block_BxL, P), shared)
     return model.hidden(token_BxL, sight)
 
 
@@ -169,7 +169,7 @@ def _sums(rows: Sequence[QuestionRow], batch: RowBatch, log_p_N: Tensor) -> list
     return np.split(sums, np.cumsum([r.candidates for r in rows])[:-1])
 
 
-def _seen(position_BxL: Tensor, block_BxL: Tensor, P: int) -> Tensor:
+def _attention_mask(position_BxL: Tensor, block_BxL: Tensor, P: int) -> Tensor:
     """B x L x S: all shared tokens, and earlier ones of the context or the same candidate."""
     earlier = position_BxL[:, None, :] <= position_BxL[:, :, None]
     same = block_BxL[:, None, :] == block_BxL[:, :, None]

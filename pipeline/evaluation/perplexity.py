@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from pike_mixing.arrays import Array, Floats, Ints
-from pike_mixing.comparison.clustered import clustered_mean
+from pike_mixing.comparison.multiple_choice import clustered_mean
 from pike_mixing.errors import InputError
 from pipeline.data.shards import Corpus
 from pipeline.model.transformer import Transformer, token_losses

@@ -40,7 +40,7 @@ class Item:
     """Demonstrations that stand in the context: fewer than asked for where they did not fit."""
 
 
-def encoded(benchmark: Benchmark, tokenizer: Tokenizer, length: int) -> list[Item]:
+def encode_benchmark(benchmark: Benchmark, tokenizer: Tokenizer, length: int) -> list[Item]:
     """Every question of a benchmark in tokens.
 
     Args:

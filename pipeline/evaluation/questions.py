@@ -70,7 +70,7 @@ class Downstream:
         return {**self.benchmark.facts(), "items_with_fewer_shots": short}
 
 
-def prepared(
+def prepare_questions(
     evaluation: Evaluation, work: Run, corpora: Path, tokenizer: Tokenizer
 ) -> list[Domain]:
     """Windows and items of each domain.
@@ -123,7 +123,9 @@ def downstream(
             "--tasks"
         )
     loaded = [benchmark.load(folder, one) for one in evaluation.tasks]
-    return [Downstream(one, prompt_encoding.encoded(one, tokenizer, length)) for one in loaded]
+    return [
+        Downstream(one, prompt_encoding.encode_benchmark(one, tokenizer, length)) for one in loaded
+    ]
 
 
 def word_starts(tokenizer: Tokenizer) -> npt.NDArray[np.bool_]:

@@ -91,10 +91,10 @@ def snapshot(
         "model": dataclasses.asdict(model.shape),
         "vocabulary": model.vocabulary,
     }
-    return Snapshot(_copied(model.state_dict()), _copied(tensors), facts)
+    return Snapshot(_copy(model.state_dict()), _copy(tensors), facts)
 
 
-def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _copy(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     keeps = distributed.is_main_process()
     whole = ((n, parallel.full_tensor(t.detach())) for n, t in tensors.items())
     return {n: t.to("cpu", copy=True).contiguous() for n, t in whole if keeps}
@@ -128,7 +128,7 @@ def load_model(folder: Path) -> Transformer:
     Raises:
         InputError: the checkpoint is missing or damaged.
     """
-    manifest = _checked(folder, MODEL)
+    manifest = _check(folder, MODEL)
     shape = validate(settings.Model, manifest["model"], f"{folder}/{atomic_files.MANIFEST}: model")
     model = models.with_weights(shape, manifest["vocabulary"], load_file(folder / MODEL))
     if model is None:
@@ -145,7 +145,7 @@ def weights_sha256(folder: Path) -> str:
     Raises:
         InputError: the checkpoint is missing or damaged.
     """
-    return str(_checked(folder, MODEL)["sha256"][MODEL])
+    return str(_check(folder, MODEL)["sha256"][MODEL])
 
 
 def restore(
@@ -168,7 +168,7 @@ def restore(
         InputError: the checkpoint is damaged, of a later version or of another run: what differs
             is named. Model and optimizer are as they were.
     """
-    manifest = _checked(folder, MODEL, TRAINING)
+    manifest = _check(folder, MODEL, TRAINING)
     of = manifest["identity"]
     if identity is not None and (result := made_from.differences_of_identity(of, identity)):
         told = "; ".join(map(str, result))
@@ -217,7 +217,7 @@ def resumable(checkpoints: Path, identity: Any, every: int) -> Path | None:
     gap = next(step for step in itertools.count(step=every) if step not in result)
     for folder in [path for step, path in reversed(result.items()) if step < gap]:
         try:
-            manifest = _checked(folder, MODEL, TRAINING)
+            manifest = _check(folder, MODEL, TRAINING)
         except InputError as error:
             log.warning("%s; going on from an earlier checkpoint", error)
             continue
@@ -231,7 +231,7 @@ def resumable(checkpoints: Path, identity: Any, every: int) -> Path | None:
     return None
 
 
-def _checked(folder: Path, *names: str) -> dict[str, Any]:
+def _check(folder: Path, *names: str) -> dict[str, Any]:
     known = manifests.of_checkpoint(folder)
     if known["format"] != FORMAT:
         raise InputError(

@@ -107,7 +107,7 @@ def _corpus_manifests(run: Path, manifest: dict[str, Any]) -> list[Path]:
 def _tokens_read(run: Path, manifest: dict[str, Any], step: int) -> dict[str, int]:
     """Tokens of each domain that the first `step` batches held."""
     path, length = run / "weights.parquet", manifest["settings"]["training"]["length"]
-    listed = checksums.sealed(run, manifest, "train the run again")
+    listed = checksums.listed_files(run, manifest, "train the run again")
     checksums.refuse_damaged([file for file in listed if file.path == path], content=True)
     rows = pq.read_table(path, columns=["step", "domain", "count"])
     before = rows.filter(rows["step"].to_numpy() < step)

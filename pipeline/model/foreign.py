@@ -37,7 +37,7 @@ class Foreign(Transformer):
         nn.Module.__init__(self)
         self.shape, self.vocabulary = shape, vocabulary
         self.precision = torch.float32
-        self.net = _built(shape, vocabulary).eval()
+        self.net = _build(shape, vocabulary).eval()
         self._refuse_unfit()
 
     def configure(self, recipe: settings.Training) -> Self:
@@ -137,7 +137,7 @@ class Foreign(Transformer):
             raise InputError(f"{kind} sees the tokens that it is to predict: give a causal model")
 
 
-def initialised(shape: settings.Model, vocabulary: int, seed: int) -> Foreign:
+def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Foreign:
     """A model with its library's initial weights, or with those that it goes on from.
 
     Args:
@@ -170,7 +170,7 @@ def initialised(shape: settings.Model, vocabulary: int, seed: int) -> Foreign:
     return result
 
 
-def _built(shape: settings.Model, vocabulary: int) -> Any:
+def _build(shape: settings.Model, vocabulary: int) -> Any:
     values = dict(shape.architecture)
     kind = values.pop("model_type", None)
     if kind not in CONFIG_MAPPING:

@@ -12,7 +12,7 @@ from pipeline.model import transformer
 from pipeline.model.transformer import Transformer
 
 
-def initialised(shape: settings.Model, vocabulary: int, seed: int) -> Transformer:
+def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transformer:
     """A model with initial weights.
 
     Args:

@@ -132,7 +132,7 @@ class Transformer(nn.Module):
         return self.hidden(tokens_BxL) @ self.embedding.weight.T
 
 
-def initialised(shape: settings.Model, vocabulary: int, seed: int) -> Transformer:
+def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transformer:
     """A model with initial weights that depend on shape, vocabulary and seed alone.
 
     The embedding is normal with variance 1 / D, so that logits of a normalised stream start with
@@ -201,7 +201,7 @@ def weighted_loss(
     hidden, target = _predicting(model, tokens_BxL1)
     B, L = len(tokens_BxL1), tokens_BxL1.shape[1] - 1
     weight = (weight_B / L)[:, None].expand(B, L).reshape(target.shape)
-    total, nll = chunked_loss.weighted(
+    total, nll = chunked_loss.weighted_sum(
         hidden, model.embedding.weight, target, weight, model.precision, chips.count(model.device)
     )
     return total, nll.view(B, L).mean(dim=1)

@@ -35,7 +35,7 @@ def plan(configuration: Path, *, devices: Sequence[str], format: str = "text") -
     bills = [_numbers(work) for work in works]
     told = [
         *outdated.Comparison(planned).missing(),
-        *notices.unused(planned, own),
+        *notices.unused_names(planned, own),
         *notices.short_searches(planned),
     ]
     told += [line for work, bill in zip(works, bills, strict=True) for line in _larger(work, bill)]
@@ -44,7 +44,7 @@ def plan(configuration: Path, *, devices: Sequence[str], format: str = "text") -
     facts = {"devices": bills, "warnings": told}
     parts = [_for(work, bill) for work, bill in zip(works, bills, strict=True)]
     lines = ["\n\n".join(parts), *told]
-    return presentation.shown(format, facts, lambda: "\n".join(lines))
+    return presentation.render(format, facts, lambda: "\n".join(lines))
 
 
 def _larger(work: jobs.Jobs, bill: dict[str, Any]) -> Iterator[str]:
@@ -112,7 +112,7 @@ def _for(work: jobs.Jobs, bill: dict[str, Any]) -> str:
     together = f"; {work.processes} train a run together" if work.processes > 1 else ""
     own = sorted({values["rule"] for values in work.plan.runs.values()} - RULES.keys())
     lines = [
-        f"{_described(device)}{together}",
+        f"{_describe(device)}{together}",
         "",
         _table(titles, rows),
         "",
@@ -172,7 +172,7 @@ def _parts(work: jobs.Jobs) -> Iterator[str]:
         yield f"  {part}: {runs[part]} runs, {hours[part]:,.1f} {work.device.hours_of}-hours"
 
 
-def _described(device: Accelerator) -> str:
+def _describe(device: Accelerator) -> str:
     peaks = ", ".join(f"{peak / 1e12:,.3g} {kind}" for kind, peak in device.peak.items())
     memory = f", {_size(device.memory)}" if device.memory else ""
     return (

@@ -206,8 +206,8 @@ def _method_problems(config: Config, scenario: str, method: str, recipe: Trainin
     given = dependencies.method_settings(config, scenario, method)
     chosen = config["scenarios"][scenario]
     rule, domains = given["rule"], chosen["domains"]
-    tuned = dependencies.tuned(config, scenario, method)
-    values = methods.planned({"method": methods.settings_of(given), "tuned": tuned})
+    tuned = dependencies.tunable_settings(config, scenario, method)
+    values = methods.planned_method({"method": methods.settings_of(given), "tuned": tuned})
     where = f"methods.{method} in scenario {scenario}"
     if isinstance(rule, str) and rule in RULES:
         yield from methods.misfits(rule, values, domains, recipe, where)
@@ -301,7 +301,7 @@ def _selections_without_runs(config: Config, all_runs: Sequence[RunName]) -> Ite
     requested = set(dependencies.requested_runs(config))
     for section in ("tables", "figures"):
         for name, selection in config[section].items():
-            chosen = dependencies.selected(all_runs, requested, selection)
+            chosen = dependencies.select_runs(all_runs, requested, selection)
             for key, values in selection.items():
                 there = {run[dependencies.KEYS.index(key)] for run in chosen}
                 for value in (one for one in values if one not in there):

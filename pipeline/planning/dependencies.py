@@ -67,7 +67,7 @@ def requested_runs(config: Config) -> list[RunName]:
     return list(dict.fromkeys(RunName(*names) for entry in every for names in entry))
 
 
-def selected(
+def select_runs(
     every: Iterable[RunName], requested: Collection[RunName], selection: Mapping[str, Sequence[Any]]
 ) -> list[RunName]:
     """The runs that a table or figure selects, in their order.
@@ -106,7 +106,7 @@ def method_settings(config: Config, scenario: str, method: str) -> dict[str, Any
     chosen = config["scenarios"][scenario]
     if method not in config["methods"]:
         swarm, place = members(config)[method]
-        weights = drawn(config["swarms"][swarm], swarm, place, chosen["domains"])
+        weights = draw_mixture(config["swarms"][swarm], swarm, place, chosen["domains"])
         return {"rule": "fixed", "weights_by_domain": weights}
     values = dict(config["methods"][method]) | chosen.get("methods", {}).get(method, {})
     if "target" in chosen and methods.has_setting(values["rule"], "target"):
@@ -114,7 +114,9 @@ def method_settings(config: Config, scenario: str, method: str) -> dict[str, Any
     return values
 
 
-def drawn(values: Config, swarm: str, place: int, domains: Iterable[str]) -> dict[str, float]:
+def draw_mixture(
+    values: Config, swarm: str, place: int, domains: Iterable[str]
+) -> dict[str, float]:
     """The mixture of one run of a swarm: the first is uniform, the others Dirichlet draws.
 
     A domain's draw is a function of its name and of the swarm's seed: their order is no matter.
@@ -158,7 +160,7 @@ def reference(config: Config, run: RunName) -> RunName | None:
     return None if named is None else run._replace(method=named)
 
 
-def tuned(config: Config, scenario: str, method: str) -> dict[str, list[Any]]:
+def tunable_settings(config: Config, scenario: str, method: str) -> dict[str, list[Any]]:
     """Settings that a method takes from a grid's best run, with those to choose from, in order.
 
     Args:
@@ -206,7 +208,7 @@ def _seeds(values: Config, other: int) -> Sequence[int]:
     return values.get("seeds", (other,))
 
 
-def evaluated(config: Config, every: Iterable[RunName]) -> list[RunName]:
+def evaluated_runs(config: Config, every: Iterable[RunName]) -> list[RunName]:
     """Of these runs those that are evaluated: asked for, or read by what finds a mixture."""
     mixtures = {found for run in every if (found := mixture(config, run))}
     named = set(requested_runs(config))

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 from pike_mixing import RULES, provenance, registry
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, StatisticsNeed
-from pike_mixing.settings import is_required, lines_of, settings_of, wrapped
+from pike_mixing.settings import is_required, lines_of, settings_of, wrap
 from pipeline.runtime import presentation
 
 FRAME = """\
@@ -140,10 +140,10 @@ def needs(rule: str) -> Needs:
     kind = registry.kind(rule)
     if kind.needs is Method.needs:
         return Needs()
-    return kind(**required(rule)).needs()
+    return kind(**required_settings(rule)).needs()
 
 
-def required(rule: str) -> dict[str, Any]:
+def required_settings(rule: str) -> dict[str, Any]:
     """Some value for each setting that has no default."""
     kind = registry.kind(rule)
     hints = typing.get_type_hints(kind)
@@ -173,7 +173,7 @@ def _text(rule: str) -> str:
     kind = registry.kind(rule)
     settings = lines_of(kind)
     head = "  settings" + ("" if settings else ": none")
-    lines = [rule, *wrapped(_about(rule), "  "), "", head, *settings, ""]
+    lines = [rule, *wrap(_about(rule), "  "), "", head, *settings, ""]
     named = {
         "measures": measured,
         "more work": work,
@@ -182,7 +182,7 @@ def _text(rule: str) -> str:
         "code": RULES.get(rule, rule),
     }
     for label, words in named.items():
-        lines += wrapped(words, " " * 15, f"  {label:<13}")
+        lines += wrap(words, " " * 15, f"  {label:<13}")
     return "\n".join(lines)
 
 
@@ -206,10 +206,10 @@ def _overview() -> str:
     rows = []
     for rule, where in RULES.items():
         place = where.partition(":")[0].replace(".", "/")
-        rows.append([f"[{rule}](../{place}.py)", _escaped(_about(rule)), *_columns(rule)])
+        rows.append([f"[{rule}](../{place}.py)", _escape(_about(rule)), *_columns(rule)])
     return _table(("rule", "what it does", "measures", "work", "memory"), rows)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """A text as Markdown: on one line, stars and bars as they are."""
     return " ".join(text.split()).replace("*", r"\*").replace("|", r"\|")

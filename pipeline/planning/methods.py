@@ -85,7 +85,7 @@ def in_full(values: Mapping[str, Any], but: Collection[str] = ()) -> dict[str, A
     if rule in RULES:
         result = normal_form.of_settings(registry.kind(rule), given)
     else:
-        result = normal_form.filled(_literals(rule), given)
+        result = normal_form.fill_defaults(_literals(rule), given)
     of_plan = {name: one for name in OF_PLAN if (one := values.get(name)) is not None}
     return {**of_plan, **{n: v for n, v in result.items() if n in given or n not in but}}
 
@@ -158,16 +158,16 @@ def needs(run: Mapping[str, Any]) -> Needs:
     if run["rule"] not in RULES:
         return Needs()
     steps, names = run["training"]["steps"], tuple(run["domains"])
-    return _needs(run["rule"], json.dumps(planned(run)), names, steps)
+    return _needs(run["rule"], json.dumps(planned_method(run)), names, steps)
 
 
 @functools.cache
 def _needs(rule: str, settings: str, names: tuple[str, ...], steps: int) -> Needs:
-    return _built(rule, settings).for_run(_facts(names, 1, steps)).needs()
+    return _build(rule, settings).for_run(_facts(names, 1, steps)).needs()
 
 
 @functools.cache
-def _built(rule: str, settings: str) -> Method:
+def _build(rule: str, settings: str) -> Method:
     """The method of a rule with its settings as JSON: a plan asks for each in many runs."""
     return registry.build(rule, json.loads(settings), "")
 
@@ -178,7 +178,7 @@ def _facts(names: tuple[str, ...], budget: int, steps: int) -> RunFacts:
     return RunFacts(sizes, budget_tokens=budget, mixture=equal, steps=steps)
 
 
-def planned(run: Mapping[str, Any]) -> dict[str, Any]:
+def planned_method(run: Mapping[str, Any]) -> dict[str, Any]:
     """A run's method with the first of the settings that a grid chooses from: all cost alike."""
     return run["method"] | {name: values[0] for name, values in run.get("tuned", {}).items()}
 
@@ -199,7 +199,9 @@ def problems(values: Mapping[str, Any], where: str) -> list[str]:
     if rule not in RULES:
         return []
     # What a grid gives is judged in each scenario.
-    given = (method_catalogue.required(rule) if "grid" in values else {}) | settings_of(values)
+    given = (method_catalogue.required_settings(rule) if "grid" in values else {}) | settings_of(
+        values
+    )
     return field_problems(registry.kind(rule), given, where, limits=False)
 
 
@@ -222,7 +224,7 @@ def misfits(
     names = tuple(domains)
     facts = _facts(names, recipe.rows * recipe.length * recipe.steps, recipe.steps)
     try:
-        method = _built(rule, json.dumps(given)).for_run(facts)
+        method = _build(rule, json.dumps(given)).for_run(facts)
         interface.counts(
             method, method.init(names, seed=0), 0, recipe.rows, recipe.rounding, len(names)
         )
@@ -257,5 +259,5 @@ def refuse_at_start(
     for run in own:
         where = f"methods.{run['method_name']} in scenario {run['scenario']}"
         recipe = validate(settings.Training, run["training"], f"{where}: training")
-        problems += misfits(run["rule"], planned(run), run["domains"], recipe, where)
+        problems += misfits(run["rule"], planned_method(run), run["domains"], recipe, where)
     refuse([*dict.fromkeys(problems)])

@@ -76,10 +76,10 @@ def of_settings(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     defaults = {field.name: default(field) for field in dataclasses.fields(kind)}
     types = {name: without_limits(hint) for name, hint in hints_of(kind).items()}
     reals = {name for name, one in types.items() if float in (one, *get_args(one))}
-    return filled(defaults, given, reals)
+    return fill_defaults(defaults, given, reals)
 
 
-def filled(
+def fill_defaults(
     defaults: Mapping[str, Any], given: Mapping[str, Any], reals: Collection[str] = ()
 ) -> dict[str, Any]:
     """Given settings with defaults where they are silent.

@@ -16,7 +16,7 @@ from pipeline.runtime import accelerators, atomic_files
 from pipeline.settings import GRID, Training
 
 
-def used(plan: Plan) -> dict[str, set[str]]:
+def used_names(plan: Plan) -> dict[str, set[str]]:
     """By section, the names that a run, or something behind one, uses."""
     config, runs = plan.config, [RunName.parse(run) for run in plan.runs]
     result = {f"{key}s": {getattr(r, key) for r in runs} for key in ("scenario", "model", "method")}
@@ -35,12 +35,12 @@ def used(plan: Plan) -> dict[str, set[str]]:
     return result
 
 
-def unused(plan: Plan, own: Mapping[str, Any]) -> list[str]:
+def unused_names(plan: Plan, own: Mapping[str, Any]) -> list[str]:
     """A line for each section of `own` that defines what is not used, or names what no run has.
 
     `own` is the configuration without what it includes, which others may use.
     """
-    known = used(plan)
+    known = used_names(plan)
     idle = {s: [n for n in own.get(s, {}) if n not in names] for s, names in known.items()}
     return (
         [
@@ -153,6 +153,6 @@ def closing(plan: Plan) -> list[str]:
         *(answer.stdout or answer.stderr).splitlines(),
         f"The report: {report}",
         f"Why, and what is open: {pike} advise {database}",
-        f"The paper's claims:    {pike} query 'from claims' --database {database}",
+        f"The paper's claims:    {pike} claims {database}",
         f"How a run was made:    {pike} why run/{plan.requested[0]} --database {database}",
     ]

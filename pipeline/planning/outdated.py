@@ -175,7 +175,7 @@ class Comparison:
 
         What was made of files, under the same settings, stands without them.
         """
-        result, used = dict[str, None](), notices.used(self._plan)
+        result, used = dict[str, None](), notices.used_names(self._plan)
         for rule, name in self._every():
             section = MADE[rule].section
             absent = [path for path in self.inputs.of(rule, name).given if not Path(path).is_file()]
@@ -206,7 +206,7 @@ class Comparison:
 
     def manifests(self) -> list[str]:
         """Where the manifests of the plan's work lie, or will, but of text that no run uses."""
-        used = {name: notices.used(self._plan)[name] for name in ("sources", "tokenizers")}
+        used = {name: notices.used_names(self._plan)[name] for name in ("sources", "tokenizers")}
         return [
             self._plan.manifest(rule, name)
             for rule, name in self._every()

@@ -28,7 +28,7 @@ def rows(table: str) -> list[dict[str, str]]:
 
 
 @functools.cache
-def published() -> dict[str, tuple[str, ...]]:
+def published_names() -> dict[str, tuple[str, ...]]:
     """The names that the paper uses, by kind, in its order."""
     names = rows("names")
     return {kind: tuple(r["name"] for r in names if r["kind"] == kind) for kind in KINDS.values()}
@@ -40,7 +40,7 @@ def uses(config: Config) -> Iterator[tuple[Iterable[str], Iterable[str], str]]:
         cast = config.get("paper", {}).get(section, {})
         yield cast, _ours(config, section), f"paper.{section}"
         for ours, played in cast.items():
-            yield _listed(played), published()[kind], f"paper.{section}.{ours}"
+            yield _list(played), published_names()[kind], f"paper.{section}.{ours}"
 
 
 def problems(config: Config) -> list[str]:
@@ -62,11 +62,11 @@ def pairs(config: Config) -> list[tuple[str, str, str]]:
     result = []
     for section, kind in KINDS.items():
         cast = config.get("paper", {}).get(section, {})
-        taken = {name for played in cast.values() for name in _listed(played)}
+        taken = {name for played in cast.values() for name in _list(played)}
         for ours in _ours(config, section):
             alone = [] if ours in taken else [ours]
-            played = _listed(cast[ours]) if ours in cast else alone
-            result += [(kind, ours, name) for name in played if name in published()[kind]]
+            played = _list(cast[ours]) if ours in cast else alone
+            result += [(kind, ours, name) for name in played if name in published_names()[kind]]
     return result
 
 
@@ -84,5 +84,5 @@ def _ours(config: Config, section: str) -> list[str]:
     return list(dict.fromkeys([*domains, *(f"{CONTINUATION}{d}" for d in domains), *requested]))
 
 
-def _listed(played: str | list[str]) -> list[str]:
+def _list(played: str | list[str]) -> list[str]:
     return [played] if isinstance(played, str) else played

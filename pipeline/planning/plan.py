@@ -19,6 +19,19 @@ OF_SETTINGS = ("table3", "table4", "table5", "table6")
 """Tables of corpora and settings: no run is trained for them."""
 OF_ALL = ("board", "leaderboard")
 """Tables that count what other runs cost: they need these, too."""
+EVALUATE, PROBE = "evaluate", "probe"
+RECORDS = {
+    "table": {
+        **dict.fromkeys(("table7", "table8", "costs", "gradients"), ()),
+        **{f"table{n}": (EVALUATE,) for n in (1, 2, 9, 10, 11, 12, 13, 14)},
+    },
+    "figure": {
+        **dict.fromkeys(("figure8", "gradients", "weights"), ()),
+        **dict.fromkeys(("figure1", "figure4", "figure7", "differences", "losses"), (EVALUATE,)),
+        **dict.fromkeys(("figure5", "figure6", "similarities"), (PROBE,)),
+    },
+}
+"""What a table or figure shows of trained runs beside their own records; any other: all."""
 UNTRAINED = "untrained-"
 """What the name of a database begins with that knows its runs by their settings alone."""
 
@@ -141,13 +154,20 @@ class Plan:
         if database not in self.selections:
             raise InputError(unknown(database, self.selections, "databases"))
         trained = not database.startswith(UNTRAINED)
-        return self.experiment(self.selections[database], trained=trained)
+        kinds = self._kinds.get(database, (EVALUATE, PROBE))
+        return self.experiment(self.selections[database], trained=trained, kinds=kinds)
 
-    def experiment(self, names: Sequence[str], *, trained: bool = True) -> Settings:
+    def experiment(
+        self,
+        names: Sequence[str],
+        *,
+        trained: bool = True,
+        kinds: Collection[str] = (EVALUATE, PROBE),
+    ) -> Settings:
         """What a database of these runs is built from.
 
         Without their records (`trained`) it holds settings, corpora and the mixtures that they are
-        to train with.
+        to train with. `kinds` says whether it holds what was asked of their checkpoints.
         """
         chosen = {run: self.runs[run] for run in names}
         corpora = sorted(self.corpora_of(chosen))
@@ -170,8 +190,8 @@ class Plan:
                     "folder": f"{self.results}/runs/{run}",
                     "settings": values,
                     "trained": trained,
-                    "evaluations": trained and run in self.evaluations,
-                    "probes": trained and run in self.probes,
+                    "evaluations": trained and EVALUATE in kinds and run in self.evaluations,
+                    "probes": trained and PROBE in kinds and run in self.probes,
                     "mixture": self.found.get(run),
                 }
                 for run, values in chosen.items()
@@ -180,7 +200,11 @@ class Plan:
             "corpora": {corpus: f"{self.results}/corpora/{corpus}" for corpus in corpora},
             "sources": {source: f"{self.results}/data/{source}" for source in sorted(read)},
             "tokenizers": {name: self.manifest("tokenizer", name) for name in tokenizers},
-            "tasks": {t: f"{self.results}/tasks/{t}" for t in self.tasks_of(chosen) if trained},
+            "tasks": {
+                t: f"{self.results}/tasks/{t}"
+                for t in self.tasks_of(chosen)
+                if trained and EVALUATE in kinds
+            },
             "theory": self.theory(names) if trained else None,
             "rules": self.rule_descriptions(),
             "tables": self.tables,
@@ -223,7 +247,7 @@ class Plan:
                 return ()
             if kind == "table" and name in OF_ALL:
                 return tuple(self.runs)
-            return tuple(map(str, dependencies.selected(listed, requested, wanted)))
+            return tuple(map(str, dependencies.select_runs(listed, requested, wanted)))
 
         return {
             (kind, name): needed(kind, name, values["selection"])
@@ -246,9 +270,29 @@ class Plan:
             return None
         if not chosen:
             return "theory"
-        # The first table or figure that needs these runs names the database of all that do.
-        first = next("-".join(output) for output, runs in self._needed.items() if runs == chosen)
-        return "requested" if chosen == self.requested else first
+        if chosen == self.requested:
+            return "requested"
+        # The first table or figure that needs these records names the database of all that do.
+        kinds = self.kinds(kind, name)
+        return next(
+            "-".join(output)
+            for output, runs in self._needed.items()
+            if runs == chosen and self.kinds(*output) == kinds
+        )
+
+    def kinds(self, kind: str, name: str) -> tuple[str, ...]:
+        """What a table or figure shows of checkpoints, of that which was asked of its runs."""
+        has = {EVALUATE: self.evaluations, PROBE: self.probes}
+        shown = RECORDS[kind].get(name, (EVALUATE, PROBE))
+        runs = self.selected(kind, name)
+        return tuple(one for one in shown if any(run in has[one] for run in runs))
+
+    @functools.cached_property
+    def _kinds(self) -> dict[str, tuple[str, ...]]:
+        """What the databases of some runs hold of checkpoints, by their names."""
+        named = {self.selection(*output): self.kinds(*output) for output in self._needed}
+        whole = ("requested", "theory")
+        return {n: kinds for n, kinds in named.items() if n is not None and n not in whole}
 
     @functools.cached_property
     def selections(self) -> dict[str, tuple[str, ...]]:

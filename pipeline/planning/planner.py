@@ -68,10 +68,10 @@ def alone(path: Path) -> Settings:
 
 def read(path: Path) -> Settings:
     """The same with what it includes, and its short forms written out."""
-    return shorthand.written_out(included(alone(path), path.parent))
+    return shorthand.written_out(merge_included(alone(path), path.parent))
 
 
-def included(
+def merge_included(
     config: Mapping[str, Any],
     folder: Path,
     above: tuple[Path, ...] = (),
@@ -105,7 +105,7 @@ def included(
         raise InputError(
             f"include: {path}: {len(above)} files include each other down to it: join some"
         )
-    further = included(load(path), path.parent, (*above, path.resolve()), load)
+    further = merge_included(load(path), path.parent, (*above, path.resolve()), load)
     twice = []
     for section in further.keys() & whole.keys():
         theirs, ours = further[section], whole[section]
@@ -137,7 +137,7 @@ def read_options(parsed: Mapping[str, Any], words: Sequence[str] | None) -> Sett
     result: Settings = {}
     for name, _, text in (word.partition("=") for word in words or ()):
         if isinstance(parsed[name], Mapping | list):
-            result = _replaced(result, {name: strict_yaml.load(text, f"--config {name}")})
+            result = _replace(result, {name: strict_yaml.load(text, f"--config {name}")})
     return {**parsed, **result}
 
 
@@ -169,10 +169,10 @@ def of_workflow(
                 f"--configfile takes all that stands behind it for configurations, {path} too: "
                 "put targets in front of it"
             )
-        config = _replaced(config, load(path))
-        whole = _replaced(whole, included(load(path), path.parent, load=load))
-    config = _replaced(config, options)
-    whole = _replaced(whole, included(options, files[0].parent, load=load))
+        config = _replace(config, load(path))
+        whole = _replace(whole, merge_included(load(path), path.parent, load=load))
+    config = _replace(config, options)
+    whole = _replace(whole, merge_included(options, files[0].parent, load=load))
     owners = [_owner(path, load) for path in files]
     named = " + ".join(map(str, files)), " + ".join(map(os.path.relpath, owners))
     names, given = tuple(map(str, files)), copy.deepcopy(dict(options))
@@ -180,10 +180,10 @@ def of_workflow(
     return dataclasses.replace(planned, files=names, options=given), config
 
 
-def _replaced(config: Mapping[str, Any], by: Mapping[str, Any]) -> Settings:
+def _replace(config: Mapping[str, Any], by: Mapping[str, Any]) -> Settings:
     """The configuration with another's values in their places, as Snakemake merges them."""
     within = {
-        name: _replaced(config[name], value)
+        name: _replace(config[name], value)
         for name, value in by.items()
         if isinstance(value, Mapping) and isinstance(config.get(name), Mapping)
     }
@@ -219,7 +219,7 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
         str(run): stage_settings.evaluation(
             own, run, requested=run in wanted, searched=str(run) in searched
         )
-        for run in dependencies.evaluated(own, every)
+        for run in dependencies.evaluated_runs(own, every)
     }
     return Plan(
         config=own,
@@ -228,9 +228,9 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
         files=(origin,),
         options={},
         results=str(Path(own["results"])),
-        sources=stage_settings.ordered(own["sources"]),
+        sources=stage_settings.sort_keys(own["sources"]),
         tokenizers={
-            name: stage_settings.ordered(stage_settings.tokenizer(own, name))
+            name: stage_settings.sort_keys(stage_settings.tokenizer(own, name))
             for name in own["tokenizers"]
         },
         tokenizer_sources={
@@ -248,7 +248,7 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
             if (probed := stage_settings.probe(own, run)) is not None
         },
         tasks={
-            name: stage_settings.ordered(own.get("tasks", {}).get(name, {}))
+            name: stage_settings.sort_keys(own.get("tasks", {}).get(name, {}))
             for name in dict.fromkeys(
                 [
                     *(one["task"] for e in evaluations.values() for one in e.get("tasks", [])),

@@ -236,4 +236,4 @@ def write(given: Path, out: Path) -> str:
     with atomic_files.atomic_write(out) as file:
         file.write_text(head + text, encoding="utf-8")
     rows = [(name, values["about"]) for name, values in config["scenarios"].items()]
-    return presentation.aligned(("scenario", "about"), rows)
+    return presentation.align(("scenario", "about"), rows)

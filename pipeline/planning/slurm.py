@@ -12,6 +12,7 @@ its configuration, 60 s for the jobs) and those below.
 
 import asyncio
 import getpass
+import shutil
 import signal
 import subprocess
 import threading
@@ -19,6 +20,8 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+
+from snakemake_interface_common.exceptions import WorkflowError
 
 ASK_SECONDS, PATIENCE_SECONDS = 5.0, 3600.0
 """Between two questions whether the controller is back, and for how long they are asked."""
@@ -39,13 +42,26 @@ def ignore_checkpoint_signals() -> None:
             signal.signal(number, signal.SIG_IGN)
 
 
+class _WithSlurm:
+    """An executor that begins only where Slurm's commands are."""
+
+    def __post_init__(self) -> None:
+        if shutil.which("scontrol") is None:
+            raise WorkflowError(
+                "scontrol is not found: start the workflow where Slurm's commands are, such as on "
+                "the cluster's login node, or use this machine alone: --profile "
+                "workflow/profiles/default"
+            )
+        super().__post_init__()  # type: ignore[misc]
+
+
 def mended(executor: type[Any]) -> type[Any]:
     """The plugin's executor, made to keep jobs, wait for the controller, and tell of memory.
 
     All that it overrides is the interface of executors.
     """
 
-    class Mended(executor):  # type: ignore[misc]
+    class Mended(_WithSlurm, executor):  # type: ignore[misc]
         _ended: frozenset[str] = frozenset()
         """Jobs that the check at work has reported."""
 

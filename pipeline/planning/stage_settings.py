@@ -19,7 +19,7 @@ def run_settings(config: Settings, run: dependencies.RunName) -> Settings:
     """The content of a run's run.json."""
     chosen = config["scenarios"][run.scenario]
     values = dependencies.method_settings(config, run.scenario, run.method)
-    tuned = dependencies.tuned(config, run.scenario, run.method)
+    tuned = dependencies.tunable_settings(config, run.scenario, run.method)
     return {
         "scenario": run.scenario,
         "model_name": run.model,
@@ -27,11 +27,11 @@ def run_settings(config: Settings, run: dependencies.RunName) -> Settings:
         "seed": run.seed,
         "domains": chosen["domains"],
         "tokenizer": chosen["tokenizer"],
-        "model": ordered(config["models"][run.model]),
-        "training": ordered(config["training"][dependencies.recipe(config, run)]),
+        "model": sort_keys(config["models"][run.model]),
+        "training": sort_keys(config["training"][dependencies.recipe(config, run)]),
         "rule": values["rule"],
-        "method": ordered(methods.settings_of(methods.in_full(values, tuned))),
-        **({"tuned": ordered(tuned)} if tuned else {}),
+        "method": sort_keys(methods.settings_of(methods.in_full(values, tuned))),
+        **({"tuned": sort_keys(tuned)} if tuned else {}),
     }
 
 
@@ -40,7 +40,7 @@ def in_full(run: Settings) -> Settings:
     method = methods.in_full({**run["method"], "rule": run["rule"]}, run.get("tuned", ()))
     kinds: dict[str, type[Any]] = {"model": Model, "training": Training}
     parts = {name: normal_form.plain(validate(k, run[name], name)) for name, k in kinds.items()}
-    return ordered({**run, **parts, "method": methods.settings_of(method)})
+    return sort_keys({**run, **parts, "method": methods.settings_of(method)})
 
 
 def evaluation(
@@ -61,7 +61,7 @@ def evaluation(
         named |= {"checkpoints": "last", "choice": None, "few_shot": None, "tasks": []}
     if searched:
         named["search"] = True
-    result: Settings = ordered(named)
+    result: Settings = sort_keys(named)
     if "tasks" in result:
         result["tasks"] = [one for entry in result["tasks"] for one in ways(entry)]
     return result
@@ -74,7 +74,7 @@ def probe(config: Settings, run: dependencies.RunName) -> Settings | None:
         return None
     values = dict(config["probe"][named])
     chosen = {key: values.pop(key) for key in dependencies.KEYS if key in values}
-    result: Settings = ordered(values)
+    result: Settings = sort_keys(values)
     return result if run.is_among(chosen) else None
 
 
@@ -83,7 +83,7 @@ def ways(entry: Settings) -> list[Settings]:
     combined = {"tasks": "task", "shots": "shots", "formulations": "formulation"}
     shared = {key: value for key, value in entry.items() if key not in combined}
     return [
-        ordered({**shared, **dict(zip(combined.values(), values, strict=True))})
+        sort_keys({**shared, **dict(zip(combined.values(), values, strict=True))})
         for values in itertools.product(*(entry[key] for key in combined))
     ]
 
@@ -106,7 +106,7 @@ def mixture_settings(
     options, target = values.get("options", {}), config["scenarios"][mixture.scenario].get("target")
     if target is not None and (finder == GRID or _weighs_losses(finder)):
         options = {"target": target, **options}
-    return ordered(
+    return sort_keys(
         {
             "finder": finder,
             "domains": config["scenarios"][mixture.scenario]["domains"],
@@ -134,10 +134,10 @@ def reads_states(finder: str) -> bool:
     return finder != GRID and finders.kind(finder).reads == "state"
 
 
-def ordered(value: Any) -> Any:
+def sort_keys(value: Any) -> Any:
     """The same with sorted keys: Snakemake compares settings as texts, and order is no change."""
     if isinstance(value, dict):
-        return {key: ordered(value[key]) for key in sorted(value)}
+        return {key: sort_keys(value[key]) for key in sorted(value)}
     return value
 
 

@@ -97,7 +97,7 @@ def verify(given: Sequence[str | Path], *, workers: int | None = None, format: s
     size, began = sum(file.bytes for file in every), time.monotonic()
     with Progress("verify", total=round(size / 1e6), unit="MB") as progress:
         stages = {id(file): one.content.get("stage") for one in kept for file in one.files}
-        for file, problem in checksums.problems(checksums.altered, every, workers):
+        for file, problem in checksums.problems(checksums.content_problem, every, workers):
             if problem:
                 result.add(problem, stages[id(file)])
                 broken.add(file.path)
@@ -112,7 +112,7 @@ def verify(given: Sequence[str | Path], *, workers: int | None = None, format: s
         for problem in _foreign(Path(name), kept, broken):
             result.add(problem)
     if result:
-        raise InputError(_told(result.in_order(), len(every), given))
+        raise InputError(_tell(result.in_order(), len(every), given))
     facts = [
         {
             "folder": str(one.path.parent),
@@ -124,7 +124,7 @@ def verify(given: Sequence[str | Path], *, workers: int | None = None, format: s
     ]
     seconds = max(time.monotonic() - began, 1e-9)
     end = f"{size / 1e6:,.0f} MB in {seconds:.1f} s: all is whole"
-    return presentation.shown(format, facts, lambda: "\n".join([*_lines(facts), end]))
+    return presentation.render(format, facts, lambda: "\n".join([*_lines(facts), end]))
 
 
 def _manifests(place: Path, seen: _Problems, broken: set[Path]) -> Iterator[_Kept]:
@@ -133,7 +133,7 @@ def _manifests(place: Path, seen: _Problems, broken: set[Path]) -> Iterator[_Kep
         if PLUMBING.fullmatch(path.relative_to(place).as_posix()) or not _is_manifest(path, place):
             continue
         try:
-            result = _kept(path)
+            result = _keep(path)
             yield result
         except InputError as problem:
             seen.add(str(problem), _stage_at(path))
@@ -185,7 +185,7 @@ def _is_manifest(path: Path, place: Path) -> bool:
     return path.suffix == ".json" and bool({"tokenizers", "mixtures"} & {*folders})
 
 
-def _kept(path: Path) -> _Kept:
+def _keep(path: Path) -> _Kept:
     if path.parent.parent.name == "checkpoints":
         run = path.parent.parent.parent / atomic_files.MANIFEST
         _refuse_no_file(path, _again(run, "pretrain", path))
@@ -211,7 +211,7 @@ def _kept(path: Path) -> _Kept:
         content = atomic_files.read_json(path)
         if manifests.is_of_archive(content):
             content = manifests.of_archive(path.parent)
-            files = checksums.sealed(path.parent, content, "take the archive anew")
+            files = checksums.listed_files(path.parent, content, "take the archive anew")
             return _Kept(path, "archive", content, files)
         raise InputError(
             f"{path} is no manifest of a stage: delete it (`rm {shlex.quote(str(path))}`), or put "
@@ -221,7 +221,7 @@ def _kept(path: Path) -> _Kept:
     content = manifests.read(path, stage, again)
     files = [
         file._replace(remedy=_again(path, stage, file.path))
-        for file in checksums.sealed(path.parent, content, again)
+        for file in checksums.listed_files(path.parent, content, again)
     ]
     return _Kept(path, KINDS.get(stage, stage), content, files)
 
@@ -248,12 +248,12 @@ def _again(path: Path, stage: str, *places: Path) -> str:
         return f"{stage} it anew"
     command = output_root.command(path, force=path.is_file())
     away = [p for p in places if p.is_symlink() or (p.exists() and atomic_files.not_a_file(p))]
-    away += [place for place in _unclaimed(path, stage) if place not in away]
+    away += [place for place in _unclaimed_files(path, stage) if place not in away]
     first = f"rm -rf {shlex.join(map(str, away))} && " if away else ""
     return f"make it again with `{first}{command}`"
 
 
-def _unclaimed(path: Path, stage: str) -> list[Path]:
+def _unclaimed_files(path: Path, stage: str) -> list[Path]:
     """Files of a name that a stage would not replace, for lack of its mark, and a spoilt mark."""
     stem = path.name.removesuffix(".json").removesuffix(".manifest")
     files = [path.with_name(f"{stem}.{suffix}") for suffix in SUFFIXES.get(stage, ())]
@@ -268,8 +268,8 @@ def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[
         return
     stage, folder = one.content["stage"], one.path.parent
     again = _again(one.path, stage)
-    yield from _misplaced(one)
-    yield from _unmarked(one)
+    yield from _misplaced_work(one)
+    yield from _files_without_mark(one)
     for other in made_from.of_finished(one.path, stage, known):
         what, _, name = other.what.partition(".")
         place = Path(os.path.normpath(folder / name if what == "inputs" else name))
@@ -300,7 +300,7 @@ def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[
             yield str(error)
 
 
-def _unmarked(one: _Kept) -> Iterator[str]:
+def _files_without_mark(one: _Kept) -> Iterator[str]:
     """Files of an experiment that their stage would refuse to replace, for lack of their mark."""
     stage, folder = one.content["stage"], one.path.parent
     if stage == "pretrain" or output_root.above(one.path.absolute().parent) is None:
@@ -319,7 +319,7 @@ def _unmarked(one: _Kept) -> Iterator[str]:
         )
 
 
-def _misplaced(one: _Kept) -> Iterator[str]:
+def _misplaced_work(one: _Kept) -> Iterator[str]:
     """Work that lies where that of another name belongs."""
     stage = one.content["stage"]
     keys, pattern = NAMED.get(stage, ((), ""))
@@ -429,7 +429,7 @@ def _foreign(place: Path, kept: Sequence[_Kept], broken: set[Path]) -> Iterator[
             )
 
 
-def _told(problems: list[str], total: int, given: Sequence[str | Path]) -> str:
+def _tell(problems: list[str], total: int, given: Sequence[str | Path]) -> str:
     more = [f"... and {len(problems) - _MANY:,} more"] if len(problems) > _MANY else []
     roots = {above.folder for name in given if (above := output_root.above(Path(name).absolute()))}
     after = [

@@ -70,7 +70,6 @@ class WorkflowJobs:
         name: str,
         *,
         ancient: Callable[[str], str],
-        local: Callable[[str], str],
         warn: Callable[[str], None],
     ) -> dict[str, Any]:
         """What a job reads, by name; and its stamp, of whose inputs the only one with a time.
@@ -80,7 +79,6 @@ class WorkflowJobs:
             name: The values of its wildcards, joined by slashes.
             ancient: Snakemake's mark of a file whose time says nothing. What reads a file without
                 this mark is made again where that is made again.
-            local: Its mark of a file that no storage holds.
             warn: Tells the user why work is made again.
 
         Raises:
@@ -95,12 +93,12 @@ class WorkflowJobs:
             if not self._asked:
                 # Snakemake would go on with what was made of others.
                 self._compared.refuse_missing()
-            stamp = local(self._compared.stamp(rule, name))
+            stamp = self._compared.stamp(rule, name)
             if self._compared.outdated(rule, name):
                 for line in self._compared.told(rule, name):
                     warn(line)
         else:
-            stamp = ancient(local(stamps.ensure(self.plan.manifest(rule, name))))
+            stamp = ancient(stamps.ensure(self.plan.manifest(rule, name)))
         self._asked[rule, name] = None
 
         def marked(path: str) -> str:
@@ -129,7 +127,9 @@ class WorkflowJobs:
         # A dry run and a report import no class of the user's and need no finder's packages.
         if "pretrain" in rules and not self._request.is_part():
             methods.refuse_at_start(self.plan.runs.values(), self.plan.mixtures.values())
-        for line in notices.unused(self.plan, self.config) + notices.short_searches(self.plan):
+        for line in notices.unused_names(self.plan, self.config) + notices.short_searches(
+            self.plan
+        ):
             warn(line)
         output_root.write_settings(self.plan, self._pythons)
         for work in self._asked:

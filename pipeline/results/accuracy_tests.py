@@ -90,12 +90,12 @@ def _tasks(measured: Measured, references: Collection[str]) -> Iterator[Comparis
         main = [p for p in itertools.product(methods, references) if p[0] != p[1]]
         for method, against in dict.fromkeys([*main, *claimed[group[:2]]]):
             pairs = outcomes.differences(answered, method, against)
-            for one in compared(pairs, group, method, against) if pairs else ():
+            for one in compare(pairs, group, method, against) if pairs else ():
                 if against in references or (*group[2:], one.block[-1]) in headline:
                     yield one
 
 
-def compared(
+def compare(
     pairs: Differences, group: outcomes.Group, method: str, against: str
 ) -> Iterator[Comparison]:
     """One comparison per metric; p is over seeds and documents, that of one seed exact.
@@ -118,7 +118,7 @@ def compared(
             part=part,
             estimate=result,
             seeds=tuple(pairs.seeds),
-            p=sign_flip.tested(sum_SxG, result),
+            p=sign_flip.sign_flip_p(sum_SxG, result),
             other=pairs.other[metric],
             examples=pairs.items,
             documents=len(pairs.count_G),

@@ -10,8 +10,8 @@ from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 from pipeline.results import decisions
 from pipeline.results.picture import MOST_LINES
-from pipeline.results.provenance import counted
-from pipeline.results.selection import Row, ours
+from pipeline.results.provenance import count_of
+from pipeline.results.selection import Row, at_hand, ours
 from pipeline.runtime import presentation
 
 NAME = "advised"
@@ -36,6 +36,7 @@ def advise(
     Raises:
         InputError: nothing was compared there, or the database is another version's.
     """
+    database = at_hand(database)
     with ours(database) as connection:
         every = decisions.of(connection)
     for key, wanted in (("scenario", scenario), ("model", model)):
@@ -54,7 +55,7 @@ def advise(
         parts = [*map(summary if format == "summary" else text, shown)]
         parts += [f"Too few seeds for a verdict: {rest}"] if rest else []
         gap = "\n" if format == "summary" else "\n\n"
-        return presentation.shown(format, every, lambda: gap.join(parts))
+        return presentation.render(format, every, lambda: gap.join(parts))
     return snippets(_only(every, f"--format {format}"))[format]
 
 
@@ -90,7 +91,7 @@ def text(place: Row) -> str:
         for row in place["rows"][:MOST_LINES]
     ]
     if more := place["rows"][MOST_LINES:]:
-        lines.append(f"    {counted(len(more), 'method')} with a higher loss: the report has all")
+        lines.append(f"    {count_of(len(more), 'method')} with a higher loss: the report has all")
     lines += [
         f"  Open: {row['label']} ({row['difference']:+.3f}); to settle it: {row['text']}"
         for row in place["open"][:3]

@@ -69,11 +69,11 @@ def record(results: Path, *, out: Path) -> str:
                 writer.execute(f"copy rows_of_table to '{quoted}' ({COMPRESSION})")
         for name in sorted(every):
             own = "experiment" if name == WHOLE else name
-            _copied(results / "settings" / f"{own}.json", partial / "settings" / f"{name}.json")
+            _copy(results / "settings" / f"{own}.json", partial / "settings" / f"{name}.json")
         for kind, read in reads.items():
             for name in read:
                 place = Path("settings", f"{kind}s", f"{name}.json")
-                _copied(results / place, partial / place)
+                _copy(results / place, partial / place)
         listed: dict[str, dict[str, Any]] = {
             path.relative_to(partial).as_posix(): {
                 "bytes": path.stat().st_size,
@@ -164,8 +164,8 @@ def _judge(archive: Path) -> dict[str, Any]:
         if names:
             some = ", ".join(sorted(names)[:3]) + (" ..." if len(names) > 3 else "")
             raise InputError(f"{path} {wrong} {some}: {manifests.ARCHIVE_REMEDY}")
-    for file in checksums.sealed(archive, made, manifests.ARCHIVE_REMEDY):
-        if problem := checksums.altered(file):
+    for file in checksums.listed_files(archive, made, manifests.ARCHIVE_REMEDY):
+        if problem := checksums.content_problem(file):
             raise InputError(problem)
     _refuse_other_records(archive)
     for place in sorted(places):
@@ -348,7 +348,7 @@ def _database_of(manifest: Path, stage: str, results: Path) -> str:
     return found.removesuffix(".manifest.json")
 
 
-def _copied(source: Path, place: Path) -> None:
+def _copy(source: Path, place: Path) -> None:
     sealed.refuse_missing(source)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(source.read_bytes())

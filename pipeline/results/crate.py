@@ -49,7 +49,7 @@ def crate(results: Path, *, out: Path) -> str:
         raise InputError(f"rocrate is not installed: run `{install('crate')}`") from None
     with atomic_files.atomic_write(out, "crate", [results]) as partial:
         made = library.ROCrate()
-        _described(made, experiment.read(settings).experiment)
+        _describe(made, experiment.read(settings).experiment)
         workflow = _workflow(made)
         given = made.add_file(settings, "experiment.json", properties={
             "name": "The configuration and the runs that it makes",
@@ -67,7 +67,7 @@ def crate(results: Path, *, out: Path) -> str:
     return f"{out}: {sum(path.is_file() for path in out.rglob('*')):,} files"
 
 
-def _described(made: Any, name: str) -> None:
+def _describe(made: Any, name: str) -> None:
     """Name, licence and profiles of the crate."""
     made.name = f"Results of the experiment {name}"
     made.description = f"Language models pretrained under data-mixing methods: experiment {name}"

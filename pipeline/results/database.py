@@ -165,13 +165,13 @@ def _runs(
             "seed": values["seed"],
             "tokenizer": values["tokenizer"],
             "mixture": record.mixture,
-            **(_trained if record.trained else _planned)(run, values, recorded),
+            **(_facts_of_trained if record.trained else _facts_of_planned)(run, values, recorded),
         }
         rows.append([known.get(name) for name in columns])
     insert(connection, "runs", rows)
 
 
-def _trained(run: str, _: Mapping[str, Any], recorded: lineage.Lineage) -> dict[str, Any]:
+def _facts_of_trained(run: str, _: Mapping[str, Any], recorded: lineage.Lineage) -> dict[str, Any]:
     """What the manifest of a finished run says of it."""
     made = recorded.artifacts[f"run/{run}"]
     keys = ("steps", "tokens", "parameters", "data_fingerprint", "device", "wall_seconds",
@@ -189,7 +189,9 @@ def _trained(run: str, _: Mapping[str, Any], recorded: lineage.Lineage) -> dict[
     }
 
 
-def _planned(run: str, values: Mapping[str, Any], recorded: lineage.Lineage) -> dict[str, Any]:
+def _facts_of_planned(
+    run: str, values: Mapping[str, Any], recorded: lineage.Lineage
+) -> dict[str, Any]:
     """Of a run that is not trained: what its settings and its tokenizer say of it."""
     first = f"corpus/{values['tokenizer']}/{values['domains'][0]}"
     vocabulary = recorded.artifacts[first].facts["tokenizer"]["vocabulary"]

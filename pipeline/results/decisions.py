@@ -17,7 +17,7 @@ from pike_mixing.apportion import apportion
 from pike_mixing.comparison.detectable import LEVEL, POWER, detection_probability, wanted_text
 from pike_mixing.comparison.mean_difference import LEAST_DOCUMENTS, LEAST_SEEDS
 from pipeline.results import display, labels
-from pipeline.results.provenance import counted
+from pipeline.results.provenance import count_of
 from pipeline.results.selection import Row, query
 
 MOST_SEEDS = 100
@@ -66,13 +66,13 @@ def _remedy(row: Row, rows: list[Row], read: int) -> Row:
         }
     if row["verdict"] == "few seeds":
         return facts | {
-            "text": f"{counted(LEAST_SEEDS - row['seeds'], 'more seed')}, for a test at all; how "
+            "text": f"{count_of(LEAST_SEEDS - row['seeds'], 'more seed')}, for a test at all; how "
             "much validation text it takes can be told then"
         }
     level, error, sd = LEVEL / compared, row["nll_document_stderr"], row["nll_seed_sd"]
     seeds = _seeds(row["seeds"] + 1, lambda n: detection_probability(size, sd, n, error, level))
     factor = wanted_text(size, sd, row["seeds"], error, level)
-    ways = [] if seeds is None else [counted(seeds - row["seeds"], "more seed")]
+    ways = [] if seeds is None else [count_of(seeds - row["seeds"], "more seed")]
     if factor is not None:
         ways.append(_more_text(factor, read))
     if not ways:
@@ -83,7 +83,7 @@ def _remedy(row: Row, rows: list[Row], read: int) -> Row:
             seeds = max(2 * alone, row["seeds"])
             factor = wanted_text(size, sd, seeds, error, level)
             told = "much more validation text" if factor is None else _more_text(factor, read)
-            ways.append(f"{counted(seeds - row['seeds'], 'more seed')} and {told}")
+            ways.append(f"{count_of(seeds - row['seeds'], 'more seed')} and {told}")
     tokens = None if factor is None or not read else round(factor * read)
     return facts | {"seeds": seeds, "tokens": tokens, "text": ", or ".join(ways)}
 
@@ -156,7 +156,7 @@ def of(connection: duckdb.DuckDBPyConnection) -> list[Row]:
             "also_better": [row["label"] for row in better[1:]],
             "warnings": [
                 *_warnings(connection, facts["tokenizer"], scenario),
-                *display.told(named[chosen], doubts.get((scenario, model, chosen), {})),
+                *display.explain_marks(named[chosen], doubts.get((scenario, model, chosen), {})),
             ],
         } | _shares(connection, (scenario, model), chosen, baseline, facts["settings"])
         result.append(place | {"text": list(sentences(place))})
@@ -215,7 +215,7 @@ def _run(
     return row | {"settings": settings}
 
 
-def _drawn(
+def _drawn_shares(
     connection: duckdb.DuckDBPyConnection,
     place: tuple[str, str],
     method: str,
@@ -248,8 +248,8 @@ def _shares(
     """
     fixed = settings["rule"] in FIXED and not settings["method"].get("objective")
     of_rows = ["avg(weight order by weight)"] if fixed else []
-    drawn = _drawn(connection, place, method, *of_rows)
-    others = _drawn(connection, place, baseline)
+    drawn = _drawn_shares(connection, place, method, *of_rows)
+    others = _drawn_shares(connection, place, baseline)
     own = {"rule": settings["rule"], **settings["method"]}
     result = {
         "fixed": fixed,
@@ -293,14 +293,14 @@ def _warnings(connection: duckdb.DuckDBPyConnection, tokenizer: str, scenario: s
 
 
 def _evenness(row: Row) -> str:
-    documents = counted(row["documents"], "document")
+    documents = count_of(row["documents"], "document")
     return f"{documents}, the largest {row['largest']:.0%} of its tokens"
 
 
 def sentences(place: Row) -> Iterator[str]:
     """A decision in sentences: what to use, against what, how sure, and what is not told."""
     against = place["against"]
-    compared = f"{counted(place['tested'], 'method')} with {counted(LEAST_SEEDS, 'seed')} or more"
+    compared = f"{count_of(place['tested'], 'method')} with {count_of(LEAST_SEEDS, 'seed')} or more"
     best = next((row for row in place["rows"] if row["verdict"] == "better"), None)
     if not place["decided"]:
         yield (
@@ -313,7 +313,7 @@ def sentences(place: Row) -> Iterator[str]:
         yield (
             f"The validation loss of {best['label']} is {-best['nll_difference']:.3f} nats per "
             f"token below that of {against} (95% interval {-best['nll_high']:.3f} to "
-            f"{-best['nll_low']:.3f}, {counted(best['seeds'], 'seed')}; p {_p(best['p_holm'])}, "
+            f"{-best['nll_low']:.3f}, {count_of(best['seeds'], 'seed')}; p {_p(best['p_holm'])}, "
             f"corrected for {compared})."
         )
         if not place["decided"]:
@@ -328,7 +328,7 @@ def sentences(place: Row) -> Iterator[str]:
             else f"A domain has fewer than {LEAST_DOCUMENTS} effective validation documents of "
             "like size, too few for a verdict."
             if any(row["effective"] < LEAST_DOCUMENTS for row in place["rows"])
-            else f"No method has {counted(LEAST_SEEDS, 'seed')}, the least for a verdict."
+            else f"No method has {count_of(LEAST_SEEDS, 'seed')}, the least for a verdict."
         )
     yield (
         f"This holds for models of {place['size']} after {place['tokens']}: whether it does for "
@@ -340,7 +340,7 @@ def sentences(place: Row) -> Iterator[str]:
 def difference(row: Row, signs: str = "") -> str:
     """A difference of losses, its 95% interval and seeds: -0.038 (-0.055 to -0.020, 10 seeds)."""
     ends = f"{row['nll_low']:+.3f} to {row['nll_high']:+.3f}"
-    return f"{row['nll_difference']:+.3f}{signs} ({ends}, {counted(row['seeds'], 'seed')})"
+    return f"{row['nll_difference']:+.3f}{signs} ({ends}, {count_of(row['seeds'], 'seed')})"
 
 
 def _p(value: float) -> str:

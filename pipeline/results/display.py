@@ -84,7 +84,7 @@ def counted_notes(marked: Mapping[str, Mapping[str, str]]) -> list[str]:
     return [" ".join([text, *rows[mark]]) for mark, text in NOTES.items() if rows[mark]]
 
 
-def told(row: str, marks: Mapping[str, str]) -> list[str]:
+def explain_marks(row: str, marks: Mapping[str, str]) -> list[str]:
     """What each mark of one row means, with in how many of how many runs, without its sign."""
     return [
         f"{row}: {text.partition(': ')[2].rstrip('.')} ({marks[mark]} runs)."
@@ -98,7 +98,7 @@ def signs(marked: Collection[str]) -> str:
     return "".join(sign for mark, sign in SIGNS.items() if mark in marked)
 
 
-def escaped(text: str) -> str:
+def escape_latex(text: str) -> str:
     """Plain text as LaTeX."""
     special = {c: f"\\{c}" for c in "&%$#_{}"} | {
         "\\": r"\textbackslash{}",

@@ -34,7 +34,7 @@ INK = "#767b84"
 
 # Inches. Fixed margins leave room for any tick label: a search for tighter ones (matplotlib's
 # constrained layout) takes as long as drawing does, and gives panels of one row different sizes.
-PANEL_WIDTH, PANEL_HEIGHT, LEGEND_LINE = 3.3, 2.3, 0.24
+PANEL_WIDTH, PANEL_HEIGHT, LEGEND_LINE, NOTE_LINE = 3.3, 2.3, 0.24, 0.14
 LEFT, RIGHT, TOP, BOTTOM = 0.74, 0.1, 0.32, 0.46
 AXES_WIDTH, AXES_HEIGHT = PANEL_WIDTH - LEFT - RIGHT, PANEL_HEIGHT - TOP - BOTTOM
 # Room of a legend's entry: its line with the gaps about it, and one letter of its text.
@@ -78,6 +78,7 @@ def draw(
     *,
     palette: Sequence[str] = PALETTE,
     labels: Mapping[str, str] | None = None,
+    note: str = "",
 ) -> dict[str, Any]:
     """Draws the panels row by row and writes `out` with the suffixes .svg and .png.
 
@@ -88,6 +89,7 @@ def draw(
         out: A path of the figure, with any suffix.
         palette: Colours of the keys.
         labels: What the legend calls keys that are no names for people.
+        note: What stands below the panels.
 
     Returns:
         The panels' places in the SVG and their numbers, for a page that shows values.
@@ -100,7 +102,9 @@ def draw(
     entry = LEGEND_MARK + LEGEND_LETTER * max(map(len, labelled.values()), default=0)
     across = max(1, min(2 * columns, int(columns * PANEL_WIDTH / entry)))
     legend_lines = math.ceil(len(styles) / across)
-    size = columns * PANEL_WIDTH, lines * PANEL_HEIGHT + legend_lines * LEGEND_LINE + 0.1
+    noted = textwrap.wrap(note, int((columns * PANEL_WIDTH - 2 * RIGHT) / LEGEND_LETTER))
+    foot = NOTE_LINE * len(noted)
+    size = columns * PANEL_WIDTH, lines * PANEL_HEIGHT + legend_lines * LEGEND_LINE + 0.1 + foot
     # Whatever a matplotlibrc of the user's says.
     with mpl.rc_context({**mpl.rcParamsDefault, **STYLE, "svg.hashsalt": name}):
         # At 72 dots per inch the canvas has the units of the SVG.
@@ -112,7 +116,10 @@ def draw(
         figure.legend(handles=handles, loc="upper left", ncols=across)
         if not panels:
             figure.text(0.5, 0.5, textwrap.fill(views.EMPTY, 40), ha="center", va="center")
-        grid, places = _grid(figure, lines, columns), []
+        figure.text(
+            RIGHT / size[0], 0.04 / size[1], "\n".join(noted), fontsize=7, va="bottom", color=INK
+        )
+        grid, places = _grid(figure, lines, columns, foot), []
         for i, panel in enumerate(cells):
             if panel is not None:
                 axes = figure.add_subplot(grid[i])
@@ -132,12 +139,12 @@ def draw(
     }
 
 
-def _grid(figure: Figure, lines: int, columns: int) -> GridSpec:
-    """Places of the panels' axes, all of one size, from the figure's lower edge up."""
+def _grid(figure: Figure, lines: int, columns: int, foot: float) -> GridSpec:
+    """Places of the panels' axes, all of one size, above a foot of so many inches."""
     width, height = figure.get_size_inches()
     return figure.add_gridspec(
-        lines, columns, left=LEFT / width, right=1 - RIGHT / width, bottom=BOTTOM / height,
-        top=(lines * PANEL_HEIGHT - TOP) / height,
+        lines, columns, left=LEFT / width, right=1 - RIGHT / width, bottom=(foot + BOTTOM) / height,
+        top=(foot + lines * PANEL_HEIGHT - TOP) / height,
         wspace=(LEFT + RIGHT) / AXES_WIDTH, hspace=(TOP + BOTTOM) / AXES_HEIGHT,
     )  # fmt: skip
 

@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import duckdb
+
 from pike_mixing.settings import unknown
-from pipeline.results import curves, display, drawing, labels, sealed, views
+from pipeline.results import curves, display, drawing, labels, sealed, selection, views
 from pipeline.results.display import Panel
 from pipeline.results.selection import Row, connect_ours, rows
 from pipeline.runtime import atomic_files, ownership
@@ -53,6 +55,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
         result = rows(connection, view, figure.selection, str(settings))
         baseline = connection.execute("select baseline from experiment").fetchall()[0][0]
         doubts, named = display.doubts(connection, str(settings)), labels.methods(connection)
+        note = _sizes_and_seeds(connection, result, kind)
     if kind.of_baseline and "methods" not in figure.selection:
         result = [row for row in result if row["method"] == baseline] or result
     signs = {place: display.signs(marked) for place, marked in doubts.items()}
@@ -70,7 +73,9 @@ def write(settings: Path, database: Path, out: Path) -> None:
     palette: Sequence[str] = drawing.PALETTE
     if kind.lines == "domains":
         panels, palette = _one_place_each(panels), drawing.DOMAINS
-    data = drawing.draw(figure.name, panels, kind.columns, out, palette=palette, labels=named)
+    data = drawing.draw(
+        figure.name, panels, kind.columns, out, palette=palette, labels=named, note=note
+    )
     signed = {
         mark for mark, sign in display.SIGNS.items() if any(sign in r["sign"] for r in result)
     }
@@ -81,6 +86,32 @@ def write(settings: Path, database: Path, out: Path) -> None:
         text = json.dumps({**facts, **data}, allow_nan=False)
         partial.write_text(f"{text}\n", encoding="utf-8")
     sealed.write(out, taken, values, places.values())
+
+
+def _sizes_and_seeds(
+    connection: duckdb.DuckDBPyConnection, result: Sequence[Row], kind: "Kind"
+) -> str:
+    """Of each scenario and model that is drawn its size, and the least and most seeds of a line."""
+    if not result or not {"scenario", "model", "method"} <= result[0].keys():
+        return ""
+    drawn = "select distinct run from similarities" if kind.lines == OF_PAIRS else "from curve_runs"
+    counted = selection.query(
+        connection,
+        "select r.scenario, r.model, r.method, any_value(r.parameters) as parameters, "
+        "count(*) as runs, count(d.run) as drawn "
+        f"from runs as r left join ({drawn}) as d using (run) group by all order by all",
+    )
+    shown = {(row["scenario"], row["model"], row["method"]) for row in result}
+    seeds: dict[tuple[str, str, int], list[int]] = {}
+    for row in counted:
+        if (row["scenario"], row["model"], row["method"]) in shown:
+            place = row["scenario"], row["model"], row["parameters"]
+            seeds.setdefault(place, []).append(row["drawn"] or row["runs"])
+    return "; ".join(
+        f"{scenario} / {model}: {parameters:,} parameters, "
+        + (f"{min(n)} to {max(n)} seeds" if min(n) < max(n) else f"{n[0]} seed" + "s" * (n[0] > 1))
+        for (scenario, model, parameters), n in seeds.items()
+    )
 
 
 def _one_place_each(panels: list[Panel]) -> list[Panel]:
@@ -94,6 +125,9 @@ def _one_place_each(panels: list[Panel]) -> list[Panel]:
         )
         for panel in panels
     ]
+
+
+OF_PAIRS = "pairs of domains"
 
 
 class Kind(NamedTuple):
@@ -113,15 +147,15 @@ KINDS: Mapping[str, Kind] = {
     "losses": Kind(curves.losses, 3, "methods"),
     "differences": Kind(curves.differences, 3, "methods"),
     "weights": Kind(curves.weights, 3, "domains"),
-    "similarities": Kind(curves.similarities, 3, "pairs of domains", of_baseline=True),
+    "similarities": Kind(curves.similarities, 3, OF_PAIRS, of_baseline=True),
     "gradients": Kind(curves.gradients, 3, "domains"),
     "lengths": Kind(curves.lengths, 3, "domains"),
-    "figure1": Kind(curves.declared, 2, "methods"),
-    "figure2": Kind(curves.declared, 3, "methods and pairs of domains"),
+    "figure1": Kind(curves.declared_panels, 2, "methods"),
+    "figure2": Kind(curves.declared_panels, 3, "methods and pairs of domains"),
     "figure3": Kind(curves.example, 2, "mixtures"),
-    "figure4": Kind(curves.declared, 2, "methods"),
-    "figure5": Kind(curves.declared, 3, "pairs of domains"),
-    "figure6": Kind(curves.declared, 3, "pairs of domains"),
-    "figure7": Kind(curves.declared, 1, "methods"),
-    "figure8": Kind(curves.declared, 3, "methods"),
+    "figure4": Kind(curves.declared_panels, 2, "methods"),
+    "figure5": Kind(curves.declared_panels, 3, OF_PAIRS),
+    "figure6": Kind(curves.declared_panels, 3, OF_PAIRS),
+    "figure7": Kind(curves.declared_panels, 1, "methods"),
+    "figure8": Kind(curves.declared_panels, 3, "methods"),
 }

@@ -36,7 +36,7 @@ def panels(svg: str, data: Mapping[str, Any]) -> dict[str, str]:
                 "data-panel": panel["id"],
                 "role": "img",
                 "tabindex": "0",
-                "aria-label": _described(panel),
+                "aria-label": _describe(panel),
             },
         )
         picture.append(group)
@@ -44,7 +44,7 @@ def panels(svg: str, data: Mapping[str, Any]) -> dict[str, str]:
     return cut
 
 
-def _described(panel: Mapping[str, Any]) -> str:
+def _describe(panel: Mapping[str, Any]) -> str:
     """What the panel shows, for those who do not see it: each line's last value."""
     ends = (
         f"{line['key']} {line['y'][-1]:.4g}"
@@ -62,7 +62,7 @@ def _small(picture: ElementTree.Element) -> str:
     """
     for parent in picture.iter():
         parent.text = parent.text if parent.tag.endswith("}text") else None
-        children = [inner for child in parent for inner in _unwrapped(child)]
+        children = [inner for child in parent for inner in _unwrap(child)]
         parent[:] = children
         for child in children:
             child.tail = None
@@ -82,11 +82,11 @@ def _tenth(match: re.Match[str]) -> str:
     return f"{float(match[0]):.1f}".removesuffix(".0")
 
 
-def _unwrapped(element: ElementTree.Element) -> list[ElementTree.Element]:
+def _unwrap(element: ElementTree.Element) -> list[ElementTree.Element]:
     """The element, or what is in it where it is a group that says nothing."""
     if element.tag != f"{{{SVG}}}g" or element.attrib:
         return [element]
-    return [inner for child in element for inner in _unwrapped(child)]
+    return [inner for child in element for inner in _unwrap(child)]
 
 
 def _own(

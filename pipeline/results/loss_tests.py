@@ -17,7 +17,7 @@ from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference, sign_flip
 from pike_mixing.comparison.mean_difference import Estimate, Part
 from pipeline.results.measured import Measured, TaskCurve
-from pipeline.results.outcomes import CheckpointKey
+from pipeline.results.outcomes import CheckpointKey, pair_by_seed
 from pipeline.results.record_loader import insert
 
 CLAIMED = """
@@ -62,9 +62,7 @@ def _pair(
     place: tuple[str, str, str, str], checkpoints: list[CheckpointKey], read: dict[str, TaskCurve]
 ) -> Pair:
     *_, method, against = place
-    row = {(c.method, c.seed): i for i, c in enumerate(checkpoints)}
-    seeds = sorted(s for name, s in row if name == method and (against, s) in row)
-    rows_S, others_S = ([row[name, s] for s in seeds] for name in (method, against))
+    seeds, rows_S, others_S = pair_by_seed(checkpoints, method, against)
     wanted = [n for n, d in read.items() if seeds and np.isfinite(d.value_RxN[rows_S]).any()]
     found = [_difference(name, read[name], rows_S, others_S) for name in wanted]
     domains = [d for d in found if d is not None]
@@ -140,7 +138,7 @@ def fill(measured: Measured) -> None:
     connection = measured.connection
     references = (measured.baseline, measured.oracle)
     ((config,),) = connection.execute("select config from experiment").fetchall()
-    wanted = asked(json.loads(config))
+    wanted = asked_methods(json.loads(config))
     pairs: list[Pair] = []
     for place in measured.places:
         checkpoints, losses = measured.losses(*place)
@@ -160,7 +158,7 @@ def fill(measured: Measured) -> None:
         insert(connection, "loss_tests", _rows(members, corrected=family != ()))
 
 
-def asked(config: Mapping[str, Any]) -> set[str]:
+def asked_methods(config: Mapping[str, Any]) -> set[str]:
     """The methods that runs are asked for; others, such as a proxy, are compared in no family."""
     return {method for entry in config.get("runs", []) for method in entry["methods"]}
 

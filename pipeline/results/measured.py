@@ -60,8 +60,8 @@ def read_losses(
     targets = dict(connection.execute(sql, [scenario]).fetchall())
     table = connection.sql(DOCUMENTS, params=[scenario, model]).to_arrow_table().combine_chunks()
     checkpoints, checkpoint_N = outcomes.checkpoints(table)
-    documents, document_N = outcomes.coded(table["document"])
-    domains, domain_N = outcomes.coded(table["domain"])
+    documents, document_N = outcomes.code_texts(table["document"])
+    domains, domain_N = outcomes.code_texts(table["domain"])
     nll_N, tokens_N = (outcomes.values(table[name]) for name in ("nll", "tokens"))
     longest = tokens_N.max(initial=0) + 1
     result = {}

@@ -3,6 +3,7 @@
 Shapes: R checkpoints, S seeds, I items, G documents, N rows of choices.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -60,6 +61,24 @@ class Differences:
     """By metric S x I: squared differences."""
 
 
+class Paired(NamedTuple):
+    """Two methods' checkpoints of the same seeds."""
+
+    seeds: list[int]
+    rows_S: list[int]
+    """Place of the method's checkpoint of each seed."""
+    others_S: list[int]
+    """That of the other method's."""
+
+
+def pair_by_seed(checkpoints: Iterable[CheckpointKey], method: str, against: str) -> Paired:
+    """The seeds that both methods have; of several checkpoints of a seed the last one counts."""
+    last = {(one.method, one.seed): row for row, one in enumerate(checkpoints)}
+    seeds = sorted(s for name, s in last if name == method and (against, s) in last)
+    rows_S, others_S = ([last[name, s] for s in seeds] for name in (method, against))
+    return Paired(seeds, rows_S, others_S)
+
+
 def differences(outcomes: Outcomes, method: str, against: str) -> Differences | None:
     """Pairs two methods by seed and item; None where they have no seed or no item in common.
 
@@ -70,11 +89,9 @@ def differences(outcomes: Outcomes, method: str, against: str) -> Differences | 
         method: The method in question.
         against: The other one.
     """
-    last = {(run.method, run.seed): row for row, run in enumerate(outcomes.runs)}
-    seeds = sorted(s for m, s in last if m == method and (against, s) in last)
+    seeds, rows_S, others_S = pair_by_seed(outcomes.runs, method, against)
     if not seeds or not outcomes.points:
         return None
-    rows_S, others_S = ([last[name, s] for s in seeds] for name in (method, against))
     apart = {name: at_RxI[rows_S] - at_RxI[others_S] for name, at_RxI in outcomes.points.items()}
     shared_I = np.isfinite(next(iter(apart.values()))).all(axis=0)
     if not shared_I.any():
@@ -131,13 +148,13 @@ def read(connection: duckdb.DuckDBPyConnection, group: Group) -> Outcomes:
     sql = ROWS.format(lists=", ".join(f"c.{one}" for one in lists))
     result = connection.sql(sql, params=[*group]).to_arrow_table().combine_chunks()
     runs, run_N = checkpoints(result)
-    names_I, item_N = coded(result["answered"])
-    documents, document_N = coded(result["cluster"])
+    names_I, item_N = code_texts(result["answered"])
+    documents, document_N = code_texts(result["cluster"])
     document_I = np.empty(len(names_I), object)
     document_I[item_N] = documents[document_N]
     candidates_N = _lengths(result[SUM])
     graded = {}
-    for name, points_N in _graded(result, candidates_N).items():
+    for name, points_N in _grade(result, candidates_N).items():
         if name in requested:
             graded[name] = np.full((len(runs), len(names_I)), np.nan)
             graded[name][run_N, item_N] = points_N
@@ -149,7 +166,7 @@ def checkpoints(table: "pa.Table") -> tuple[list[CheckpointKey], Ints]:
 
     The table has method, seed, step and trained (tokens); rows of one checkpoint stand together.
     """
-    methods, method_N = coded(table["method"])
+    methods, method_N = code_texts(table["method"])
     of_N = [method_N, *(values(table[name]) for name in ("seed", "step", "trained"))]
     first_N = np.ones(len(table), bool)
     first_N[1:] = np.any([one[1:] != one[:-1] for one in of_N], axis=0)
@@ -158,7 +175,7 @@ def checkpoints(table: "pa.Table") -> tuple[list[CheckpointKey], Ints]:
     return keys, np.cumsum(first_N) - 1
 
 
-def _graded(table: "pa.Table", candidates_N: Ints) -> dict[str, Floats]:
+def _grade(table: "pa.Table", candidates_N: Ints) -> dict[str, Floats]:
     """Points of every row under every metric whose lists are there."""
     present = {n for needed, _ in SCORES.values() for n in needed} & set(table.column_names)
     columns = {
@@ -175,7 +192,7 @@ def _graded(table: "pa.Table", candidates_N: Ints) -> dict[str, Floats]:
     }
 
 
-def coded(texts: "pa.ChunkedArray") -> tuple[npt.NDArray[Any], Ints]:
+def code_texts(texts: "pa.ChunkedArray") -> tuple[npt.NDArray[Any], Ints]:
     """The distinct texts in their order, and the place of each text among them."""
     coded = texts.combine_chunks().dictionary_encode()
     # Sorted after coding: the distinct texts are few.

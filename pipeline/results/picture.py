@@ -10,7 +10,7 @@ import jinja2
 
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pipeline.results import decisions, display, provenance
-from pipeline.results.provenance import counted
+from pipeline.results.provenance import count_of
 from pipeline.results.selection import Row, ours
 
 MOST_LINES = 10
@@ -130,7 +130,7 @@ def write_headline(database: Path, docs: Path) -> None:
     for name, colours in COLOURS.items():
         blocks = few["blocks"] or few["untested"]
         drawn = template.render(
-            blocks=blocks, limit=few["limit"], counted=counted, least=LEAST_SEEDS, **colours
+            blocks=blocks, limit=few["limit"], counted=count_of, least=LEAST_SEEDS, **colours
         )
         (docs / "results" / f"headline-{name}.svg").write_text(drawn + "\n", encoding="utf-8")
     page = FRAME.format(
@@ -138,7 +138,7 @@ def write_headline(database: Path, docs: Path) -> None:
         least=LEAST_SEEDS,
         notes=" ".join(whole["notes"]),
         tables="\n\n".join(map(_headline_table, shown)),
-        runs=f"{counted(runs, 'training run')}, up to {counted(seeds, 'seed')}",
+        runs=f"{count_of(runs, 'training run')}, up to {count_of(seeds, 'seed')}",
     )
     (docs / "results.md").write_text(page, encoding="utf-8")
 

@@ -16,7 +16,7 @@ REPORT = Path(__file__).parent / "report"
 DECISIONS = Path(__file__).parents[2] / "docs" / "decisions.md"
 
 
-def counted(number: int, noun: str) -> str:
+def count_of(number: int, noun: str) -> str:
     """A number with its noun: 1 seed, 2 seeds."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
@@ -94,7 +94,7 @@ def anchor(place: str) -> str:
     return f"made-{place.replace('/', '-')}"
 
 
-def made(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+def origins(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """How each number was made: runs by scenario, model and method, down to text and code."""
     result = query(
         connection,

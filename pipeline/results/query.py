@@ -5,18 +5,23 @@ import logging
 import re
 import textwrap
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import duckdb
 
 from pike_mixing.errors import InputError
-from pipeline.results.selection import connect
+from pipeline.results import views
+from pipeline.results.selection import DEFAULT, RESTORED, at_hand, connect, connect_ours
+from pipeline.results.selection import query as rows_of
 from pipeline.runtime import checksums, made_from, presentation
 
 log = logging.getLogger("pike")
 
 Format = Literal["table", "csv", "json", "parquet"]
+NARROW = {"from claims": "select claim, statement, ours, verdict from claims"}
+"""Views too wide for a terminal: what a table of all their columns shows."""
 
 
 def query(sql: str, database: Path, format: Format = "table") -> str | bytes:
@@ -32,6 +37,10 @@ def query(sql: str, database: Path, format: Format = "table") -> str | bytes:
         InputError: there is no database, the statement is wrong (the message is DuckDB's), there is
             none or more than one, or `json` or `parquet` would lose a column.
     """
+    database = at_hand(database)
+    if format == "table" and (narrow := NARROW.get(" ".join(sql.lower().split()))):
+        log.warning("all columns: `pike query 'select * %s'`, or --format csv", sql.strip())
+        sql = narrow
     try:
         with connect(database) as connection:
             statement = _only(connection, sql)
@@ -44,13 +53,82 @@ def query(sql: str, database: Path, format: Format = "table") -> str | bytes:
             columns = [column[0] for column in answer.description or []]
             rows = answer.fetchall()
     except (duckdb.Error, UnicodeEncodeError) as error:
-        raise _unanswered(error) from None
+        raise _explain_failure(error) from None
     if format == "csv":
         return presentation.comma_separated(columns, rows)
     if format == "json":
         _refuse_twice(columns)
     facts = [dict(zip(columns, row, strict=True)) for row in rows]
-    return presentation.shown(format, facts, lambda: presentation.aligned(columns, rows))
+    return presentation.render(format, facts, lambda: presentation.align(columns, rows))
+
+
+def claims(database: Path, format: str = "text") -> str:
+    """The paper's claims with our number and verdict, in its order; `json` has all columns.
+
+    Args:
+        database: The experiment's database.
+        format: text or json.
+
+    Raises:
+        InputError: there is no database, or it is none of ours.
+    """
+    with connect_ours(at_hand(database)) as connection:
+        every = rows_of(connection, "from claims order by position")
+    return presentation.render(format, every, lambda: "\n".join(_claims(every)))
+
+
+def _claims(every: list[dict[str, Any]]) -> Iterator[str]:
+    if not every:
+        yield "This experiment has none of the paper's claims."
+        return
+    for one in every:
+        ours = "" if one["ours"] is None else f"  {one['ours']:.3g} {one['unit']}"
+        if one["ours_low"] is not None:
+            ours += f" ({one['ours_low']:.3g} to {one['ours_high']:.3g}, {one['seeds']} seeds)"
+        yield f"{one['claim']}: {presentation.paint(one['verdict'], 'bold')}{ours}"
+        yield from textwrap.wrap(
+            one["statement"], 96, initial_indent="    ", subsequent_indent="    "
+        )
+    counts = Counter(one["verdict"] for one in every)
+    yield ", ".join(f"{n} {verdict}" for verdict, n in counts.most_common())
+
+
+def tables(results: Path, format: str = "text") -> str:
+    """Tables and figures of a results folder, and what each shows.
+
+    Args:
+        results: The folder.
+        format: text or json.
+
+    Raises:
+        InputError: there is none.
+    """
+    if results == DEFAULT.parent and not (results / "tables").exists():
+        results = RESTORED.parent
+    every = [
+        {"name": path.stem, "file": str(path), "about": views.caption(views.view_of(view))}
+        for kind, suffix in (("table", "md"), ("figure", "svg"))
+        for path in sorted((results / f"{kind}s").glob(f"*.{suffix}"), key=_natural)
+        if views.view_of(view := f"{kind}_{path.stem}") in views.texts()
+    ]
+    if not every:
+        raise InputError(
+            f"{results} has no tables or figures: `make run` makes them, `make restore` ours"
+        )
+    return presentation.render(format, every, lambda: "\n".join(_tables(every)))
+
+
+def _tables(every: list[dict[str, Any]]) -> Iterator[str]:
+    for one in every:
+        yield presentation.paint(one["file"], "bold")
+        yield from textwrap.wrap(one["about"], 96, initial_indent="    ", subsequent_indent="    ")
+    yield "A table is also a view: `pike query 'from table2'`"
+
+
+def _natural(path: Path) -> tuple[str, int]:
+    """table2 stands before table10."""
+    word, number = re.fullmatch(r"(.*?)(\d*)", path.stem).groups()  # type: ignore[union-attr]
+    return word, int(number or 0)
 
 
 def _only(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
@@ -84,7 +162,7 @@ def _refuse_twice(columns: list[str]) -> None:
         )
 
 
-def _unanswered(error: Exception) -> InputError:
+def _explain_failure(error: Exception) -> InputError:
     hint = '`pike query "show tables"` lists tables and views'
     text = textwrap.indent(str(error).strip(), "  ")
     if "pytz" in text:  # DuckDB wants it to show times with a time zone.
@@ -141,5 +219,5 @@ def _parquet(connection: duckdb.DuckDBPyConnection, statement: duckdb.Statement)
     try:
         pq.write_table(relation.to_arrow_table(), out)
     except pa.ArrowException as error:
-        raise _unanswered(error) from None
+        raise _explain_failure(error) from None
     return out.getvalue()

@@ -86,7 +86,7 @@ def load(
         for name, stage, place in made:
             run = name.partition("/")[2]
             remedy = f"{remake(stage, name)} again"
-            for table, path in _listed(Path(place), contents[Path(place)], stage, remedy):
+            for table, path in _list_records(Path(place), contents[Path(place)], stage, remedy):
                 files.setdefault(table, {})[str(path)] = (run, remedy)
             progress.add(1)
     for table, of_table in files.items():
@@ -116,18 +116,18 @@ def columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
     return [name for (name,) in result.fetchall()]
 
 
-def _listed(
+def _list_records(
     place: Path, content: Mapping[str, Any], stage: str, remedy: str
 ) -> Iterator[tuple[str, Path]]:
     """Table and path of a manifest's records, each as it was made; step by step in their order."""
     folder, pattern = place.parent, PLACES[stage]
-    listed = {file.path: file for file in checksums.sealed(folder, content, remedy)}
+    listed = {file.path: file for file in checksums.listed_files(folder, content, remedy)}
     steps = _steps(place, content["files"], remedy) if "{step}" in pattern else [0]
     for step, table in itertools.product(steps, RECORDS[stage]):
         path = folder / pattern.format(step=step, table=table.removeprefix("theory_"))
         if path not in listed:
             raise InputError(f"{place} lists no {path.name}: {remedy}")
-        if problem := checksums.altered(listed[path]):
+        if problem := checksums.content_problem(listed[path]):
             raise InputError(problem)
         yield table, path
 

@@ -73,7 +73,7 @@ def registered(given: Path, database: Path | None = None, format: str = "text") 
             ),
             "methods": list(_boards(chosen, plan, connection)),
         }
-    return presentation.shown(format, facts, lambda: _text(facts, chosen))
+    return presentation.render(format, facts, lambda: _text(facts, chosen))
 
 
 def _deviations(chosen: Registration, given: Path) -> Iterator[str]:
@@ -94,18 +94,16 @@ def _departures(
     """Runs and settings that are not as registered, and code that is not as frozen."""
     runs = query(connection, "select run, settings, code_commit from runs order by run")
     made = {row["run"]: stage_settings.in_full(json.loads(row["settings"])) for row in runs}
-    yield from _named("missing runs", [run for run in plan.runs if run not in made])
-    yield from _named(
-        "runs that were not registered", [run for run in made if run not in plan.runs]
-    )
+    yield from _name("missing runs", [run for run in plan.runs if run not in made])
+    yield from _name("runs that were not registered", [run for run in made if run not in plan.runs])
     own = (f"{run}: {_differing(made[run], plan.runs[run])}" for run in plan.runs if run in made)
-    yield from _named("runs with other settings", [line for line in own if line[-1] != " "])
+    yield from _name("runs with other settings", [line for line in own if line[-1] != " "])
     (row,) = query(connection, "select config from experiment")
     config = normal_form.of_config(json.loads(row["config"]), "the database")
     for section in SECTIONS:
         wanted = plan.config[section]
         names = [n for n, values in wanted.items() if config.get(section, {}).get(n) != values]
-        yield from _named(f"{section} with other settings", names)
+        yield from _name(f"{section} with other settings", names)
     origin = Path(plan.origin)
     registering = _git(origin.parent, "log", "-1", "--format=%H", "--", origin.name)
     for commit in sorted({str(row["code_commit"]) for row in runs}):
@@ -117,7 +115,7 @@ def _old_runs(database: Path) -> Iterator[str]:
     compared = outdated.of_results(*database.absolute().parents[:2])
     stale = dict.fromkeys(one.artifact for one in (compared.every() if compared else ()))
     runs = [artifact.removeprefix("run/") for artifact in stale if artifact.startswith("run/")]
-    yield from _named("runs older than today's code or settings", runs)
+    yield from _name("runs older than today's code or settings", runs)
 
 
 def _of_commit(
@@ -135,10 +133,10 @@ def _of_commit(
         if changed is None:
             yield f"code of {clean[:12]} cannot be compared with {chosen.commit[:12]}: fetch both"
         elif changed:
-            yield from _named(f"code of {clean[:12]}: rules that changed", changed.split())
+            yield from _name(f"code of {clean[:12]}: rules that changed", changed.split())
 
 
-def _named(what: str, names: Sequence[str]) -> Iterator[str]:
+def _name(what: str, names: Sequence[str]) -> Iterator[str]:
     if names:
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         yield f"{what}: {', '.join(names[:NAMED])}{more}"
@@ -248,5 +246,5 @@ def _text(facts: Mapping[str, Any], chosen: Registration) -> str:
             cells = [
                 [round(v, 4) if isinstance(v, float) else v for v in row.values()] for row in rows
             ]
-            lines += [title, presentation.aligned(list(rows[0]), cells), ""]
+            lines += [title, presentation.align(list(rows[0]), cells), ""]
     return "\n".join(lines).rstrip()

@@ -28,7 +28,7 @@ from pipeline.results import (
     report_parts,
     sealed,
 )
-from pipeline.results.provenance import REPORT, counted
+from pipeline.results.provenance import REPORT, count_of
 from pipeline.results.selection import Row, ours, query
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validation import validate
@@ -95,9 +95,9 @@ def _pages(
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"counted": counted, "titled": report_parts.titled}
-    environment.filters |= {"ruled": labels.rule, "shortened": report_parts.shortened}
-    environment.filters |= {"noted": report_parts.noted, "amount": labels.amount}
+    environment.filters |= {"counted": count_of, "titled": report_parts.title_of}
+    environment.filters |= {"ruled": labels.rule, "shortened": report_parts.shorten}
+    environment.filters |= {"noted": report_parts.notes_of, "amount": labels.amount}
     environment.globals["least"] = LEAST_SEEDS
     content["style"] = Markup((REPORT / "style.css").read_text(encoding="utf-8"))
     content["script"] = Markup((REPORT / "script.js").read_text(encoding="utf-8"))

@@ -13,12 +13,12 @@ from pipeline.results.drawing import INK
 from pipeline.runtime import atomic_files
 
 
-def titled(name: str) -> str:
+def title_of(name: str) -> str:
     """A table's or figure's name as a title: Table 1, Perplexity."""
     return re.sub(r"(?<=[a-z])(?=\d)", " ", name).capitalize()
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """A text whose checksums and commits have twelve digits."""
     return re.sub(r"\b([0-9a-f]{12})[0-9a-f]{28,}\b", r"\1", text)
 
@@ -51,7 +51,7 @@ def table(path: Path) -> dict[str, Any]:
     }
 
 
-def noted(blocks: list[dict[str, Any]]) -> list[str]:
+def notes_of(blocks: list[dict[str, Any]]) -> list[str]:
     """What the marks of these blocks of a table mean."""
     cells = [cell for block in blocks for line in block["lines"] for cell, _ in line["cells"]]
     return display.notes([mark for mark in display.NOTES if any(cell[mark] for cell in cells)])

@@ -72,12 +72,12 @@ def problem(out: Path, stage: str) -> str | None:
         return None
     remake = f"make it with `{output_root.command(out, force=True)}`"
     known = checksums.Memory(checksums.MEMORY)
-    listed = checksums.sealed(place.parent, manifests.read(place, stage, remake), remake)
+    listed = checksums.listed_files(place.parent, manifests.read(place, stage, remake), remake)
     read = READ.get(stage, (out.suffix,))
     for one in map(out.with_suffix, read):
         if one not in {file.path for file in listed}:
             return f"{place} does not list {one.name}: {remake}"
-    wrong = (checksums.altered(file, known.sha256) for file in listed)
+    wrong = (checksums.content_problem(file, known.sha256) for file in listed)
     result = next(filter(None, wrong), None)
     known.keep()
     return result

@@ -28,6 +28,17 @@ READING: dict[str, Any] = {"enable_external_access": "false", "lock_configuratio
 RUN_COLUMNS = {"scenarios": "scenario", "models": "model", "methods": "method", "seeds": "seed"}
 """What a selection of runs names, and the column that holds it."""
 
+DEFAULT = Path("results/pike.duckdb")
+RESTORED = Path("restored/pike.duckdb")
+
+
+def at_hand(database: Path) -> Path:
+    """The database; where the default one is asked for and missing, that of `make restore`."""
+    if database == DEFAULT and not database.exists() and RESTORED.is_file():
+        log.warning("%s does not exist: this is of %s", DEFAULT, RESTORED)
+        return RESTORED
+    return database
+
 
 def log_of(database: Path) -> Path:
     """Where DuckDB keeps changes of a database that are not in its file yet."""
@@ -48,7 +59,8 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
         some = ", ".join(map(str, sorted(database.parent.glob("databases/*.duckdb"))))
         raise InputError(
             f"{database} {wrong}: `make run` makes the database of a whole experiment, in the "
-            f"folder that its configuration names under `results`"
+            f"folder that its configuration names under `results`; `make restore` builds ours in a "
+            f"minute, {RESTORED}"
             + (f"; here are databases of some runs (--database): {some}" if some else "")
         )
     output_root.refuse_path(database)

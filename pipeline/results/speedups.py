@@ -213,11 +213,11 @@ def _accuracies(measured: Measured) -> Iterator[Curves]:
         runs = [run for run in answered[0].runs if all(run in a.runs for a in answered)]
         shared = set.intersection(*(set(a.points) for a in answered))
         for metric in sorted(shared.difference(NO_SKILL)):
-            parts = [_answered(a, metric, runs) for a in answered]
+            parts = [_answer(a, metric, runs) for a in answered]
             yield (scenario, model), ("accuracy", shots, formulation, metric), parts, runs
 
 
-def _answered(answered: outcomes.Outcomes, metric: str, runs: list[CheckpointKey]) -> TaskCurve:
+def _answer(answered: outcomes.Outcomes, metric: str, runs: list[CheckpointKey]) -> TaskCurve:
     place = {run: row for row, run in enumerate(answered.runs)}
     points_RxI = answered.points[metric][[place[run] for run in runs]]
     return TaskCurve(points_RxI, np.ones(points_RxI.shape[1]), answered.document_I)

@@ -216,10 +216,10 @@ def markdown(table: TableSettings, blocks: list[TableSection]) -> str:
     lines += [] if blocks else [views.EMPTY, ""]
     for part in blocks:
         lines += [f"## {part.section}", ""]
-        lines.append(_piped(["", *part.headers]))
-        lines.append(_piped(["---", *("---" if part.words(h) else "---:" for h in part.headers)]))
+        lines.append(_pipe(["", *part.headers]))
+        lines.append(_pipe(["---", *("---" if part.words(h) else "---:" for h in part.headers)]))
         lines += [
-            _piped([f"*{a}*" if k == "reference" else a, *b])
+            _pipe([f"*{a}*" if k == "reference" else a, *b])
             for a, k, b in _texts(part, display.MARKDOWN)
         ]
         lines.append("")
@@ -227,7 +227,7 @@ def markdown(table: TableSettings, blocks: list[TableSection]) -> str:
     return "\n".join(lines)
 
 
-def _piped(cells: Iterable[str]) -> str:
+def _pipe(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
@@ -270,21 +270,23 @@ def latex(table: TableSettings, blocks: list[TableSection]) -> str:
     lines = [
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{display.escaped(views.caption(table.view))}}}",
+        rf"\caption{{{display.escape_latex(views.caption(table.view))}}}",
     ]
     lines.append(rf"\label{{tab:{table.name}}}")
     lines += [] if blocks else [views.EMPTY]
     for part in blocks:
-        lines += [rf"\par\medskip {display.escaped(part.section)}\par\smallskip"]
+        lines += [rf"\par\medskip {display.escape_latex(part.section)}\par\smallskip"]
         sides = "".join("l" if part.words(h) else "r" for h in part.headers)
         lines += [rf"\begin{{tabular}}{{l{sides}}}", r"\toprule"]
-        lines += [" & ".join(["", *map(display.escaped, part.headers)]) + r" \\", r"\midrule"]
+        lines += [" & ".join(["", *map(display.escape_latex, part.headers)]) + r" \\", r"\midrule"]
         before = part.lines[0].kind
-        for label, kind, texts in _texts(part, display.LATEX, display.escaped):
+        for label, kind, texts in _texts(part, display.LATEX, display.escape_latex):
             if kind != before:
                 lines.append(r"\midrule")
             before = kind
-            lines.append(" & ".join([display.escaped(label), *texts]) + r" \\")
+            lines.append(" & ".join([display.escape_latex(label), *texts]) + r" \\")
         lines += [r"\bottomrule", r"\end{tabular}"]
-    lines += [rf"\par\smallskip {display.escaped(note)}" for note in display.notes(_marks(blocks))]
+    lines += [
+        rf"\par\smallskip {display.escape_latex(note)}" for note in display.notes(_marks(blocks))
+    ]
     return "\n".join([*lines, r"\end{table}", ""])

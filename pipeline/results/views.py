@@ -38,7 +38,7 @@ def add(connection: "duckdb.DuckDBPyConnection", *wanted: str) -> None:
     While a view is created, empty tables stand for the views that it reads from: views within
     views are expanded at every use, and creating all of them took three times as long.
     """
-    names = ordered(*wanted)
+    names = order_views(*wanted)
     for name in names:
         connection.execute(f"create table {name} as {texts()[name]} with no data")
     for name in reversed(names):
@@ -54,7 +54,7 @@ def texts() -> dict[str, str]:
     return {name: text for name, text in result.items() if name not in SCHEMA}
 
 
-def ordered(*wanted: str) -> list[str]:
+def order_views(*wanted: str) -> list[str]:
     """Names of all views, or of those wanted and what they read from, each after what it reads."""
     known = texts()
     uses: dict[str, list[str]] = {}

@@ -11,7 +11,7 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pipeline.planning import outdated
-from pipeline.results.selection import Row, connect, query
+from pipeline.results.selection import Row, at_hand, connect, query
 from pipeline.runtime import presentation
 
 FACTS = ("revision", "licence", "device", "weights_sha256", "data_fingerprint")
@@ -33,6 +33,7 @@ def why(artifact: str, database: Path, format: str = "text") -> str:
         InputError: there is no database, it is none of ours, or it has no such artifact; the
             message has near names.
     """
+    database = at_hand(database)
     try:
         with connect(database) as connection:
             rows = query(
@@ -54,7 +55,7 @@ def why(artifact: str, database: Path, format: str = "text") -> str:
         raise InputError(_unknown(artifact, list(lineage)))
     chain: dict[str, Row] = {}
     text = "\n".join(_tree(lineage, stale, artifact, "", chain))
-    return presentation.shown(format, list(chain.values()), lambda: text)
+    return presentation.render(format, list(chain.values()), lambda: text)
 
 
 def _unknown(artifact: str, names: list[str]) -> str:
@@ -88,18 +89,18 @@ def _tree(
     row = lineage[name]
     facts = json.loads(row["facts"]) if row["facts"] else {}
     chain[name] = {**row, "facts": facts, "out_of_date": stale.get(name, [])}
-    yield f"{indent}{name}  {_made(row)}"
+    yield f"{indent}{name}  {_maker(row)}"
     detail = indent + "    "
     yield f"{detail}{row['path']}" + (f"  sha256 {row['sha256'][:16]}" if row["sha256"] else "")
     if shown := [f"{key} {_short(facts[key])}" for key in FACTS if facts.get(key)]:
         yield f"{detail}{', '.join(shown)}"
     for reason in stale.get(name, []):
-        yield detail + presentation.painted(f"OUT OF DATE: {reason} changed", "red")
+        yield detail + presentation.paint(f"OUT OF DATE: {reason} changed", "red")
     for source in row["inputs"]:
         yield from _tree(lineage, stale, source, f"{indent}  ", chain)
 
 
-def _made(row: Row) -> str:
+def _maker(row: Row) -> str:
     """By which stage and code, for what a stage made."""
     if not row["code_fingerprint"]:
         return f"[{row['produced_by']}]"

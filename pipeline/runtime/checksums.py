@@ -29,7 +29,7 @@ class Sealed(NamedTuple):
     """What to do when it is another."""
 
 
-def sealed(folder: Path, manifest: Mapping[str, Any], remedy: str) -> list[Sealed]:
+def listed_files(folder: Path, manifest: Mapping[str, Any], remedy: str) -> list[Sealed]:
     """The files that a folder's manifest lists.
 
     Args:
@@ -43,7 +43,7 @@ def sealed(folder: Path, manifest: Mapping[str, Any], remedy: str) -> list[Seale
     ]
 
 
-def resized(file: Sealed) -> str | None:
+def size_problem(file: Sealed) -> str | None:
     """What is wrong with a file's kind or size, or None."""
     if other := atomic_files.not_a_file(file.path):
         return f"{file.path} is {other}, and the manifest lists a file: {file.remedy}"
@@ -56,9 +56,11 @@ def resized(file: Sealed) -> str | None:
     return None
 
 
-def altered(file: Sealed, sha256: Callable[[Path], str] = atomic_files.sha256) -> str | None:
+def content_problem(
+    file: Sealed, sha256: Callable[[Path], str] = atomic_files.sha256
+) -> str | None:
     """What is wrong with a file's size or content, as `sha256` gives it, or None."""
-    result = resized(file)
+    result = size_problem(file)
     if result is None and sha256(file.path) != file.sha256:
         result = f"{file.path} was changed: its SHA-256 is not the manifest's: {file.remedy}"
     return result
@@ -74,7 +76,7 @@ def problems(
     lock, and the disk is the limit soon.
 
     Args:
-        check: `resized` or `altered`.
+        check: `size_problem` or `content_problem`.
         listed: The files.
         workers: Files at once; absent: as many as there are processors.
     """
@@ -94,10 +96,10 @@ def refuse_damaged(listed: Iterable[Sealed], *, content: bool, memory: Path | No
     Raises:
         InputError: all of them, each with what to do.
     """
-    check, known = altered if content else resized, None
+    check, known = content_problem if content else size_problem, None
     if content and memory is not None:
         known = Memory(memory)
-        check = functools.partial(altered, sha256=known.sha256)
+        check = functools.partial(content_problem, sha256=known.sha256)
     wrong = [problem for _, problem in problems(check, listed) if problem]
     if known is not None:
         known.keep()
@@ -167,7 +169,7 @@ class Watched:
         """
         for file, before in self._stamps.items():
             now = _stamp(file)
-            if now != before and (result := altered(file)):
+            if now != before and (result := content_problem(file)):
                 raise InputError(f"{result} (it was changed while it was read)")
             self._stamps[file] = now
 

@@ -80,7 +80,7 @@ def _mesh() -> Any:
 
 def spread(tensor: Tensor) -> Tensor:
     """The same tensor, whose first dimension is divided over the chips of its device."""
-    return _marked(tensor, "chips")
+    return _mark(tensor, "chips")
 
 
 def zeros_like(parameter: Tensor) -> Tensor:
@@ -94,10 +94,10 @@ def zeros_like(parameter: Tensor) -> Tensor:
 
 def gather(tensor: Tensor) -> Tensor:
     """The same tensor, whole on each chip: to read one in parts, a program would be compiled."""
-    return _marked(tensor, None)
+    return _mark(tensor, None)
 
 
-def _marked(tensor: Tensor, first: str | None) -> Tensor:
+def _mark(tensor: Tensor, first: str | None) -> Tensor:
     if count(tensor.device) > 1:
         others = [None] * (tensor.ndim - 1)
         places = (first, *others) if tensor.ndim else ()

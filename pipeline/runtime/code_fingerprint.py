@@ -3,10 +3,9 @@
 A fingerprint covers a module and all that it imports, transitively: modules of this repository, and
 for a module of the user's own every other one that is neither Python's nor of an installed package,
 with the `__init__` of its packages. What is imported by a computed name or from a path is recorded
-by its file when it is run (`watch`, `loaded`). Comments, docstrings, layout and what a class says
-`about` itself do not count.
-Nor do this repository's `__init__` files, which hold names only (a test keeps them so): adding a
-method's name to the table re-runs no other method.
+by its file when it is run (`watch`, `loaded_files`). Comments, docstrings, layout and what a class
+says `about` itself do not count. Nor do this repository's `__init__` files, which hold names only
+(a test keeps them so): adding a method's name to the table re-runs no other method.
 """
 
 import ast
@@ -50,7 +49,7 @@ def _files(asset: str) -> dict[str, str]:
     return {f.relative_to(top).as_posix(): _sha256(f.read_bytes()) for f in files}
 
 
-def changed(*modules: str, assets: tuple[str, ...] = ()) -> list[Path]:
+def changed_files(*modules: str, assets: tuple[str, ...] = ()) -> list[Path]:
     """The files of code and assets that are not as `of` has read them; they are read anew."""
 
     def digests(modules: Iterable[str]) -> dict[Path, str]:
@@ -88,7 +87,7 @@ def closure(*modules: str) -> set[str]:
     return result - packages
 
 
-def named(modules: Iterable[str]) -> set[str]:
+def imported_names(modules: Iterable[str]) -> set[str]:
     """The top-level names that modules import themselves, of whoever."""
     return {name.partition(".")[0] for module in modules for name in _read(module)[1]}
 
@@ -113,7 +112,7 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
             _run[path] = of_file(path)
 
 
-def loaded(*known: str) -> dict[str, str]:
+def loaded_files(*known: str) -> dict[str, str]:
     """Digests of the files of the user's own whose code this process has run, by path.
 
     Paths are relative to the working directory where they lie in it. The files of the modules
@@ -137,7 +136,7 @@ def loaded(*known: str) -> dict[str, str]:
 
 
 def of_file(name: str) -> str | None:
-    """Digest of the code of one file that `loaded` names; None where it is gone.
+    """Digest of the code of one file that `loaded_files` names; None where it is gone.
 
     A file that was moved together with its folder is found on Python's path.
     """
@@ -152,7 +151,7 @@ def of_file(name: str) -> str | None:
 def _of_source(path: Path, _: atomic_files.Stamp) -> str:
     content = path.read_bytes()
     if path.suffix == ".py":
-        content = _shape(source_names.parsed(path)).encode()
+        content = _shape(source_names.parse(path)).encode()
     return _sha256(content)[:16]
 
 
@@ -250,7 +249,7 @@ def _read(module: str) -> tuple[str, list[str]]:
         names: set[str] = set()
         packages: dict[str, str] = {}
         for node in _statements(tree):
-            pairs = source_names.bound(node, module)
+            pairs = source_names.imported_bindings(node, module)
             # `from pipeline.data import shards` names a module, `from x import f` does not.
             names.update(full for _, full in pairs)
             if isinstance(node, ast.ImportFrom):

@@ -253,7 +253,7 @@ def of_rows(device: torch.device) -> torch.device:
     return torch.device("cpu") if compiles(device) else device
 
 
-def moved(tensor: Tensor, device: torch.device) -> Tensor:
+def move(tensor: Tensor, device: torch.device) -> Tensor:
     """A tensor of the CPU's memory on a device; the copy to a GPU waits for nothing done there."""
     if device.type == "cuda":
         return tensor.pin_memory().to(device, non_blocking=True)

@@ -99,9 +99,9 @@ def versions_of(
     Returns:
         None where that interpreter is not on this machine.
     """
-    there = _installed(python)
+    there = _installed_versions(python)
     closure = modules if stage in COPYING else code_fingerprint.closure(*modules)
-    named = sorted(code_fingerprint.named(closure) & COMPUTING.keys())
+    named = sorted(code_fingerprint.imported_names(closure) & COMPUTING.keys())
     packages = [COMPUTING[name] for name in named]
     return None if there is None else {name: there[name] for name in packages if name in there}
 
@@ -115,7 +115,7 @@ def releases_of(versions: Mapping[str, str]) -> dict[str, str]:
 
 
 @functools.cache
-def _installed(python: str | None) -> dict[str, str] | None:
+def _installed_versions(python: str | None) -> dict[str, str] | None:
     """Versions of all packages that compute, in this environment or an interpreter's own."""
     if python is not None:
         program = (

@@ -118,7 +118,7 @@ class Taken:
             path: The place of the work's manifest, which Snakemake has deleted.
             settings: What it would be made under.
         """
-        kept = _kept(path)
+        kept = _keep(path)
         if path.exists() or not kept.is_file():
             return False
         result = manifests.read(kept, self.stage)
@@ -138,8 +138,8 @@ class Taken:
         before["inputs"] = {name: one for name, one in recorded.items() if name not in gone}
         now["code"]["commit"] = before["code"]["commit"]
         whole = all(
-            _is_spared(file.path, here) or not checksums.altered(file)
-            for file in checksums.sealed(here, result, "it is made again")
+            _is_spared(file.path, here) or not checksums.content_problem(file)
+            for file in checksums.listed_files(here, result, "it is made again")
         )
         if differences(before, now) or not whole:
             return False
@@ -159,7 +159,7 @@ class Taken:
         """
         changed = [path for path in (*self.inputs, *self.given) if self._is_changed(path)]
         if self.stage != "pretrain":
-            changed += code_fingerprint.changed(*self._modules, assets=self._assets)
+            changed += code_fingerprint.changed_files(*self._modules, assets=self._assets)
         if changed:
             more = f" and {len(changed) - 3:,} more" if len(changed) > 3 else ""
             named = ", ".join(map(str, changed[:3]))
@@ -180,7 +180,7 @@ class Taken:
 
     def record(self) -> dict[str, Any]:
         """The code and the packages, as a manifest has them."""
-        own = {"loaded": _loaded(self._modules), "commit": self._commit}
+        own = {"loaded": _load(self._modules), "commit": self._commit}
         return {**self.code, "code": {**self.code["code"], **own}}
 
 
@@ -248,7 +248,7 @@ def _relative(digests: Mapping[Path, str], folder: Path) -> dict[str, str]:
 
 def keep(path: Path) -> None:
     """Keeps a copy of a manifest whose work is started again, in case that it stands."""
-    place = _kept(path)
+    place = _keep(path)
     place.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(path, place)
     _forced(path).unlink(missing_ok=True)
@@ -256,7 +256,7 @@ def keep(path: Path) -> None:
 
 def forget(path: Path) -> None:
     """Drops such a copy: the work is made again, and goes on from what is there."""
-    _kept(path).unlink(missing_ok=True)
+    _keep(path).unlink(missing_ok=True)
     _forced(path).unlink(missing_ok=True)
 
 
@@ -272,12 +272,14 @@ def is_forced(path: Path) -> bool:
     return _forced(path).exists()
 
 
-def _kept(path: Path) -> Path:
-    return Path(KEPT, f"{atomic_files.digest(str(path.absolute()))}.json")
+def _keep(path: Path) -> Path:
+    # A pod finds the same folder by another way.
+    place = path.parent.resolve() / path.name
+    return Path(KEPT, f"{atomic_files.digest(str(place))}.json")
 
 
 def _forced(path: Path) -> Path:
-    return _kept(path).with_suffix(".forced")
+    return _keep(path).with_suffix(".forced")
 
 
 def code(stage: str, modules: Sequence[str], assets: Sequence[str] = ()) -> dict[str, Any]:
@@ -290,15 +292,15 @@ def code(stage: str, modules: Sequence[str], assets: Sequence[str] = ()) -> dict
     """
     fingerprint = code_fingerprint.of(*modules, assets=tuple(assets))
     return {
-        "code": {"fingerprint": fingerprint, "loaded": _loaded(modules)},
+        "code": {"fingerprint": fingerprint, "loaded": _load(modules)},
         "versions": environment.versions_of(stage, modules),
     }
 
 
-def _loaded(modules: Sequence[str]) -> dict[str, str]:
+def _load(modules: Sequence[str]) -> dict[str, str]:
     # No other stage runs code of the user's own.
     own = not all(map(source_names.is_first_party, modules))
-    return code_fingerprint.loaded(*modules) if own else {}
+    return code_fingerprint.loaded_files(*modules) if own else {}
 
 
 def beside(out: Path) -> Path:
@@ -362,7 +364,7 @@ def of_finished(
         "loaded": _loaded_today(loaded),
     }
     now = {name: before[name] if one is None else one for name, one in now.items()}
-    return [*differences(before, now), *_damaged(path.parent, result, known)]
+    return [*differences(before, now), *_damaged_files(path.parent, result, known)]
 
 
 def _loaded_today(recorded: Mapping[str, Any]) -> dict[str, str | None]:
@@ -386,15 +388,19 @@ def differences_of_identity(before: Any, now: Mapping[str, Any]) -> list[Differe
     return differences(before, now)
 
 
-def _damaged(
+def _damaged_files(
     folder: Path, manifest: dict[str, Any], known: checksums.Memory
 ) -> Iterator[Difference]:
     """Files of a piece of work that are gone, or are others than they were."""
     large = manifest["stage"] in LARGE
-    for file in checksums.sealed(folder, manifest, "it is made again"):
+    for file in checksums.listed_files(folder, manifest, "it is made again"):
         name = os.path.relpath(file.path, folder)
         by_size = large or name.startswith(SPARED)
-        problem = checksums.resized(file) if by_size else checksums.altered(file, known.sha256)
+        problem = (
+            checksums.size_problem(file)
+            if by_size
+            else checksums.content_problem(file, known.sha256)
+        )
         if problem and not _is_spared(file.path, folder):
             yield Difference(f"files.{name}", "whole", problem)
 

@@ -232,11 +232,11 @@ def content_digest(path: Path, reader: str) -> str | None:
     except InputError:
         # Whoever reads it says what is wrong.
         return None
-    vouched = _vouched(content, reader) if isinstance(content, dict) else None
+    vouched = _vouched_part(content, reader) if isinstance(content, dict) else None
     return None if vouched is None else atomic_files.digest(vouched)
 
 
-def _vouched(manifest: Mapping[str, Any], reader: str) -> Any:
+def _vouched_part(manifest: Mapping[str, Any], reader: str) -> Any:
     """What another stage uses of a manifest; None of one that it reads whole."""
     # Of a damaged manifest something: whoever reads it says what is wrong.
     named = manifest.get("files")

@@ -17,7 +17,7 @@ HEAD_WIDTH = 64
 """Of a model that says nothing of heads: a state-space model is priced as if it had some."""
 
 
-def described(place: str, where: str) -> dict[str, Any]:
+def describe(place: str, where: str) -> dict[str, Any]:
     """The sizes of a model and the content of its `config.json`, as settings of a model.
 
     `place` is the file or its folder, and was named at `where`.

@@ -17,7 +17,7 @@ WIDEST = 60
 COLOURS = {"bold": 1, "red": 31, "green": 32, "yellow": 33}
 
 
-def shown(format: str, facts: Any, text: Callable[[], str]) -> str:
+def render(format: str, facts: Any, text: Callable[[], str]) -> str:
     """What a command found, in the format that was asked for; ends without a line break.
 
     Args:
@@ -55,7 +55,7 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | str | None) else str(value)
 
 
-def aligned(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def align(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Columns under their names, numbers to the right, and the count of rows."""
     texts = [[_text(value) for value in row] for row in rows]
     right = [
@@ -83,7 +83,7 @@ def grid(columns: Sequence[str], texts: Sequence[Sequence[str]], right: Sequence
         return "  ".join(padded).rstrip()
 
     rule = "  ".join("-" * width for width in widths)
-    return "\n".join([painted(line(columns), "bold"), rule, *map(line, texts)])
+    return "\n".join([paint(line(columns), "bold"), rule, *map(line, texts)])
 
 
 def _text(value: Any) -> str:
@@ -97,7 +97,7 @@ def cut(text: str) -> str:
     return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
 
 
-def painted(text: str, colour: str, stream: TextIO | None = None) -> str:
+def paint(text: str, colour: str, stream: TextIO | None = None) -> str:
     """The text in a colour on a terminal, unless NO_COLOR is set (no-color.org); else as it is.
 
     Args:

@@ -80,7 +80,7 @@ def acquire(folder: Path) -> Iterator[Lease]:
     since = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
     holder = {"host": socket.gethostname(), "pid": os.getpid(), "since": since}
     lease = Lease(folder, json.dumps(holder))
-    with _locked(folder / NAME) as file:
+    with _lock(folder / NAME) as file:
         _held.add(file)
         file.truncate(0)
         file.write(lease.holder.encode())
@@ -129,7 +129,7 @@ def is_held(folder: Path) -> bool:
     return False
 
 
-def _locked(path: Path) -> IO[bytes]:
+def _lock(path: Path) -> IO[bytes]:
     for _ in range(_TRIES):
         try:
             if file := file_locks.lock(path):

@@ -34,10 +34,10 @@ def tree(module: str) -> ast.Module:
     Raises:
         InputError: it is no Python.
     """
-    return parsed(path_of(module))
+    return parse(path_of(module))
 
 
-def parsed(path: Path) -> ast.Module:
+def parse(path: Path) -> ast.Module:
     """Syntax tree of a file of Python.
 
     Raises:
@@ -60,7 +60,7 @@ def origin(node: ast.ImportFrom, module: str) -> str:
     return ".".join([*package[: len(package) - node.level + 1], *filter(None, [node.module])])
 
 
-def bound(node: ast.AST, module: str) -> list[tuple[str, str]]:
+def imported_bindings(node: ast.AST, module: str) -> list[tuple[str, str]]:
     """The names that a statement imports: as the module calls them, and dotted."""
     if isinstance(node, ast.Import):
         return [(alias.asname or alias.name, alias.name) for alias in node.names]
@@ -78,7 +78,9 @@ def defined_in(name: str) -> str:
 
 def place_of(name: str, module: str) -> str:
     """`module:Class` of a class by the name that a module has for it: its own, or imported."""
-    known = dict(pair for node in ast.walk(tree(module)) for pair in bound(node, module))
+    known = dict(
+        pair for node in ast.walk(tree(module)) for pair in imported_bindings(node, module)
+    )
     first, dot, rest = name.partition(".")
     # What is no imported name is the module's own, or follows `import package.module`.
     full = known.get(first, first if dot else f"{module}.{first}") + dot + rest

@@ -52,7 +52,7 @@ def validate(
     except ValidationError as error:
         found = error.errors(include_url=False)
         # What is said of a name looks for others like it, and takes a while.
-        told = [_told(one, kind, where) for one in found[:_TOLD]]
+        told = [_tell(one, kind, where) for one in found[:_TOLD]]
         more = [f"{where}: and {len(found) - _TOLD:,} more mistakes"] if found[_TOLD:] else []
         refuse([*_unreadable(values, where)] or [*told, *more])
     except PydanticSerializationError as error:
@@ -102,7 +102,7 @@ def is_text(value: str) -> bool:
     return not any(one == "\0" or "\ud800" <= one <= "\udfff" for one in value)
 
 
-def _told(error: Any, kind: Any, where: str) -> str:
+def _tell(error: Any, kind: Any, where: str) -> str:
     """A mistake that pydantic has found, in words, with its place."""
     _, *loc = error["loc"] or [0]
     told, cause = error["type"], error.get("ctx", {}).get("error")

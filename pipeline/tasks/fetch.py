@@ -80,14 +80,14 @@ def _fetch(task: Task, place: Path, revision: str | None, own: Mapping[str, Path
     kept: dict[str, list[Record]] = {}
     sources, unusable = {}, {}
     for split in own or task.files:
-        path = own.get(split) or _downloaded(task, split, revision)
+        path = own.get(split) or _download(task, split, revision)
         sha256 = _checked_sha256(path, task.files[split].sha256 if pinned else None, task)
         sources[split] = {"path": path.name if own else task.files[split].path, "sha256": sha256}
         kept[split] = [*record_files.read(path, "give the data set's own .parquet or .jsonl file")]
         if split != CURATED_SPLIT:
             unusable.update(_unusable(task, split, kept[split]))
     if task.curated:
-        kept[DEMONSTRATIONS] = _curated(task, kept.pop(CURATED_SPLIT))
+        kept[DEMONSTRATIONS] = _curated_records(task, kept.pop(CURATED_SPLIT))
     verified = all(task.files[split].sha256 for split in sources)
     facts = {
         "task": task.name,
@@ -103,7 +103,7 @@ def _fetch(task: Task, place: Path, revision: str | None, own: Mapping[str, Path
     return _summary(place, facts)
 
 
-def _downloaded(task: Task, split: str, revision: str) -> Path:
+def _download(task: Task, split: str, revision: str) -> Path:
     """A file of the data set; the Hub's package is imported only where it is needed."""
     place = "pipeline.runtime.hub_downloads:download"
     download = environment.import_optional(place, "fetch without --from", task.name)
@@ -150,7 +150,7 @@ def _unusable(task: Task, split: str, records: Sequence[Record]) -> dict[str, st
     return result
 
 
-def _curated(task: Task, records: Sequence[Record]) -> list[Record]:
+def _curated_records(task: Task, records: Sequence[Record]) -> list[Record]:
     """The records of the curated demonstrations, in the list's order."""
     rows = zip(_rows(task, CURATED_SPLIT, records), records, strict=True)
     keyed = ((row.key, record) for row, record in rows if isinstance(row, Row))

@@ -87,7 +87,7 @@ def static_losses(setting: ExampleSetting, share_N: Floats) -> Floats:
     return np.stack(result)
 
 
-def simulated(
+def simulate(
     setting: ExampleSetting, share: float | None, paths: int, generator: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
     """Paths of SGD under a static share, or None: under `eq:ExampleOptimalMixing` at each point.
@@ -131,7 +131,7 @@ def curves(setting: ExampleSetting, paths: int, generator: np.random.Generator) 
     static = {f"static {share:g}": share for share in SHOWN} | {f"best static, {best:g}": best}
     rows: list[Row] = []
     for position, (name, share) in enumerate([("adaptive", None), *static.items()]):
-        mean_T, stderr_T, share_T = simulated(setting, share, paths, generator)
+        mean_T, stderr_T, share_T = simulate(setting, share, paths, generator)
         quantile = t_quantile(LEVEL, paths - 1)
         exact_T = mean_T if share is None else static_losses(setting, vector(share))[:, 0]
         rows += [
@@ -189,7 +189,7 @@ def comparisons(
     rows = []
     for setting in chosen:
         (theta1, theta2), (sigma1, sigma2) = setting.start, setting.sigma
-        mean_T, stderr_T, _ = simulated(setting, None, paths, generator)
+        mean_T, stderr_T, _ = simulate(setting, None, paths, generator)
         share, static = best_static(setting)
         half = t_quantile(LEVEL, paths - 1) * stderr_T[-1]
         low, high = float(mean_T[-1] - half), float(mean_T[-1] + half)

@@ -128,7 +128,7 @@ def _best(search: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
     gives no error, and the lowest loss wins. Runs that give the same differ in their seed.
     """
     target = search.options.get("target", dict.fromkeys(search.domains, 1.0))
-    weights_K = by_domain.placed(target, search.domains, "target", "weight")
+    weights_K = by_domain.in_order_of_domains(target, search.domains, "target", "weight")
     losses = {
         p.name: float(np.average(p.loss_K, weights=weights_K))
         for p in proxies
@@ -203,11 +203,11 @@ def _read(name: str, source: ProxyRun, search: Search, reads: str, taken: made_f
     if reads != "state":
         taken.read([folder / "evaluations" / atomic_files.MANIFEST])
         place = (name, folder / "evaluations", record["steps"], domains)
-        losses = _evaluated(*place, "search_losses")
+        losses = _losses_of_evaluation(*place, "search_losses")
         loss_K = np.array([math.nan if loss is None else loss for loss in losses])
         token_loss = None
         if reads == "predictions" and weights_K is not None and weights_K.max() == 1:
-            token_loss = [np.array(nll) for nll in _evaluated(*place, "token_losses")]
+            token_loss = [np.array(nll) for nll in _losses_of_evaluation(*place, "token_losses")]
         return Proxy(name, weights_K=weights_K, loss_K=loss_K, token_loss=token_loss)
     if record["domains"] != list(domains):
         raise InputError(
@@ -243,7 +243,7 @@ def _refuse_other_file(path: Path, folder: Path, record: Mapping[str, Any], agai
         raise InputError(f"{path} is not the file that its manifest lists: {again}")
 
 
-def _evaluated(
+def _losses_of_evaluation(
     name: str, folder: Path, steps: int, domains: tuple[str, ...], table: str
 ) -> list[Any]:
     """What a table of the last step's evaluation has in its column `nll`, by domain."""

@@ -91,7 +91,7 @@ def read_inputs(
     return Inputs(opened_corpora, held_out, weights, model, taken, identity)
 
 
-def _opened(folder: Path, work: settings.Run, split: str) -> dict[str, Corpus]:
+def _open(folder: Path, work: settings.Run, split: str) -> dict[str, Corpus]:
     """A split of each domain, checksums verified by the first process of a node."""
     first = distributed.is_first_of_node()
     return {d: Corpus.open(folder / d, split, verify=first) for d in work.domains}
@@ -99,7 +99,7 @@ def _opened(folder: Path, work: settings.Run, split: str) -> dict[str, Corpus]:
 
 def _training_split(folder: Path, work: settings.Run) -> dict[str, Corpus]:
     """The training split of each domain, of enough text and of the tokenizer that there is now."""
-    corpora = _opened(folder, work, "train")
+    corpora = _open(folder, work, "train")
     for domain, corpus in corpora.items():
         refuse_other_tokenizer(folder / domain, corpus.manifest)
     _refuse_other_pieces(folder / work.domains[0], corpora[work.domains[0]], work)
@@ -146,7 +146,7 @@ def _refuse_other_pieces(folder: Path, corpus: Corpus, work: settings.Run) -> No
 
 def _held_out(folder: Path, work: settings.Run) -> dict[str, Corpus]:
     """The validation split of each domain, of a row at least."""
-    corpora, length = _opened(folder, work, "validation"), work.training.length
+    corpora, length = _open(folder, work, "validation"), work.training.length
     if empty := [d for d, corpus in corpora.items() if not corpus.rows(length)]:
         raise InputError(
             f"no row of {length} held-out tokens of {', '.join(empty)} (scenarios.{work.scenario}):"

@@ -81,7 +81,7 @@ class MixedRows:
 
         def read(which: range) -> Tensor:
             tokens_BxL1 = mixture.batch(count_K, positions_K, which)
-            return devices.moved(torch.from_numpy(tokens_BxL1), self._place)
+            return devices.move(torch.from_numpy(tokens_BxL1), self._place)
 
         batch: Rows = Unread(read, range(int(count_K.sum())), self._place)
         if parallel.world_size() == 1:
@@ -207,7 +207,7 @@ class _Training:
         pieces = next(iter(given.corpora.values())).vocabulary
         inputs.refuse_too_large(work, pieces, device)
         vocabulary = work.model.padded_vocabulary(pieces)
-        self.model = models.initialised(work.model, vocabulary, work.seed).to(device)
+        self.model = models.initial_model(work.model, vocabulary, work.seed).to(device)
         self.model.configure(recipe)
         if shard and self.chips == 1:
             models.shard(self.model, device)

@@ -38,7 +38,7 @@ def watch(
     """
     if once or format != "text" or not sys.stdout.isatty():
         runs = look(given)
-        return presentation.shown(format, runs, lambda: _text(runs))
+        return presentation.render(format, runs, lambda: _text(runs))
     with contextlib.suppress(KeyboardInterrupt):
         while True:
             sys.stdout.write(f"\x1b[H\x1b[J{_text(look(given))}\n")
@@ -83,7 +83,7 @@ def _text(runs: Rows) -> str:
     shares = [run.get("weights", {}).items() for run in runs]
     texts = [" ".join(f"{domain} {w:.3f}" for domain, w in items) for items in shares]
     rows = [[*map(run.get, NUMBERS), text] for run, text in zip(runs, texts, strict=True)]
-    return presentation.aligned([*NUMBERS, "weights"], rows)
+    return presentation.align([*NUMBERS, "weights"], rows)
 
 
 def _state(run: Path) -> str:

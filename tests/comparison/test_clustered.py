@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pike_mixing.comparison.clustered import clustered_mean
+from pike_mixing.comparison.multiple_choice import clustered_mean
 
 
 def test_three_clusters_by_hand():

@@ -135,34 +135,36 @@ def spread_out(documents, spread):
     return length_G / length_G.sum()
 
 
+HALF_ALIKE = np.exp(np.r_[np.zeros(60), np.linspace(0, 2.452, 60)])
+
+
 @pytest.mark.parametrize(
     ("share_G", "effective"),
     [
         # Documents of one length, and such as are cut at one.
         (np.ones(40) / 40, 40),
         (np.repeat([1, 4], 30) / 150, 150**2 / (30 + 30 * 16)),
-        # A spread of 1: 100 exp(-1.5) = 22.3 are enough, but with S = 1.142, two standard errors
-        # more, (S exp(1.5 S^2))^2 / 0.08^2 = 10,194 are asked; of 0.8 and 700, S = 0.843 and 934.
-        (spread_out(100, 1.0), 20 * 100 / 10_194),
-        (spread_out(700, 0.8), 20 * 700 / 934),
-        (spread_out(1000, 0.8), 1 / (spread_out(1000, 0.8) ** 2).sum()),
-        # Nothing is asked of a spread of 0.4 but 20 exp(1.5 0.4^2) = 25.4 documents.
-        (spread_out(30, 0.4), 1 / (spread_out(30, 0.4) ** 2).sum()),
-        # Too unequal: 6.8.
-        (spread_out(200, 1.5), 200 * math.exp(-1.5 * 1.5**2)),
+        # exp(1.5)^2 / 0.08^2 = 3138 are asked of a spread of 1, (0.8 exp(0.96))^2 / 0.08^2 = 682 of
+        # 0.8, and 39.6 of 0.4.
+        (spread_out(100, 1.0), 20 * 100 / 3138),
+        (spread_out(600, 0.8), 20 * 600 / 682),
+        (spread_out(750, 0.8), 1 / (spread_out(750, 0.8) ** 2).sum()),
+        (spread_out(50, 0.4), 1 / (spread_out(50, 0.4) ** 2).sum()),
+        # Half of the documents of one length, half spread above it: 0.75 of 0.8 asks 166.
+        (HALF_ALIKE / HALF_ALIKE.sum(), 20 * 120 / 166),
         # Less than twenty by the shares alone.
         (spread_out(20, 0.3), 1 / (spread_out(20, 0.3) ** 2).sum()),
     ],
 )
 def test_documents_of_like_size_by_hand(share_G, effective):
     found = effective_documents(share_G)
-    assert found == pytest.approx(effective, rel=0.05)
+    assert found == pytest.approx(effective, rel=0.06)
     order = np.random.default_rng(0).permutation(len(share_G))
     assert effective_documents(share_G[order]) == pytest.approx(found)
 
 
 def test_no_verdict_rests_on_documents_of_unequal_lengths():
-    for documents, told in ((800, False), (1000, True)):
+    for documents, told in ((600, False), (750, True)):
         share_G = spread_out(documents, 0.8)
         apart_G = 5 + np.where(np.arange(documents) % 2, 1.0, -1.0)
         found = estimate([part(np.tile(apart_G * share_G, (3, 1)), share_G, names(share_G))])

@@ -9,7 +9,7 @@ from downloads import download, lines, manifest
 
 from pike_mixing.errors import InputError
 from pipeline.__main__ import main
-from pipeline.data.domains import clustered, domains
+from pipeline.data.domains import cluster_documents, domains
 
 # Imported by the process alone that runs these tests: it takes seconds.
 absent = pytest.mark.skipif(find_spec("sklearn") is None, reason="needs the extra `domains`")
@@ -72,7 +72,7 @@ def test_scripts_are_cut_into_their_words(one, other, blank):
     draw = random.Random(0)
     kinds = [[w if isinstance(w, str) else chr(w) for w in kind] for kind in (one, other)]
     texts = [blank.join(draw.choices(kind, k=12)) for kind in kinds for _ in range(20)]
-    place_N, terms_C = clustered(iter(texts), 2, 0)
+    place_N, terms_C = cluster_documents(iter(texts), 2, 0)
     assert len({*place_N[:20].tolist()}) == len({*place_N[20:].tolist()}) == 1
     assert place_N[0] != place_N[20]
     assert all(set(terms) <= set(kinds[0]) or set(terms) <= set(kinds[1]) for terms in terms_C)

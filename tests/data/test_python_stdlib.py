@@ -158,12 +158,18 @@ def package(tmp_path, monkeypatch):
     return {"thing": "1.2"}
 
 
-def test_files_of_an_installed_package_are_documents_by_kind(package):
+def test_files_of_an_installed_package_are_documents_by_kind(package, tmp_path):
     def names(topic, **values):
         source = python_stdlib.Python(topic, package, **values)
         return [name for name, _ in source.read(Counter(), [])]
 
     assert names("code") == names("docstrings") == ["thing/__init__.py"]
+    # Of a module what a person types and what Python answers; others have no examples.
+    assert names("doctests") == []
+    talk = ">>> def one():\n...     return 1\n>>> one()\n1\n"
+    write(tmp_path, {"talk.py": f'"""Adds:\n\n{talk}\nNo more.\n"""'})
+    read = python_stdlib.doctests([("talk.py", tmp_path / "talk.py")], Counter())
+    assert [*read] == [("talk.py", talk)]
     assert names("stubs") == ["thing/part.pyi"]
     assert names("prose") == ["thing-1.2.dist-info/licenses/LICENSE", "thing/README.md"]
     # 160 characters, cut behind the last line break or blank among 70: 4 lines of 16.

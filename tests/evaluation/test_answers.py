@@ -12,9 +12,9 @@ from pipeline import settings
 from pipeline.evaluation import answers, items
 from pipeline.evaluation.answers import CONTINUATION, DOWNSTREAM, QuestionSet
 from pipeline.evaluation.items import Choice
-from pipeline.evaluation.prompt_encoding import Item, encoded
+from pipeline.evaluation.prompt_encoding import Item, encode_benchmark
 from pipeline.evaluation.questions import Downstream
-from pipeline.model.transformer import initialised
+from pipeline.model.transformer import initial_model
 from pipeline.tasks.benchmark import load
 
 ALL = np.ones(64, bool)
@@ -138,7 +138,7 @@ def test_a_model_that_copies_wins_where_the_words_give_the_topic_away(packed, co
 @pytest.mark.slow
 def test_noise_cannot_be_guessed(packed, copier, counter):
     asked = noise(packed)
-    for model in (copier, counter, *(initialised(NANO, 64, seed) for seed in range(3))):
+    for model in (copier, counter, *(initial_model(NANO, 64, seed) for seed in range(3))):
         for value, stderr in answered(model, asked, budget=4096).accuracy.values():
             assert abs(value - 25) < 3 * stderr
 
@@ -152,18 +152,18 @@ def questions(benchmarks, tokenizer, asked):
 
     def make(*way, **more):
         benchmark = load(benchmarks, asked(*way, **more))
-        return Downstream(benchmark, encoded(benchmark, tokenizer, 10**6)).questions()
+        return Downstream(benchmark, encode_benchmark(benchmark, tokenizer, 10**6)).questions()
 
     return make
 
 
 @pytest.fixture(scope="session")
 def model(tokenizer):
-    return initialised(NANO, tokenizer.vocabulary, 0)
+    return initial_model(NANO, tokenizer.vocabulary, 0)
 
 
 def test_sums_are_those_of_the_model_read_one_by_one(questions, model, packed):
-    small = initialised(NANO, 64, 0)
+    small = initial_model(NANO, 64, 0)
     for net, asked in ((model, questions("csqa", 2, items=3)), (small, noise(packed, 20))):
         found = answered(net, asked)
         for one, sums, without in zip(asked.items, found.sums, found.alone, strict=True):
@@ -173,7 +173,7 @@ def test_sums_are_those_of_the_model_read_one_by_one(questions, model, packed):
 
 
 def test_a_model_that_diverged_is_named_with_the_task(questions, tokenizer):
-    broken = initialised(NANO, tokenizer.vocabulary, 0)
+    broken = initial_model(NANO, tokenizer.vocabulary, 0)
     torch.nn.init.constant_(broken.embedding.weight, math.nan)
     with pytest.raises(InputError, match=r"^piqa, 0-shot, cf: question 0.*diverged"):
         answered(broken, questions("piqa"))

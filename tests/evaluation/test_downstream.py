@@ -8,7 +8,7 @@ from pike_mixing.errors import InputError
 from pipeline.data import packing, sources
 from pipeline.evaluation import answers
 from pipeline.evaluation.evaluate import evaluate
-from pipeline.evaluation.prompt_encoding import encoded
+from pipeline.evaluation.prompt_encoding import encode_benchmark
 from pipeline.evaluation.questions import Downstream
 from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files
@@ -66,7 +66,7 @@ def test_a_run_answers_each_task_as_it_is_asked(ask, benchmarks, asked, tokenize
     model = checkpoint.load_model(finished / "checkpoints" / "step3")
     for task, shots, formulation in (("arc_easy", 7, "mcf"), ("piqa", 0, "cf")):
         benchmark = load(benchmarks, asked(task, shots, formulation))
-        items = encoded(benchmark, tokenizer, LENGTH)
+        items = encode_benchmark(benchmark, tokenizer, LENGTH)
         questions = Downstream(benchmark, items).questions()
         told = answers.ask(model, questions, batch_tokens=99)
         own = [c for c in choices if c["task"] == task]

@@ -12,14 +12,14 @@ from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.evaluation import log_likelihoods
 from pipeline.evaluation.log_likelihoods import Question
-from pipeline.model.transformer import initialised
+from pipeline.model.transformer import initial_model
 
 VOCABULARY = 64
 
 
 @pytest.fixture
 def model():
-    return initialised(settings.Model(2, 16, 2, 8), 64, seed=1)
+    return initial_model(settings.Model(2, 16, 2, 8), 64, seed=1)
 
 
 def alone(model, prefix, continuation):
@@ -74,7 +74,7 @@ def drawn(seed, count, shared, *, own=9, longest=7, candidates=5):
 @hypothesis_settings(max_examples=20, deadline=None)
 def test_scores_are_those_of_a_naive_scorer(seed, shared, layers, heads, budget):
     shape = settings.Model(layers, 16, heads, 8)
-    model, questions = initialised(shape, VOCABULARY, seed), drawn(seed, 5, shared)
+    model, questions = initial_model(shape, VOCABULARY, seed), drawn(seed, 5, shared)
     for found, question in zip(score(model, questions, budget), questions, strict=True):
         np.testing.assert_allclose(found, naive(model, question), atol=1e-4, rtol=0)
 
@@ -132,7 +132,7 @@ def test_logits_are_made_for_scored_places_alone_and_a_few_at_a_time(monkeypatch
     # Thirty shared tokens and more, ten places at a time: never tokens x vocabulary.
     vocabulary = 5000
     monkeypatch.setattr(log_likelihoods, "LOGITS_AT_ONCE", 10 * vocabulary)
-    model, questions = initialised(settings.Model(1, 8, 1, 8), vocabulary, 0), drawn(6, 10, 30)
+    model, questions = initial_model(settings.Model(1, 8, 1, 8), vocabulary, 0), drawn(6, 10, 30)
     with Logits(vocabulary) as seen:
         score(model, questions)
     # The last token of each context, and all but the last of each candidate.

@@ -20,9 +20,9 @@ from fetched import ask
 
 from pipeline import settings
 from pipeline.evaluation import answers
-from pipeline.evaluation.prompt_encoding import encoded
+from pipeline.evaluation.prompt_encoding import encode_benchmark
 from pipeline.evaluation.questions import Downstream
-from pipeline.model.transformer import initialised
+from pipeline.model.transformer import initial_model
 from pipeline.tasks import data_sets
 from pipeline.tasks.benchmark import load
 
@@ -66,7 +66,7 @@ def picked(sums, alone, lengths):
 
 
 def by_us(model, one, tokenizer):
-    items = encoded(one, tokenizer, LENGTH)
+    items = encode_benchmark(one, tokenizer, LENGTH)
     asked = Downstream(one, items).questions()
     told = answers.ask(model, asked, batch_tokens=8192)
     lengths = [
@@ -135,7 +135,7 @@ def counted(given, tokenizer):
 def test_the_harness_gives_our_accuracies_on_every_task(benchmarks, tokenizers):
     tokenizer = tokenizers["unigram, with line breaks"]
     shape = settings.Model(2, 32, 4, 8)
-    model = initialised(shape, shape.padded_vocabulary(tokenizer.vocabulary), seed=0).eval()
+    model = initial_model(shape, shape.padded_vocabulary(tokenizer.vocabulary), seed=0).eval()
     ways = [
         load(benchmarks, ask(task, shots, formulation))
         for task in data_sets.TASKS

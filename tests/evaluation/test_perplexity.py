@@ -6,7 +6,7 @@ import pytest
 from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.evaluation import perplexity
-from pipeline.model.transformer import initialised
+from pipeline.model.transformer import initial_model
 
 # With their EOS 3, 4 and 4 tokens: with L = 5 the targets are tokens 1-5 and 6-10 of the stream.
 DOCUMENTS = [[5, 6], [7, 8, 9], [10, 11, 12]]
@@ -88,7 +88,7 @@ def test_text_without_bytes_has_no_bits_per_byte(windows, constant):
 def test_the_batch_size_changes_nothing(windows):
     numbers = np.random.default_rng(0).integers(2, 64, (20, 17))
     made = windows(numbers.tolist(), 8, 40)
-    model = initialised(settings.Model(2, 16, 2, 8), 64, seed=0)
+    model = initial_model(settings.Model(2, 16, 2, 8), 64, seed=0)
     one, some, every = (
         perplexity.measure(model, made, batch_tokens=budget) for budget in (1, 24, 10_000)
     )

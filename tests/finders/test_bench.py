@@ -4,23 +4,16 @@ import csv
 import dataclasses
 import json
 
+import documented
 import numpy as np
 import pytest
 from known_law import DOMAINS, proxies
 
+from pike_mixing import bench
 from pike_mixing.errors import InputError
-from pike_mixing.finders import bench
 from pike_mixing.finders.interface import Swarm
 
-METHOD = """
-import numpy as np
-
-def fit(weights, losses, epochs):
-    return np.linalg.lstsq(weights, losses)[0]
-
-def predict(fitted, weights, epochs):
-    return weights @ fitted
-"""
+(METHOD,) = documented.blocks("docs/finders.md", "python")
 
 
 @pytest.fixture
@@ -107,7 +100,7 @@ def test_what_fails_is_said_and_what_is_no_method_refused(few, tmp_path, said):
         ("return weights", "not finite (64, 2)"),
         ("return np.nan * weights[:, :2]", "not finite (64, 2)"),
     ):
-        text = METHOD.replace("return weights @ fitted", body)
+        text = METHOD.replace("return weights @ fitted  # or (losses, spreads)", body)
         broken.write_text(text)
         two = [dataclasses.replace(r, loss_K=r.loss_K[:2]) for r in few[0].train.runs]
         part = dataclasses.replace(few[0], train=Swarm(DOMAINS, two, ("x", "y")))

@@ -233,6 +233,7 @@ class Said:
 
     diagnostics: dict
     outside: bool
+    reads = "losses"
 
     def find(self, swarm):
         weights = [1.0, 0, 0] if self.outside else [1 / 3] * 3

@@ -111,6 +111,24 @@ def test_runs_with_other_inventories_are_predicted_by_their_epochs():
     assert found_K[0] < 0.1 < found_K[1:].min()
 
 
+@pytest.mark.slow
+def test_the_interval_is_of_runs_that_read_as_many_epochs(write, said):
+    swarm = known(24)
+    header = [*(f"weight/{d}" for d in DOMAINS), "loss/l", "tokens"]
+    header += [f"available/{d}" for d in DOMAINS]
+    rows = [[*r.weights_K, r.loss_K[0], 1000, *TEXT_K] for r in swarm.runs]
+    path = write(header, rows)
+    for finder, budget, has in (
+        ("exposure-law", "1000", True),
+        ("exposure-law", "4000", False),
+        ("scheffe", "4000", True),
+    ):
+        ask = ["fit", finder, path, "--target", "l", "--resamples", "0", "--budget", budget]
+        text = said(*ask)
+        assert ("such intervals held" in text) == has
+        assert ("no interval: the mixtures are too few, or the runs read" in text) != has
+
+
 def test_what_cannot_be_fitted_is_refused():
     few = Swarm(DOMAINS, proxies(9))
     for name in ("exposure-law", "scheffe", "gaussian-process"):

@@ -1,4 +1,4 @@
-"""On 1, 2 and 3 processes every row is read once, whoever deals the rows; a second cut is told."""
+"""On one and three processes every row is read once, whoever deals them; a second cut is told."""
 
 import json
 import os
@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("processes", [1, 2, 3])
+@pytest.mark.parametrize("processes", [1, 3])
 def test_every_row_is_read_once_or_the_second_cut_is_told(processes, tmp_path):
     words = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     words += ["--nproc-per-node", str(processes), str(HERE / "deal_job.py"), str(tmp_path)]

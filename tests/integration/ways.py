@@ -14,7 +14,7 @@ from pike_mixing.torch import MixedDataset, Mixing, parallel
 from pipeline import settings
 from pipeline.data.shards import Corpus
 from pipeline.model import adamw, checkpoint
-from pipeline.model.transformer import initialised
+from pipeline.model.transformer import initial_model
 from pipeline.runtime import atomic_files
 from pipeline.runtime.validation import validate
 
@@ -118,7 +118,7 @@ class Way:
         self.recipe = recipe = work.training
         opened = {d: Corpus.open(corpora / d, "train", verify=False) for d in work.domains}
         pieces = next(iter(opened.values())).vocabulary
-        net = initialised(work.model, work.model.padded_vocabulary(pieces), work.seed)
+        net = initial_model(work.model, work.model.padded_vocabulary(pieces), work.seed)
         self.model = Net(net.configure(recipe))
         self.reference = reference and Net(checkpoint.load_model(reference))
         self.method = registry.build(work.rule, work.method, "run.json")

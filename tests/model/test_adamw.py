@@ -51,7 +51,7 @@ def test_short_schedules(steps, warmup_steps, rates):
 
 
 def tiny():
-    return transformer.initialised(settings.Model(layers=1, width=4, heads=1, head_width=2), 8, 0)
+    return transformer.initial_model(settings.Model(layers=1, width=4, heads=1, head_width=2), 8, 0)
 
 
 def test_moments_are_the_papers_and_matrices_are_decayed_but_not_gains():

@@ -10,7 +10,7 @@ from pike_mixing.torch import gradient_statistics
 from pipeline import settings
 from pipeline.model import checkpoint
 from pipeline.model.passes import row_losses
-from pipeline.model.transformer import initialised, token_losses, weighted_loss
+from pipeline.model.transformer import initial_model, token_losses, weighted_loss
 from pipeline.runtime import atomic_files, devices
 from pipeline.training import train
 
@@ -18,7 +18,7 @@ SHAPE = settings.Model(layers=2, width=32, heads=2, head_width=16)
 
 
 def arranged(shape=SHAPE, **how):
-    return initialised(shape, 48, 0).configure(recipe(**how))
+    return initial_model(shape, 48, 0).configure(recipe(**how))
 
 
 def rows(count):

@@ -11,7 +11,7 @@ from recipes import recipe
 from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.model import adamw, checkpoint
-from pipeline.model.transformer import initialised, token_losses
+from pipeline.model.transformer import initial_model, token_losses
 from pipeline.runtime import atomic_files
 
 SHAPE = settings.Model(layers=1, width=4, heads=1, head_width=2, vocabulary_multiple=8)
@@ -20,7 +20,7 @@ CPU = torch.device("cpu")
 
 
 def started(seed=0):
-    net = initialised(SHAPE, 8, seed)
+    net = initial_model(SHAPE, 8, seed)
     return net, adamw.adamw(net, RECIPE)
 
 
@@ -211,7 +211,7 @@ def test_a_manifest_of_another_step_or_shape_is_refused(tmp_path):
 
 def test_a_checkpoint_of_another_vocabulary_is_refused(tmp_path):
     path, _, _ = saved(tmp_path)
-    larger = initialised(SHAPE, 16, 0)
+    larger = initial_model(SHAPE, 16, 0)
     with pytest.raises(InputError, match="an embedding of 8 pieces, the corpora ask for 16"):
         checkpoint.restore(path, larger, adamw.adamw(larger, RECIPE), CPU)
 

@@ -49,7 +49,7 @@ def shape(architecture):
 
 def made(architecture, seed=0):
     pytest.importorskip("transformers")
-    return models.initialised(shape(architecture), VOCABULARY, seed)
+    return models.initial_model(shape(architecture), VOCABULARY, seed)
 
 
 @pytest.mark.parametrize("kind", RIGHT)
@@ -132,15 +132,15 @@ def test_a_plan_reads_sizes_and_weights(tmp_path):
 def test_training_goes_on_from_weights_that_were_not_changed(folder):
     values = written_out(folder, continued=True)
     shape = settings.Model(**values)
-    model = models.initialised(shape, shape.padded_vocabulary(50), 0)
+    model = models.initial_model(shape, shape.padded_vocabulary(50), 0)
     for name, weight in made(RIGHT["tied"], seed=3).state_dict().items():
         assert weight.equal(model.state_dict()[name]), name
     with pytest.raises(InputError, match="embedding of 64 pieces and the tokenizer 99"):
-        models.initialised(shape, shape.padded_vocabulary(99), 0)
+        models.initial_model(shape, shape.padded_vocabulary(99), 0)
     (folder / "model.safetensors").write_bytes(b"other")
     assert model_folders.weights_sha256(folder) != shape.weights_sha256
     with pytest.raises(InputError, match="changed since the run was planned"):
-        models.initialised(shape, VOCABULARY, 0)
+        models.initial_model(shape, VOCABULARY, 0)
 
 
 @pytest.mark.slow

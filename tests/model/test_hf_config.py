@@ -8,14 +8,14 @@ import torch
 from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.model import hf_config
-from pipeline.model.transformer import initialised
+from pipeline.model.transformer import initial_model
 
 SHAPE = settings.Model(layers=2, width=24, heads=3, head_width=8, vocabulary_multiple=8)
 
 
 def rough(shape, vocabulary=40):
     """A model whose gains differ from 1, so that no norm is passed over unseen."""
-    net = initialised(shape, vocabulary, 0).eval()
+    net = initial_model(shape, vocabulary, 0).eval()
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for weight in net.parameters():

@@ -20,7 +20,7 @@ from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
 from pipeline.model import adamw
 from pipeline.model.passes import PipelinePasses, row_losses
-from pipeline.model.transformer import initialised, token_losses
+from pipeline.model.transformer import initial_model, token_losses
 
 SHAPE = settings.Model(layers=1, width=8, heads=2, head_width=4)
 RECIPE = recipe()
@@ -53,7 +53,7 @@ def step(net, given, method, micro_batch=4, statistics_micro_batch=2, max_norm=1
 
 def left(method, given, **options):
     """What a pass leaves, and the gradient or moments; weights and rows are always the same."""
-    net = initialised(SHAPE, 12, 0)
+    net = initial_model(SHAPE, 12, 0)
     found, optimizer = step(net, given, method, **options)
     moments = method.needs().moments_per_domain
     kept = [p.grad for p in net.parameters()]
@@ -79,7 +79,7 @@ def by_domain(given):
 
 def of_rows(tokens_RxL1):
     """Gradient of each row's loss, R x P in float64."""
-    net = initialised(SHAPE, 12, 0)
+    net = initial_model(SHAPE, 12, 0)
     found = []
     for row in tokens_RxL1:
         parts = torch.autograd.grad(row_losses(net, row[None]).mean(), list(net.parameters()))
@@ -96,7 +96,7 @@ def same(ours, theirs):
 def test_the_training_pass_measures_what_a_pass_of_its_own_does(counts, microbatch):
     given = batch(counts)
     found, _ = left(measuring(Mix()), given, statistics_micro_batch=microbatch)
-    net = initialised(SHAPE, 12, 0)
+    net = initial_model(SHAPE, 12, 0)
     own = gradient_statistics(net, row_losses, by_domain(given), micro_batch=microbatch)
     same(found.seen.statistics, own)
     assert found.seen.statistics.rows_K.tolist() == counts
@@ -161,7 +161,7 @@ class Embeddings(TorchDispatchMode):
 @pytest.mark.parametrize(("method", "extra"), [(Mix(), 1), (PCGrad(), 3)])
 def test_measuring_takes_one_gradient_of_memory_and_a_gramian_one_per_domain(method, extra):
     def most(method):
-        net = initialised(SHAPE, 37, 0)
+        net = initial_model(SHAPE, 37, 0)
         with Embeddings(net.embedding.weight.nbytes) as watch:
             step(net, batch([2, 2, 2, 3]), method, micro_batch=1, statistics_micro_batch=1)
         return watch.most
@@ -170,7 +170,7 @@ def test_measuring_takes_one_gradient_of_memory_and_a_gramian_one_per_domain(met
 
 
 def test_excess_clips_each_token_before_the_mean():
-    model, other = initialised(SHAPE, 16, 0), initialised(SHAPE, 16, 1)
+    model, other = initial_model(SHAPE, 16, 0), initial_model(SHAPE, 16, 1)
     tokens = torch.randint(0, 16, (5, 9), generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         above = (token_losses(model, tokens) - token_losses(other, tokens)).clamp(min=0)

@@ -11,7 +11,7 @@ from pike_mixing.torch import PerDomainAdamW
 from pipeline import settings
 from pipeline.model import adamw as optim
 from pipeline.model import checkpoint
-from pipeline.model.transformer import initialised, token_losses
+from pipeline.model.transformer import initial_model, token_losses
 
 VECTORS = Path(__file__).parents[1] / "rules" / "vectors" / "adatask.json"
 RECIPE = recipe()
@@ -132,7 +132,7 @@ def test_the_recipes_rates_and_groups_are_those_of_adamw():
 
 def small_model():
     shape = settings.Model(layers=1, width=4, heads=1, head_width=2)
-    return initialised(shape, 8, 0)
+    return initial_model(shape, 8, 0)
 
 
 def train(model, optimizer, steps):

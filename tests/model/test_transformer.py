@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from pipeline import settings
 from pipeline.model import layers, transformer
-from pipeline.model.transformer import Transformer, initialised, parameter_count, token_losses
+from pipeline.model.transformer import Transformer, initial_model, parameter_count, token_losses
 
 TINY = settings.Model(layers=2, width=12, heads=2, head_width=4, vocabulary_multiple=8)
 SMALL = settings.Model(layers=12, width=768, heads=12, head_width=64)
@@ -45,7 +45,7 @@ def test_the_vocabulary_is_rounded_up(pieces, rows):
 
 def test_no_logit_depends_on_a_later_token():
     """Gradient of each position's logits in each position's embedding: zero above the diagonal."""
-    net, tokens = initialised(TINY, 16, 0), random_tokens(1, 6, 16)
+    net, tokens = initial_model(TINY, 16, 0), random_tokens(1, 6, 16)
     embedded = []
 
     def keep(module, inputs, output):
@@ -106,7 +106,7 @@ def test_losses_have_the_bits_of_the_plain_decoder():
     tokens = random_tokens(3, 18, 64)
     losses, gradients = [], []
     for function in (token_losses, plain_losses):
-        net = initialised(settings.Model(2, 32, 2, 16), 64, 0)
+        net = initial_model(settings.Model(2, 32, 2, 16), 64, 0)
         losses.append(function(net, tokens))
         losses[-1].mean().backward()
         gradients.append([weight.grad for weight in net.parameters()])
@@ -116,7 +116,7 @@ def test_losses_have_the_bits_of_the_plain_decoder():
 
 def test_training_has_the_gradient_of_the_plain_decoder():
     tokens, weight = random_tokens(3, 18, 64), torch.tensor([0.5, 0.2, 0.3])
-    ours, plain = (initialised(settings.Model(2, 32, 2, 16), 64, 0) for _ in range(2))
+    ours, plain = (initial_model(settings.Model(2, 32, 2, 16), 64, 0) for _ in range(2))
     total, loss_B = transformer.weighted_loss(ours, tokens, weight)
     total.backward()
     expected_B = plain_losses(plain, tokens).mean(dim=1)
@@ -135,7 +135,7 @@ def in_order(rows, length, shared):
 
 @pytest.mark.parametrize("shared", [1, 4, 6])
 def test_what_rows_share_can_be_read_once(shared):
-    net, tokens = initialised(TINY, 16, 0), random_tokens(3, 7, 16)
+    net, tokens = initial_model(TINY, 16, 0), random_tokens(3, 7, 16)
     tokens[:, :shared] = tokens[0, :shared]
     kept = net.prefill_cache(tokens[0, :shared])
     found = net.hidden(
@@ -146,7 +146,7 @@ def test_what_rows_share_can_be_read_once(shared):
 
 def test_tokens_see_what_the_mask_says_and_stand_where_they_are_put():
     # 3 is followed by 5 and by (7, 9), side by side: both stand right behind it.
-    net = initialised(TINY, 16, 0)
+    net = initial_model(TINY, 16, 0)
     seen = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 1, 1]]).bool()
     sight = transformer.AttentionLayout(torch.tensor([[0, 1, 1, 2]]), seen[None])
     found = net.hidden(torch.tensor([[3, 5, 7, 9]]), sight)[0]
@@ -157,17 +157,17 @@ def test_tokens_see_what_the_mask_says_and_stand_where_they_are_put():
 
 def test_initial_weights_depend_on_the_seed_alone():
     torch.manual_seed(1)
-    first = initialised(TINY, 16, 7).state_dict()
+    first = initial_model(TINY, 16, 7).state_dict()
     torch.manual_seed(2)
-    second = initialised(TINY, 16, 7).state_dict()
-    other = initialised(TINY, 16, 8).state_dict()
+    second = initial_model(TINY, 16, 7).state_dict()
+    other = initial_model(TINY, 16, 8).state_dict()
     assert all(torch.equal(first[name], second[name]) for name in first)
     assert not torch.equal(first["embedding.weight"], other["embedding.weight"])
 
 
 def test_initial_weights_have_the_scale_that_is_promised():
     shape = settings.Model(layers=2, width=64, heads=2, head_width=32)
-    weights = initialised(shape, 512, 0).state_dict()
+    weights = initial_model(shape, 512, 0).state_dict()
     expected = {
         "embedding.weight": 64**-0.5,
         "blocks.1.attention.qkv.weight": 64**-0.5,
@@ -185,7 +185,7 @@ def test_nanodos_initial_weights_are_uniform_by_both_fans():
     shape = settings.Model(
         layers=2, width=64, heads=2, head_width=16, initial_weights="xavier-uniform"
     )
-    weights = initialised(shape, 512, 0).state_dict()
+    weights = initial_model(shape, 512, 0).state_dict()
     bounds = {
         "blocks.1.attention.qkv.weight": (6 / (64 + 32)) ** 0.5,  # queries, keys, values: 64 to 32
         "blocks.1.attention.out.weight": (6 / (32 + 64)) ** 0.5,

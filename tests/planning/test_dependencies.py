@@ -227,11 +227,11 @@ def test_the_first_mixture_of_a_swarm_is_uniform_and_the_others_are_drawn(chaine
 @given(st.integers(0, 999), st.permutations(["en", "hi", "de", "fr"]), st.floats(0.5, 20))
 def test_a_draw_is_a_mixture_that_the_order_of_domains_does_not_change(place, order, concentration):
     swarm = {"seed": 1, "runs": 1000, "concentration": concentration}
-    weights = dependencies.drawn(swarm, "small", place, order)
+    weights = dependencies.draw_mixture(swarm, "small", place, order)
     assert list(weights) == order
     assert min(weights.values()) >= 0
     assert sum(weights.values()) == pytest.approx(1, abs=3e-4)
-    assert weights == dependencies.drawn(swarm, "small", place, sorted(order))
+    assert weights == dependencies.draw_mixture(swarm, "small", place, sorted(order))
 
 
 def test_a_swarm_may_have_a_smaller_model_and_a_shorter_recipe(chained):

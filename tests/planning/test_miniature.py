@@ -1,9 +1,12 @@
 """The default experiment: the paper's in miniature, whole and in parts."""
 
+import copy
+import random
+
 import pytest
 from repository import ROOT
 
-from pipeline.planning import planner
+from pipeline.planning import paper_roles, planner, rule_inputs
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +32,136 @@ def test_it_has_every_method_of_the_paper(plan):
     }  # fmt: skip
 
 
-def test_tables_and_figures_that_need_the_same_runs_share_a_database(plan):
-    assert plan.database("table", "table9") == plan.database("table", "table1")
-    assert plan.database("figure", "figure8") == "results/databases/table-table1.duckdb"
-    assert plan.database("table", "table2") != plan.database("table", "table1")
-    needed = plan.selections["table-table1"]
-    assert needed == plan.selected("table", "table1") == plan.selected("figure", "figure8")
+# What figures show, and tables without scores: scenarios, models and methods by their roles, and
+# which records of checkpoints.
+BATCHES = ("mix", "round-robin", "random")
+BALANCED = ("balanced-pike-tau1", "balanced-pike-tau3", "balanced-pike-tau5")
+SHOWN = {
+    "table7": (("mc4-en-hi-de", "mc4-en-hi", "glam"), (), ("pike",), ()),
+    "table8": (("mc4-en-hi-de", "glam"), (), ("pike",), ()),
+    "figure2": (("glam",), ("gpt2-large",), BATCHES, ("evaluate", "probe")),
+    "figure4": (("mc4-en-hi-de", "glam"), ("gpt2-large",), BATCHES, ("evaluate",)),
+    "figure5": (("mc4-en-hi-de-zh-fr-ar",), ("gpt2-large",), ("mix",), ("probe",)),
+    "figure6": (("glam",), ("gpt2-large",), ("mix",), ("probe",)),
+    "figure7": (("mc4-en-hi",), ("gpt2-small",), ("mix", "pcgrad", "adatask"), ("evaluate",)),
+    "figure8": (("mc4-en-hi-de",), ("gpt2-large",), ("mix", "pike", *BALANCED), ()),
+    **dict.fromkeys(("table3", "table4", "table5", "table6", "figure3"), ((), (), (), ())),
+}
+TARGETS = [f"table{n}" for n in range(1, 15)] + [f"figure{n}" for n in range(1, 9)]
+JOBS = ("pretrain", "evaluate", "probe")
+
+
+def planned_jobs(plan, target):
+    """Trainings, evaluations and probes that a target plans, with all that they stand on."""
+    reads, found = rule_inputs.RuleInputs(plan), set()
+    made_by = {
+        plan.manifest(rule, n): (rule, n) for rule, names in plan.work().items() for n in names
+    }
+    todo = [("table" if target.startswith("table") else "figure", target)]
+    while todo:
+        new = {made_by[path] for path in reads.of(*todo.pop()).paths() if path in made_by} - found
+        found |= new
+        todo += new
+    return {job for job in found if job[0] in JOBS}
+
+
+def shown_jobs(plan, target):
+    """The same by what the target shows: the paper's printed numbers, or the lists above."""
+    role = {(kind, ours): theirs for kind, ours, theirs in paper_roles.pairs(plan.config)}
+    printed = {
+        (row["scenario"], row["model"], row["method"])
+        for row in paper_roles.rows("numbers")
+        if row["table"] == ("table14" if target == "figure1" else target)
+        or (target == "figure1" and row["table"] == "table13")
+    }
+    jobs = set()
+    if target == "table4":
+        # The weights that DoReMi's proxy found.
+        return next(stands_on(plan, run) for run in plan.requested if "/doremi/" in run)
+    for run in plan.requested:
+        ours = zip(("scenario", "model", "method"), run.split("/"), strict=False)
+        scenario, model, method = (role.get(pair) for pair in ours)
+        kinds = ("evaluate",)
+        if target in SHOWN:
+            *lists, kinds = SHOWN[target]
+            is_shown = (
+                all(
+                    not some or one in some
+                    for one, some in zip((scenario, model, method), lists, strict=True)
+                )
+                and lists[2]
+            )
+        elif target == "figure1":
+            is_shown = scenario in ("mc4-en-hi", "glam") and model == "gpt2-large"
+            is_shown &= (scenario, model, method) in printed
+        else:
+            # One language alone is a scenario of its own in the paper, and in paper.yaml.
+            alone = {(m, name) for _, m, name in printed if name.startswith("single-")}
+            is_shown = (scenario, model, method) in printed or (model, method) in alone
+        if is_shown:
+            asked = {"evaluate": plan.evaluations, "probe": plan.probes}
+            jobs |= {(kind, run) for kind in kinds if run in asked[kind]} | {("pretrain", run)}
+    return jobs | {job for _, run in jobs for job in stands_on(plan, run)}
+
+
+def stands_on(plan, run):
+    """Trainings and evaluations of the runs that a run's reference, mixture or grid needs."""
+    below = [plan.references[run]] if run in plan.references else []
+    jobs = {("pretrain", other) for other in below}
+    if run in plan.found:
+        search = plan.mixtures[plan.found[run]]
+        jobs |= {("pretrain", other) for other in search["proxies"]}
+        if search["finder"] == "grid":
+            jobs |= {("evaluate", other) for other in search["proxies"]}
+    return jobs | {job for _, other in jobs if other != run for job in stands_on(plan, other)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "path", ["config.yaml", "workflow/configs/decide.yaml", "workflow/configs/paper.yaml"]
+)
+def test_each_target_of_the_paper_plans_what_it_shows_and_trains_again_what_an_edit_touches(path):
+    values = planner.read(ROOT / path)
+    before = planner.plan(values, path)
+    shown = {target: shown_jobs(before, target) for target in TARGETS}
+    assert {target: planned_jobs(before, target) for target in TARGETS} == shown
+    draw = random.Random(0)
+    for method in draw.sample(sorted(values["methods"]), 6):
+        edited = copy.deepcopy(values)
+        for recipe in values["training"]:
+            decayed = {**values["training"][recipe], "weight_decay": 0.2}
+            edited["training"][f"{recipe}-edited"] = decayed
+        for name, scenario in edited["scenarios"].items():
+            ran = any(run.startswith(f"{name}/") and f"/{method}/" in run for run in before.runs)
+            if ran:
+                methods = scenario.get("methods", {})
+                own = {**methods.get(method, {}), "training": f"{scenario['training']}-edited"}
+                scenario["methods"] = {**methods, method: own}
+        after = planner.plan(edited, path)
+        changed = {run for run in before.runs if before.runs[run] != after.runs[run]}
+        assert {run.split("/")[2] for run in changed} <= {method}
+        for target in TARGETS:
+            again = {run for rule, run in planned_jobs(after, target) if run in changed}
+            assert again == {
+                run for rule, run in shown[target] if run.split("/")[2] == method and run in changed
+            }
+
+
+def test_what_make_quick_builds_needs_few_of_the_runs(whole, plan):
+    chosen = {
+        run
+        for section, kind in (("tables", "table"), ("figures", "figure"))
+        for name in whole["quick"][section]
+        for run in plan.selected(kind, name)
+    }
+    assert len(chosen) < len(plan.runs) / 4
+
+
+def test_tables_and_figures_that_show_the_same_records_share_a_database(plan):
+    assert plan.database("table", "table6") == plan.database("table", "table5")
+    # Of the same runs one shows the losses, the other the weights alone.
+    names = [plan.selection("figure", name) for name in ("losses", "weights")]
+    assert plan.selections[names[0]] == plan.selections[names[1]]
+    run = "symbols/nano/pike/seed220"
+    held = [plan.experiment_of(name)["runs"][run] for name in names]
+    assert [(one["trained"], one["evaluations"]) for one in held] == [(True, True), (True, False)]

@@ -34,7 +34,7 @@ def test_all_that_is_defined_and_not_used_is_told(config):
     values["methods"]["varied"] = values["methods"]["pike-low"]
     values["grids"]["zetas"]["of"] = "varied"
     plan = planner.plan(values, "mine.yaml")
-    assert notices.unused(plan, values) == []
+    assert notices.unused_names(plan, values) == []
     for section, like in SPARE.items():
         known = values.setdefault(section, {})
         # A grid and a mixture cannot have one name.
@@ -43,12 +43,12 @@ def test_all_that_is_defined_and_not_used_is_told(config):
     plan = planner.plan(values, "mine.yaml")
     expected = {f"mine.yaml: {s}: defined, and used by no run: spare-{s}" for s in SPARE}
     expected.add("mine.yaml: tasks: defined, and used by no run: piqa")
-    assert set(notices.unused(plan, values)) == expected
+    assert set(notices.unused_names(plan, values)) == expected
     many = {"methods": {f"m{n}": {} for n in range(10**5)}}
-    (line,) = notices.unused(plan, many)
+    (line,) = notices.unused_names(plan, many)
     assert line.endswith(" m18, m19 and 99,980 more")
     # What a file includes serves others, too.
-    assert notices.unused(plan, {"methods": {"mix": {}}}) == []
+    assert notices.unused_names(plan, {"methods": {"mix": {}}}) == []
 
 
 def test_values_that_no_run_has_are_told(config):
@@ -57,7 +57,7 @@ def test_values_that_no_run_has_are_told(config):
     values["probe"]["standard"]["seeds"] = [98, 99]
     values["compare"] = {"baseline": "pike-high"}
     plan = planner.plan(values, "mine.yaml")
-    *told, last = notices.unused(plan, values)
+    *told, last = notices.unused_names(plan, values)
     assert "compare.baseline: no run has pike-high: " in last
     assert told == [
         "mine.yaml: evaluation.standard.curves.seeds: no run of its scenarios has 99",

@@ -36,6 +36,11 @@ WRONG = {
     ("pretrain", "wait", -1): "wait: -1 is not a whole number of minutes from 0 on",
     ("table", "runtime", 0): "runtime: 0 is no limit: give 1 or more, or leave it out",
     ("pretrain", "accelerator", "h1000"): "accelerator: 'h1000' is unknown: did you mean 'h100'?",
+    (
+        "pretrain",
+        "accelerator",
+        "a100",
+    ): "'a100' is unknown: did you mean 'a100-40gb' or 'a100-80gb'?",
     ("pretrain", "device", "gpu"): "device: gpu is unknown: give auto, cpu, cuda or xla",
     ("pretrain", "save_on", "USR3"): "save_on: USR3 is unknown: give USR1 or USR2",
     ("pretrain", "nodes", 0): "nodes: 0 is not a whole number of nodes from 1 on",

@@ -63,7 +63,7 @@ def test_parameters_of_the_papers_models():
 def measured_model(precision, B, L, V=512):
     """A model on random rows: its shape, and a function of its weighted loss."""
     shape = settings.Model(layers=3, width=64, heads=2, head_width=32)
-    made = transformer.initialised(shape, V, seed=0)
+    made = transformer.initial_model(shape, V, seed=0)
     made.precision = transformer.PRECISIONS[precision]
     tokens = torch.randint(0, V, (B, L + 1), generator=torch.Generator().manual_seed(0))
     return shape, made, lambda: transformer.weighted_loss(made, tokens, torch.full((B,), 1 / B))[0]

@@ -6,6 +6,7 @@ import logging
 import types
 
 import pytest
+from snakemake_interface_common.exceptions import WorkflowError
 
 from pipeline.planning import slurm
 
@@ -110,6 +111,12 @@ def test_a_job_that_slurm_has_forgotten_has_failed(programs, job, listed, shown,
     found, executor = still_active(job)
     assert found == [job] * kept
     assert executor.failed == ["Slurm has forgotten job 7, which counts as failed. "] * (1 - kept)
+
+
+def test_a_machine_without_slurm_is_refused_at_once(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(WorkflowError, match="scontrol is not found: start the workflow where"):
+        MENDED().__post_init__()
 
 
 def test_a_controller_that_never_answers_is_given_up(programs, job, monkeypatch):

@@ -4,8 +4,8 @@ import re
 
 from repository import ROOT
 
-DOCUMENTED = {"source_path", "cores"}
-"""Attributes of `workflow` that Snakemake's documentation names."""
+DOCUMENTED = {"source_path", "cores", "include"}
+"""Attributes of `workflow` that Snakemake's documentation names; `include` is its directive."""
 PARTS = {
     "workflow.config_settings": "options apart from files: results record what they were made with",
     "workflow.resource_settings": "devices of a profile: memory and time of all jobs follow",

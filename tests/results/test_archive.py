@@ -71,7 +71,7 @@ def test_records_in_any_order_give_the_same_bytes_without_runs_or_torch(shown, r
     one, other = (d.execute(outputs).fetchall() for d in databases)
     assert one == other != []
     differing = []
-    for view in [one for one in views.ordered() if one.startswith(("table_", "figure_"))]:
+    for view in [one for one in views.order_views() if one.startswith(("table_", "figure_"))]:
         one, other = (repr(d.execute(f"from {view}").fetchall()) for d in databases)
         if one != other:
             differing.append(view)

@@ -1,12 +1,13 @@
 import io
 import json
 import sys
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.results.query import query
+from pipeline.results.query import _claims, claims, query, tables
 
 NUMBERS = "select * from (values ('a', 1.5, 1), ('bcd', null, 22)) as t (name, x, n) order by n"
 
@@ -37,6 +38,32 @@ def test_json_holds_all_values_and_no_nan(made):
     ]
     text = query("select 'nan'::double as x, [1, 2] as l", made / "pike.duckdb", "json")
     assert json.loads(text) == [{"x": None, "l": [1, 2]}]
+
+
+def test_the_questions_asked_most_have_commands(made, tmp_path, monkeypatch, caplog):
+    """Claims and tables; where results/ has none, those of `make restore`."""
+    (tmp_path / "restored").symlink_to(made)
+    monkeypatch.chdir(tmp_path)
+    every = json.loads(query("from claims order by position", Path("results/pike.duckdb"), "json"))
+    assert "results/pike.duckdb does not exist: this is of restored/pike.duckdb" in caplog.text
+    assert json.loads(claims(Path("results/pike.duckdb"), "json")) == every
+    lines = claims(made / "pike.duckdb").splitlines()
+    first = every[0]
+    assert lines[0].startswith(f"{first['claim']}: {first['verdict']}")
+    assert " ".join(lines[1].split()) in first["statement"]
+    assert lines[-1].count("not run") == 1
+    assert [*_claims([])] == ["This experiment has none of the paper's claims."]
+    narrow = query("FROM claims", made / "pike.duckdb").splitlines()
+    assert narrow[0].split() == ["claim", "statement", "ours", "verdict"]
+    assert "all columns: `pike query 'select * FROM claims'`" in caplog.text
+    with pytest.raises(InputError, match="restored has no tables or figures"):
+        tables(Path("results"))
+    for name in ("table10", "table2"):
+        (tmp_path / "mine/tables").mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"mine/tables/{name}.md").touch()
+    names = [one["name"] for one in json.loads(tables(tmp_path / "mine", "json"))]
+    assert names == ["table2", "table10"]
+    assert "mine/tables/table2.md\n    Table 2 of the paper" in tables(Path("mine"))
 
 
 def test_parquet_can_be_read_back(made):
@@ -93,7 +120,9 @@ def test_a_time_with_a_zone_is_shown_or_answered_with_a_way_out(made, monkeypatc
 
 
 def test_a_missing_database_says_how_to_make_it(tmp_path):
-    with pytest.raises(InputError, match=r"does not exist: `make run` makes .* under `results`$"):
+    with pytest.raises(
+        InputError, match=r"does not exist: `make run` makes .* under `results`; `make restore`"
+    ):
         query("select 1", tmp_path / "pike.duckdb")
     with pytest.raises(InputError, match="is no file: `make run` makes"):
         query("select 1", tmp_path)

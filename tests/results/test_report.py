@@ -12,7 +12,7 @@ from played import ask
 from pike_mixing.errors import InputError
 from pipeline.planning.records import PAGES
 from pipeline.results import database, display, report, report_parts
-from pipeline.results.provenance import REPORT, counted
+from pipeline.results.provenance import REPORT, count_of
 from pipeline.runtime import atomic_files, made_from
 
 pytestmark = pytest.mark.slow
@@ -262,7 +262,7 @@ def test_every_method_of_a_table_leads_to_how_its_numbers_were_made(pages, texts
     ("name", "title"), [("table1", "Table 1"), ("figure12", "Figure 12"), ("costs", "Costs")]
 )
 def test_names_become_titles(name, title):
-    assert report_parts.titled(name) == title
+    assert report_parts.title_of(name) == title
 
 
 def test_the_papers_own_come_apart_from_ours():
@@ -320,15 +320,15 @@ def test_a_row_leads_to_the_runs_of_its_one_method():
     block = report_parts._block(rows)
     found = [(line["made"], line["method"]) for line in block["lines"]]
     assert found == [("made-s-m-mix", "mix"), ("", "")]
-    assert report_parts.noted([block]) == [display.NOTES["collapsed"]]
+    assert report_parts.notes_of([block]) == [display.NOTES["collapsed"]]
 
 
 def test_a_table_without_rows_says_so():
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(REPORT), undefined=jinja2.StrictUndefined
     )
-    environment.filters |= {"counted": counted, "titled": report_parts.titled}
-    environment.filters["noted"] = report_parts.noted
+    environment.filters |= {"counted": count_of, "titled": report_parts.title_of}
+    environment.filters["noted"] = report_parts.notes_of
     page = environment.from_string(
         '{% import "macros.html" as m with context %}{{ m.grid(table) }}'
     )

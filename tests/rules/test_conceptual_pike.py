@@ -80,21 +80,6 @@ def test_fractions_give_the_same_for_kappas_of_any_size(items):
     assert_close(weights_K, vector(*expected), rtol=0, atol=1e-12)
 
 
-@few
-@given(items)
-def test_the_conditions_of_karush_kuhn_and_tucker_hold(items):
-    lam_K, kap_K = np.array(items, dtype=np.float64).T
-    weights_K = minimiser(lam_K, kap_K)
-    assert weights_K.min() >= 0
-    assert weights_K.sum().item() == pytest.approx(1)
-    # All that have weight cost the same at the margin, the others no less.
-    cost_K = lam_K + kap_K * weights_K
-    least = cost_K.min()
-    assert_close(
-        cost_K[weights_K > 1e-6], np.full((weights_K > 1e-6).sum(), least), rtol=0, atol=1e-6
-    )
-
-
 @pytest.mark.parametrize("theta", [(1.0, 0.5), (0.2, 0.3), (2.0, 0.0)])
 @pytest.mark.parametrize("sigma", [(0.1, 0.1), (1.0, 0.2), (0.0, 3.0)])
 def test_example_1_is_solved_as_in_its_equation(theta, sigma):

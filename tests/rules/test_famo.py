@@ -1,8 +1,6 @@
 import math
 
-import numpy as np
 import pytest
-import torch
 from arrays import assert_close, observed, recorded, seen, vector
 
 from pike_mixing.errors import InputError
@@ -30,23 +28,6 @@ def test_40_steps_follow_the_authors_code(run):
         state = method.observe(state, signals)
         logits_K = vector(*expected["logits_TxK"][step])
         assert_close(state["logits_K"], logits_K, rtol=0, atol=5e-4)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("gamma", [0.0, 0.01, 1.0])
-def test_the_logits_move_as_under_torchs_adam_with_its_inner_decay(gamma):
-    method = FAMO(rate=0.025, gamma=gamma)
-    state = method.init(DOMAINS, 0)
-    logits_K = torch.zeros(3, dtype=torch.float64, requires_grad=True)
-    adam = torch.optim.Adam([logits_K], lr=0.025, weight_decay=gamma)
-    generator = np.random.default_rng(0)
-    for loss_2xK in 1 + generator.random((30, 2, 3)):
-        state = method.observe(state, seen(loss_K=loss_2xK[0], loss_after_K=loss_2xK[1]))
-        before_K, after_K = torch.from_numpy(loss_2xK + 1e-8).log()
-        adam.zero_grad()
-        (logits_K.softmax(dim=0) * (before_K - after_K)).sum().backward()
-        adam.step()
-    assert_close(state["logits_K"], logits_K.detach().numpy(), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,13 @@ import math
 import numpy as np
 import pytest
 from arrays import assert_close, matrix, observed
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from pike_mixing.interface import Signals
 from pike_mixing.numerics.simplex import visit_keys, visit_orders
-from pike_mixing.rules.surgery import GradVaccine, turn_gradients
+from pike_mixing.rules.surgery import GradVaccine
 
 
 def signals(gradient_KxD, step=0):
@@ -46,28 +46,6 @@ def test_a_high_target_is_cut():
 
 def cosine_similarity(first_D, second_D):
     return first_D @ second_D / np.linalg.norm(first_D) / np.linalg.norm(second_D)
-
-
-@given(st.integers(0, 2**31), st.floats(-0.9, 0.9))
-@effort(max_examples=25)
-def test_a_turned_gradient_has_the_target_as_its_cosine(seed, target):
-    generator = np.random.default_rng(seed)
-    gradient_KxD = generator.standard_normal((2, 3))
-    first_D, second_D = gradient_KxD
-    assume(cosine_similarity(first_D, second_D) < target)
-    a_PxP, _ = turn_gradients(
-        gradient_KxD @ gradient_KxD.T,
-        np.full((2, 2), target),
-        [[1], [0]],
-        beta=0.1,
-        highest_target=0.9,
-    )
-    turned_KxD = a_PxP @ gradient_KxD
-    cosines = [
-        cosine_similarity(turned_KxD[0], second_D),
-        cosine_similarity(turned_KxD[1], first_D),
-    ]
-    assert cosines == pytest.approx([target] * 2, abs=1e-9)
 
 
 def by_the_algorithm(gradient_KxD, target_KxK, orders, beta):

@@ -54,7 +54,7 @@ seeds = st.integers(0, 2**31)
 def build(name, domains=DOMAINS, **changes):
     """The rule's method as a run has it, told what a run of these domains knows."""
     rule = name.split()[0]
-    values = method_catalogue.required(rule) | VARIANTS.get(name, {}) | changes
+    values = method_catalogue.required_settings(rule) | VARIANTS.get(name, {}) | changes
     sizes = {domain: 10.0 * len(domain) for domain in domains}
     facts = RunFacts(sizes, budget_tokens=100.0, mixture=sizes)
     return registry.build(rule, values, rule).for_run(facts)
@@ -248,7 +248,7 @@ def test_signals_that_cover_no_domain_change_nothing(rule):
 def test_a_run_that_stops_and_goes_on_ends_with_the_same_bits(rule, seed, stop):
     whole, answers = run(build(rule), sparse(seed))
     before, _ = run(build(rule), sparse(seed), end=stop)
-    restored = states.unpacked(json.loads(json.dumps(states.packed(before), allow_nan=False)))
+    restored = states.unpack(json.loads(json.dumps(states.pack(before), allow_nan=False)))
     for name, value in before.items():
         bits = (restored[name].dtype, restored[name].shape, restored[name].tobytes())
         assert bits == (value.dtype, value.shape, value.tobytes())
@@ -317,7 +317,7 @@ def test_a_signal_that_is_no_number_is_ignored_or_refused_by_name(rule, sick, na
         raise
     used = name.split(".")[0] if form in list(ODD)[4:] else None
     assert used is None or not needed(method, used)
-    json.dumps(states.packed(state), allow_nan=False)
+    json.dumps(states.pack(state), allow_nan=False)
     for answer in answers:
         assert all(np.isfinite(value).all() for value in answer.values())
         assert answer["weights"].min() >= 0

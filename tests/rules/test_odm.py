@@ -66,16 +66,6 @@ def test_exploration_begins_with_everything_and_fades():
     assert exploration(4, 100) == pytest.approx(0.05887050)
 
 
-def test_an_absent_domain_keeps_its_reward_and_drifts_down():
-    method = OnlineDataMixing(variant="code", warmup=0)
-    state = observed(method, seen(50, loss_K=vector(2, 2)))
-    before = state["reward_K"].copy()
-    state = method.observe(state, seen(51, loss_K=vector(2, math.nan)))
-    assert state["reward_K"][1] == before[1]
-    assert state["reward_K"][0] > before[0]
-    assert state["weights_K"][1] < 0.5
-
-
 def test_the_warm_up_sees_no_reward():
     method = OnlineDataMixing(variant="code", warmup=3, prior={"en": 3, "hi": 1})
     state = method.init(("en", "hi"), 0)

@@ -190,7 +190,7 @@ def at_work(tmp_path, monkeypatch):
 
     # Another test had a module of this name elsewhere.
     source_names.root.cache_clear()
-    code_fingerprint.changed()
+    code_fingerprint.changed_files()
 
     def begun(stage="evaluate"):
         given, inputs = [Path("text.txt")], [Path("manifest.json"), Path("a.model")]
@@ -263,7 +263,7 @@ def test_work_stands_where_all_that_it_was_made_from_comes_out_the_same(
     made_from.keep(out)
     out.unlink()
     change(tmp_path)
-    code_fingerprint.changed()
+    code_fingerprint.changed_files()
     taken, _ = at_work()
     assert taken.stands(out, {"a": 1}) is stands
     assert out.exists() is stands

@@ -43,7 +43,7 @@ def free():
 
 def net(device, **how):
     return (
-        transformer.initialised(SHAPE, VOCABULARY, 0)
+        transformer.initial_model(SHAPE, VOCABULARY, 0)
         .to(device)
         .configure(recipe(rows=12, length=32, **how))
     )

@@ -1,7 +1,7 @@
 import pytest
 
 from pipeline import settings
-from pipeline.model.transformer import initialised
+from pipeline.model.transformer import initial_model
 from pipeline.planning import resources
 from pipeline.training import throughput
 
@@ -9,7 +9,7 @@ SHAPE = settings.Model(layers=2, width=12, heads=2, head_width=4, vocabulary_mul
 
 
 def test_flops_are_six_a_weight_and_attentions_products():
-    net = initialised(SHAPE, 16, 0)
+    net = initial_model(SHAPE, 16, 0)
     # A block: queries, keys, values 12 x 24, output 8 x 12, MLP 12 x 48 twice.
     block = 12 * 24 + 8 * 12 + 2 * 12 * 48
     expected = 6 * (2 * block + 16 * 12) + 12 * 2 * 8 * 10

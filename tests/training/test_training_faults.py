@@ -41,8 +41,8 @@ def begin(make_run, corpora, pike):
 
 def stopped(run):
     """Preempted, cancelled: it saves and says that it may be started again."""
-    for step in (3, 7):
-        run.at(step)
+    for _ in range(2):
+        run.at(run.newest() + 4)
         assert run.end(TERM) == 75
         told = "the same command goes on from the last checkpoint"
         assert f"stopped by SIGTERM; {told}" in run.log()
@@ -107,7 +107,7 @@ def test_a_run_killed_again_and_again_ends_with_the_same_bits(begin):
     """At random moments from the first look at the folder on, every second time as it writes."""
     plain, run = (begin(name, model=LARGE) for name in ("plain", "run"))
     draw, codes, writing = random.Random(1), [], 0
-    while len(codes) < 6 and 0 not in codes:
+    while len(codes) < 4 and 0 not in codes:
         before = run.writing("checkpoints")
         run.start()
         if len(codes) % 2:
@@ -116,7 +116,7 @@ def test_a_run_killed_again_and_again_ends_with_the_same_bits(begin):
             run.reach(lambda before=before: run.writing("checkpoints") - before)
         codes.append(run.end(KILL) if run.process.is_alive() else run.wait())
         writing += bool(run.writing("checkpoints") - before)
-    assert codes.count(-KILL) >= 3
+    assert codes.count(-KILL) >= 2
     assert writing
     assert run.finish() == plain.finish()
     assert not list(run.folder.rglob("*.part"))

@@ -160,8 +160,11 @@ def on_volume(project, volume):
     text = text.replace("/pike/declared", f"{volume}/declared")
     text = text.replace("pike:/pike", f"pike:{volume}").replace("wait: 60", "wait: 5")
     path.write_text(text, encoding="utf-8")
-    # Files of one's own are declared, too.
-    (volume / "declared").mkdir(parents=True)
+    # Files of one's own are declared, too, and the stamps of jobs.
+    (volume / "declared/.snakemake").mkdir(parents=True)
+    standing = project.path(".snakemake/standing")
+    standing.mkdir(parents=True)
+    (volume / "declared/.snakemake/standing").symlink_to(standing)
     (volume / "declared" / "text").symlink_to(project.path("text"))
     # What pods are sent is what git knows.
     for command in ("init -q", "add -A", "commit -qm x"):

@@ -217,5 +217,5 @@ def test_options_of_snakemake_do_what_it_says(finished):
     finished.make("--touch")
     assert finished.plan() == set()
     assert "run/words/tiny/balanced/seed0" in finished.pike("query", "from stale").stdout
-    append(finished.root, "pike_mixing/rules/fixed.py")
-    assert finished.plan() == trained("mostly-easy")
+    append(finished.root, "pike_mixing/rules/static.py")
+    assert finished.plan() == trained("mix", "mostly-easy")

@@ -54,8 +54,7 @@ def reads(rule):
 
     def inputs(wildcards):
         name = "/".join(wildcards)
-        marks = {"ancient": ancient, "local": local, "warn": logger.warning}
-        return explained(JOBS.inputs, rule, name, **marks)
+        return explained(JOBS.inputs, rule, name, ancient=ancient, warn=logger.warning)
 
     return rule_inputs.with_signature_at_hand(inputs)
 

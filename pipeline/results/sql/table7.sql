@@ -5,7 +5,8 @@ with pikes as (
         r.run,
         r.scenario,
         json_merge_patch(f.settings, r.settings -> '$.method') as m,
-        c.chosen as pair
+        c.chosen as pair,
+        c.* exclude (run, chosen)
     from runs as r
     left join chosen_settings as c using (run)
     join defaults as f on f.kind = 'pike'
@@ -30,6 +31,9 @@ cells as (
     cross join lateral (values
         (if(pair is null, 0, 0.5), '(zeta1, zeta2)' || if(pair is null, '', ' that the grid chose'),
             format('({}, {})', coalesce(pair, m) ->> '$.zeta1', coalesce(pair, m) ->> '$.zeta2')),
+        (0.7, 'the next best pair, and its loss above that of the chosen one (nats, standard error, seeds)',
+            format('({}, {}): {:.4f}', next_settings ->> '$.zeta1', next_settings ->> '$.zeta2', next_difference)
+                || coalesce(format(' ± {:.4f}', next_stderr), '') || format(', {}', next_seeds)),
         (1, 'check interval T_0', format('{:,}', cast(m ->> '$.every' as bigint))),
         (3, 'estimate of the norm',
             coalesce(m ->> '$.norm', 'that of the preset ' || (m ->> '$.preset'))),

@@ -68,11 +68,14 @@ select
     if(metric = 'accuracy', 'mean accuracy, ' || shots || '-shot (%)', 'mean perplexity')
         as row_label,
     column_position, column_label, value, error, if(metric = 'accuracy', 1, 2) as decimals,
-    value = if(metric = 'accuracy', max(value) over same, min(value) over same)
-        and count(*) over same > 1 as best,
+    -- No number is the best of those that are printed alike.
+    round(value, if(metric = 'accuracy', 1, 2))
+        = round(if(metric = 'accuracy', max(value) over same, min(value) over same), if(metric = 'accuracy', 1, 2))
+        and count(*) over alike = 1 and count(*) over same > 1 as best,
     published, runs, 0 as block
 from shown
-window same as (partition by "table", scenario, model, metric)
+window same as (partition by "table", scenario, model, metric),
+    alike as (partition by "table", scenario, model, metric, round(value, if(metric = 'accuracy', 1, 2)))
 union all by name
 select distinct
     "table", scenario, model, method, scenario || ' / ' || model as section, 'method' as kind,

@@ -231,7 +231,7 @@ def sealed_folds(tables: Sequence[Path]) -> list[Fold]:
 
 
 def _regmix(parameters: str) -> Swarm:
-    return table.read(catalogue.located(Path("regmix")), where={"parameters": parameters})
+    return table.read(catalogue.find_table(Path("regmix")), where={"parameters": parameters})
 
 
 def score(name: str, fold: Fold, runs: int) -> dict[str, dict[str, Any]]:

@@ -1,0 +1,31 @@
+"""The board of `pike-mixing bench`: every method of the package on the frozen folds.
+
+    python -m benchmarks.board [--jobs 2] [--tables olmix-full.csv.gz olmix-dclm.csv.gz]
+
+Record: pike_mixing/board.json, which the package holds.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+from benchmarks import records
+from pike_mixing import bench
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--tables", nargs="+", type=Path, default=[])
+    arguments = parser.parse_args()
+    begun = time.monotonic()
+    parts = bench.open_folds(arguments.tables)
+    methods = [bench.record(name, parts, arguments.jobs) for name in bench.METHODS]
+    minutes = (time.monotonic() - begun) / 60
+    board = {"commit": records.commit(), "minutes": minutes, "methods": methods}
+    bench.BOARD.write_text(json.dumps(board) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
