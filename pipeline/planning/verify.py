@@ -257,7 +257,9 @@ def _unclaimed_files(path: Path, stage: str) -> list[Path]:
     """Files of a name that a stage would not replace, for lack of its mark, and a spoilt mark."""
     stem = path.name.removesuffix(".json").removesuffix(".manifest")
     files = [path.with_name(f"{stem}.{suffix}") for suffix in SUFFIXES.get(stage, ())]
-    found = ownership.unmarked([file for file in files if file.is_file()], stage, path.parent)
+    found = ownership.files_without_mark(
+        [file for file in files if file.is_file()], stage, path.parent
+    )
     spoilt = [mark for mark in found if ownership.is_spoilt(mark)]
     return [*(file for left in found.values() for file in left), *spoilt]
 
@@ -306,7 +308,7 @@ def _files_without_mark(one: _Kept) -> Iterator[str]:
     if stage == "pretrain" or output_root.above(one.path.absolute().parent) is None:
         return
     files = [path for path in (*(file.path for file in one.files), one.path) if path.is_file()]
-    for mark, left in ownership.unmarked(files, stage, folder).items():
+    for mark, left in ownership.files_without_mark(files, stage, folder).items():
         away = files if stage in ownership.MAKE_FILES else [folder]
         # A mark of several pieces is taken away with each.
         away += [mark] if ownership.is_spoilt(mark) and folder not in away else []

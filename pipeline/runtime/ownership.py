@@ -100,7 +100,7 @@ def is_spoilt(mark: Path) -> bool:
     return mark.is_symlink() or (mark.exists() and not mark.is_file())
 
 
-def unmarked(files: Sequence[Path], stage: str, folder: Path) -> dict[Path, list[Path]]:
+def files_without_mark(files: Sequence[Path], stage: str, folder: Path) -> dict[Path, list[Path]]:
     """Files of a stage that no mark says it made, by the mark that should; it would refuse them.
 
     Args:
