@@ -22,6 +22,9 @@ NAME = re.compile(
     r"samples_(?P<task>.+?)(_(?P<date>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(\.\d+)?))?\.jsonl$"
 )
 FILTER, DOCUMENT, START = b', "filter": "', b', "doc": ', b'{"doc_id": '
+BETWEEN = (b', "target": ', b', "arguments": ', b', "resps": ', b', "filtered_resps": ')
+CONTROL = bytes({*range(32)} - {*b"\n"})
+"""Characters that JSON has nowhere, as where a disk or a copy lost a block."""
 HASHES = ("doc_hash", "prompt_hash", "target_hash")
 OTHERS = {
     *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"),
@@ -133,14 +136,20 @@ def _lines(path: Path, whole: bool) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows with their numbers; by default their ends alone are parsed.
 
     A row is long by its prompt, and what counts stands at both ends. A quotation mark in a text is
-    escaped, so that the last unescaped key `filter` and what follows it is the end of the row.
+    escaped, so that the last unescaped key `filter` and what follows it is the end of the row. What
+    stands between must be text all the same, with its keys: a damaged middle may join two rows.
     """
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 head = line.find(DOCUMENT, 0, 80)
                 tail = line.rfind(FILTER)
-                if whole or head < 0 or tail < head or line.count(START) != 1:
+                text = line.removesuffix(b"\r\n")
+                if len(text.translate(None, CONTROL)) != len(text):
+                    raise ValueError("control characters")
+                text.decode()
+                plain_ = all(line.find(key, head, tail) > 0 for key in BETWEEN)
+                if whole or head < 0 or not plain_ or line.count(START) != 1:
                     yield number, json.loads(line)
                 else:
                     row = json.loads((line[:head] + line[tail:]).decode())
@@ -160,6 +169,7 @@ def _read_file(
     wanted = set(map(plain, metrics))
     number = 0
     readers: dict[tuple[str, str], Any] = {}
+    seen: dict[tuple[Any, Any], int] = {}
     for number, row in _lines(path, cluster is not None):
         try:
             identity = row["doc_id"], row["doc_hash"], row["prompt_hash"]
@@ -167,6 +177,11 @@ def _read_file(
             filter_ = row["filter"] if "filter" in row else about.filters[time - 1]
             named = row.get("metrics") or [name for name in row if name not in OTHERS]
             values = [(name, row[name]) for name in named if not wanted or name in wanted]
+            if (first := seen.setdefault((identity[0], filter_), number)) != number:
+                raise InputError(
+                    f"{path}: line {number}: document {identity[0]} again, after line {first}: "
+                    "take one of them out, or evaluate again"
+                )
         except IndexError:
             raise InputError(
                 f"{path}: line {number}: document {row['doc_id']} again, and neither the line nor "

@@ -221,7 +221,8 @@ class NashMTL(Surgeon):
     scale: Scale = "mix"
     """mix: weights divided by their sum; reference: weights alpha with G alpha = 1 / alpha, for
     which the update's length is sqrt(K), whatever the lengths of the gradients. The authors' code
-    then clips the gradient to length 1 (its `max_norm`, by default): clip to 1 for the same."""
+    (nash-mtl cce1840, `weight_methods.py`: `max_norm` is 1.0) then clips it to length 1, as LibMTL
+    and TorchJD do: clip to 1 for the same. Theirs is an approximation in 20 convex programs."""
 
     def solve(self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals) -> Floats:
         """Weights alpha > 0 with G alpha = 1 / alpha, equation (2) of the paper."""

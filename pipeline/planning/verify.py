@@ -34,6 +34,14 @@ NAMED = {
     "figure": (("settings", "name"), r".*/figures/([^/]+)"),
 }
 """By stage: where its manifest says what it is of, and the place that says so, too."""
+SUFFIXES = {
+    "tokenizer": ("model", "json"),
+    "mixture": ("json",),
+    "database": ("duckdb", "manifest.json"),
+    "table": ("md", "csv", "tex", "manifest.json"),
+    "figure": ("svg", "png", "json", "manifest.json"),
+}
+"""Of the files that a stage makes, which may lie there without their manifest."""
 PLUMBING = re.compile(
     rf"(.*/)?((logs|settings)/.*|experiment\.json|README\.md|{re.escape(ownership.MARK)}"
     r"|(run|evaluation|probe|starts|lease|\.[^/]+\.sha256)\.json|(live|parts)/.*)"
@@ -240,8 +248,20 @@ def _again(path: Path, stage: str, *places: Path) -> str:
         return f"{stage} it anew"
     command = output_root.command(path, force=path.is_file())
     away = [p for p in places if p.is_symlink() or (p.exists() and atomic_files.not_a_file(p))]
-    first = f"rm -r {shlex.join(map(str, away))} && " if away else ""
+    away += [place for place in _unclaimed_files(path, stage) if place not in away]
+    first = f"rm -rf {shlex.join(map(str, away))} && " if away else ""
     return f"make it again with `{first}{command}`"
+
+
+def _unclaimed_files(path: Path, stage: str) -> list[Path]:
+    """Files of a name that a stage would not replace, for lack of its mark, and a spoilt mark."""
+    stem = path.name.removesuffix(".json").removesuffix(".manifest")
+    files = [path.with_name(f"{stem}.{suffix}") for suffix in SUFFIXES.get(stage, ())]
+    found = ownership.files_without_mark(
+        [file for file in files if file.is_file()], stage, path.parent
+    )
+    spoilt = [mark for mark in found if ownership.is_spoilt(mark)]
+    return [*(file for left in found.values() for file in left), *spoilt]
 
 
 def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[str]:
@@ -251,6 +271,7 @@ def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[
     stage, folder = one.content["stage"], one.path.parent
     again = _again(one.path, stage)
     yield from _misplaced_work(one)
+    yield from _files_without_mark(one)
     for other in made_from.of_finished(one.path, stage, known):
         what, _, name = other.what.partition(".")
         place = Path(os.path.normpath(folder / name if what == "inputs" else name))
@@ -279,6 +300,25 @@ def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[
                 Corpus.open(folder, split)
         except InputError as error:
             yield str(error)
+
+
+def _files_without_mark(one: _Kept) -> Iterator[str]:
+    """Files of an experiment that their stage would refuse to replace, for lack of their mark."""
+    stage, folder = one.content["stage"], one.path.parent
+    if stage == "pretrain" or output_root.above(one.path.absolute().parent) is None:
+        return
+    files = [path for path in (*(file.path for file in one.files), one.path) if path.is_file()]
+    for mark, left in ownership.files_without_mark(files, stage, folder).items():
+        away = files if stage in ownership.MAKE_FILES else [folder]
+        # A mark of several pieces is taken away with each.
+        away += [mark] if ownership.is_spoilt(mark) and folder not in away else []
+        remedy = (
+            f"rm -rf {shlex.join(map(os.path.normpath, away))} && {output_root.command(one.path)}"
+        )
+        yield (
+            f"{mark} does not say that `pike {stage}` made {left[0].name}, which it would not "
+            f"replace: make it again with `{remedy}`"
+        )
 
 
 def _misplaced_work(one: _Kept) -> Iterator[str]:

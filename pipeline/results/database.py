@@ -80,7 +80,8 @@ def write(
                 _fill(connection, experiment, result, loader)
             # Of the database that is replaced: to this one its changes do not belong.
             log_of(out).unlink(missing_ok=True)
-    except (duckdb.IOException, duckdb.FatalException) as error:
+    # A commit that the disk does not take is an error of the transaction.
+    except (duckdb.IOException, duckdb.FatalException, duckdb.TransactionException) as error:
         first = str(error).splitlines()[0]
         errors.refuse_shortage(error)
         raise InputError(f"{out} cannot be written ({first}): {errors.remedy(error)}") from error

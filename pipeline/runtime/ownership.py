@@ -44,6 +44,8 @@ def refuse(path: Path, stage: str, inputs: Sequence[Path] = ()) -> None:
         read = Path(os.path.realpath(one))
         if place == read or place in read.parents or read in place.parents:
             raise InputError(f"{path} is, holds or lies in the input {one}: give another --out")
+    if stage in MAKE_FILES and is_spoilt(own := path.parent / MARK):
+        raise InputError(f"{own} is a folder, a pipe or a link, and no mark of ours: delete it")
     if stage in MAKE_FILES and path.is_dir():
         raise InputError(f"{path} is a folder, and `pike {stage}` makes a file: name one in --out")
     if foreign := _foreign(path, stage):
@@ -93,13 +95,46 @@ def mark(path: Path, stage: str, content: Path) -> None:
         file.write(b"".join(b"\n" + _line(stage, name) for name in names))
 
 
+def is_spoilt(mark: Path) -> bool:
+    """Whether a folder, a pipe or a link is in the place of a mark."""
+    return mark.is_symlink() or (mark.exists() and not mark.is_file())
+
+
+def files_without_mark(files: Sequence[Path], stage: str, folder: Path) -> dict[Path, list[Path]]:
+    """Files of a stage that no mark says it made, by the mark that should; it would refuse them.
+
+    Args:
+        files: What the stage made.
+        stage: Its name.
+        folder: The folder that it made, if it makes one.
+    """
+    marks: dict[Path, list[Path]] = {}
+    for file in files:
+        marks.setdefault((file.parent if stage in MAKE_FILES else folder) / MARK, []).append(file)
+    return {
+        mark: left
+        for mark, of_mark in marks.items()
+        if (left := _without_line(of_mark, stage, mark))
+    }
+
+
+def _without_line(files: Sequence[Path], stage: str, mark: Path) -> list[Path]:
+    known = _lines(mark)
+    names = {file: file.relative_to(mark.parent).as_posix() for file in files}
+    return [file for file, name in names.items() if _line(stage, name) not in known]
+
+
 def _foreign(path: Path, stage: str) -> list[str]:
     """Names of the files at a place that the stage did not make."""
     is_folder = path.is_dir()
-    mark = (path if is_folder else path.parent) / MARK
     names = _names(path) if is_folder else [path.name] if path.exists() else []
-    known = set(mark.read_bytes().split(b"\n")) if names and mark.exists() else set()
+    known = _lines((path if is_folder else path.parent) / MARK) if names else set()
     return [name for name in names if _line(stage, name) not in known]
+
+
+def _lines(mark: Path) -> set[bytes]:
+    """Those of a mark; of a pipe or a folder in its place none, nor is it opened."""
+    return set(mark.read_bytes().split(b"\n")) if mark.is_file() else set()
 
 
 def _names(folder: Path) -> list[str]:

@@ -340,14 +340,29 @@ def test_lines_of_older_versions_have_their_filters_from_the_results_file(tmp_pa
 def damage(path, how):
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines(keepends=True)
-    path.write_text("".join(how(lines)), encoding="utf-8")
+    path.write_bytes("".join(how(lines)).encode("utf-8", "surrogateescape"))
+
+
+def spoil(what, by):
+    """Damage of the third line, in the middle."""
+    return lambda ls: [*ls[:2], ls[2].replace(what, by, 1), *ls[3:]]
 
 
 DAMAGED = {
     "a cut line": (lambda ls: [*ls[:-1], ls[-1][:-9]], "line 40 is cut or damaged"),
     "a cut file": (lambda ls: ls[:-3], "37 of 40 documents"),
     "lost line ends": (lambda ls: [ls[0][:-1], *ls[1:]], "line 1 is cut or damaged"),
-    "an item twice": (lambda ls: [*ls, ls[4]], "item 4 is there twice"),
+    "an item twice": (lambda ls: [*ls, ls[4]], "line 41: document 4 again, after line 5"),
+    "an item for another": (lambda ls: [*ls[:5], ls[4], *ls[6:]], "line 6: document 4 again"),
+    "half a letter": (spoil("document", "docu\udce6\udcbcment"), "line 3 is cut or damaged"),
+    "lost bytes": (spoil("document", "doc\0\0\0nt"), "line 3 is cut or damaged"),
+    "a control character": (spoil("document", "doc\tument"), "line 3 is cut or damaged"),
+    "a lost block": (spoil('"target": "1", "arg', "arg"), "line 3 is cut or damaged"),
+    "half a line and the next": (
+        lambda ls: [ls[0], ls[1][:200] + ls[2], *ls[3:]],
+        "line 2 is cut or damaged",
+    ),
+    "two halves": (lambda ls: [ls[0], ls[1][:60] + ls[2][150:], *ls[3:]], "line 2 is cut or"),
     "no hash": (lambda ls: [re.sub(r'"doc_hash": "\w+", ', "", ls[0]), *ls[1:]], "since 0.4.3"),
     "no number": (
         lambda ls: [*ls[:2], ls[2].replace('"acc": 1.0', '"acc": NaN'), *ls[3:]],

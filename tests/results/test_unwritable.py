@@ -12,10 +12,10 @@ pytestmark = pytest.mark.slow
 
 
 @contextlib.contextmanager
-def _limit():
-    """Files of 100 bytes, no longer than need be: pytest's own output may go to a larger one."""
+def _limit(size):
+    """Files of so many bytes, no longer than need be: pytest writes larger ones itself."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
         yield
     finally:
@@ -37,12 +37,19 @@ def outputs(shown):
 
 
 # DuckDB writes a database, and Python everything else.
-@pytest.mark.parametrize("command", ["theory", "database", "table", "figure", "report"])
-def test_a_disk_that_takes_no_more_is_told(shown, tmp_path, command, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("command", "size"),
+    [
+        *((name, 100) for name in ("theory", "database", "table", "figure", "report")),
+        # It opens the file, and cannot commit.
+        ("database", 20_000),
+    ],
+)
+def test_a_disk_that_takes_no_more_is_told(shown, tmp_path, command, size, monkeypatch, capsys):
     rows = [{"word": f"{number**9:x}"} for number in range(5000)]
     monkeypatch.setattr(stage, "records", lambda sizes: {"tilt": rows})
     words, name = outputs(shown)[command]
-    with _limit():
+    with _limit(size):
         assert __main__.main([*map(str, words), "--out", str(tmp_path / name)]) == 2
     error = capsys.readouterr().err
     assert f"pike {command}: {tmp_path}" in error

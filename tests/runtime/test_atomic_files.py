@@ -1,6 +1,7 @@
 """Files appear whole or not at all, and no command loses what it did not make."""
 
 import hashlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -194,6 +195,15 @@ def test_nothing_is_written_through_a_link(tmp_path, target):
     (tmp_path / "link").symlink_to(target)
     assert "link is a symbolic link" in refused(tmp_path / "link")
     assert names(tmp_path) == [".made-by", "file.md", "folder", "link"]
+
+
+def test_a_link_in_the_place_of_a_mark_is_not_written_through(tmp_path):
+    (tmp_path / "thesis.txt").write_text("years")
+    (tmp_path / ".made-by").symlink_to("thesis.txt")
+    assert ".made-by is a folder, a pipe or a link" in refused(tmp_path / "out.md", "table")
+    (tmp_path / ".made-by").unlink()
+    os.mkfifo(tmp_path / ".made-by")
+    assert ".made-by is a folder, a pipe or a link" in refused(tmp_path / "out.md", "table")
 
 
 @pytest.mark.parametrize("name", [".", "..", "/", "sub/.."])

@@ -138,3 +138,9 @@ def test_a_class_of_ones_own_is_asked_when_the_workflow_starts(fresh):
 def test_a_target_that_nothing_makes_is_refused_with_the_nearest_name(fresh):
     target = "results/runs/words/tiny/pyke/seed0/manifest.json"
     assert "did you mean 'words/tiny/pike/seed0'" in fresh.make("--dry-run", target, code=1)
+
+
+def test_generated_tests_of_rules_are_refused(fresh):
+    done = fresh.run("snakemake", "--generate-unit-tests", "unit")
+    assert (done.returncode, "the manifests of folders" in done.stdout) == (1, True)
+    assert not fresh.path("unit").exists()

@@ -106,6 +106,8 @@ HEALED = {
         "tables/accuracy.manifest.json",
         "figures/weights.manifest.json",
         "settings/tables/costs.json",
+        "corpora/letters/easy/.made-by",
+        "tables/.made-by",
     ],
     remove: [
         "corpora/letters/notes/train-documents.npy",
@@ -113,6 +115,7 @@ HEALED = {
         f"{RUN}/mix/seed0/weights.parquet",
         f"{RUN}/balanced/seed0/manifest.json",
         f"{RUN}/pike/seed0/probes/manifest.json",
+        "tokenizers/.made-by",
     ],
     folder: [
         "tokenizers/letters.model",
@@ -125,6 +128,8 @@ HEALED = {
         "tables/gradients.md",
         "figures/similarities.manifest.json",
         "report/paper.html",
+        "figures/.made-by",
+        f"{RUN}/mix/seed0/evaluations/.made-by",
     ],
     nowhere: [
         "data/notes/manifest.json",
@@ -135,6 +140,7 @@ HEALED = {
     looped: [
         f"{RUN}/pike/seed0/timings.parquet",
         f"{RUN}/mix/seed0/evaluation.json",
+        "databases/.made-by",
         "tables/perplexity.tex",
     ],
 }

@@ -45,12 +45,25 @@ def test_a_workflow_killed_anywhere_ends_with_the_same_weights(untrained, unbrok
     assert (resumes(untrained, "mix"), resumes(untrained, "pike")) == (0, 1)
 
 
-def test_a_run_that_ended_after_its_workflow_is_finished(finished):
+def test_a_run_that_ended_after_its_workflow_is_finished(untrained):
     """Snakemake has marked the manifest as begun, and never as done."""
-    marks = finished.path(".snakemake/incomplete")
+    mix = untrained.manifest("mix")
+    untrained.make(mix)
+    marks = untrained.path(".snakemake/incomplete")
     marks.mkdir(exist_ok=True)
-    (marks / base64.b64encode(finished.manifest("mix").encode()).decode()).touch()
-    assert finished.plan("--profile", "workflow/profiles/default") == set()
+    (marks / base64.b64encode(mix.encode()).decode()).touch()
+    plan = untrained.plan("--profile", "workflow/profiles/default")
+    assert "pretrain words/tiny/mix/seed0" not in plan
+    assert {"pretrain words/tiny/pike/seed0", "evaluate words/tiny/mix/seed0", "all"} <= plan
+    # Without the profile Snakemake starts it again: it is not forced, and stands.
+    before = untrained.contents(f"{MIX}/seed0/checkpoints")
+    words = ("--workflow-profile", "none", "--cores", 1, "--rerun-incomplete", mix)
+    printed = untrained.run("snakemake", *words).stdout
+    assert "rule pretrain" in printed
+    assert untrained.contents(f"{MIX}/seed0/checkpoints") == before
+    # What the user forces is not spared.
+    untrained.make("--force", mix)
+    assert untrained.contents(f"{MIX}/seed0/checkpoints") != before
 
 
 @pytest.mark.skipif(not fork_server.possible(), reason="each job is a process of its own")

@@ -25,6 +25,12 @@ def explained(function, *arguments, **named):
         raise WorkflowError(str(mistake)) from None
 
 
+if any(word.startswith("--generate-unit-tests") for word in sys.argv):
+    raise WorkflowError(
+        "--generate-unit-tests copies the files that rules declare: here the manifests of folders, "
+        "without what they list, so that such tests fail; `make test` tests the rules"
+    )
+
 JOBS = explained(workflow_jobs.WorkflowJobs, workflow, config, shell)
 PLAN, READS, TAKES, RESULTS = JOBS.plan, JOBS.reads, JOBS.takes, JOBS.plan.results
 FINAL = "manifest.json"
