@@ -169,7 +169,7 @@ def _facts(connection: duckdb.DuckDBPyConnection, named: experiment.Experiment) 
         "list_sort(list(distinct device)) as devices from runs",
     )
     methods = provenance.methods(connection, named.rules)
-    parts = ("claims", "made", "sources", "code", "versions", "alarms")
+    parts = ("claims", "origins", "sources", "code", "versions", "alarms")
     return {
         "name": named.experiment,
         "baseline": named.baseline,
