@@ -7,14 +7,11 @@ import itertools
 import math
 from typing import Any
 
-import duckdb
-import numpy as np
-
 from benchmarks import comparison_rates_page, records
 from benchmarks.error_rates import METHODS, NARROWER, SEEDS, by_variance, errors
 from pike_mixing.comparison import mean_difference
 from pike_mixing.comparison.distributions import normal_quantile
-from pike_mixing.comparison.mean_difference import LEVEL, Estimate
+from pike_mixing.comparison.mean_difference import LEVEL
 
 PAGE = records.ROOT / "docs" / "error-rates.md"
 INTERVALS = ("mean losses", "accuracies", "speed-ups", "regrets over scenarios")
@@ -68,17 +65,6 @@ follow length (correlation 0): whether they do, a small sample cannot tell. Reco
 cut documents or of hardly unequal ones: the rule changes none of them.
 
 """
-ONE_FAR_OFF = """
-with losses as (
-    select split_part(run, '/', 3) as method, split_part(run, '/', 4) as seed, nll
-    from read_parquet(?)
-    where run like 'installed/nano/pike/%' or run like 'installed/nano/mix/%'
-    qualify step = max(step) over ()
-)
-select avg(nll) filter (method = 'pike') - avg(nll) filter (method = 'mix')
-from losses group by seed order by seed
-"""
-"""By seed the loss of PiKE less that of Mix on the installed text, in the default experiment."""
 WHOLES = {"ours": mean_difference.half_width, "Cochran and Cox": by_variance}
 CORRECTED = LEVEL / METHODS
 
@@ -130,10 +116,6 @@ def page(record: dict[str, Any]) -> str:
     head = ["seeds", *(f"{name}, {of}" for name in WHOLES
                        for of in (f"{1 - LEVEL:.0%}", f"error at {CORRECTED:.2%}"))]  # fmt: skip
     text += f"{records.table(head, list(map(wholes, (2, *SEEDS))))}\n\n"
-    head = ["seeds drawn from PiKE's 16 on installed text, one of them far off",
-            *(f"{seeds} seeds" for seeds in SEEDS)]  # fmt: skip
-    missed = [f"{misses_one_far_off(seeds):.0%}" for seeds in SEEDS]
-    text += f"{records.table(head, [['intervals that miss their mean', *missed]])}\n"
     text += lengths(records.read("length_rates"))
     return text + comparison_rates_page.section(records.read("comparison_rates"))
 
@@ -205,16 +187,6 @@ def _rate(counts: dict[str, int]) -> str:
     if share < 0.02:
         return f"none ({share:.0%})"
     return f"{100 * counts['wrong'] / counts['given']:.1f} ({share:.0%})"
-
-
-def misses_one_far_off(seeds: int) -> float:
-    """How often the interval misses the mean of `ONE_FAR_OFF`, of which seeds are drawn."""
-    recorded = str(records.ROOT / "recorded" / "records" / "perplexities.parquet")
-    every = np.array(duckdb.execute(ONE_FAR_OFF, [recorded]).fetchall()).ravel()
-    apart_NxS = np.random.default_rng(0).choice(every, (5000, seeds)) - every.mean()
-    pairs = zip(apart_NxS.mean(axis=1), apart_NxS.std(axis=1, ddof=1) / seeds**0.5, strict=True)
-    found = [Estimate(float(m), float(error), 0.0, seeds, 1.0) for m, error in pairs]
-    return sum(abs(e.difference) > (mean_difference.half_width(e) or 0) for e in found) / len(found)
 
 
 def wholes(seeds: int) -> list[str]:

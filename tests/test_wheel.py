@@ -65,8 +65,8 @@ def test_the_wheel_holds_the_library_and_nothing_else(wheel):
         for p in (LIBRARY / "swarms").iterdir()
         if p.is_file() and p.suffix != ".py"
     }
-    page = "pike_mixing/mixtures/explorer.html"
-    assert held == modules | swarms | {page, "pike_mixing/py.typed"}
+    others = ("mixtures/explorer.html", "board.json", "py.typed")
+    assert held == modules | swarms | {f"pike_mixing/{name}" for name in others}
     required = re.findall(r"^Requires-Dist: (.*)$", metadata.decode(), re.MULTILINE)
     assert [line for line in required if "extra ==" not in line] == ["numpy>=1.26"]
     assert f"\nVersion: {pike_mixing.__version__}\n" in metadata.decode()

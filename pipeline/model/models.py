@@ -24,7 +24,7 @@ def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transfor
         InputError: no memory holds it, or transformers has no such model.
     """
     make = transformer if not shape.architecture else _foreign()
-    result: Transformer = make.initialised(shape, vocabulary, seed)
+    result: Transformer = make.initial_model(shape, vocabulary, seed)
     return result
 
 
