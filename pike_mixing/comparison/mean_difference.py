@@ -93,7 +93,7 @@ class Estimate:
     """Of freedom, of the error over documents."""
     effective: float = math.inf
     """How many documents of one size tell as much (`effective_documents`): of the part that has
-    fewest."""
+    fewest, or all together."""
     lower: int = 0
     """Seeds whose difference is below zero."""
     welch: float | None = None
@@ -157,9 +157,22 @@ def estimate(parts: Sequence[Part], weights: Sequence[float] | None = None) -> E
         seeds=seeds,
         degrees=_degrees(parts, weight_K, share_N),
         # Twenty alike are twenty, not a rounding less.
-        effective=round(min(effective_documents(p.share_G[p.share_G > 0]) for p in parts), 9),
+        effective=round(_effective(parts, share_N), 9),
         lower=int((by_seed_S < 0).sum()),
     )
+
+
+def _effective(parts: Sequence[Part], share_N: Floats) -> float:
+    """`effective_documents` of the part that has fewest.
+
+    Where each has enough by its shares alone, those of all together if these are more: the error of
+    a mean over parts is less skewed than that of one.
+    """
+    shares = [one.share_G[one.share_G > 0] for one in parts]
+    result = min(map(effective_documents, shares))
+    if len(parts) > 1 and all((share_G**2).sum() * LEAST_DOCUMENTS <= 1 for share_G in shares):
+        result = max(result, effective_documents(share_N[share_N > 0]))
+    return result
 
 
 def _root(variance: float) -> float:

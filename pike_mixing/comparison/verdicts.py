@@ -183,9 +183,10 @@ def _whole(fact: _Task) -> int:
 def _doubt(facts: Sequence[_Task], found: Estimate) -> str | None:
     if found.effective < LEAST_DOCUMENTS:
         few = min(facts, key=lambda one: one.effective())
+        name = f"{few.one.task} has " if len(facts) > 1 else ""
         return (
-            f"{few.one.task} has {len(few.count_G)} documents that tell as much as "
-            f"{found.effective:.1f} of like size; a verdict takes {LEAST_DOCUMENTS}: take more, or "
+            f"{name}{len(few.count_G)} documents that tell as much as "
+            f"{few.effective():.1f} of like size; a verdict takes {LEAST_DOCUMENTS}: take more, or "
             "cut long ones at one length"
         )
     return None

@@ -172,6 +172,23 @@ def test_no_verdict_rests_on_documents_of_unequal_lengths():
         assert (mean_difference.verdict_p(found) is not None) == told
 
 
+def test_a_mean_over_parts_asks_for_fewer_documents_in_each():
+    # 300 of a spread of 0.8 tell too little, three such parts together enough; so do two that
+    # are alike beside one. Where one part has fewer than twenty by its shares, no others help.
+    def found(*shares):
+        parts = [
+            part(np.ones((3, 1)) * share_G, share_G, [f"{k} {n}" for n in range(len(share_G))])
+            for k, share_G in enumerate(shares)
+        ]
+        return estimate(parts).effective >= mean_difference.LEAST_DOCUMENTS
+
+    uneven, alike = spread_out(300, 0.8), np.ones(300) / 300
+    assert not found(uneven)
+    assert found(uneven, uneven, uneven)
+    assert found(uneven, alike, alike)
+    assert not found(alike, alike, alike[:19] * 300 / 19)
+
+
 counts = st.lists(st.integers(1, 4), min_size=2, max_size=12)
 
 
