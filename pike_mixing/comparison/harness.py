@@ -149,7 +149,7 @@ def _lines(path: Path, whole: bool) -> Iterator[tuple[int, dict[str, Any]]]:
                     raise ValueError("control characters")
                 text.decode()
                 plain_ = all(line.find(key, head, tail) > 0 for key in BETWEEN)
-                if whole or head < 0 or not plain_ or line.count(START) != 1:
+                if whole or min(head, tail) < 0 or not plain_ or line.count(START) != 1:
                     yield number, json.loads(line)
                 else:
                     row = json.loads((line[:head] + line[tail:]).decode())
