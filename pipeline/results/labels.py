@@ -99,7 +99,7 @@ def scenario(name: str, about: object) -> str:
     """The first words of what a scenario is about, or its name."""
     if not isinstance(about, str) or not about:
         return name
-    return re.split(r",| of | from ", about)[0].strip()
+    return re.split(r"[,:]| of | from | with ", about)[0].strip()
 
 
 def amount(number: float) -> str:
