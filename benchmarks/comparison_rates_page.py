@@ -41,7 +41,7 @@ differences found where nothing differs. Seeds are nothing that these tests know
 REAL = """
 Real scores: the recorded runs of one method, of sixteen seeds, in two groups: all pairs of runs,
 a thousand drawn groups, all halves. Nothing differs but seeds: a difference of two such groups is
-none of recipes. Percent of differences found in the mean of five domains (by the others: of
+none of recipes. Percent of differences found in the mean of their domains (by the others: of
 halves every seventh).
 
 """
