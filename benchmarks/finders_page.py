@@ -304,6 +304,7 @@ def template(text: str) -> str:
         html,
         flags=re.DOTALL,
     ).replace("</table>", "</table></div>")
+    html = html.replace("<pre>", '<pre tabindex="0">')
     html = re.sub(r"<tr>\n<td>(.*?)</td>", r'<tr>\n<th scope="row">\1</th>', html)
     html = re.sub(r"(?<=<tr>)\n|(?<=</t[hd]>)\n", "", html)
     return f'{{% extends "layout.html" %}}\n{{% block main %}}\n{html}{{% endblock %}}\n'
