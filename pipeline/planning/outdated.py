@@ -107,11 +107,22 @@ class Comparison:
     def stamp(self, rule: str, name: str) -> str:
         """The stamp of a piece of work (`stamps`), as new or old as the comparison says."""
         manifest = self._plan.manifest(rule, name)
-        if found := self.of(rule, name):
+        if found := self.of(rule, name) or self._cut_off(rule, name):
             stamps.make_new(manifest, found)
         else:
             stamps.make_old(manifest)
         return stamps.place(manifest)
+
+    def _cut_off(self, rule: str, name: str) -> tuple[made_from.Difference, ...]:
+        """What finished work stands on that has lost its manifest alone.
+
+        Snakemake makes no missing file for work that is there.
+        """
+        if not Path(self._plan.manifest(rule, name)).is_file():
+            return ()
+        made = [p for p in self.inputs.of(rule, name).paths() if p in self._makers]
+        lost = [p for p in made if _is_cut_off(p, self._makers[p][0])]
+        return tuple(made_from.Difference(f"inputs.{path}", "whole", "not") for path in lost)
 
     def prepare(self, rule: str, name: str) -> None:
         """Leaves word for a job, before Snakemake deletes its outputs, how it is to begin.

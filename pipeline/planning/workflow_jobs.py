@@ -2,6 +2,7 @@
 
 import functools
 import os
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,8 @@ class WorkflowJobs:
             shell: Snakemake's, of which each job's command gets a prefix.
 
         Raises:
-            InputError: a mistake in the configuration or in the profile, or an output root that
-                another experiment has begun.
+            InputError: a mistake in the configuration or in the profile, files of the user's own
+                that are missing, or an output root that another experiment has begun.
         """
         signal_handler.await_children()
         output_root.name_user()
@@ -58,6 +59,13 @@ class WorkflowJobs:
         self._pythons = {rule: own for rule in work if (own := request.profile.of(rule, "python"))}
         self._compared = outdated.Comparison(self.plan, self._pythons, self._is_forced)
         self.reads = self._compared.inputs
+        # The process of a job has what it needs.
+        if "--target-jobs" not in sys.argv:
+            # Snakemake would go on with what was made of others.
+            self._compared.refuse_missing()
+            # It lists a folder once: a stamp that is made later would not be found.
+            for manifest in (self.plan.manifest(r, n) for r, names in work.items() for n in names):
+                stamps.ensure(manifest)
         self._asked: dict[tuple[str, str], None] = {}
         self._shell = shell
         self._spawn(forked_jobs.refuse())
@@ -82,7 +90,7 @@ class WorkflowJobs:
             warn: Tells the user why work is made again.
 
         Raises:
-            InputError: the plan has no such job, or files of the user's own are missing.
+            InputError: the plan has no such job.
         """
         read = self.reads.of(rule, name)
         is_of_job = self._request.is_of_job()
@@ -90,9 +98,6 @@ class WorkflowJobs:
         if is_of_job:
             self._spawn(forked_jobs.spawn())
         if compares:
-            if not self._asked:
-                # Snakemake would go on with what was made of others.
-                self._compared.refuse_missing()
             stamp = self._compared.stamp(rule, name)
             if self._compared.outdated(rule, name):
                 for line in self._compared.told(rule, name):

@@ -118,9 +118,8 @@ def releases_of(versions: Mapping[str, str]) -> dict[str, str]:
 def _installed_versions(python: str | None) -> dict[str, str] | None:
     """Versions of all packages that compute, in this environment or an interpreter's own."""
     if python is not None:
-        program = (
-            f"from {__name__} import _installed; import json; print(json.dumps(_installed(None)))"
-        )
+        names = f"import json; from {__name__} import _installed_versions as of"
+        program = f"{names}; print(json.dumps(of(None)))"
         # From this folder, as jobs start it: its path may be relative.
         path = os.pathsep.join([str(source_names.ROOT), os.environ.get("PYTHONPATH", "")])
         environment = {**os.environ, "PYTHONPATH": path.rstrip(os.pathsep)}
