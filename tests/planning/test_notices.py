@@ -163,8 +163,8 @@ def test_a_finished_workflow_tells_of_too_little_text_what_to_train_with_and_wha
     # There is none, and its command says so.
     database = local.shown()[1]
     assert f"pike advise: {database} does not exist" in verdict
-    assert all(line.endswith(f"--database {database}") for line in commands[1:])
-    assert [line.split("pike ")[1].split()[0] for line in commands] == ["advise", "query", "why"]
+    assert all(database in line for line in commands)
+    assert [line.split("pike ")[1].split()[0] for line in commands] == ["advise", "claims", "why"]
 
 
 def test_no_file_is_missed_of_what_is_not_used_or_was_made_under_the_same_settings(local, tmp_path):

@@ -61,5 +61,5 @@ def test_a_finished_experiment_is_asked(finished):
     assert queries
     asked = [f"'{sys.executable}' -m pipeline query '{' '.join(q.split())}'" for q in queries]
     shown = told(finished, [*commands, *asked])
-    for word in ("claim", "corpus/letters/notes", "balanced", "bytes_per_token"):
+    for word in ("not run", "corpus/letters/notes", "balanced", "bytes_per_token"):
         assert word in shown

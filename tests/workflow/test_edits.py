@@ -42,7 +42,7 @@ def renamed_text(root):
 
 def of_all(*stages_of):
     """Jobs of every run from a stage on, with all that stands on them."""
-    return stages(METHODS, *stages_of) | RESULTS
+    return stages(METHODS, *stages_of) | results(METHODS, trained="pretrain" in stages_of)
 
 
 RUNS = of_all("pretrain", "evaluate", "probe")

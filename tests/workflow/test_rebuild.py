@@ -18,6 +18,8 @@ SELECTIONS = {
     "figure weights": {"pike"},
 }
 """Outputs that need some runs only, as the configuration says."""
+OF_TRAININGS = {"table gradients", "figure weights"}
+"""Those whose queries read no evaluation and no probe."""
 
 
 def run(method):
@@ -28,9 +30,11 @@ def stages(methods, *names):
     return {f"{name} {run(method)}" for method in methods for name in names}
 
 
-def results(methods):
-    """Jobs of all that stands on runs of these methods."""
+def results(methods, *, trained=True):
+    """Jobs of all that stands on runs of these methods, or on their evaluations and probes."""
     selected = {name for name, needed in SELECTIONS.items() if needed & set(methods)}
+    if not trained:
+        selected -= OF_TRAININGS
     return {
         "all",
         "report",
@@ -189,7 +193,8 @@ def test_options_of_snakemake_do_what_it_says(finished):
     assert finished.plan() == changed
     training, probe = (stages(["balanced"], stage) for stage in ("pretrain", "probe"))
     assert finished.plan("--until", "pretrain") == training
-    assert finished.plan("--omit-from", "evaluate") == training | probe
+    of_trainings = {"table gradients", "database_of_selection table-gradients"}
+    assert finished.plan("--omit-from", "evaluate") == training | probe | of_trainings
     batches = [finished.plan("--batch", f"all={n}/2") for n in (1, 2)]
     assert batches[0] | batches[1] | {"all"} == changed
     assert batches[0] < changed
