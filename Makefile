@@ -109,7 +109,7 @@ check: $(READY) ## Run the fast tests alone
 lint: $(READY) ## Check format, style, types and spelling
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/snakefmt --check workflow
+	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/codespell
@@ -117,7 +117,7 @@ lint: $(READY) ## Check format, style, types and spelling
 format: $(READY) ## Put the sources into the house's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	$(BIN)/snakefmt workflow
+	$(BIN)/snakefmt Snakefile workflow
 
 report: $(READY) ## Build the report alone, with what it needs
 	$(SNAKEMAKE) report

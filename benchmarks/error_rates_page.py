@@ -62,7 +62,7 @@ in two. And a difference proportional to length itself is more skewed: {itself} 
 wrong, {itself_highest} in the highest cell of half of the samples. If the shares of tokens alone
 decided, it were {without:.0f}% in the highest cell. The price is paid by differences that do not
 follow length (correlation 0): whether they do, a small sample cannot tell. In the recorded results
-of documents cut into pieces: two of six domains, `headers` and `dialogues`, get no verdict alone.
+two of six domains, `headers` and `dialogues`, get no verdict alone.
 
 """
 WHOLES = {"ours": mean_difference.half_width, "Cochran and Cox": by_variance}

@@ -22,7 +22,7 @@ REPORT = ROOT / "pipeline" / "results" / "report" / "finders.html"
 TITLE = """# How good the finders are
 
 Made by `python -m benchmarks.finders_page` from `pike_mixing/board.json`
-(`python -m benchmarks.board`, commit {commit}, {minutes:.0f} minutes) and from records that are
+(`python -m benchmarks.board`, commit {commit}, {minutes:.1f} minutes) and from records that are
 named below; do not edit.
 """
 HEAD = """
@@ -111,7 +111,7 @@ BENCH = """
 ## Enter your own
 
 ```sh
-pike-mixing bench mine.py                       # minutes: scores, and differences from the board
+pike-mixing bench mine.py                       # a minute: scores, and differences from the board
 pike-mixing bench                               # the board alone
 pike-mixing bench mine.py --open-sealed "Ada"   # the sealed part; a line of sealed.csv comes first
 ```
@@ -285,7 +285,7 @@ def cells(named: dict[str, Any]) -> list[str]:
         "\n## The board\n",
         "Single losses, mean over folds and targets; *width* is that of intervals of 90 % over the "
         "losses' standard deviation; `linear` is least squares. `none`: it could not be fitted, or "
-        f"no interval can hold. The dearest cells took {slow} a fold on a busy machine.",
+        f"no interval can hold. The dearest cells took {slow} a fold.",
         "",
         table(["method", "runs", "on", *bench.MEASURES], rows),
     ]

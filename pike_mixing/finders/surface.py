@@ -6,6 +6,7 @@ epochs bounds the weights.
 Shapes: K domains, M losses, N proxy runs, S mixtures.
 """
 
+import abc
 import dataclasses
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Protocol
@@ -37,7 +38,7 @@ class Model(Protocol):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SurfaceFinder(CheckedSettings):
+class SurfaceFinder(CheckedSettings, abc.ABC):
     """argmin_w sum_i u_i L_i(w) over mixtures, L as the subclass's `model` fits it."""
 
     reads: ClassVar[Reads] = "losses"
@@ -54,13 +55,13 @@ class SurfaceFinder(CheckedSettings):
     seed: NonNegativeInt = 0
     """Seed of the parts."""
 
+    @abc.abstractmethod
     def model(self, weights_NxK: Floats, epochs_NxK: Floats | None, loss_NxM: Floats) -> Model:
         """Fits every loss."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def restored(self, record: Mapping[str, Any]) -> Model:
         """The model of a record."""
-        raise NotImplementedError
 
     def find(self, swarm: Swarm) -> FinderResult:
         """The mixture of the lowest prediction.

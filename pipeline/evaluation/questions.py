@@ -161,9 +161,12 @@ def _domain(
             Corpus.open(folder, "search", verify=True), length, evaluation.rows
         )
     domain = Domain(name, held_out, windows, search, {}, {})
-    for choice in evaluation.choices().values():
+    choices = evaluation.choices().values()
+    # Its shards are hashed: once for all ways to ask.
+    train = Corpus.open(folder, "train", verify=True) if choices else None
+    for choice in choices:
         assert word_start_V is not None
-        train = Corpus.open(folder, "train", verify=True)
+        assert train is not None
         asked = items.build(held_out, train, choice, word_start_V)
         way = domain.task + (f", {asked.shots}-shot" if asked.shots else "")
         if shortage := asked.shortage(choice):

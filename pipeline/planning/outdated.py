@@ -120,9 +120,12 @@ class Comparison:
         """
         if not Path(self._plan.manifest(rule, name)).is_file():
             return ()
-        made = [p for p in self.inputs.of(rule, name).paths() if p in self._makers]
-        lost = [p for p in made if _is_cut_off(p, self._makers[p][0])]
+        lost = filter(self._has_lost_manifest, self.inputs.of(rule, name).paths())
         return tuple(made_from.Difference(f"inputs.{path}", "whole", "not") for path in lost)
+
+    @functools.cache  # noqa: B019 - as above.
+    def _has_lost_manifest(self, path: str) -> bool:
+        return path in self._makers and _is_cut_off(path, self._makers[path][0])
 
     def prepare(self, rule: str, name: str) -> None:
         """Leaves word for a job, before Snakemake deletes its outputs, how it is to begin.
@@ -162,7 +165,7 @@ class Comparison:
         if path not in self._makers:
             return False
         rule, name = self._makers[path]
-        if _is_cut_off(path, rule):
+        if self._has_lost_manifest(path):
             return True
         if rule != "download" or reader != "pack":
             stage = MADE[reader].stage or reader

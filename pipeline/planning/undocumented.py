@@ -5,6 +5,7 @@ A test lists these parts, and holds that no other file uses one (`test_undocumen
 
 import importlib
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ class Request:
 
     def is_of_job(self) -> bool:
         """Whether this process is one that an executor has started for a job."""
-        return bool(self._settings.target_jobs)
+        return "--target-jobs" in sys.argv
 
     def compares_settings(self) -> bool:
         """Whether other settings are a reason to run; not with `--rerun-triggers mtime`."""

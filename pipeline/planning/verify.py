@@ -133,7 +133,7 @@ def _manifests(place: Path, seen: _Problems, broken: set[Path]) -> Iterator[_Kep
         if PLUMBING.fullmatch(path.relative_to(place).as_posix()) or not _is_manifest(path, place):
             continue
         try:
-            result = _keep(path)
+            result = _read(path)
             yield result
         except InputError as problem:
             seen.add(str(problem), _stage_at(path))
@@ -185,7 +185,7 @@ def _is_manifest(path: Path, place: Path) -> bool:
     return path.suffix == ".json" and bool({"tokenizers", "mixtures"} & {*folders})
 
 
-def _keep(path: Path) -> _Kept:
+def _read(path: Path) -> _Kept:
     if path.parent.parent.name == "checkpoints":
         run = path.parent.parent.parent / atomic_files.MANIFEST
         _refuse_no_file(path, _again(run, "pretrain", path))

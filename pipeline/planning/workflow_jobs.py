@@ -2,7 +2,6 @@
 
 import functools
 import os
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -60,7 +59,7 @@ class WorkflowJobs:
         self._compared = outdated.Comparison(self.plan, self._pythons, self._is_forced)
         self.reads = self._compared.inputs
         # The process of a job has what it needs.
-        if "--target-jobs" not in sys.argv:
+        if not request.is_of_job():
             # Snakemake would go on with what was made of others.
             self._compared.refuse_missing()
             # It lists a folder once: a stamp that is made later would not be found.

@@ -118,7 +118,7 @@ class Taken:
             path: The place of the work's manifest, which Snakemake has deleted.
             settings: What it would be made under.
         """
-        kept = _keep(path)
+        kept = _place_of_copy(path)
         if path.exists() or not kept.is_file():
             return False
         result = manifests.read(kept, self.stage)
@@ -180,7 +180,7 @@ class Taken:
 
     def record(self) -> dict[str, Any]:
         """The code and the packages, as a manifest has them."""
-        own = {"loaded": _load(self._modules), "commit": self._commit}
+        own = {"loaded": _loaded_files(self._modules), "commit": self._commit}
         return {**self.code, "code": {**self.code["code"], **own}}
 
 
@@ -248,38 +248,38 @@ def _relative(digests: Mapping[Path, str], folder: Path) -> dict[str, str]:
 
 def keep(path: Path) -> None:
     """Keeps a copy of a manifest whose work is started again, in case that it stands."""
-    place = _keep(path)
+    place = _place_of_copy(path)
     place.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(path, place)
-    _forced(path).unlink(missing_ok=True)
+    _place_of_mark(path).unlink(missing_ok=True)
 
 
 def forget(path: Path) -> None:
     """Drops such a copy: the work is made again, and goes on from what is there."""
-    _keep(path).unlink(missing_ok=True)
-    _forced(path).unlink(missing_ok=True)
+    _place_of_copy(path).unlink(missing_ok=True)
+    _place_of_mark(path).unlink(missing_ok=True)
 
 
 def force(path: Path) -> None:
     """Leaves word that work is made from the start, until it has begun (`forget`)."""
     forget(path)
-    _forced(path).parent.mkdir(parents=True, exist_ok=True)
-    _forced(path).touch()
+    _place_of_mark(path).parent.mkdir(parents=True, exist_ok=True)
+    _place_of_mark(path).touch()
 
 
 def is_forced(path: Path) -> bool:
     """Whether the work with this manifest is made from the start."""
-    return _forced(path).exists()
+    return _place_of_mark(path).exists()
 
 
-def _keep(path: Path) -> Path:
+def _place_of_copy(path: Path) -> Path:
     # A pod finds the same folder by another way.
     place = path.parent.resolve() / path.name
     return Path(KEPT, f"{atomic_files.digest(str(place))}.json")
 
 
-def _forced(path: Path) -> Path:
-    return _keep(path).with_suffix(".forced")
+def _place_of_mark(path: Path) -> Path:
+    return _place_of_copy(path).with_suffix(".forced")
 
 
 def code(stage: str, modules: Sequence[str], assets: Sequence[str] = ()) -> dict[str, Any]:
@@ -292,12 +292,12 @@ def code(stage: str, modules: Sequence[str], assets: Sequence[str] = ()) -> dict
     """
     fingerprint = code_fingerprint.of(*modules, assets=tuple(assets))
     return {
-        "code": {"fingerprint": fingerprint, "loaded": _load(modules)},
+        "code": {"fingerprint": fingerprint, "loaded": _loaded_files(modules)},
         "versions": environment.versions_of(stage, modules),
     }
 
 
-def _load(modules: Sequence[str]) -> dict[str, str]:
+def _loaded_files(modules: Sequence[str]) -> dict[str, str]:
     # No other stage runs code of the user's own.
     own = not all(map(source_names.is_first_party, modules))
     return code_fingerprint.loaded_files(*modules) if own else {}
