@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pike_mixing.finders import FINDERS
 from pipeline.data import SOURCES
 from pipeline.planning import methods
-from pipeline.runtime import code_fingerprint, environment
+from pipeline.runtime import code_fingerprint
 from pipeline.settings import GRID
 
 STAGES = {
@@ -59,4 +59,4 @@ def code(
         places.append("pipeline.model.foreign")
     modules = [place.partition(":")[0] for place in places]
     fingerprint = code_fingerprint.of(*modules, assets=tuple(ASSETS.get(stage, ())))
-    return fingerprint, environment.versions_of(stage, modules, python)
+    return fingerprint, code_fingerprint.versions_of(stage, modules, python)
