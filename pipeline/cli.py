@@ -309,7 +309,7 @@ def commands() -> list[Command]:
             asked, _format("text", "json"), by="pipeline.results.why:why"),
         _command("look", "crate", "pack results for an archive, as a Workflow Run RO-Crate",
             _positional("RESULTS", "a results folder where all is finished"), out,
-            by="pipeline.results.crate:crate"),
+            by="pipeline.results.archive:crate"),
         _command("look", "record", "write the records of finished results as Parquet, with hashes",
             _positional("RESULTS", "a results folder where all is finished"), out,
             by="pipeline.results.archive:record"),

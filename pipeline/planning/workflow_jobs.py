@@ -1,8 +1,14 @@
-"""What the Snakefile takes from the plan for its jobs, and what happens when it starts."""
+"""What the Snakefile takes from the plan for its jobs, and what happens when it starts.
+
+Jobs of one group of rules are forks of a process that has imported their modules, where they are
+many and run on this machine.
+"""
 
 import functools
 import os
-from collections.abc import Callable, Mapping
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +16,76 @@ import yaml
 
 from pike_mixing.errors import InputError
 from pipeline.planning import (
-    forked_jobs,
     methods,
     notices,
     outdated,
     output_root,
     planner,
+    records,
     rule_inputs,
     rule_resources,
     slurm,
+    stages,
     stamps,
     undocumented,
 )
-from pipeline.runtime import made_from, signal_handler
+from pipeline.planning.profile import TRAINS, Profile
+from pipeline.runtime import fork_server, made_from, signal_handler
+
+GROUPS = (
+    TRAINS,
+    ("database_of_selection", "database", "table", "figure", "report"),
+)
+"""Rules whose jobs import the same packages."""
+FEWEST = 4
+"""Jobs from which on a server takes less time than it saves."""
+
+
+def start_servers(rules: Iterable[str], profile: Profile, prefix: str) -> str:
+    """Starts a server for each group of rules with jobs enough. It ends with this process.
+
+    Args:
+        rules: Rule of each job that will run.
+        profile: What is set for them: rules of accelerators and of other interpreters have none.
+        prefix: Shell commands that stand before each job's.
+
+    Returns:
+        What stands before every job's command line, for a shell; nothing without a server.
+    """
+    jobs, name = Counter(rules), ""
+    for group in GROUPS if fork_server.possible() else ():
+        own = [rule for rule in group if _is_ordinary(rule, profile)]
+        if sum(jobs[rule] for rule in own) >= FEWEST:
+            name = name or f"pike-{uuid.uuid4().hex}"
+            commands = (records.MADE[rule].stage or rule for rule in own)
+            places = {c: stages.STAGES[c].partition(":")[0] for c in commands}
+            fork_server.start(name, places, prefix)
+    return fork_server.words(name) if name else ""
+
+
+def spawn(words: str = "") -> str:
+    """A shell function that becomes the command it is given, with words before it (`start`)."""
+    why = "$1 is not here: in a container, set PIKE_IMAGE to its image; elsewhere, unset it"
+    return f'spawn() {{ command -v "$1" > /dev/null || {_told(why)}; exec {words} "$@"; }}; '
+
+
+def refuse_unbegun() -> str:
+    """The same of a workflow that has not begun: Snakemake begins no module by itself."""
+    why = (
+        "this workflow has not begun: a Snakefile that takes it as the module pike says "
+        "'onstart: pike.onstart()'"
+    )
+    return f"spawn() {_told(why)}; "
+
+
+def _told(why: str) -> str:
+    return f'{{ echo "{why}" >&2; exit 2; }}'
+
+
+def _is_ordinary(rule: str, profile: Profile) -> bool:
+    device = profile.of(rule, "device", "auto")
+    return device in ("auto", "cpu") and not profile.of(rule, "python")
+
 
 CONFIG = (Path("config.yaml"), Path("config/config.yaml"))
 """Where the configuration lies; the second is that of a Snakefile that takes ours as a module."""
@@ -67,7 +130,7 @@ class WorkflowJobs:
                 stamps.ensure(manifest)
         self._asked: dict[tuple[str, str], None] = {}
         self._shell = shell
-        self._spawn(forked_jobs.refuse())
+        self._spawn(refuse_unbegun())
         if not request.is_local:
             undocumented.mend_slurm_plugin()
 
@@ -95,7 +158,7 @@ class WorkflowJobs:
         is_of_job = self._request.is_of_job()
         compares = self._request.compares_settings() and not is_of_job
         if is_of_job:
-            self._spawn(forked_jobs.spawn())
+            self._spawn(spawn())
         if compares:
             stamp = self._compared.stamp(rule, name)
             if self._compared.outdated(rule, name):
@@ -142,8 +205,8 @@ class WorkflowJobs:
         if self._request.is_local:
             undocumented.lift_rate_limit(self._workflow)
             own = rule_inputs.shell_prefix(str(HERE)).format()
-            words = forked_jobs.start(rules, self._request.profile, own)
-        self._spawn(forked_jobs.spawn(words))
+            words = start_servers(rules, self._request.profile, own)
+        self._spawn(spawn(words))
 
     def _spawn(self, function: str) -> None:
         """Gives jobs' commands the shell function `spawn`, and our folder to find modules in."""

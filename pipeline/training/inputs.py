@@ -15,8 +15,7 @@ from pike_mixing.limits import Proportions
 from pike_mixing.settings import domain_problems, value_problems
 from pike_mixing.torch import parallel
 from pipeline import settings
-from pipeline.data.corpus_manifest import refuse_other_tokenizer
-from pipeline.data.shards import Corpus
+from pipeline.data.shards import Corpus, refuse_other_tokenizer
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, chips, devices, distributed, environment, made_from

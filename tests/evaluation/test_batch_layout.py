@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.evaluation import batch_layout
-from pipeline.evaluation.batch_layout import row, side_by_side
+from pipeline.evaluation import log_likelihoods
+from pipeline.evaluation.log_likelihoods import row, side_by_side
 
 
 def laid_out(context, candidates, shared=0):
@@ -43,7 +43,7 @@ DEMONSTRATIONS = list(range(100, 400))
 
 
 def grouped(contexts):
-    found = batch_layout.groups([np.array(context, np.int64) for context in contexts])
+    found = log_likelihoods.groups([np.array(context, np.int64) for context in contexts])
     return sorted((group.members, group.prefix_P.tolist()) for group in found)
 
 
@@ -86,8 +86,8 @@ def test_contexts_that_dropped_a_demonstration_are_read_apart():
 )
 def test_every_context_is_in_one_group_and_begins_with_its_prefix(contexts, beginning):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batch_layout, "BEGINNING_TOKENS", beginning)
-        patch.setattr(batch_layout, "FEWEST", 3)
+        patch.setattr(log_likelihoods, "BEGINNING_TOKENS", beginning)
+        patch.setattr(log_likelihoods, "FEWEST", 3)
         found = grouped(contexts)
     assert sorted(i for members, _ in found for i in members) == list(range(len(contexts)))
     for members, prefix in found:
