@@ -12,7 +12,7 @@ import numpy as np
 
 from pike_mixing import by_domain
 from pike_mixing.errors import InputError, refuse
-from pike_mixing.finders import FINDERS, column_names, registry, table
+from pike_mixing.finders import FINDERS, registry, table
 from pike_mixing.finders.interface import Inventory, Swarm, SwarmFinder
 from pike_mixing.settings import unknown
 from pike_mixing.swarms import catalogue
@@ -103,7 +103,7 @@ def targeted(
     refuse(wrong)
     swarm = swarm_of(arguments, None if "*" in weights else list(weights))
     every = dict.fromkeys(swarm.losses, weights.pop("*")) if "*" in weights else {}
-    names = column_names.named(weights, arguments.loss_columns or table.LOSS)
+    names = table.named(weights, arguments.loss_columns or table.LOSS)
     return swarm, every | dict(zip(names, weights.values(), strict=True))
 
 

@@ -16,6 +16,6 @@ outdated, stamps            a plan, manifests    -> what the plan would make oth
 verify                      results              -> what is changed, missing or foreign
 jobs, resources, cost       a plan               -> every job with what it takes: `pike plan`
 profile, slurm              a profile            -> what it sets for the jobs, judged
-rule_inputs, rule_resources a plan               -> what the workflow's rules read and take
-workflow_jobs, undocumented what was asked of Snakemake -> the jobs' inputs, and what they find
+rule_inputs                 a plan               -> what the workflow's rules read
+workflow_jobs, undocumented what Snakemake asks  -> what jobs read and take, and what they find
 """

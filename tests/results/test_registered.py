@@ -12,7 +12,7 @@ import yaml
 from played import fresh, insert, ran, records, scenarios_of_two
 
 from pike_mixing.errors import InputError
-from pipeline.planning import planner, registered_configuration, registration, shorthand
+from pipeline.planning import planner, registration, shorthand
 from pipeline.planning.registration import Registration
 from pipeline.results import board_tests, registered
 from pipeline.runtime import atomic_files, made_from
@@ -181,7 +181,7 @@ def registered_once(tmp_path_factory):
     file.write_text(FILE.replace("COMMIT", git("rev-parse", "HEAD~1")))
     git("add", ".")
     git("commit", "-qm", "registration")
-    config = shorthand.written_out(registered_configuration.configuration(registration.read(file)))
+    config = shorthand.written_out(registration.configuration(registration.read(file)))
     plan = planner.plan(config, str(file))
     connection = fresh(path=folder / "b.duckdb")
     insert(connection, "experiment", name="b", baseline="mix", config=json.dumps(plan.config))
@@ -320,7 +320,7 @@ def test_runs_that_code_of_today_would_make_otherwise_are_named_in_a_draft(
             place, stage="pretrain", settings={}, inputs=(), files=(), modules=(__name__,), facts={}
         )
     file.write_text(file.read_text().replace("status: registered", "status: draft"))
-    registered_configuration.write(file, tmp_path / "drawn.yaml")
+    registration.write(file, tmp_path / "drawn.yaml")
     # Beside the database.
     stamp = {"started_with": ["drawn.yaml"], "options": {"results": "."}}
     atomic_files.write_json(tmp_path / "experiment.json", stamp)
