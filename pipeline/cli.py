@@ -274,7 +274,7 @@ def commands() -> list[Command]:
             _positional("FILE", "the registration"),
             _path("--database", "default: where the registration's configuration has it",
                   default=None), _format("text", "json"),
-            by="pipeline.results.registered:registered"),
+            by="pipeline.results.registered:compare_registered"),
         _command("look", "watch", "a table of runs: step, loss, pace, weights",
             _positional("FOLDER", "a run's folder, or one that holds runs: results"),
             _option("--every", "seconds (default: 2)", type=number_from(0.01), default=2.0),

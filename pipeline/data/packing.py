@@ -282,7 +282,7 @@ def pack(
         work.run(workers or environment.available_cpus(), progress)
         facts = {name: split.close(encoder.unknown) for name, split in splits.items()}
         _refuse(chosen, documents, facts)
-        result = {**_facts(documents.name, source, encoder, splits, facts), **work.cleaned()}
+        result = {**_facts(documents.name, source, encoder, splits, facts), **work.hygiene_facts()}
         result["warnings"] = [
             *_doubts(chosen, documents, facts, own=work.own),
             *_read_as_blanks(documents.name, encoder, work.blanks),
@@ -377,7 +377,7 @@ class _Work:
             self._seen.add(hashed)
         return new_N
 
-    def cleaned(self) -> dict[str, Any]:
+    def hygiene_facts(self) -> dict[str, Any]:
         """What the manifest says of hygiene, where there was any."""
         if self._chosen.hygiene == UNTOUCHED:
             return {}

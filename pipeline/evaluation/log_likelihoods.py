@@ -223,7 +223,7 @@ def score(model: Transformer, questions: Sequence[Question], *, batch_tokens: in
                 members, length = [rows[i] for i in batch], lengths[batch[0]]
                 if devices.compiles(device):
                     size = chips.multiple(max(1, batch_tokens // length), device), length
-                    sums = _scored_in_shape(model, members, size)
+                    sums = _score_in_shape(model, members, size)
                 else:
                     sums = _score(model, members, shared, P)
                 for i, own in zip(batch, sums, strict=True):
@@ -273,7 +273,7 @@ def _score(model: Transformer, rows: Sequence[QuestionRow], shared: Any, P: int)
     return _sums(rows, batch, log_p_N.double().cpu())
 
 
-def _scored_in_shape(
+def _score_in_shape(
     model: Transformer, rows: Sequence[QuestionRow], size: tuple[int, int]
 ) -> list[Floats]:
     """The same from programs that the size of the batch alone tells apart."""
@@ -301,7 +301,7 @@ def _read(model: Transformer, batch: RowBatch, shared: Any, P: int) -> Tensor:
         for part in (batch.token_BxL, batch.position_BxL, batch.block_BxL)
     )
     sight = AttentionLayout(position_BxL, _attention_mask(position_BxL, block_BxL, P), shared)
-    return model.hidden(token_BxL, sight)
+    return model.hidden_states(token_BxL, sight)
 
 
 def _sums(rows: Sequence[QuestionRow], batch: RowBatch, log_p_N: Tensor) -> list[Floats]:

@@ -201,17 +201,17 @@ class Transformer(nn.Module):
             )
         return self
 
-    def hidden(self, tokens_BxL: Tensor, sight: AttentionLayout | None = None) -> Tensor:
+    def hidden_states(self, tokens_BxL: Tensor, sight: AttentionLayout | None = None) -> Tensor:
         """The stream after the last norm, BxLxD; logits are its products with the embedding.
 
         Without `sight`, tokens stand in the row's order and see those before them.
         """
         if self.precision == torch.float32:
-            return self._hidden(tokens_BxL, sight)
+            return self._hidden_states(tokens_BxL, sight)
         with torch.autocast(tokens_BxL.device.type, self.precision):
-            return self._hidden(tokens_BxL, sight).float()
+            return self._hidden_states(tokens_BxL, sight).float()
 
-    def _hidden(self, tokens_BxL: Tensor, sight: AttentionLayout | None) -> Tensor:
+    def _hidden_states(self, tokens_BxL: Tensor, sight: AttentionLayout | None) -> Tensor:
         x_BxLxD = self.embedding(tokens_BxL)
         position = torch.arange(tokens_BxL.shape[1], device=tokens_BxL.device)
         seen: Tensor | None = None
@@ -242,7 +242,7 @@ class Transformer(nn.Module):
 
     def forward(self, tokens_BxL: Tensor) -> Tensor:
         """Logits of each next token, BxLxV."""
-        return self.hidden(tokens_BxL) @ self.embedding.weight.T
+        return self.hidden_states(tokens_BxL) @ self.embedding.weight.T
 
 
 def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transformer:
@@ -325,7 +325,7 @@ def _predicting(model: Transformer, tokens_BxL1: Tensor) -> tuple[Tensor, Tensor
 
     On a device that compiles, B x L x D and B x L: its chips share the rows.
     """
-    hidden_BxLxD, target_BxL = model.hidden(tokens_BxL1[:, :-1]), tokens_BxL1[:, 1:]
+    hidden_BxLxD, target_BxL = model.hidden_states(tokens_BxL1[:, :-1]), tokens_BxL1[:, 1:]
     if devices.compiles(model.device):
         return hidden_BxLxD, target_BxL
     return hidden_BxLxD.flatten(0, 1), target_BxL.flatten()

@@ -72,7 +72,7 @@ class Comparison:
             InputError: the plan has no such work, or a file cannot be read.
         """
         made, reads = MADE[rule], self.inputs.of(rule, name)
-        settings = self._plan.made_of(made.section, name)
+        settings = self._plan.settings_of(made.section, name)
         part = settings[made.part] if made.part else None
         stage = made.stage or rule
         foreign = stage == "pretrain" and bool(settings["model"].get("architecture"))
@@ -98,7 +98,7 @@ class Comparison:
         return bool(found) and not stamps.is_touched(self._plan.manifest(rule, name), found)
 
     @functools.cache  # noqa: B019 - as above.
-    def outdated(self, rule: str, name: str) -> bool:
+    def is_outdated(self, rule: str, name: str) -> bool:
         """Whether a piece of work differs from the plan, or may, as any does that it stands on."""
         if self.differs(rule, name) or self._forced(rule, self._plan.manifest(rule, name)):
             return True
@@ -142,7 +142,7 @@ class Comparison:
         else:
             made_from.forget(place)
 
-    def told(self, rule: str, name: str) -> Iterator[str]:
+    def reasons(self, rule: str, name: str) -> Iterator[str]:
         """A line for settings, code, versions or inputs that differ, of the first such work."""
         for one in self.of(rule, name) if self.differs(rule, name) else ():
             kind = (rule, one.what.partition(".")[0])
@@ -171,7 +171,7 @@ class Comparison:
             stage = MADE[reader].stage or reader
             if stage not in manifests.SHOW_ALL:
                 return self._is_another(rule, name)
-        return self.outdated(rule, name)
+        return self.is_outdated(rule, name)
 
     @functools.cache  # noqa: B019 - as above.
     def _is_another(self, rule: str, name: str) -> bool:

@@ -130,10 +130,10 @@ class Registration:
         for name, equal in self.mix_for.items():
             named.append((f"mix_for.{name}.of", equal.of, [*self.rows]))
         for name, one in self.hypotheses.items():
-            on_board = self.compared(one.board)
+            on_board = self.compared_methods(one.board)
             named.append((f"hypotheses.{name}.method", one.method, on_board))
             named.append((f"hypotheses.{name}.against", one.against, on_board))
-        result = [self._uncompared(*one) for one in named if one[1] not in one[2]]
+        result = [self._comparison_problem(*one) for one in named if one[1] not in one[2]]
         taken = {"models": rf"{re.escape(self.size)}(-\d+)?", "recipes": rf"{STEPS}\d+"}
         result += [
             f"{kind}.{name}: the runs that are compared have such names: choose another"
@@ -160,14 +160,14 @@ class Registration:
             result.append("commit: name the commit at which the rules are frozen")
         return result
 
-    def _uncompared(self, where: str, method: str, known: list[str]) -> str:
+    def _comparison_problem(self, where: str, method: str, known: list[str]) -> str:
         if method == AT_TARGET:
             return f"{where}: {method} is on the board `target` alone"
         if method in self.methods:
             return f"{where}: {method} is not in rows, so that its runs are not compared: add it"
         return unknown(method, known, where)
 
-    def compared(self, board: Board) -> list[str]:
+    def compared_methods(self, board: Board) -> list[str]:
         """Methods of a board."""
         of_target = [AT_TARGET] if board == "target" else []
         return [*self.rows, *self.mix_for, *of_target]
@@ -397,7 +397,7 @@ def _runs(chosen: Registration, size: _Size) -> Iterator[dict[str, Any]]:
             yield {
                 "scenarios": names,
                 "models": [size.model],
-                "methods": chosen.compared(board),
+                "methods": chosen.compared_methods(board),
                 "seeds": list(chosen.seeds),
             }
 

@@ -144,7 +144,7 @@ class RuleResources:
         Raises:
             InputError: its model does not fit the devices.
         """
-        if why := self._jobs["pretrain"].refused(wildcards.run):
+        if why := self._jobs["pretrain"].refusal(wildcards.run):
             raise InputError(why)
         return self._jobs["pretrain"].training(wildcards.run).devices
 
@@ -220,7 +220,7 @@ def start_servers(rules: Iterable[str], profile: Profile, prefix: str) -> str:
 def spawn(words: str = "") -> str:
     """A shell function that becomes the command it is given, with words before it (`start`)."""
     why = "$1 is not here: in a container, set PIKE_IMAGE to its image; elsewhere, unset it"
-    return f'spawn() {{ command -v "$1" > /dev/null || {_told(why)}; exec {words} "$@"; }}; '
+    return f'spawn() {{ command -v "$1" > /dev/null || {_refusal(why)}; exec {words} "$@"; }}; '
 
 
 def refuse_unbegun() -> str:
@@ -229,10 +229,10 @@ def refuse_unbegun() -> str:
         "this workflow has not begun: a Snakefile that takes it as the module pike says "
         "'onstart: pike.onstart()'"
     )
-    return f"spawn() {_told(why)}; "
+    return f"spawn() {_refusal(why)}; "
 
 
-def _told(why: str) -> str:
+def _refusal(why: str) -> str:
     return f'{{ echo "{why}" >&2; exit 2; }}'
 
 
@@ -315,14 +315,14 @@ class WorkflowJobs:
             self._spawn(spawn())
         if compares:
             stamp = self._compared.stamp(rule, name)
-            if self._compared.outdated(rule, name):
-                for line in self._compared.told(rule, name):
+            if self._compared.is_outdated(rule, name):
+                for line in self._compared.reasons(rule, name):
                     warn(line)
         else:
             stamp = ancient(stamps.ensure(self.plan.manifest(rule, name)))
         self._asked[rule, name] = None
 
-        def marked(path: str) -> str:
+        def as_input(path: str) -> str:
             again = compares and self._compared.is_made_again(path, rule)
             return path if again else ancient(path)
 
@@ -330,7 +330,7 @@ class WorkflowJobs:
         # declared, but read and compared like the others.
         given = [path for path in read.given if "{" not in path]
         named = {**read.made, "given": given}.items()
-        result = {k: marked(v) if isinstance(v, str) else [*map(marked, v)] for k, v in named}
+        result = {k: as_input(v) if isinstance(v, str) else [*map(as_input, v)] for k, v in named}
         return {"stamp": stamp, **result}
 
     def start(self, warn: Callable[[str], None]) -> None:
@@ -368,15 +368,17 @@ class WorkflowJobs:
 
     def _is_to_be_made(self, rule: str, name: str) -> bool:
         there = Path(self.plan.manifest(rule, name)).is_file()
-        return not there or self._compared.outdated(rule, name)
+        return not there or self._compared.is_outdated(rule, name)
 
     def _is_forced(self, rule: str, manifest: str) -> bool:
-        return self._forced is None or rule in self._forced or manifest in self._forced
+        return (
+            self._forced_work is None or rule in self._forced_work or manifest in self._forced_work
+        )
 
     @functools.cached_property
-    def _forced(self) -> set[str] | None:
+    def _forced_work(self) -> set[str] | None:
         """Rules and manifests of what the user forces; None: all."""
-        named = self._request.forced()
+        named = self._request.forced_work()
         if named is None:
             return None
         files = [Path(os.path.normpath(one)) for one in named]

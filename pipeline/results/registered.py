@@ -35,7 +35,7 @@ SECTIONS = ("sources", "tokenizers", "evaluation", "scenarios")
 """Sections of a configuration that runs stand on beside their own settings."""
 
 
-def registered(given: Path, database: Path | None = None, format: str = "text") -> str:
+def compare_registered(given: Path, database: Path | None = None, format: str = "text") -> str:
     """Compares results with the registration that they were made for.
 
     Args:
@@ -175,7 +175,9 @@ def _boards(
         places = scenarios[row["board"], row["model"]]
         runs = [RunName(s, row["model"], row["method"], chosen.seeds[0]) for s in places]
         # Of other runs costs are not known: deviations name what is missing.
-        if row["method"] not in chosen.compared(row["board"]) or {*map(str, runs)} - {*plan.runs}:
+        if row["method"] not in chosen.compared_methods(row["board"]) or {*map(str, runs)} - {
+            *plan.runs
+        }:
             continue
         # None where a run had another kind of device than those of Mix.
         each = [steps.get((run.scenario, run.model, run.method)) for run in runs]

@@ -195,15 +195,15 @@ class RunFolder:
             self.starts.append(step)
             atomic_files.write_json(self.starts_file, self.starts)
 
-    def _made_from(self) -> dict[str, Any]:
+    def _current_identity(self) -> dict[str, Any]:
         """The identity, with what code of the user's own has been run up to now."""
         return {**self.identity, **made_from.code("pretrain", self._modules)}
 
     def due(self, step: int) -> bool:
         """Whether a checkpoint is due after so many updates."""
-        return step % self.work.training.resume_every == 0 or self._kept(step)
+        return step % self.work.training.resume_every == 0 or self._is_kept(step)
 
-    def _kept(self, step: int) -> bool:
+    def _is_kept(self, step: int) -> bool:
         recipe = self.work.training
         return step % recipe.checkpoint_every == 0 or step == recipe.steps
 
@@ -222,7 +222,7 @@ class RunFolder:
             # Two copies of all states would not always fit: the one before goes first.
             self.writer.wait()
             rows = self.records.drain(state.step)
-            taken = checkpoint.snapshot(self.model, self.optimizer, state, self._made_from())
+            taken = checkpoint.snapshot(self.model, self.optimizer, state, self._current_identity())
             if distributed.is_main_process():
                 self.writer.start(functools.partial(self._write, state.step, rows, taken))
 
@@ -237,7 +237,7 @@ class RunFolder:
         result = atomic_files.steps(self.checkpoints)
         spared = [number for number in result if number <= step][-newest:]
         for number, folder in result.items():
-            if number not in spared and not self._kept(number):
+            if number not in spared and not self._is_kept(number):
                 atomic_files.remove(folder)
 
     def finish(

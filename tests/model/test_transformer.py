@@ -140,10 +140,10 @@ def test_what_rows_share_can_be_read_once(shared):
     net, tokens = initial_model(TINY, 16, 0), random_tokens(3, 7, 16)
     tokens[:, :shared] = tokens[0, :shared]
     kept = net.prefill_cache(tokens[0, :shared])
-    found = net.hidden(
+    found = net.hidden_states(
         tokens[:, shared:], transformer.AttentionLayout(*in_order(3, 7 - shared, shared), kept)
     )
-    torch.testing.assert_close(found, net.hidden(tokens)[:, shared:], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(found, net.hidden_states(tokens)[:, shared:], atol=1e-5, rtol=1e-5)
 
 
 def test_tokens_see_what_the_mask_says_and_stand_where_they_are_put():
@@ -151,8 +151,11 @@ def test_tokens_see_what_the_mask_says_and_stand_where_they_are_put():
     net = initial_model(TINY, 16, 0)
     seen = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 1, 1]]).bool()
     sight = transformer.AttentionLayout(torch.tensor([[0, 1, 1, 2]]), seen[None])
-    found = net.hidden(torch.tensor([[3, 5, 7, 9]]), sight)[0]
-    one, two = net.hidden(torch.tensor([[3, 5]]))[0], net.hidden(torch.tensor([[3, 7, 9]]))[0]
+    found = net.hidden_states(torch.tensor([[3, 5, 7, 9]]), sight)[0]
+    one, two = (
+        net.hidden_states(torch.tensor([[3, 5]]))[0],
+        net.hidden_states(torch.tensor([[3, 7, 9]]))[0],
+    )
     torch.testing.assert_close(found[:2], one, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(found[2:], two[1:], atol=1e-5, rtol=1e-5)
 

@@ -154,7 +154,7 @@ def test_the_tpu_profile_books_the_time_that_the_bill_of_table_1_has():
     takes = workflow_jobs.RuleResources(plan, profile.read(resources, {}))
     own = resources["pretrain"]
     work = jobs.Jobs(plan, accelerators.accelerator(own["accelerator"]), own["processes"])
-    runs = plan.selected("table", "table1")
+    runs = plan.selected_runs("table", "table1")
     assert len(runs) == 9
     for rule in ("pretrain", "evaluate"):
         minutes = (takes.of(rule)["runtime"](of_run(run), attempt=1) for run in runs)

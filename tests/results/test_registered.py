@@ -219,7 +219,7 @@ def registry(registered_once, tmp_path):
 
 def deviations(file, connection):
     connection.close()
-    facts = json.loads(registered.registered(file, file.with_suffix(".duckdb"), "json"))
+    facts = json.loads(registered.compare_registered(file, file.with_suffix(".duckdb"), "json"))
     return facts["deviations"], facts
 
 
@@ -232,7 +232,7 @@ def test_runs_of_the_registrations_commit_do_not_deviate(registry):
     assert lines == [f"{file} differs from what was committed"]
     assert facts["hypotheses"][0]["verdict"] == "too few scenarios"
     # Both scenarios are alike: there is no p to correct.
-    text = registered.registered(file, file.with_suffix(".duckdb"))
+    text = registered.compare_registered(file, file.with_suffix(".duckdb"))
     assert "p by Holm over the 0 that have one, level 0.05" in text
     costs = [(row["board"], row["method"], row["rows"]) for row in facts["methods"]]
     of_target = [("target", "fixed-at-target", 1.0), ("target", "odm", 1.0)]
@@ -331,7 +331,7 @@ def test_runs_that_code_of_today_would_make_otherwise_are_named_in_a_draft(
 def test_before_its_runs_a_registration_says_how_they_are_made(registry):
     _, file, _ = registry
     with pytest.raises(InputError) as refused:
-        registered.registered(file)
+        registered.compare_registered(file)
     drawn = f"results/{registration.read(file).benchmark}.yaml"
     assert f"`pike scenarios {file} --out {drawn}`" in str(refused.value)
     assert f"--configfile {drawn}`" in str(refused.value)

@@ -66,7 +66,7 @@ plan, _ = planner.of_workflow([Path("config.yaml")], {})
 compared = outdated.Comparison(plan)
 for rule, names in plan.work().items():
     for name in names:
-        if not Path(plan.manifest(rule, name)).is_file() or compared.outdated(rule, name):
+        if not Path(plan.manifest(rule, name)).is_file() or compared.is_outdated(rule, name):
             print(rule, *(name.split("/") if rule == "pack" else [name]))
 """
 LONG = {"steps": 300, "checkpoint_every": 100, "resume_every": 10}
