@@ -79,7 +79,7 @@ class Movement:
             "measured_5xK": np.full((5, len(self.domains)), np.nan),
         }
 
-    def measured(self, state: State, step: int, statistics: Statistics) -> State:
+    def observe(self, state: State, step: int, statistics: Statistics) -> State:
         """What statistics change in the state; the first ones tell which coefficients would act.
 
         Args:

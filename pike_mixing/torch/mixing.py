@@ -377,7 +377,9 @@ class Mixing(Engine):
         self.dataset.compare_rows(self._collate_fn, self.group)
         if self._prepared == self.step:
             return
-        if self.dataset.published != (self._prepared + self.latency if self._prepared >= 0 else -1):
+        if self.dataset.published_step != (
+            self._prepared + self.latency if self._prepared >= 0 else -1
+        ):
             raise InputError(
                 "dataset: the counts of its steps are published by somebody else, such as the "
                 "Mixing of a training before: give each Mixing a MixedDataset of its own"
@@ -385,7 +387,7 @@ class Mixing(Engine):
         fresh = self.measure()
         if fresh is not None:
             self._measured = fresh.statistics
-        for later in range(self.dataset.published + 1, self.step + self.latency + 1):
+        for later in range(self.dataset.published_step + 1, self.step + self.latency + 1):
             self.dataset.publish(later, self.counts(later))
         self._prepared = self.step
 
@@ -502,13 +504,13 @@ class Mixing(Engine):
         # Those before the passes are of evaluation mode, as are those after the update.
         if at.losses and not (needs.losses and needs.losses_after):
             result = result.with_losses(at.training_losses())
-        self._measured = result.seen.statistics or self._measured
+        self._measured = result.signals.statistics or self._measured
         self._metrics = tracking.metrics(
             self.dataset.domains,
             statistics=self._measured,
             weight=self.method.weights(self.state, self.step),
             count=at.count_K,
-            loss=result.seen.loss_K,
+            loss=result.signals.loss_K,
             coefficient=result.coefficient_K,
         )
         self._rows = at
@@ -537,7 +539,7 @@ class Mixing(Engine):
         """Numbers of the last step, and the last statistics, by name: `mixing/weight/<domain>`."""
         return dict(self._metrics)
 
-    def validated(self, losses: Mapping[str, float]) -> list[Alarm]:
+    def observe_validation(self, losses: Mapping[str, float]) -> list[Alarm]:
         """Warns in the log `pike_mixing` of domains whose held-out loss has risen: alarms `worse`.
 
         Losses are in nats per token; some domains may be missing. NaN counts as infinite: the model
@@ -547,7 +549,9 @@ class Mixing(Engine):
             InputError: a name is no domain.
         """
         domains = self.dataset.domains
-        refuse([unknown(name, domains, "validated") for name in losses if name not in domains])
+        refuse(
+            [unknown(name, domains, "observe_validation") for name in losses if name not in domains]
+        )
         given = {n: math.inf if math.isnan(loss) else loss for n, loss in losses.items()}
         loss_K = np.array([given.get(domain, math.nan) for domain in domains])
         self._watched, alarms = self._watch.after_validation(self._watched, self.step, loss_K)

@@ -213,13 +213,13 @@ class StepLog:
         one, self.unwritten = self.unwritten, None
         if one is not None:
             with self._records.timed("gradient"):
-                self.refuse_nan(one.result.seen, one.result.norm)
+                self.refuse_nan(one.result.signals, one.result.norm)
             with self._records.timed("records"):
                 self._add_step(one)
 
     def _add_step(self, one: UnwrittenStep) -> None:
         step, result, weights_K, seconds = one.step, one.result, one.weights_K, one.seconds
-        records, count_K, chosen_K = self._records, result.seen.count_K, result.coefficient_K
+        records, count_K, chosen_K = self._records, result.signals.count_K, result.coefficient_K
         assert count_K is not None
         loss = float(np.nansum(result.losses * count_K / self._work.training.rows))
         shares = " ".join(f"{w:.2f}" for w in weights_K.tolist())
@@ -241,9 +241,9 @@ class StepLog:
         self._warn(
             self._watch.after_step(self.alarms, step, weights_K, count_K, one.positions_K, chosen_K)
         )
-        if result.seen.statistics is not None:
+        if result.signals.statistics is not None:
             # Their time is the pass's own.
-            self.add_statistics(step, result.seen.statistics, math.nan)
+            self.add_statistics(step, result.signals.statistics, math.nan)
         records.stream.after_step()
 
     def add_statistics(self, step: int, measured: Statistics, seconds: float) -> None:

@@ -327,7 +327,7 @@ class _Training:
             devices.mark_step(self.device)
         with timed("method"):
             if engine.watches:
-                self.log.refuse_nan(result.seen)
+                self.log.refuse_nan(result.signals)
             engine.observe(result)
         state.method, state.positions_K = engine.state, engine.positions_K
         state.statistics_positions_K = engine.fresh_positions_K

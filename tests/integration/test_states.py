@@ -320,7 +320,7 @@ def test_the_state_before_the_first_step_takes_the_counts_back():
     mixing = stopped(8, method=Switches(), shuffle=False)
     assert mixing.dataset.counts(3).tolist() == [0, 4]
     mixing.load_state_dict(before)
-    assert mixing.dataset.published == -1
+    assert mixing.dataset.published_step == -1
 
 
 @pytest.mark.slow
