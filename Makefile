@@ -47,7 +47,7 @@ SNAKEMAKE  = $(BIN)/python -m pipeline.planning.planner $(CONFIG) && \
 PYTEST    := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(CORES) --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help record restore setup setup-tpu wheel run quick test test-trainers test-slurm test-tpu gpu-check check lint format report dag docs headline lock release schema site bench unlock clean
+.PHONY: help record restore setup setup-tpu wheel run quick test test-trainers test-slurm test-tpu gpu-check check lint format article report dag docs headline lock release schema site bench unlock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -118,6 +118,9 @@ format: $(READY) ## Put the sources into the house's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/snakefmt Snakefile workflow
+
+article: $(READY) ## Build all tables and figures as one page, and as PDF where chromium is installed
+	$(SNAKEMAKE) pdf
 
 report: $(READY) ## Build the report alone, with what it needs
 	$(SNAKEMAKE) report
