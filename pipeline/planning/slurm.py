@@ -58,6 +58,10 @@ class _WithSlurm:
             )
         super().__post_init__()  # type: ignore[misc]
 
+    def run_job(self: Any, job: Any) -> None:
+        if await_controller(self.logger, self._cancelled):
+            super().run_job(job)  # type: ignore[misc]
+
     def cancel(self) -> None:
         """Cancels all jobs at Ctrl-C; a thread of the plugin may wait to submit one."""
         self._cancelled.set()
@@ -97,10 +101,6 @@ def mended(executor: type[Any]) -> type[Any]:
                 self.logger.warning("Slurm says nothing of the jobs: they are taken to go on")
             for job in left:
                 yield job
-
-        def run_job(self, job: Any) -> None:
-            if await_controller(self.logger, self._cancelled):
-                super().run_job(job)
 
         def report_job_success(self, job_info: Any) -> None:
             self._ended |= {job_info.external_jobid}
