@@ -22,6 +22,7 @@ STAGES = {
     "database": "pipeline.results.database:build",
     "table": "pipeline.results.tables:write",
     "figure": "pipeline.results.figures:write",
+    "article": "pipeline.results.article:write",
     "report": "pipeline.results.report:write",
 }
 """The function that does a stage's work; its code is what the stage's results depend on."""
@@ -37,6 +38,7 @@ ASSETS = {
     "database": ["results/sql", "paper"],
     "table": ["results/sql"],
     "figure": ["results/sql"],
+    "article": ["results/sql", "results/report", "paper"],
     "report": ["results/sql", "results/report", "../docs/decisions.md"],
 }
 """Files and folders that decide a stage's result beside its modules, from the package on."""

@@ -188,7 +188,7 @@ class RuleResources:
 
 GROUPS = (
     TRAINS,
-    ("database_of_selection", "database", "table", "figure", "report"),
+    ("database_of_selection", "database", "table", "figure", "article", "report"),
 )
 """Rules whose jobs import the same packages."""
 FEWEST = 4

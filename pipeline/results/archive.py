@@ -32,6 +32,7 @@ from pike_mixing.settings import unknown
 from pipeline import settings as settings_of
 from pipeline.planning import records
 from pipeline.results import (
+    article,
     database,
     experiment,
     figures,
@@ -143,7 +144,7 @@ def restore(archive: Path, *, out: Path, only: Iterable[str] = ()) -> str:
     if not wanted:
         jobs.setdefault(WHOLE, [])
         jobs.setdefault(made["report"], [])
-    for folder in ("tables", "figures", "databases", "report"):
+    for folder in ("tables", "figures", "databases", "article", "report"):
         manifests.refuse_link(out / folder, out)
     work = functools.partial(_restore_one, archive, out)
     # The largest first; duckdb and matplotlib do not survive a fork.
@@ -158,6 +159,9 @@ def restore(archive: Path, *, out: Path, only: Iterable[str] = ()) -> str:
     settings = archive / "settings" / f"{made['report']}.json"
     database_of_report = out / f"{made['report']}.duckdb"
     report.write(settings, database_of_report, out / "tables", out / "figures", index)
+    if of_paper := [name for name in records.OF_PAPER if name in known]:
+        page = out / "article" / "index.html"
+        article.write(of_paper, out / "tables", out / "figures", page)
     return f"{index}: the report; {out}/{WHOLE}.duckdb, tables and figures are there too"
 
 

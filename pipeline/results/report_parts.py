@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import jinja2
 from markupsafe import Markup
 
-from pipeline.results import display, provenance, sealed, views
+from pipeline.results import display, labels, provenance, sealed, views
 from pipeline.results.drawing import INK
 from pipeline.runtime import atomic_files
 
@@ -132,6 +133,21 @@ def _references(group: ElementTree.Element) -> set[str]:
         if HREF in element.attrib:
             result.add(element.attrib[HREF][1:])
         result.update(re.findall(r"url\(#([^)]+)\)", element.get("clip-path", "")))
+    return result
+
+
+def templates() -> jinja2.Environment:
+    """The templates of pages, with their filters and `style`."""
+    result = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(provenance.REPORT),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    result.filters |= {"counted": provenance.count_of, "titled": title_of, "shortened": shorten}
+    result.filters |= {"ruled": labels.rule, "amount": labels.amount, "noted": notes_of}
+    result.globals["style"] = Markup((provenance.REPORT / "style.css").read_text(encoding="utf-8"))
     return result
 
 

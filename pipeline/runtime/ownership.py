@@ -15,7 +15,7 @@ from pike_mixing.errors import InputError
 from pipeline.runtime import locks
 
 MARK = ".made-by"
-MAKE_FILES = ("tokenizer", "mixture", "database", "table", "figure", "report")
+MAKE_FILES = ("tokenizer", "mixture", "database", "table", "figure", "article", "report")
 """Stages whose outputs are files; those of all others are folders."""
 
 
