@@ -192,7 +192,7 @@ class Movement:
 
     def _proposal(self, statistics: Statistics) -> str:
         """Settings that would act, in words; nothing of a method that has none to propose."""
-        proposed = self.method.proposed(statistics, self.rows)
+        proposed = self.method.proposed_settings(statistics, self.rows)
         values = " or ".join(f"{n} = {digits(v)}" for n, v in proposed.items() if v < math.inf)
         if not values:
             return ""

@@ -58,10 +58,10 @@ class Draw:
             raise InputError(f"--cap: the caps sum to {self.cap_K.sum():.3g}: raise them")
         alpha_K = self.concentration * len(self.prior_K) * self.prior_K
         drawn = np.random.default_rng(seed).dirichlet(alpha_K, count)
-        return np.stack([capped(weights_K, self.cap_K) for weights_K in drawn])
+        return np.stack([cap_weights(weights_K, self.cap_K) for weights_K in drawn])
 
 
-def capped(weights_K: Floats, cap_K: Floats) -> Floats:
+def cap_weights(weights_K: Floats, cap_K: Floats) -> Floats:
     """The mixture with no weight above its cap: w = min(cap, factor w), with one factor for all."""
     weights_K, full_K = weights_K.copy(), np.zeros(len(weights_K), dtype=bool)
     while (weights_K > cap_K + 1e-12).any():
@@ -145,7 +145,7 @@ def _near(candidate_CxK: Floats, optimum_SxK: Floats, cap_K: Floats, seed: int) 
     goal_CxK = optimum_SxK[random.integers(0, len(optimum_SxK), C)]
     share_Cx1 = random.uniform(0.5, 1, (C, 1))
     moved_CxK = (1 - share_Cx1) * candidate_CxK + share_Cx1 * goal_CxK
-    return np.stack([capped(weights_K, cap_K) for weights_K in moved_CxK])
+    return np.stack([cap_weights(weights_K, cap_K) for weights_K in moved_CxK])
 
 
 def _information(trained_NxK: Floats) -> Floats:

@@ -81,7 +81,7 @@ def numbers(
     return values
 
 
-def targeted(
+def read_targets(
     arguments: argparse.Namespace, weighed: Sequence[str]
 ) -> tuple[Swarm, dict[str, float]]:
     """The table that the options name, with the losses of a target, and their weights in it.
@@ -103,7 +103,7 @@ def targeted(
     refuse(wrong)
     swarm = swarm_of(arguments, None if "*" in weights else list(weights))
     every = dict.fromkeys(swarm.losses, weights.pop("*")) if "*" in weights else {}
-    names = table.named(weights, arguments.loss_columns or table.LOSS)
+    names = table.loss_names(weights, arguments.loss_columns or table.LOSS)
     return swarm, every | dict(zip(names, weights.values(), strict=True))
 
 

@@ -45,7 +45,7 @@ def matching_columns(columns: Iterable[str], pattern: str) -> dict[str, str]:
     }
 
 
-def named(losses: Iterable[str], pattern: str) -> list[str]:
+def loss_names(losses: Iterable[str], pattern: str) -> list[str]:
     """Names of losses, of which some may be those of their columns."""
     return [next(iter(matching_columns([name], pattern)), name) for name in losses]
 
@@ -96,13 +96,13 @@ def read(
     """
     columns = read_columns(path)
     if metrics is None:
-        weights = _located(path, columns, weight or WEIGHT, "weight", least=2)
-        known = _located(path, columns, loss or LOSS, "loss", least=1)
+        weights = _locate_columns(path, columns, weight or WEIGHT, "weight", least=2)
+        known = _locate_columns(path, columns, loss or LOSS, "loss", least=1)
     else:
-        columns, weights, known = _joined(path, columns, metrics, weight, loss)
-    rows = _chosen(path, columns, where or {})
+        columns, weights, known = _join_pair(path, columns, metrics, weight, loss)
+    rows = _choose_rows(path, columns, where or {})
     domains = tuple(weights)
-    names = tuple(known if losses is None else named(losses, loss or LOSS))
+    names = tuple(known if losses is None else loss_names(losses, loss or LOSS))
     refuse([unknown(name, known, f"{path}: target") for name in names if name not in known])
     if skip_unmeasured:
         rows = [n for n in rows if all(_finite(columns[known[name]][n]) for name in names)]
@@ -125,7 +125,7 @@ def read(
     return Swarm(domains, runs, names, tuple(phases))
 
 
-def _located(
+def _locate_columns(
     path: Path, columns: Columns, pattern: str, what: str, *, least: int
 ) -> dict[str, str]:
     """The columns of weights or losses, by domain or by name."""
@@ -198,7 +198,7 @@ def _available(
     return {"available_K": tokens_NxK}
 
 
-def _chosen(path: Path, columns: Columns, where: Mapping[str, str]) -> list[int]:
+def _choose_rows(path: Path, columns: Columns, where: Mapping[str, str]) -> list[int]:
     """The rows that have these values: as numbers, as texts, or within a range A..B."""
     refuse([unknown(name, columns, f"{path}: where") for name in where if name not in columns])
     rows = range(len(next(iter(columns.values()))))
@@ -215,7 +215,7 @@ def _same(value: object, wanted: str) -> bool:
     return str(value) == wanted
 
 
-def _joined(
+def _join_pair(
     ratios: Path, first: Columns, metrics: Path, weight: str | None, loss: str | None
 ) -> tuple[Columns, dict[str, str], dict[str, str]]:
     """A pair of files as one table, in the order of the first; its weights and losses by name."""
@@ -246,7 +246,7 @@ def _joined(
     ):
         own = {name: values for name, values in columns.items() if name not in LABELS}
         pattern = pair_pattern(own, given, usual)
-        located = _located(path, own, pattern, what, least=least)
+        located = _locate_columns(path, own, pattern, what, least=least)
         result |= {usual.replace("*", name): own[column] for name, column in located.items()}
         found.append({name: usual.replace("*", name) for name in located})
     return result, found[0], found[1]

@@ -13,7 +13,7 @@ from known_law import DOMAINS, LAWS, optimum, proxies
 from pike_mixing.__main__ import main
 from pike_mixing.errors import InputError
 from pike_mixing.finders import commands, saved
-from pike_mixing.finders.design import Draw, capped, propose, resolution
+from pike_mixing.finders.design import Draw, cap_weights, propose, resolution
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
 
@@ -23,12 +23,12 @@ NOTHING = np.empty((0, 3))
 
 def test_what_is_above_a_cap_goes_to_the_others_in_proportion():
     # 0.6 to 0.5: 0.1 goes to 0.3 and 0.1 as 3 : 1.
-    weights_K = capped(np.array([0.6, 0.3, 0.1]), np.array([0.5, 1, 1]))
+    weights_K = cap_weights(np.array([0.6, 0.3, 0.1]), np.array([0.5, 1, 1]))
     assert weights_K.tolist() == pytest.approx([0.5, 0.375, 0.125])
     # Then the second is above its own.
-    weights_K = capped(np.array([0.6, 0.3, 0.1]), np.array([0.5, 0.35, 1]))
+    weights_K = cap_weights(np.array([0.6, 0.3, 0.1]), np.array([0.5, 0.35, 1]))
     assert weights_K.tolist() == pytest.approx([0.5, 0.35, 0.15])
-    assert capped(np.array([1.0, 0, 0]), np.array([0.4, 1, 1])).tolist() == [0.4, 0.3, 0.3]
+    assert cap_weights(np.array([1.0, 0, 0]), np.array([0.4, 1, 1])).tolist() == [0.4, 0.3, 0.3]
 
 
 @effort(max_examples=30)
@@ -186,7 +186,7 @@ def test_no_edit_of_a_saved_predictor_ends_in_a_traceback(record, tmp_path, data
     saved_to.write_text(data.draw(edited(record)), encoding="utf-8")
     asked = Namespace(predictor=saved_to, mixture=[f"{DOMAINS[0]}=1"], format="text")
     with contextlib.suppress(InputError):
-        assert "predicted loss: " in commands.predicted(asked)
+        assert "predicted loss: " in commands.predict_loss(asked)
 
 
 def test_several_targets_are_fitted_each_by_itself(said, write, tmp_path):
