@@ -371,7 +371,7 @@ def _at_equal_cost(result: dict[str, Any], one: Drawn, size: _Size, chosen: Regi
     """Adds what differs in a scenario: the fixed mixture, and recipes of as much as others cost."""
     own: Sections = {AT_TARGET: {"weights_by_domain": one.target}} if one.target else {}
     result["scenarios"][one.name]["methods"] = own
-    long = shorthand.written_out(result)
+    long = shorthand.write_out(result)
     for name, equal in chosen.mix_for.items():
         run = RunName(one.name, size.model, equal.of, chosen.seeds[0])
         every = dependencies.closure(long, [run]) if equal.search else [run]
@@ -415,7 +415,7 @@ def write(given: Path, out: Path) -> str:
         )
     chosen = read(given)
     config = configuration(chosen)
-    planner.plan(shorthand.written_out(config), str(given))
+    planner.plan(shorthand.write_out(config), str(given))
     head = f"{MADE_BY}{given}`: change that file.\n"
     text = yaml.safe_dump(config, sort_keys=False, width=120, default_flow_style=None)
     with atomic_files.atomic_write(out) as file:

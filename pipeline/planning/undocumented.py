@@ -85,4 +85,4 @@ def mend_slurm_plugin() -> None:
     ).ExecutorPluginRegistry()
     if registry.is_installed("slurm"):
         plugin = registry.get_plugin("slurm")
-        plugin.executor = slurm.mended(plugin.executor)
+        plugin.executor = slurm.mend_executor(plugin.executor)

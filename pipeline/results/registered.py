@@ -47,7 +47,7 @@ def compare_registered(given: Path, database: Path | None = None, format: str = 
         InputError: the registration is wrong, or there is no database.
     """
     chosen = registration.read(given)
-    plan = planner.plan(shorthand.written_out(registration.configuration(chosen)), str(given))
+    plan = planner.plan(shorthand.write_out(registration.configuration(chosen)), str(given))
     place = database or Path(plan.results, "pike.duckdb")
     if database is None and not place.exists():
         drawn = f"results/{chosen.benchmark}.yaml"

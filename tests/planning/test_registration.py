@@ -53,7 +53,7 @@ def made(**changes):
 def planned(**changes):
     """The configuration of a registration, and its plan."""
     config = registration.configuration(made(**changes))
-    return config, planner.plan(shorthand.written_out(config), "mine.yaml")
+    return config, planner.plan(shorthand.write_out(config), "mine.yaml")
 
 
 SHIPPED = sorted((ROOT / "workflow" / "registered").glob("*.yaml"))
@@ -103,7 +103,7 @@ def test_the_configuration_says_what_is_expected():
     assert config["predictions"]["level"] == 0.01
     expected["against"] = "mixx"
     with pytest.raises(InputError, match=r"predictions\.hypotheses\.gain\.against: 'mixx'.*mix"):
-        planner.plan(shorthand.written_out(config), "mine.yaml")
+        planner.plan(shorthand.write_out(config), "mine.yaml")
 
 
 def test_a_search_by_smaller_models_costs_its_share():

@@ -181,7 +181,7 @@ def registered_once(tmp_path_factory):
     file.write_text(FILE.replace("COMMIT", git("rev-parse", "HEAD~1")))
     git("add", ".")
     git("commit", "-qm", "registration")
-    config = shorthand.written_out(registration.configuration(registration.read(file)))
+    config = shorthand.write_out(registration.configuration(registration.read(file)))
     plan = planner.plan(config, str(file))
     connection = fresh(path=folder / "b.duckdb")
     insert(connection, "experiment", name="b", baseline="mix", config=json.dumps(plan.config))
