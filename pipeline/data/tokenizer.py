@@ -278,8 +278,8 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
     if isinstance(chosen, File):
         content = _model_content(Path(chosen.path), chosen, where, "path")
     elif isinstance(chosen, Hub):
-        place = "pipeline.runtime.hub_downloads:download"
-        fetch = environment.import_optional(place, f"{where}.kind", "hub")
+        downloads = "pipeline.runtime.hub_downloads:download"
+        fetch = environment.import_optional(downloads, f"{where}.kind", "hub")
         path = fetch(
             *(chosen.repository, chosen.file, chosen.revision),
             kind="model",
