@@ -44,7 +44,7 @@ SUFFIXES = {
 """Of the files that a stage makes, which may lie there without their manifest."""
 PLUMBING = re.compile(
     rf"(.*/)?((logs|settings)/.*|experiment\.json|README\.md|{re.escape(ownership.MARK)}"
-    r"|(run|evaluation|probe|starts|lease|\.[^/]+\.sha256)\.json|(live|parts)/.*|article/index\.pdf)"
+    r"|(run|evaluation|probe|starts|lease|\.[^/]+\.sha256)\.json|log\.jsonl|article/index\.pdf)"
 )
 """Files of an output root that no manifest lists: settings, logs, what a training goes on from."""
 _LINES = 20

@@ -244,7 +244,7 @@ class StepLog:
         if result.signals.statistics is not None:
             # Their time is the pass's own.
             self.add_statistics(step, result.signals.statistics, math.nan)
-        records.stream.after_step()
+        records.write_if_due()
 
     def add_statistics(self, step: int, measured: Statistics, seconds: float) -> None:
         """Adds gradient statistics and the seconds that they took; NaN for those of the batch.
