@@ -38,16 +38,19 @@ export USER := uid-$(shell id -u)
 endif
 # The targets follow, and --configfile would take them for files. On a cluster, cores of this machine would
 # limit the threads of its jobs: profiles of one machine say themselves that they take all. Files are judged before
-# Snakemake reads them, which runs the code of templates. A bar for each rule is shown; .snakemake/log has all.
+# Snakemake reads them, which runs the code of templates.
 SNAKEMAKE  = $(BIN)/python -m pipeline.planning.planner $(CONFIG) && \
-  $(BIN)/snakemake --logger rich --configfile $(CONFIG) --profile workflow/profiles/$(PROFILE) \
+  PYTHONPATH="$(CURDIR)/workflow/plugins$${PYTHONPATH:+:$$PYTHONPATH}" \
+  $(BIN)/snakemake $(SHOWN) --configfile $(CONFIG) --profile workflow/profiles/$(PROFILE) \
   $(if $(filter-out file,$(origin CORES)),--cores $(CORES))
+# Bars in place of a block for each job, which .snakemake/log has.
+run quick report: SHOWN := --logger pike
 # A process for each core, each with one thread. Whoever has no test left takes over from another.
 # A process keeps what it has compiled for those after it, even where the environment says not to.
 PYTEST    := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(CORES) --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help record restore setup setup-tpu wheel run quick test test-trainers test-slurm test-tpu gpu-check check lint format report dag docs headline lock release schema site bench unlock clean
+.PHONY: help record restore setup setup-tpu wheel run quick test test-trainers test-slurm test-tpu gpu-check check lint format article report dag docs headline lock release schema site bench unlock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -118,6 +121,9 @@ format: $(READY) ## Put the sources into the house's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/snakefmt Snakefile workflow
+
+article: $(READY) ## Build all tables and figures as one page, and as PDF where chromium is installed
+	$(SNAKEMAKE) pdf
 
 report: $(READY) ## Build the report alone, with what it needs
 	$(SNAKEMAKE) report

@@ -348,6 +348,10 @@ def commands() -> list[Command]:
         _command("plumbing", "database", "gather every record into one DuckDB file", settings, out),
         *(_command("plumbing", kind, f"make one {kind} from the database", settings, database, out)
           for kind in ("table", "figure")),
+        _command("plumbing", "article", "make the page of the paper's tables and figures",
+            _positional("NAME", "its tables and figures that are shown", nargs="+", type=str),
+            _path("--tables", "folder of the tables"), _path("--figures", "folder of the figures"),
+            _path("--out", "the page to make")),
         _command("plumbing", "report", "make the pages that show everything", settings, database,
             _path("--tables", "folder of the tables"), _path("--figures", "folder of the figures"),
             _path("--out", "the first page to make; the others appear beside it")),

@@ -26,7 +26,7 @@ from pipeline.model import checkpoint
 from pipeline.model.adamw import adamw
 from pipeline.model.transformer import initial_model
 from pipeline.planning import planner
-from pipeline.runtime import atomic_files, code_fingerprint, made_from, source_names
+from pipeline.runtime import atomic_files, code_fingerprint, made_from
 from pipeline.runtime.validation import validate
 from pipeline.training import train
 
@@ -119,8 +119,8 @@ def own_modules(tmp_path, monkeypatch):
     """A folder from which modules of the user's own are imported, forgotten before and after."""
 
     def forget():
-        names, code = source_names, code_fingerprint
-        for cached in (names.tree, names.root, names.path_of, code.imports, code._read):
+        code = code_fingerprint
+        for cached in (code._root, code._near, code.path_of):
             cached.cache_clear()
         for name in [name for name in sys.modules if name.partition(".")[0] == "mine"]:
             del sys.modules[name]

@@ -15,7 +15,7 @@ from repository import ROOT, run
 
 from pipeline import __main__, cli
 from pipeline.planning import stages
-from pipeline.runtime import environment, run_lock
+from pipeline.runtime import environment, locks
 
 
 def without(package, *arguments):
@@ -147,7 +147,7 @@ def test_a_mistake_is_told_in_the_words_of_the_command(arguments, expected, caps
 @pytest.mark.slow
 def test_a_run_that_another_process_writes_is_waited_for_where_asked(run_pipeline, tmp_path):
     asked = ("pretrain", tmp_path / "run.json", "--corpora", tmp_path, "--wait", "0.001")
-    with run_lock.acquire(tmp_path):
+    with locks.acquire(tmp_path):
         done = run_pipeline(*asked)
     assert (done.returncode, done.stdout) == (2, "")
     first, last = done.stderr.splitlines()

@@ -13,7 +13,7 @@ import documented
 import numpy as np
 import pytest
 import yaml
-from logged import line, write
+from logged import line, write, write_lighteval, write_opencompass
 from repository import run
 
 from pike_mixing import Needs, Signals
@@ -186,6 +186,9 @@ def test_comparisons_of_pages_run_and_say_what_is_shown(tmp_path, monkeypatch, c
     for side in "ab":
         log = {"status": "success", "eval": {"task": "sums"}, "samples": samples}
         (tmp_path / "logs" / f"{side}.json").write_text(json.dumps(log), encoding="utf-8")
+        write_lighteval(tmp_path / "lighteval" / side, [1, 0] * 20)
+    for model in ("ours", "theirs"):
+        write_opencompass(tmp_path / "outputs" / "20261128", [1, 0] * 20, model=model)
     rows = [f"{model},{n},{n % 2}" for model in ("ours", "theirs") for n in range(30)]
     (tmp_path / "scores.csv").write_text("\n".join(["model,item,score", *rows]), encoding="utf-8")
     (tmp_path / "recorded").symlink_to(documented.ROOT / "recorded")

@@ -331,15 +331,15 @@ def _warnings(facts: Sequence[_Task], runs: Runs, recipes: bool) -> list[str]:
                 f"only on side B, {one.incomplete} not in all runs"
             )
     result += _far_off(facts, runs) if recipes else []
+    known: dict[bytes, Run] = {}
     for side, of_side in enumerate(runs):
-        known: dict[bytes, Run] = {}
         for n, run in enumerate(of_side):
             both = ((fact.one.value_AxI, fact.one.value_BxI) for fact in facts)
             scores = b"".join(values[side][n].tobytes() for values in both)
             if (first := known.setdefault(scores, run)) is not run:
                 result.append(
-                    f"{first.name} and {run.name} have the same score on every item: give each run "
-                    "once, or no verdict on recipes means anything"
+                    f"{first.name} and {run.name} have the same score on every item: is one a copy "
+                    "of the other? Give each run once"
                 )
     if not recipes and max(map(len, runs)) > 1:
         counts = " and ".join(str(len(side)) for side in runs)

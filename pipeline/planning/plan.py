@@ -116,6 +116,7 @@ class Plan:
             "theory": [""] if self.theory(list(self.runs)) else [],
             "database": [""],
             "database_of_selection": self.selections,
+            "article": [""] if self.of_paper else [],
             "report": [""],
         }
         return {
@@ -214,15 +215,22 @@ class Plan:
     def made_of(self, section: str, name: str) -> Any:
         """What a piece of work is made under, as its manifest records it; None: nothing is.
 
-        `section` is `databases`, `report`, `theory`, or one of the plan.
+        `section` is `databases`, `article`, `report`, `theory`, or one of the plan.
         """
         if section == "theory":
             return None
+        if section == "article":
+            return {"shown": self.of_paper}
         if section == "report":
             return {"config": records.in_full(self.config), "rules": self.rule_descriptions()}
         if section == "databases":
             return records.database_settings(self.experiment_of(name))
         return self.named(section, name)
+
+    @functools.cached_property
+    def of_paper(self) -> list[str]:
+        """The plan's tables and figures that are the paper's, in the paper's order."""
+        return [name for name in records.OF_PAPER if name in {*self.tables, *self.figures}]
 
     def theory(self, names: Sequence[str]) -> str | None:
         """Folder of the theory's records, where a database of these runs holds them.

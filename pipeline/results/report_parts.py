@@ -6,11 +6,27 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jinja2
 from markupsafe import Markup
 
-from pipeline.results import display, inline, provenance, sealed, views
+from pipeline.results import display, inline, labels, provenance, sealed, views
 from pipeline.results.drawing import INK
 from pipeline.runtime import atomic_files
+
+
+def templates() -> jinja2.Environment:
+    """The templates of pages, with their filters and `style`."""
+    result = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(provenance.REPORT),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    result.filters |= {"counted": provenance.count_of, "titled": title_of, "shortened": shorten}
+    result.filters |= {"ruled": labels.rule, "amount": labels.amount, "noted": notes_of}
+    result.globals["style"] = Markup((provenance.REPORT / "style.css").read_text(encoding="utf-8"))
+    return result
 
 
 def title_of(name: str) -> str:

@@ -34,7 +34,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipeline.runtime import code_fingerprint, signal_handler, source_names
+from pipeline.runtime import code_fingerprint, environment, signal_handler
 from pipeline.runtime.fork_client import ACCEPTED, peer
 
 OF_EACH = frozenset({"TMPDIR", "TMP", "TEMP", "TEMPDIR", "PWD", "OLDPWD", "SHLVL", "_"})
@@ -62,7 +62,7 @@ class Imported:
         # pyarrow imports pandas when it meets its first list.
         for module in (*modules, "pandas"):
             importlib.import_module(module)
-        packages = tuple(f"{name}." for name in source_names.FIRST_PARTY)
+        packages = tuple(f"{name}." for name in code_fingerprint.FIRST_PARTY)
         code_fingerprint.of(*(name for name in sys.modules if name.startswith(packages)))
         gc.collect()
         gc.freeze()
@@ -87,7 +87,7 @@ def _alike(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _stamps() -> dict[str, tuple[int, ...]]:
     """Number, size and time of each of our sources, and of the folder of installed packages."""
-    folders = (f"{source_names.ROOT}/{name}" for name in source_names.FIRST_PARTY)
+    folders = (f"{environment.ROOT}/{name}" for name in code_fingerprint.FIRST_PARTY)
     tree = itertools.chain.from_iterable(map(os.walk, folders))
     # What Python and the code fingerprints remember is no source.
     kept = ((folder, names) for folder, _, names in tree if not folder.endswith("__pycache__"))

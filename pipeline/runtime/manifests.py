@@ -126,7 +126,8 @@ _FACTS: dict[str, dict[str, Any]] = {
     "mixture": {"weights_by_domain": dict[str, NonNegativeFloat], "chosen?": dict[str, Any]},
     "evaluate": _EVALUATED,
     "probe": _EVALUATED,
-    **{stage: {} for stage in ("theory", "database", "table", "figure", "report", "domains")},
+    **{stage: {} for stage in ("theory", "database", "table", "figure", "article", "report")},
+    "domains": {},
 }
 STAGES = {stage: _mapping({**STANDARD, **facts}) for stage, facts in _FACTS.items()}
 """What the manifest of each stage holds, of what is read of it."""
@@ -206,7 +207,7 @@ def _refuse_contradiction(manifest: Mapping[str, Any], path: Path | str, remedy:
         )
 
 
-SHOW_ALL = ("database", "table", "figure", "report")
+SHOW_ALL = ("database", "table", "figure", "article", "report")
 """Stages that read all that a manifest says; others read what it vouches for."""
 OF_MIXTURE = ("weights.parquet", "coefficients.parquet")
 """Records of a run that a mixture is found from, beside its checkpoints."""
