@@ -323,7 +323,7 @@ def commands() -> list[Command]:
             by="pipeline.results.decisions:advise"),
         _command("look", "why", "show the chain behind an artifact",
             _positional("ARTIFACT", "a table, figure, run, checkpoint, corpus or source", type=str),
-            asked, _format("text", "json"), by="pipeline.results.query:why"),
+            asked, _format("text", "json"), by="pipeline.results.why:why"),
         _command("look", "crate", "pack results for an archive, as a Workflow Run RO-Crate",
             _positional("RESULTS", "a results folder where all is finished"), out,
             by="pipeline.results.archive:crate"),

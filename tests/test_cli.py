@@ -159,7 +159,7 @@ def test_a_run_that_another_process_writes_is_waited_for_where_asked(run_pipelin
 
 
 def test_a_fault_of_ours_shows_its_traceback(monkeypatch):
-    monkeypatch.setattr("pipeline.results.query.why", {}.__getitem__)
+    monkeypatch.setattr("pipeline.results.why.why", {}.__getitem__)
     with pytest.raises(TypeError):
         __main__.main(["why", "table"])
 
@@ -201,7 +201,7 @@ def test_a_file_that_cannot_be_read_is_told_by_its_name(monkeypatch, tmp_path, c
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("pipeline.results.query.why", read)
+    monkeypatch.setattr("pipeline.results.why.why", read)
     assert __main__.main(["why", "table"]) == 2
     assert f"pike why: {place} cannot be used: [Errno 13]" in capsys.readouterr().err
 

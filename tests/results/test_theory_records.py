@@ -4,7 +4,7 @@ import duckdb
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.results import database, figures, query, record_loader, selection, tables
+from pipeline.results import database, figures, record_loader, selection, tables, why
 from pipeline.runtime import atomic_files
 from pipeline.theory import stage
 
@@ -62,8 +62,8 @@ def test_errata_stand_in_the_audit(opened):
 
 
 def test_a_table_stands_on_the_theory_and_the_audit_on_the_paper_alone(built):
-    assert "theory/manifest.json" in query.why("table/theory", built)
-    assert len(query.why("table/audit", built).splitlines()) == 2
+    assert "theory/manifest.json" in why.why("table/theory", built)
+    assert len(why.why("table/audit", built).splitlines()) == 2
 
 
 def test_figure_3_is_drawn_from_the_theory_alone(built, tmp_path):

@@ -4,7 +4,7 @@ import duckdb
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.results.query import why
+from pipeline.results.why import why
 from pipeline.runtime import atomic_files
 
 
