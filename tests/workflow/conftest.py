@@ -163,6 +163,7 @@ class Project:
         for group in self.started:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
+        self.started.clear()
 
     def plan(self, *arguments, **how):
         """The jobs of a dry run: `rule` or `rule wildcards`, as in `pretrain words/.../seed0`."""
@@ -274,7 +275,7 @@ class Project:
         end = time.monotonic() + seconds
         while not true():
             assert time.monotonic() < end, f"waited {seconds} s in vain: {what}"
-            time.sleep(0.002)
+            time.sleep(0.02)
 
     def copy(self, root):
         shutil.copytree(self.root, root, symlinks=True, copy_function=_copy)
@@ -374,7 +375,8 @@ def fresh(_begun):
     """A copy of the tree with the tiny experiment, of which nothing is made."""
     original, project = _begun
     project.become(original)
-    return project
+    yield project
+    project.kill()
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,8 @@ import documented
 OURS = {
     "runs/installed/nano": "runs/words/tiny",
     "run/installed/nano/pike/seed220": "run/words/tiny/pike/seed0",
-    "results/mine/pike.duckdb -": "results/pike.duckdb --scenario words --model tiny -",
+    "results/mine/pike.duckdb": "results/pike.duckdb --scenario words --model tiny",
     "results/own/pike.duckdb": "results/pike.duckdb --scenario words --model tiny",
-    "results/mine/": "results/",
-    "databases/table-table1": "pike",
     "watch results": "watch --once results",
 }
 """What the pages name, and the tiny experiment has otherwise."""
