@@ -24,8 +24,8 @@ from pike_mixing.errors import InputError
 from pipeline import errors
 from pipeline.data import describe, filters
 from pipeline.data import documents as store
+from pipeline.data.corpus_settings import Hygiene, Packing, is_held_out, is_search, normalise_text
 from pipeline.data.filters import holds_item
-from pipeline.data.packing_settings import Hygiene, Packing, is_held_out, is_search, normalise_text
 from pipeline.data.shards import (
     DOCUMENT,
     FORMAT,

@@ -16,9 +16,17 @@ from pydantic import Discriminator
 from pike_mixing.errors import InputError
 from pipeline.data import documents as store
 from pipeline.data import json_tokenizer
+from pipeline.data.corpus_settings import (
+    SPECIAL_PIECES,
+    File,
+    Hub,
+    Normalisation,
+    Train,
+    is_held_out,
+    normalise_text,
+    text_hash,
+)
 from pipeline.data.json_tokenizer import JsonPieces, is_json
-from pipeline.data.packing_settings import Normalisation, is_held_out, normalise_text, text_hash
-from pipeline.data.tokenizer_settings import SPECIAL_PIECES, File, Hub, Train
 from pipeline.runtime import atomic_files, environment, file_kinds, made_from, ownership
 from pipeline.runtime.validation import validate
 

@@ -12,7 +12,7 @@ records                     a plan               -> the places of manifests, a d
 stages                      a stage's name       -> its function, the code that it depends on
 output_root                 a plan               -> its folder, settings files
 notices                     a plan               -> names that nothing uses
-outdated, stamps            a plan, manifests    -> what the plan would make otherwise, as times
+outdated                    a plan, manifests    -> what the plan would make otherwise, as times
 verify                      results              -> what is changed, missing or foreign
 jobs, resources, cost       a plan               -> every job with what it takes: `pike plan`
 profile, slurm              a profile            -> what it sets for the jobs, judged

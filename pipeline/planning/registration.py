@@ -22,7 +22,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.limits import Limits, PositiveInt
 from pike_mixing.settings import unknown
 from pipeline import settings
-from pipeline.data.tokenizer_settings import SPECIAL_PIECES
+from pipeline.data.corpus_settings import SPECIAL_PIECES
 from pipeline.planning import (
     dependencies,
     drawn_scenarios,

@@ -28,7 +28,6 @@ from pipeline.planning import (
     rule_inputs,
     slurm,
     stages,
-    stamps,
     undocumented,
 )
 from pipeline.planning.jobs import DISK_BYTES, Job, Jobs
@@ -281,7 +280,7 @@ class WorkflowJobs:
             self._compared.refuse_missing()
             # It lists a folder once: a stamp that is made later would not be found.
             for manifest in (self.plan.manifest(r, n) for r, names in work.items() for n in names):
-                stamps.ensure(manifest)
+                outdated.ensure_stamp(manifest)
         self._asked: dict[tuple[str, str], None] = {}
         self._shell = shell
         self._spawn(refuse_unbegun())
@@ -319,7 +318,7 @@ class WorkflowJobs:
                 for line in self._compared.reasons(rule, name):
                     warn(line)
         else:
-            stamp = ancient(stamps.ensure(self.plan.manifest(rule, name)))
+            stamp = ancient(outdated.ensure_stamp(self.plan.manifest(rule, name)))
         self._asked[rule, name] = None
 
         def as_input(path: str) -> str:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pipeline.data.packing_settings import is_held_out, text_hash
+from pipeline.data.corpus_settings import is_held_out, text_hash
 from pipeline.data.tokenizer import Tokenizer, build, named_pieces, sample
 from pipeline.runtime import atomic_files
 
