@@ -9,6 +9,7 @@ OURS = {
     "runs/installed/nano": "runs/words/tiny",
     "run/installed/nano/pike/seed220": "run/words/tiny/pike/seed0",
     "results/mine/pike.duckdb": "results/pike.duckdb --scenario words --model tiny",
+    "results/own/pike.duckdb": "results/pike.duckdb --scenario words --model tiny",
     "watch results": "watch --once results",
 }
 """What the pages name, and the tiny experiment has otherwise."""

@@ -1,4 +1,4 @@
-"""A method of somebody's own beside finished runs, entered as docs/leaderboard.md says."""
+"""A method of somebody's own beside finished runs, entered as docs/your-method.md says."""
 
 import csv
 
