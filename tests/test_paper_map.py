@@ -4,7 +4,7 @@ import csv
 import re
 from pathlib import Path
 
-from pipeline.runtime.source_names import PACKAGE
+from pipeline.runtime.code_fingerprint import PACKAGE
 
 MAP = (PACKAGE.parent / "docs" / "paper-map.md").read_text(encoding="utf-8")
 

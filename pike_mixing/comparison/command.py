@@ -104,14 +104,16 @@ def compare_sides(arguments: argparse.Namespace) -> tuple[str, int]:
     how = _reading(arguments)
     from pike_mixing.comparison import plot, report, scores, sources, verdicts
 
-    read = scores.Scores()
+    read = scores.Scores(tasks=how.tasks)
     for paths, side, model in _sides(arguments):
         sources.read(paths, side, model, how, read)
     columns = _choose(read, how)
     sides = read.runs("A"), read.runs("B")
+    _refuse_on_both(sides)
     for side, runs in zip("AB", sides, strict=True):
         if not runs:
-            raise InputError(f"side {side} has no scores of these metrics: check --metric")
+            why = "".join(f"; {note}" for note in read.notes)
+            raise InputError(f"side {side} has no scores of these metrics: check --metric{why}")
     codes: dict[Any, int] = {}
     paired = [scores.pair(column, sides, codes, arguments.missing) for column in columns]
     margin = arguments.margin
@@ -140,9 +142,16 @@ def _sides(arguments: argparse.Namespace) -> Any:
         )
     twice = {p.resolve() for p in arguments.a} & {p.resolve() for p in arguments.b}
     if twice and arguments.models is None:
-        raise InputError(f"{sorted(twice)[0]} is on both sides: name two runs")
+        raise InputError(f"{sorted(twice)[0]} is on both sides: give each run to one of them")
     models = arguments.models or (None, None)
     return (arguments.a, "A", models[0]), (arguments.b, "B", models[1])
+
+
+def _refuse_on_both(sides: Any) -> None:
+    """Refuses a run whose log was given to both sides, by whatever path."""
+    others = {run.place for run in sides[1] if run.place is not None}
+    if both := [run.name for run in sides[0] if run.place in others]:
+        raise InputError(f"{both[0]} is on both sides: give each run to one of them")
 
 
 def _choose(read: Any, how: Any) -> Any:
@@ -150,7 +159,8 @@ def _choose(read: Any, how: Any) -> Any:
 
     columns = scores.choose_columns(read, how.metrics, how.tasks)
     if not columns:
-        raise InputError("no scores were read: check --metric")
+        why = "".join(f"; {note}" for note in read.notes)
+        raise InputError(f"no scores were read: check --metric{why}")
     sources.directions(columns, how)
     sources.check_facts(read, [column.task for column in columns])
     return columns
@@ -180,7 +190,7 @@ def measure_noise(arguments: argparse.Namespace) -> tuple[str, int]:
     how = _reading(arguments)
     from pike_mixing.comparison import long_table, noise, scores, sources
 
-    read = scores.Scores()
+    read = scores.Scores(tasks=how.tasks)
     for model in arguments.models or [None]:
         sources.read(arguments.source, model or long_table.EVERY, model, how, read)
     columns = _choose(read, how)

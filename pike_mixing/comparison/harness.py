@@ -69,6 +69,8 @@ def read(
     for path in files:
         match = NAME.match(path.name)
         task, date = (match["task"], match["date"]) if match else (path.stem, None)
+        if scores.is_unasked(task):
+            continue
         if other := known.get((path.parent, task)):
             raise InputError(
                 f"{path} and {other.name} are of one task: give the file that counts, not the "
@@ -76,7 +78,7 @@ def read(
             )
         known[path.parent, task] = path
         about = _About(path, task, date)
-        run = Run(side, name or str(path.parent))
+        run = Run(side, name or str(path.parent), place=path.parent.resolve())
         _read_file(path, run, about, scores, metrics, cluster, same_document)
 
 

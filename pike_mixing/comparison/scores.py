@@ -6,6 +6,7 @@ Shapes: R runs of one side, I items that all runs have, G documents.
 from array import array
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ class Run:
     name: str
     seed: str | None = None
     """What it was trained with: sides whose seeds are the same are paired by them."""
+    place: Path | None = None
+    """Where its log lies."""
 
 
 @dataclass
@@ -88,6 +91,17 @@ class Scores:
     facts: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     """By task and name of a fact that runs must share: a run with each value."""
     notes: list[str] = field(default_factory=list)
+    tasks: Sequence[str] = ()
+    """The tasks that are asked for; all when empty."""
+    unread: dict[str, None] = field(default_factory=dict)
+    """Names of tasks that were there and not asked for."""
+
+    def is_unasked(self, task: str) -> bool:
+        """Whether a file of one task need not be read, since others are asked for."""
+        if self.tasks and task not in self.tasks:
+            self.unread[task] = None
+            return True
+        return False
 
     def column(self, task: str, metric: str, higher: bool | None) -> Column:
         """The column of a task and metric, made when it is first asked for."""
@@ -141,7 +155,7 @@ def choose_columns(scores: Scores, metrics: Sequence[str], tasks: Sequence[str])
         by_task.setdefault(task, {})[metric] = column
     if unknown := [task for task in tasks if task not in by_task]:
         why = "".join(f"; {note}" for note in scores.notes)
-        known_ = ", ".join(by_task) or "none"
+        known_ = ", ".join([*by_task, *scores.unread]) or "none"
         raise InputError(f"--tasks: no scores of {unknown[0]!r}: there are {known_}{why}")
     result = []
     for task in tasks or sorted(by_task):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pike_mixing.comparison import harness, long_table
+from pike_mixing.comparison import harness, lighteval, long_table, opencompass
 from pike_mixing.comparison.scores import Column, Run, Scores
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
@@ -49,19 +49,10 @@ def read_inspect_log(
     Raises:
         InputError: the log cannot be read, was not finished, or a score is no number.
     """
-    if path.suffix == ".eval":
-        raise InputError(f"{path}: write it as JSON first: inspect log convert --to json {path}")
-    try:
-        log = json.loads(path.read_text(encoding="utf-8"))
-        about, samples, status = log["eval"], log["samples"], log["status"]
-        task = about["task"]
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}: check the path") from None
-    except (ValueError, KeyError, TypeError):
-        raise InputError(f"{path} is no log of inspect_ai in JSON: give another file") from None
-    if status != "success" or not samples:
-        raise InputError(f"{path}: its status is {status!r}: evaluate again")
-    scores.state(task, "version", about.get("task_version"), run.name)
+    task, version, samples = _inspect_samples(path)
+    if scores.is_unasked(task):
+        return
+    scores.state(task, "version", version, run.name)
     by_item: dict[tuple[Any, ...], dict[str, list[float]]] = {}
     clusters: dict[tuple[Any, ...], str] = {}
     for sample in samples:
@@ -78,6 +69,26 @@ def read_inspect_log(
             places, values = column.rows(run)
             places.append(column.place(item, 1.0, clusters[item], path))
             values.append(math.fsum(numbers) / len(numbers))
+
+
+def _inspect_samples(path: Path) -> tuple[str, object, list[dict[str, Any]]]:
+    """A log's task, that task's version, and the samples."""
+    if path.suffix == ".eval":
+        raise InputError(f"{path}: write it as JSON first: inspect log convert --to json {path}")
+    try:
+        log = json.loads(path.read_text(encoding="utf-8"))
+        about, samples, status = log["eval"], log["samples"], log["status"]
+        task = about["task"]
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}: check the path") from None
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            f"{path} is no log of inspect_ai in JSON: give another file, or make a table of it "
+            "with the columns model, item and score"
+        ) from None
+    if status != "success" or not samples:
+        raise InputError(f"{path}: its status is {status!r}: evaluate again")
+    return task, about.get("task_version"), samples
 
 
 def _cluster_of_sample(path: Path, sample: dict[str, Any], field: str) -> str:
@@ -190,8 +201,9 @@ class Reading:
 def read(paths: Sequence[Path], side: str, model: str | None, how: Reading, scores: Scores) -> None:
     """Adds one side's runs to the scores.
 
-    A path is a folder or file of lm-evaluation-harness's samples, a log of inspect_ai, a long
-    table, or a results database of this project or its records; each folder of samples is one run.
+    A path is a folder or file of lm-evaluation-harness's samples, of lighteval's details, of
+    OpenCompass's results or of inspect_ai's logs, a long table, or a results database of this
+    project or its records; each model's folder is one run.
 
     Raises:
         InputError: a path is not there, is nothing of these, or what its reader refuses.
@@ -201,9 +213,10 @@ def read(paths: Sequence[Path], side: str, model: str | None, how: Reading, scor
             raise InputError(f"{path} is not there: check the path")
         if not _read(path, side, model, how, scores):
             raise InputError(
-                f"{path} is nothing that can be read: give a folder with samples_*.jsonl of "
-                "lm-evaluation-harness (--log_samples), a JSON log of inspect_ai, a table (.csv, "
-                ".jsonl, .parquet) with the columns model, item and score, or a results database"
+                f"{path} is nothing that can be read: give a folder of lm-evaluation-harness "
+                "(--log_samples), lighteval (--save-details) or OpenCompass, a JSON log of "
+                "inspect_ai, or a results database; of another harness make a table (.csv, .jsonl, "
+                ".parquet) with the columns model, item and score"
             )
 
 
@@ -217,11 +230,25 @@ def _read(path: Path, side: str, model: str | None, how: Reading, scores: Scores
             files, side, scores, how.metrics, cluster=how.cluster, same_document=how.same_document
         )
         return True
+    for harness_, files in (
+        (lighteval, lighteval.details(path)),
+        (opencompass, opencompass.results(path)),
+    ):
+        if files:
+            harness_.read(
+                files,
+                side,
+                scores,
+                how.metrics,
+                cluster=how.cluster,
+                same_document=how.same_document,
+            )
+            return True
     if path.is_file() and path.suffix in TABLES:
         long_table.read(path, side, scores, model=model, names=how.columns)
         return True
     if is_inspect_log(path):
-        run = Run(side, str(path))
+        run = Run(side, str(path), place=path.resolve())
         for log in inspect_logs(path):
             read_inspect_log(log, run, scores, list(how.metrics), how.cluster)
         return True

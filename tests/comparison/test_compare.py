@@ -14,7 +14,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pyarrow as pa
 import pytest
-from logged import DATE, line, write
+from logged import DATE, line, write, write_lighteval, write_opencompass
 from pyarrow import parquet
 from repository import run as start
 from scipy import stats
@@ -183,7 +183,16 @@ def test_recipes_take_three_runs_a_side(tmp_path, said, a, b, about):
 def test_a_run_that_is_given_twice_is_named(tmp_path, said):
     same = [points(tmp_path / side / run, [1, 0] * 20) for side in "ab" for run in "123"]
     code, out, _ = said("compare", "--a", *same[:3], "--b", *same[3:])
-    assert (code, out.count("have the same score on every item")) == (0, 4)
+    assert (code, out.count("have the same score on every item")) == (0, 5)
+
+
+def test_a_run_on_both_sides_is_refused_wherever_its_folder_was_given(tmp_path, said):
+    one = points(tmp_path / "both" / "one", [1, 0] * 20)
+    points(tmp_path / "both" / "two", [1, 1] * 20)
+    (tmp_path / "link").symlink_to(one)
+    for a, b in ((one, one), (tmp_path / "both", one), (tmp_path / "link", one)):
+        code, _, err = said("compare", "--a", a, "--b", b)
+        assert (code, "is on both sides" in err) == (2, True)
 
 
 def test_a_run_far_off_is_named(tmp_path, numbers):
@@ -576,6 +585,80 @@ def test_logs_of_inspect_are_read_by_sample(tmp_path, said):
         path.touch()
         code, _, err = said("compare", "--a", a, "--b", path)
         assert (code, expected in err) == (2, True)
+
+
+OTHERS = {"lighteval": (write_lighteval, "acc"), "opencompass": (write_opencompass, "accuracy")}
+
+
+@pytest.mark.parametrize("harness", OTHERS)
+def test_logs_of_other_harnesses_by_hand(tmp_path, said, numbers, harness):
+    # Of 40 items A alone solves 9, B alone 1, as with the first harness; in any order.
+    write_run, metric = OTHERS[harness]
+    right = {"a": [1] * 9 + [0] + [1] * 10 + [0] * 20, "b": [0] * 9 + [1] + [1] * 10 + [0] * 20}
+    a, b = (write_run(tmp_path / side, values) for side, values in right.items())
+    for words in ((), ("--metric", metric), ("--same-document",)):
+        (task,) = numbers("--a", a, "--b", b, *words)["tasks"]
+        assert (task["a"], task["b"], task["items"], task["metric"]) == (0.475, 0.275, 40, metric)
+        assert task["p"] == pytest.approx(22 / 1024)
+    # Other prompts, other references, and a result that is not the scores' mean.
+    other = write_run(tmp_path / "c", right["b"], prompt="<user>")
+    code, _, err = said("compare", "--a", a, "--b", other)
+    assert (code, "--same-document" in err) == (2, True)
+    assert numbers("--a", a, "--b", other, "--same-document")["tasks"][0]["items"] == 40
+    other = write_run(tmp_path / "d", right["b"], reference="other")
+    code, _, err = said("compare", "--a", a, "--b", other, "--same-document")
+    assert (code, "40 only on side B" in err) == (2, True)
+    other = write_run(tmp_path / "e", right["b"], result=0.3)
+    code, _, err = said("compare", "--a", a, "--b", other)
+    assert (code, "no mean over items" in err) == (2, True)
+
+
+def test_what_lighteval_logs_beside_means(tmp_path, said, numbers):
+    def run(side, shift):
+        text = [{"logprobs": -(2.0 + shift) * (n + 1), "weights": n + 1} for n in range(40)]
+        more = {"word_perplexity": text, "bleu": [{"golds": ["x"], "preds": ["y"]}] * 40}
+        results = {"word_perplexity": np.exp(2.0 + shift), "bleu": 12.0}
+        return write_lighteval(tmp_path / side, [1, 0] * 20, more=more, results=results, pages=2)
+
+    a, b = run("a", 0.5), run("b", 0.0)
+    found = numbers("--a", a, "--b", b, "--metric", "word_perplexity", "--cluster", "page")
+    (task,) = found["tasks"]
+    assert (task["difference"], task["documents"]) == (pytest.approx(0.5), 20)
+    assert (task["higher_is_better"], task["metric"]) == (False, "word_perplexity (nats per word)")
+    assert "bleu is left out" in said("compare", "--a", a, "--b", b, "--metric", "bleu")[2]
+    (results,) = b.rglob("results_*.json")
+    results.unlink()
+    code, _, err = said("compare", "--a", a, "--b", b, "--metric", "acc")
+    assert (code, "keep both folders, results and details" in err) == (2, True)
+
+
+def test_replicas_and_evaluators_of_opencompass(tmp_path, said, numbers):
+    a = write_opencompass(tmp_path / "a", [[1, 1]] * 40)
+    b = write_opencompass(tmp_path / "b", [[1, 0]] * 40)
+    (task,) = numbers("--a", a, "--b", b)["tasks"]
+    assert (task["a"], task["b"], task["items"]) == (1, 0.5, 40)
+    path = next(b.glob("results/*/*.json"))
+    whole = json.loads(path.read_text())
+    bare = [{k: v for k, v in one.items() if k != "correct"} for one in whole["details"]]
+    cut = {**whole, "details": whole["details"][:-1]}
+    for changed, expected in (
+        ({"accuracy": 50.0}, "no scores by item: evaluate with --dump-eval-details"),
+        ({**whole, "details": bare}, "make a table of its scores, with the columns model, item"),
+        (cut, "78 answers, its predictions 80"),
+    ):
+        path.write_text(json.dumps(changed))
+        code, _, err = said("compare", "--a", a, "--b", b)
+        assert (code, expected in err) == (2, True), err
+
+
+def test_tasks_that_are_not_asked_for_are_not_read(tmp_path, said, numbers):
+    for side in "ab":
+        points(tmp_path / side, [1, 0] * 20)
+        (tmp_path / side / f"samples_broken_{DATE}.jsonl").write_text("{")
+    sides = ("--a", tmp_path / "a", "--b", tmp_path / "b")
+    assert numbers(*sides, "--tasks", "sums")["tasks"][0]["items"] == 40
+    code, _, err = said("compare", *sides, "--tasks", "other")
+    assert (code, "there are broken, sums" in err) == (2, True)
 
 
 HARNESS = """
