@@ -79,7 +79,7 @@ def notes(marks: Collection[str]) -> list[str]:
 
 
 def explained(section: str, marks: Collection[str]) -> set[str]:
-    """Those of a section's marks that notes explain: the bold of the paper's own rows is its own."""
+    """Those of a section's marks that notes explain: bold in the paper's own rows is its own."""
     return {mark for mark in marks if mark != "bold" or not section.startswith(PRINTED)}
 
 
