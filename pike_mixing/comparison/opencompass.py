@@ -59,6 +59,7 @@ def read(
         run = Run(side, str(path.parent), place=path.parent.resolve())
         metric, found = _read_file(path)
         if metrics and metric not in map(plain, metrics):
+            scores.pass_over(path.stem, [metric], metrics)
             continue
         column = scores.column(path.stem, metric, True)
         places, values = column.rows(run)
