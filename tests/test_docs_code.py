@@ -80,7 +80,15 @@ def test_make_knows_every_target(name, command):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in documented.NAMES if documented.blocks(n, "python")])
 def test_a_pages_python_runs(name, tmp_path):
-    code = "\n".join([BEFORE.get(name, ""), *documented.blocks(name, "python")])
+    own = []
+    for block in documented.blocks(name, "python"):
+        # A part of an example, which is run as a whole: test_trainer_examples.py.
+        if example := re.match(r"# (examples/\S+)\n", block):
+            whole = (documented.ROOT / example[1]).read_text(encoding="utf-8")
+            assert block.removeprefix(example[0]) in whole
+        else:
+            own.append(block)
+    code = "\n".join([BEFORE.get(name, ""), *own])
     (tmp_path / "page.py").write_text(code, encoding="utf-8")
     _printed(tmp_path, sys.executable, "page.py")
 
