@@ -497,6 +497,7 @@ MISTAKES = [
     (("--higher", "t.csv", "--models", "x", "y"), "t.csv was read as a name of --higher"),
     (("run", "--models", "x", "y"), "of logs give the folders of both sides"),
     (("run/results_1.json", "log.json"), "run/results_1.json has no scores by item: give the fold"),
+    (("bare", "run"), "bare is nothing that can be read: give a folder of lm-evaluation-harness"),
     (("log.json", "t.csv"), "log.json: sample 1 is none of inspect_ai"),
     (("run", "run2", "--metric", "bleu"), "left out: sums (has acc)"),
     (("huge.csv", "--models", "x", "y", "--higher"), "a score of 1e+300 is too large"),
@@ -518,6 +519,9 @@ def test_mistakes_have_one_sentence(tmp_path, said, monkeypatch, words, expected
     points(tmp_path / "run", [1, 0] * 20)
     points(tmp_path / "run2", [1, 0] * 20)
     (tmp_path / "run" / "results_1.json").write_text("{}")
+    # As lighteval leaves it without --save-details.
+    (tmp_path / "bare" / "results" / "model").mkdir(parents=True)
+    (tmp_path / "bare" / "results" / "model" / "results_1.json").write_text("{}")
     log = {"status": "success", "eval": {"task": "t"}, "samples": [{"input": "q"}]}
     (tmp_path / "log.json").write_text(json.dumps(log))
     code, out, err = said("compare", *words)
