@@ -1,6 +1,7 @@
 """The commands and queries of the documentation, as a reader would give them."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ OURS = {
     "results/mine/pike.duckdb -": "results/pike.duckdb --scenario words --model tiny -",
     "results/own/pike.duckdb": "results/pike.duckdb --scenario words --model tiny",
     "results/mine/": "results/",
+    "restored/pike.duckdb": "results/pike.duckdb",
     "databases/table-table1": "pike",
     "watch results": "watch --once results",
 }
@@ -20,10 +22,10 @@ OURS = {
 
 def lines(place):
     """The lines of a script that gives all commands of a place, each ending the script if wrong."""
-    python = f"'{sys.executable}' -m"
-    for _, command in documented.tried(place):
+    python, dry = f"'{sys.executable}' -m", " --dry-run --quiet" * (place == "new")
+    for command in dict.fromkeys(command for _, command in documented.tried(place)):
         command = command.replace(".venv/bin/pike", f"{python} pipeline")
-        yield command.replace(".venv/bin/snakemake", f"{python} snakemake --dry-run --quiet")
+        yield re.sub(r"^(\.venv/bin/)?snakemake", f"{python} snakemake{dry}", command)
 
 
 def told(project, commands):
@@ -46,6 +48,8 @@ def told(project, commands):
 def test_whoever_begins_gets_plans_and_dry_runs(default):
     commands = [c for c in lines("new") if not c.endswith("-m pipeline")]
     assert len(commands) > 6
+    (rule,) = documented.blocks("docs/your-method.md", "python")
+    default.path("mine.py").write_text(rule, encoding="utf-8")
     shown = told(default, commands)
     assert "scale-free-pike" in shown
     assert "in all:" in shown
