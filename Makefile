@@ -12,6 +12,7 @@ CORES  ?= $(shell env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null |
 CONFIG ?= config.yaml
 # Of the experiment that README, docs/results.md and recorded/ show: workflow/configs/decide.yaml.
 DECIDED ?= results/decide
+ASKED    = $(firstword $(wildcard $(DECIDED)/databases/requested.duckdb) $(DECIDED)/pike.duckdb)
 # Of workflow/profiles.
 PROFILE ?= default
 # cpu: the versions that this release was tested with. cuda: the newest torch, with CUDA.
@@ -84,7 +85,7 @@ test: $(READY) ## Run every test that needs neither an accelerator nor a trainer
 	$(PYTEST) -m 'not device'
 
 # Every file with tests that skip where a trainer, a tracker or the harness is not installed.
-TRAINERS_TESTS := tests/integration tests/comparison/test_compare.py tests/data/test_json_tokenizer.py tests/data/test_packed_rows.py tests/evaluation/test_oracle.py \
+TRAINERS_TESTS := tests/integration tests/mixtures/test_delivered.py tests/mixtures/test_export.py tests/comparison/test_compare.py tests/data/test_json_tokenizer.py tests/data/test_packed_rows.py tests/evaluation/test_oracle.py \
   tests/model/test_foreign.py tests/model/test_hf_config.py tests/model/test_hf_export.py tests/model/test_hf_tokenizer.py tests/training/test_track.py
 test-trainers: $(TRAINERS_VENV)/.ready ## Run the tests of adapters to trainers, trackers and the harness, which it installs (3 GB)
 	PIKE_TEST_NEEDS_PACKAGES=1 $(subst $(BIN),$(TRAINERS_VENV)/bin,$(PYTEST)) -m 'not device' $(TRAINERS_TESTS)
@@ -153,8 +154,9 @@ docs: $(READY) ## Write the pages anew that are made from the code or from recor
 	$(BIN)/python -m benchmarks.page
 	$(BIN)/pike methods --format markdown > docs/methods.md.part && mv docs/methods.md.part docs/methods.md
 
-headline: $(READY) ## Write docs/results.md and the README's picture from the deciding experiment's database
-	$(BIN)/python -m pipeline.results.picture $(firstword $(wildcard $(DECIDED)/databases/requested.duckdb) $(DECIDED)/pike.duckdb) docs
+headline: $(READY) ## Write docs/results.md, docs/claims.md and the README's picture from the deciding experiment
+	$(BIN)/python -m pipeline.results.picture $(ASKED) docs
+	$(BIN)/python -m benchmarks.claims $(ASKED)
 
 lock: $(READY) ## Write requirements-hashed.txt anew, of pyproject.toml and constraints-cpu.txt
 	$(MAKE) setup EXTRAS=release

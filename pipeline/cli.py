@@ -4,13 +4,20 @@ import argparse
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pike_mixing import __version__
 from pike_mixing.settings import unknown
-from pipeline.runtime import accelerators, code_fingerprint, signal_handler
+from pipeline.runtime import (
+    accelerators,
+    code_fingerprint,
+    environment,
+    manifests,
+    signal_handler,
+    validation,
+)
 
 
 def path_of(text: str) -> Path:
@@ -135,6 +142,16 @@ def parse_arguments(words: Sequence[str]) -> dict[str, Any]:
         told = unknown(word, options, "option") if word.startswith("-") else f"{word} is too much"
         own.error(told)
     return vars(values)
+
+
+def prepare(names: Iterable[str]) -> None:
+    """Does what each job of these stages begins with, once for the forks of a process."""
+    from pipeline.planning import stages
+
+    manifests.prepare()
+    environment.installed_versions(None)
+    for name in stages.SETTINGS.keys() & names:
+        validation.prepare(environment.import_optional(stages.SETTINGS[name], name, name))
 
 
 def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:

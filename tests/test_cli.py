@@ -15,7 +15,8 @@ from repository import ROOT, run
 
 from pipeline import __main__, cli
 from pipeline.planning import stages
-from pipeline.runtime import environment, locks
+from pipeline.runtime import environment, locks, validation
+from pipeline.tasks.evaluation_settings import Evaluation, Probe
 
 
 def without(package, *arguments):
@@ -230,3 +231,13 @@ def test_how_child_processes_end_is_known_where_the_parent_ignores_it():
     )
     told = run("bash", "-c", 'trap "" CHLD; exec "$@"', "bash", sys.executable, "-c", code)
     assert told.stdout.splitlines()[-1] == "1"
+
+
+def test_forks_find_prepared_what_jobs_begin_with(monkeypatch):
+    validation._adapter.cache_clear()
+    cli.prepare(["probe", "theory"])
+    monkeypatch.delattr(validation, "TypeAdapter")
+    values = {"rows": 4, "microbatch": 2, "checkpoints": "last"}
+    assert validation.validate(Probe, values, "probe.json").rows == 4
+    with pytest.raises(NameError):
+        validation.validate(Evaluation, values, "evaluation.json")

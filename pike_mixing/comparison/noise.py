@@ -97,7 +97,8 @@ def measure(column: Column, runs: Sequence[scores.Run], most: float) -> Noise:
         sd,
         low,
         high,
-        alone.of_items,
+        # Of a mean that is shown, without a verdict.
+        None if alone.of_items is None else alone.of_items / math.sqrt(alone.factor),
         of_difference,
         shown,
         _warnings(part, names),

@@ -27,6 +27,16 @@ STAGES = {
 }
 """The function that does a stage's work; its code is what the stage's results depend on."""
 
+SETTINGS = {
+    "pretrain": "pipeline.settings:Run",
+    "evaluate": "pipeline.tasks.evaluation_settings:Evaluation",
+    "probe": "pipeline.tasks.evaluation_settings:Probe",
+    "database": "pipeline.results.experiment:Experiment",
+    "table": "pipeline.results.tables:TableSettings",
+    "figure": "pipeline.results.figures:FigureSettings",
+}
+"""The dataclass of a stage's settings, where its jobs are many."""
+
 PARTS: dict[str, Callable[[str], str]] = {
     "download": SOURCES.__getitem__,
     "pretrain": methods.place,

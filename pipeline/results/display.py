@@ -40,8 +40,8 @@ NOTES = {
     "trained as its initial weights alone do (alarm never-moved).",
     "one_seed": f"{SIGNS['one_seed']}: one seed: the interval is over documents or items alone; "
     "another seed may differ by more.",
-    "other_sign": f"{SIGNS['other_sign']}: over the seeds that this method and Mix both have, it "
-    "differs from Mix in the other direction: its other seeds, or those of Mix, make the means.",
+    "other_sign": f"{SIGNS['other_sign']}: over the seeds that this method and the baseline (Mix) "
+    "both have, it does not differ in this direction: the means are made by other seeds, too.",
 }
 """What each mark means."""
 

@@ -12,8 +12,7 @@ from pike_mixing.errors import InputError, refuse
 from pike_mixing.limits import Limits, NonNegativeFloat, NonNegativeInt, PositiveInt
 from pike_mixing.settings import unknown
 from pipeline import settings
-from pipeline.runtime import atomic_files
-from pipeline.runtime.validation import validate
+from pipeline.runtime import atomic_files, validation
 
 
 def _mapping(keys: Mapping[str, Any]) -> Any:
@@ -296,10 +295,16 @@ def require(content: Any, kind: Any, path: Path | str, remedy: str) -> None:
         InputError: every key that is missing or of another type, and what to do.
     """
     try:
-        validate(kind, content, "", together=False, extra="ignore")
+        validation.validate(kind, content, "", together=False, extra="ignore")
     except InputError as error:
         told = "; ".join(line.lstrip(".: ") for line in str(error).splitlines())
         raise InputError(f"{path} is not whole ({told}): {remedy}") from None
+
+
+def prepare() -> None:
+    """Does once what reading a manifest of each kind begins with."""
+    for kind in (*STAGES.values(), CHECKPOINT):
+        validation.prepare(kind, extra="ignore")
 
 
 def of_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
@@ -315,7 +320,7 @@ def of_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
     identity = trained.get("identity") if isinstance(trained, dict) else None
     if isinstance(identity, dict) and identity.get("run") != result["settings"]:
         raise InputError(f"{path} is not of the run whose checkpoints lie there: train it again")
-    return result, validate(settings.Run, result["settings"], f"{path}: settings")
+    return result, validation.validate(settings.Run, result["settings"], f"{path}: settings")
 
 
 def of_checkpoint(folder: Path) -> dict[str, Any]:

@@ -7,8 +7,6 @@ import time
 
 import pytest
 
-from pipeline.runtime import atomic_files
-
 TWO = ("--set-resources", "pretrain:processes=2")
 
 
@@ -46,11 +44,11 @@ def test_with_several_gpus_jobs_take_one_and_a_training_one_for_each_process(fre
     assert "gpu" not in found["database"]
 
 
-def test_a_training_is_shared_out_where_the_profile_says_so_and_not_made_again_for_it(finished):
+def test_a_finished_training_is_not_made_again_by_another_number_of_processes(finished):
     target = finished.manifest("mix")
-    finished.make("--force", target, *TWO)
-    assert atomic_files.read_json(finished.path(target))["processes"] == 2
-    assert finished.plan(target) == set()
+    told = finished.dry_run("--force", target, *TWO, "--printshellcmds").stdout
+    assert "--processes 2 --threads 2" in told
+    assert finished.plan(target, *TWO) == set()
 
 
 def test_on_slurm_a_job_says_where_it_runs_and_when_it_wants_to_know_of_the_end(fresh):
