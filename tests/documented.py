@@ -23,7 +23,7 @@ HOW = [
     (r"(\.venv/bin/)?snakemake --report .*", "finished"),
     (
         r"\.venv/bin/snakemake --profile workflow/profiles/slurm .*",
-        "not run: test_profiles.py, where Slurm's plugin is installed; test_paper.py plans the table",
+        "not run: test_profiles.py has the profile, test_paper.py the table",
     ),
     (r"\.venv/bin/snakemake --profile workflow/profiles/kubernetes", "not run: test_kubernetes.py"),
     (r"(\.venv/bin/)?snakemake ", "new"),

@@ -163,10 +163,7 @@ class Project:
         for group in self.started:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
-<<<<<<< HEAD
         self.started.clear()
-=======
->>>>>>> origin/main
 
     def plan(self, *arguments, **how):
         """The jobs of a dry run: `rule` or `rule wildcards`, as in `pretrain words/.../seed0`."""
@@ -378,12 +375,8 @@ def fresh(_begun):
     """A copy of the tree with the tiny experiment, of which nothing is made."""
     original, project = _begun
     project.become(original)
-<<<<<<< HEAD
     yield project
     project.kill()
-=======
-    return project
->>>>>>> origin/main
 
 
 @pytest.fixture(scope="module")
