@@ -84,7 +84,7 @@ EXAMPLES = {
     "restore": "recorded --only table2",
     "domains": "'texts/**/*.jsonl.gz' --clusters 8 --out texts/clusters",
     "methods": "pike",
-    "plan": "--config workflow/configs/paper.yaml --devices h100",
+    "plan": "results/tables/table2.md --devices h100",
     "registered": "workflow/registered/nano-two.yaml",
     "watch": "results",
     "track": "results --to tensorboard",
@@ -277,6 +277,9 @@ def commands() -> list[Command]:
             _positional("NAME", "one rule (default: all)", nargs="?", type=str),
             _format("text", "markdown", "json"), by="pipeline.planning.method_catalogue:methods"),
         _command("look", "plan", "what an experiment takes: jobs, hours, memory, disk",
+            _option("targets", "a file to make, as results/tables/table2.md: count its jobs and "
+                    "those that it needs (default: all of the experiment)",
+                    metavar="TARGET", nargs="*"),
             _path("--config", "default: config.yaml", dest="given", metavar="FILE",
                   default=Path("config.yaml")),
             _option("--devices", f"kinds of devices: {', '.join(accelerators.ACCELERATORS)}; "

@@ -2,8 +2,8 @@
 
 The system frees a lock (`flock`) when the process that holds it ends, however it ends: the next one
 takes it at once. A run's writer locks `lease.json` in the run's folder and writes there who it is.
-A second one is refused while the first lives, also on another machine, where the file system's locks
-hold between machines: NFS, CephFS, Lustre mounted with `flock`. An NFSv4 server frees the locks of
+A second one is refused while the first lives, also on another machine, where the file system holds
+locks between machines: NFS, CephFS, Lustre mounted with `flock`. An NFSv4 server frees the locks of
 a machine that was lost after its lease time, of 90 s by default; `await_free` waits for that.
 """
 
