@@ -12,8 +12,9 @@ drawn with the plan's shares or nearer to them than by chance:
   holds for the mean p of shares that change, too; domains and sides by Bonferroni.
 - tokens: the steps' surplus, tokens of a domain minus its share of the step's, has the mean 0. Its
   Student t over the steps, with Johnson's correction for skewness (1978), is compared with the
-  normal distribution by Wallace's approximation; domains whose tokens came in few long rows are
-  not judged.
+  normal distribution by Wallace's approximation. The correction takes surpluses away that are
+  nearly the same in all steps but one, so that Hoeffding's inequality judges them too, by the
+  tokens of the largest step. Domains whose tokens came in few long rows are not judged.
 - end: a domain that came `r` times before its last row, and then not at all where it was to come
   `m` times more by that rate. Under any such loader P <= exp(-m / 2), for r of 20 or more.
 
@@ -50,6 +51,8 @@ LONGEST = 10.0
 """A domain that never came may have rows so many times longer than the others'."""
 FEWEST_ROWS = 20
 """Rows of a domain below which its end is not told from chance."""
+MOST_EMPTY = 60
+"""Rows of a domain from which on it is a fault that none has a token."""
 FIRST_LOOK = 64
 """Rows after which a training looks first; then each time that they have doubled."""
 
@@ -123,7 +126,7 @@ class Delivered:
         self.domains, self.of = tuple(plan), of
         self._share_K = by_domain.shares(plan, self.domains, "plan")
         self._looks, self._next = 0, FIRST_LOOK
-        self.steps = 0
+        self.steps, self._most = 0, 0.0
         K = len(self.domains)
         self._sums = {name: np.zeros(K) for name in SUMS}
 
@@ -153,6 +156,7 @@ class Delivered:
         )
         sums, surplus_K = self._sums, token_K - token_K.sum() * share_K
         self.steps += 1
+        self._most = max(self._most, float(token_K.sum()))
         sums["rows"] += row_K
         sums["tokens"] += token_K
         sums["expected"] += row_K.sum() * share_K
@@ -203,26 +207,43 @@ class Delivered:
             raise InputError(f"domain: {domain} is no number of {len(self.domains)} domains")
         return self.domains[int(domain)]
 
+    def add_batch(
+        self,
+        batch: T,
+        domain: str | Callable[[T], Iterable[Any]] = "domain",
+        tokens: Callable[[T], Iterable[float]] | None = None,
+    ) -> None:
+        """Counts a batch as one step, and warns in the log `pike_mixing`.
+
+        Args:
+            batch: A dictionary of columns, or a list of rows that are dictionaries.
+            domain: Name of the column that holds each row's domain, or a function of the batch:
+                `lambda batch: batch.pop("domain")` where the model takes no such column.
+            tokens: A function of the batch: tokens of each row. When absent: labels that are not
+                -100, else the attention mask's, else the lengths of `input_ids`.
+
+        Raises:
+            InputError: the batch has no such column, or one of its rows is of an unknown domain.
+        """
+        names = domain(batch) if callable(domain) else _column(batch, domain)
+        lengths = (tokens or tokens_of)(batch) if tokens or self.of == "tokens" else None
+        self.add_rows(names, lengths)
+        self.warn()
+
     def watch(
         self,
         loader: Iterable[T],
         domain: str | Callable[[T], Iterable[Any]] = "domain",
         tokens: Callable[[T], Iterable[float]] | None = None,
-    ) -> Iterator[T]:
-        """Passes a loader's batches on, counts each, and warns in the log `pike_mixing`.
+    ) -> "Watched[T]":
+        """A loader with the same batches, length and attributes, which counts what it gives.
 
         Args:
-            loader: Batches: dictionaries of columns, or lists of rows that are dictionaries.
-            domain: Name of the column that holds each row's domain, or a function of the batch.
-            tokens: A function of the batch: tokens of each row. When absent: labels that are not
-                -100, else the attention mask's, else the lengths of `input_ids`.
+            loader: Of batches; it may be read again, as for another epoch.
+            domain: As for `add_batch`.
+            tokens: As for `add_batch`.
         """
-        for batch in loader:
-            names = domain(batch) if callable(domain) else _column(batch, domain)
-            lengths = (tokens or tokens_of)(batch) if tokens or self.of == "tokens" else None
-            self.add_rows(names, lengths)
-            self.warn()
-            yield batch
+        return Watched(loader, lambda batch: self.add_batch(batch, domain, tokens))
 
     def warn(self) -> list[Finding]:
         """Findings of a look that is due, which are written to the log; none between two looks.
@@ -279,12 +300,20 @@ class Delivered:
                 self.domains[k],
                 f"{self.domains[k]} is planned and never came: check its path and its name",
             )
-        if ended_K.any() or never_K.any() or not off_K.any():
+        for k in np.flatnonzero(self._is_empty()):
+            yield Finding("packing-or-filtering", self.domains[k], self._of_empty(int(k)))
+        if ended_K.any() or never_K.any() or self._is_empty().any() or not off_K.any():
             return
         if self.of == "tokens" and not off_rows_K.any():
             yield Finding("documents-not-tokens", None, self._of_lengths())
         else:
             yield Finding("packing-or-filtering", None, self._of_rows(off_K))
+
+    def _is_empty(self) -> Any:
+        """Whether many rows of a domain came, all without a token [K]."""
+        sums = self._sums
+        is_empty_K = (sums["rows"] >= MOST_EMPTY) & (sums["tokens"] == 0) & (sums["expected"] > 0)
+        return is_empty_K & (self.of == "tokens")
 
     def _rows_bound(self) -> Floats:
         """Chance of rows at least so far from the plan, at most [K]."""
@@ -308,13 +337,15 @@ class Delivered:
         third_K = sums["cubes"] / n - 3 * mean_K * sums["squares"] / n + 2 * mean_K**3
         moved_K = third_K / variance_K * (1 / (6 * n) + mean_K**2 / (3 * variance_K))
         # The correction may take a surplus away; it makes none of the other sign.
-        mean_K = np.where(
+        skewed_K = np.where(
             mean_K > 0, (mean_K + moved_K).clip(min=0), (mean_K + moved_K).clip(max=0)
         )
-        t_K = mean_K / np.sqrt(variance_K / n)
+        t_K = skewed_K / np.sqrt(variance_K / n)
         z_K = np.sqrt((n - 1) * np.log1p(t_K**2 / (n - 1)) * (8 * n - 7) ** 2 / (8 * n - 5) ** 2)
         chance_K = np.array([math.erfc(z / math.sqrt(2)) for z in z_K])
-        return np.where(self._judged(), chance_K, 1.0)
+        bound_K = 2 * np.exp(-2 * n * (mean_K / max(self._most, 1)) ** 2)
+        # Two tests share the level.
+        return np.where(self._judged(), (2 * np.minimum(chance_K, bound_K)).clip(max=1), 1.0)
 
     def _end_bound(self) -> Floats:
         """Chance of no row since each domain's last, at most [K]."""
@@ -329,6 +360,13 @@ class Delivered:
         return (
             f"{self.domains[k]} ended: no row of it came after step {sums['last_step'][k]:.0f} of "
             f"{self.steps}; let its source begin again, give it more text, or plan for its end"
+        )
+
+    def _of_empty(self, k: int) -> str:
+        return (
+            f"{self.domains[k]}: {self._sums['rows'][k]:.0f} rows came, and none of their tokens "
+            "counts: something cuts them off or masks all their labels (-100); look at the labels "
+            "of one of its rows"
         )
 
     def _of_lengths(self) -> str:
@@ -362,6 +400,30 @@ class Delivered:
 
     def _mean_plan(self) -> Floats:
         return np.asarray(self._sums["expected"] / self._sums["rows"].sum())
+
+
+class Watched(Iterable[T]):
+    """A loader whose batches are counted when they are read; all else is the loader's own."""
+
+    def __init__(self, loader: Iterable[T], count: Callable[[T], None]) -> None:
+        """See `Delivered.watch`."""
+        self.loader, self._count = loader, count
+
+    def __iter__(self) -> Iterator[T]:
+        """The loader's batches."""
+        for batch in self.loader:
+            self._count(batch)
+            yield batch
+
+    def __len__(self) -> int:
+        """The loader's batches, where it has a length."""
+        return len(self.loader)  # type: ignore[arg-type]
+
+    def __getattr__(self, name: str) -> Any:
+        """The loader's: `set_epoch`, `state_dict`, `batch_size`."""
+        if name == "loader":
+            raise AttributeError(name)
+        return getattr(self.loader, name)
 
 
 SUMS = (

@@ -13,7 +13,7 @@ Shapes: K domains, B elements of a step.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import grain
@@ -22,6 +22,7 @@ import numpy as np
 from pike_mixing import registry
 from pike_mixing.apportion import systematic
 from pike_mixing.arrays import Ints
+from pike_mixing.delivered import Delivered, tokens_of
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs
 
@@ -44,6 +45,8 @@ class MixedIterDataset(grain.IterDataset):  # type: ignore[misc]
         *,
         batch_rows: int,
         seed: int = 0,
+        delivered: bool = False,
+        tokens: Callable[[Any], float] | None = None,
     ) -> None:
         """Begins at step 0.
 
@@ -52,6 +55,11 @@ class MixedIterDataset(grain.IterDataset):  # type: ignore[misc]
             rule: Whose weights follow no signal: fixed, schedule, temperature, unimax, mix.
             batch_rows: Elements of a step that this process draws.
             seed: Of the order of the domains within a step.
+            delivered: Whether tokens of each domain are counted, and a warning is logged where
+                their shares are not those of the elements; then `self.delivered` has the counts,
+                those of this process.
+            tokens: Tokens of an element, for `delivered`. When absent: labels that are not -100,
+                else the attention mask's, else the length of `input_ids`.
 
         Raises:
             InputError: no data sets, no elements in a step, or a rule that follows signals.
@@ -69,6 +77,8 @@ class MixedIterDataset(grain.IterDataset):  # type: ignore[misc]
             )
         self.domains, self.batch_rows, self.seed = tuple(datasets), batch_rows, seed
         self._state = self.rule.init(self.domains, seed)
+        self.delivered = Delivered(dict.fromkeys(self.domains, 1.0)) if delivered else None
+        self._tokens = tokens or (lambda element: tokens_of([element])[0])
         parents = [d.to_iter_dataset() if isinstance(d, grain.MapDataset) else d
                    for d in datasets.values()]  # fmt: skip
         super().__init__(parents)
@@ -82,6 +92,14 @@ class MixedIterDataset(grain.IterDataset):  # type: ignore[misc]
         domain_B = np.repeat(np.arange(len(self.domains)), self.counts(step))
         return np.random.default_rng((self.seed, step)).permutation(domain_B)
 
+    def count(self, domain_B: Ints, elements: list[Any]) -> None:
+        """Counts the elements of a step, beside their own shares of rows."""
+        if self.delivered is not None:
+            row_K = np.bincount(domain_B, minlength=len(self.domains))
+            plan = dict(zip(self.domains, row_K.tolist(), strict=True))
+            self.delivered.add_rows(domain_B, map(self._tokens, elements), plan)
+            self.delivered.warn()
+
     def __iter__(self) -> "MixedIterator":
         """From the first element on."""
         return MixedIterator(self, [iter(parent) for parent in self._parents])
@@ -93,21 +111,25 @@ class MixedIterator(grain.DatasetIterator):  # type: ignore[misc]
     def __init__(self, dataset: MixedIterDataset, parents: list[Any]) -> None:
         """Begins at step 0."""
         super().__init__(parents)
-        self._dataset, self._step, self._row = dataset, 0, 0
-        self._domain_B = dataset.order(0)
+        self._dataset = dataset
+        self._goto(0, 0)
 
     def __next__(self) -> Any:
         """The next element."""
         self._assert_not_closed()
         element = next(self._parents[self._domain_B[self._row]])
         self._row += 1
+        if self._dataset.delivered is not None:
+            self._drawn.append(element)
         if self._row == len(self._domain_B):
+            # Those before a state within a step were counted by the process that drew them.
+            self._dataset.count(self._domain_B[self._row - len(self._drawn) :], self._drawn)
             self._goto(self._step + 1, 0)
         return element
 
     def _goto(self, step: int, row: int) -> None:
         self._step, self._row = step, row
-        self._domain_B = self._dataset.order(step)
+        self._domain_B, self._drawn = self._dataset.order(step), []
 
     def get_state(self) -> dict[str, Any]:
         """Step, element in it, and the states of the domains' iterators."""
@@ -142,6 +164,10 @@ class MixConfig:
     rule: Method | str
     batch_rows: int
     """Rows of a step of one data-parallel process."""
+    delivered: bool = False
+    """Whether tokens of each domain are counted, see `MixedIterDataset`."""
+    tokens: Callable[[Any], float] | None = None
+    """Tokens of a row, for `delivered`."""
 
     def build(self, *, context: Any, dataset_iteration_policy: Any) -> MixedIterDataset:
         """The mixture, each domain in an order of its own."""
@@ -153,4 +179,11 @@ class MixConfig:
             )
             for n, (name, config) in enumerate(self.datasets.items())
         }
-        return MixedIterDataset(parts, self.rule, batch_rows=self.batch_rows, seed=policy.seed)
+        return MixedIterDataset(
+            parts,
+            self.rule,
+            batch_rows=self.batch_rows,
+            seed=policy.seed,
+            delivered=self.delivered,
+            tokens=self.tokens,
+        )

@@ -95,6 +95,24 @@ class Processes:
         told = [process.predict(x_SxK, return_std=True) for process in self.fitted]
         return np.stack([np.exp(mean_S) * spread_S for mean_S, spread_S in told], axis=1)
 
+    def formula(self) -> dict[str, Any]:
+        """Numbers of `losses` without scikit-learn: exp(mean + spread sum_n alpha_n k(x_n, x)).
+
+        k(x_n, x) = line x_n . x + bump (1 + r + r^2 / 3) exp(-r), r = 5^(1/2) |x_n - x| / length.
+        """
+        return {
+            "power": POWER,
+            "points": _place(self.weights_NxK).tolist(),
+            "processes": [
+                dict(zip(("line", "bump", "length"), np.exp(theta[:3]).tolist(), strict=True))
+                | {"mean": float(log_N.mean()), "spread": float(log_N.std()) or 1.0}
+                | {"alpha": process.alpha_.tolist()}
+                for process, theta, log_N in zip(
+                    self.fitted, self.kernel_Mx4, np.log(self.loss_NxM.T), strict=True
+                )
+            ],
+        }
+
     def record(self) -> dict[str, Any]:
         """The runs and the kernels' parameters."""
         values = (self.weights_NxK, self.loss_NxM, self.kernel_Mx4)

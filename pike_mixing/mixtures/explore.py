@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pike_mixing.finders import options, saved
+from pike_mixing.finders import exposure_law, gaussian_process, options, saved, scheffe
 from pike_mixing.finders.convex_program import Program
 from pike_mixing.finders.regmix import Trees
+from pike_mixing.finders.surface import Surface
 from pike_mixing.mixtures.formats import FORMATS, Each, Format
 
 TEMPLATE = Path(__file__).with_name("explorer.html")
@@ -84,7 +85,9 @@ def page(
         )
     record = json.loads(path.read_text(encoding="utf-8"))
     settings = record["settings"]
-    stock = {**(settings.get("tokens_by_domain") or {}), **(inventory or {})}
+    goal = kept.swarm.goal()
+    known = {} if goal is None else dict(zip(domains, goal.available_K.tolist(), strict=True))
+    stock = {**known, **(settings.get("tokens_by_domain") or {}), **(inventory or {})}
     if further := [name for name in stock if name not in domains]:
         raise InputError(f"--inventory: {further[0]!r} is no domain of {path}")
     target_K = kept.swarm.target(settings.get("target"))
@@ -104,7 +107,9 @@ def page(
         "rmse": kept.held_out_rmse,
         "rmseByLoss": [by_loss.get(name) for name in kept.swarm.losses],
         "inventory": [_number(stock.get(name)) for name in domains],
-        "budget": _number(budget or settings.get("budget_tokens")),
+        "budget": _number(
+            budget or settings.get("budget_tokens") or (None if goal is None else goal.tokens)
+        ),
         "epochs": _number(epochs or settings.get("epochs") or 4),
         "formats": {name: _format(one) for name, one in FORMATS.items()},
         **_formula(record["finder"], kept.predictor),
@@ -115,19 +120,20 @@ def page(
     if (size := len(result.encode("utf-8"))) > LARGEST:
         raise InputError(
             f"{path}: its page would have {size / 1e6:.1f} MB, above {LARGEST / 1e6:g}: fit with "
-            "fewer trees (--set rounds=200), or take the finder mixing-law"
+            "fewer trees (--set rounds=200) or runs, or take the finder mixing-law"
         )
     return result
 
 
 def _number(value: float | None) -> str:
-    """As a person types it: 25B."""
+    """As a person types it, 25B, where nothing is lost; else all digits."""
     if value is None:
         return ""
-    for unit, mark in ((1e12, "T"), (1e9, "B"), (1e6, "M")):
-        if value >= unit:
-            return f"{value / unit:.6g}{mark}"
-    return f"{value:.6g}"
+    for unit, mark in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1, "")):
+        text = f"{value / unit:.6g}"
+        if value >= unit and float(text) * unit == value:
+            return text + mark
+    return f"{value:.17g}"
 
 
 def _formula(finder: str, predictor: Any) -> dict[str, Any]:
@@ -139,9 +145,20 @@ def _formula(finder: str, predictor: Any) -> dict[str, Any]:
     if isinstance(predictor, Trees):
         dumped = predictor.booster.dump_model()["tree_info"]
         return {"trees": [_flat(tree["tree_structure"]) for tree in dumped]}
+    if isinstance(predictor, Surface):
+        model = predictor.model
+        if isinstance(model, scheffe.Polynomials):
+            coefficients = model.coefficient_CxM.T.tolist()
+            constants = model.constant_M.tolist()
+            return {"polynomials": {"constants": constants, "coefficients": coefficients}}
+        if isinstance(model, exposure_law.Exposures) and (goal := predictor.goal) is not None:
+            own = {"tokens": goal.tokens, "available": goal.available_K.tolist()}
+            return {"exposures": {**model.record(), **own}}
+        if isinstance(model, gaussian_process.Processes):
+            return {"processes": model.formula()}
     raise InputError(
-        f"the finder {finder!r} predicts by no formula that a page can hold: take mixing-law or "
-        "regmix"
+        f"the finder {finder!r} predicts by no formula that a page can hold: take mixing-law, "
+        "regmix, exposure-law, scheffe or gaussian-process"
     )
 
 

@@ -75,6 +75,13 @@ def test_a_rule_chooses_and_trains_as_in_a_plain_loop(trained, rule):
 
 
 @pytest.mark.slow
+def test_the_option_delivered_counts_tokens_of_all_processes(trained):
+    # 70 steps of 8 rows: 16 labels each, of `alone` the half.
+    expected = {"rows": [280, 280], "tokens": [280 * 16, 280 * 8]}
+    assert trained["delivered"] == expected | {"kinds": ["documents-not-tokens"]}
+
+
+@pytest.mark.slow
 def test_a_stopped_training_goes_on_as_if_unbroken(trained):
     whole, first, rest = trained["pike"], trained["pike-7"], trained["pike-14"]
     assert first["seen"] + rest["seen"] == whole["seen"]

@@ -66,6 +66,26 @@ def train(config, name, example):
     return result
 
 
+def delivered(config, example):
+    """What the option counts, where half of the labels of a domain are masked."""
+
+    def masked(tokenizer, job_config):
+        def cut(row):
+            inputs, labels = row
+            return inputs, labels.where(torch.arange(len(labels)) % 2 == 0, -100)
+
+        rows = example["domains"](tokenizer, job_config)
+        return rows | {"alone": [cut(row) for row in rows["alone"]]}
+
+    config.training.steps = 70
+    trainer = mixing_trainer("mix", masked, delivered=True)(config)
+    trainer.train()
+    report = trainer.mixing.delivered.report()
+    trainer.close()
+    kinds = [found.kind for found in report.findings]
+    return {"rows": report.rows_K.tolist(), "tokens": report.tokens_K.tolist(), "kinds": kinds}
+
+
 def losses(model, batch):
     inputs, labels = batch
     return losses_of_logits(model(inputs["input"]), labels, shifted=False)
@@ -116,6 +136,7 @@ def main():
         again.job = dataclasses.replace(config.job, dump_folder=str(out / "stopped"))
         again.checkpoint.enable, again.checkpoint.interval = True, 100
         results[f"pike-{steps}"] = train(again, "pike", example)
+    results["delivered"] = delivered(copy.deepcopy(config), example)
     if parallel.rank() == 0:
         torch.save(results, out / f"{parallel.world_size()}.pt")
     dist.destroy_process_group()

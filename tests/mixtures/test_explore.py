@@ -1,5 +1,6 @@
 """The explorer's page in a browser: the library's numbers, by keyboard, without a barrier."""
 
+import dataclasses
 import hashlib
 import json
 import re
@@ -12,8 +13,12 @@ from known_law import DOMAINS, swarm
 from pike_mixing.errors import InputError
 from pike_mixing.finders import saved, validation
 from pike_mixing.finders.best import Best
+from pike_mixing.finders.exposure_law import ExposureLaw
+from pike_mixing.finders.gaussian_process import GaussianProcess
+from pike_mixing.finders.interface import Inventory
 from pike_mixing.finders.mixing_law import MixingLaw
 from pike_mixing.finders.regmix import RegMix
+from pike_mixing.finders.scheffe import Scheffe
 from pike_mixing.mixtures import explore, export
 from pike_mixing.mixtures.formats import FORMATS
 
@@ -35,9 +40,32 @@ def trees(tmp_path_factory):
     return keep(tmp_path_factory.mktemp("trees"), "regmix", RegMix(samples=2000, rounds=60))
 
 
-def keep(folder, name, finder):
+@pytest.fixture(scope="module")
+def polynomials(tmp_path_factory):
+    finder = Scheffe(target={"code": 2, "prose": 1, "talk": 0})
+    return keep(tmp_path_factory.mktemp("polynomials"), "scheffe", finder)
+
+
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory):
+    pytest.importorskip("sklearn")
+    return keep(tmp_path_factory.mktemp("processes"), "gaussian-process", GaussianProcess())
+
+
+@pytest.fixture(scope="module")
+def exposures(tmp_path_factory):
+    # A number of tokens that no short text holds.
+    text = Inventory(1e9 / 3, np.array([1e8 / 7, 2e8, 4e8]))
+    return keep(tmp_path_factory.mktemp("exposures"), "exposure-law", ExposureLaw(), text)
+
+
+def keep(folder, name, finder, text=None):
     """A saved predictor of a known law's runs."""
     runs = swarm(30, noise=0.02)
+    if text is not None:
+        known = {"tokens": text.tokens, "available_K": text.available_K}
+        read = [dataclasses.replace(run, **known) for run in runs.runs]
+        runs = dataclasses.replace(runs, runs=read, final=text)
     record = saved.record(name, finder, runs, finder.find(runs))
     (folder / "p.json").write_text(json.dumps(record), encoding="utf-8")
     return folder / "p.json"
@@ -50,7 +78,7 @@ def inside(tmp_path, path, script, **page):
 
 
 @pytest.mark.workflow
-@pytest.mark.parametrize("kind", ["law", "trees"])
+@pytest.mark.parametrize("kind", ["law", "trees", "polynomials", "processes", "exposures"])
 def test_predictions_are_the_librarys(request, tmp_path, kind):
     path = request.getfixturevalue(kind)
     # Beyond the measured mixtures too, and at the edges.
@@ -61,7 +89,7 @@ def test_predictions_are_the_librarys(request, tmp_path, kind):
         path,
         f"""const mixtures = {json.dumps(weights_SxK.tolist())};
         return mixtures.map((w) => ({{
-          target: targetLoss(w), all: data.law ? losses(w) : [], far: distance(w) > 1e-6,
+          target: targetLoss(w), all: data.trees ? [] : losses(w), far: distance(w) > 1e-6,
         }}));""",
     )
     kept = saved.load(path)
@@ -70,9 +98,48 @@ def test_predictions_are_the_librarys(request, tmp_path, kind):
     outside = [bool(validation.outside(w, kept.measured_NxK)) for w in weights_SxK]
     assert [one["far"] for one in found] == outside
     assert 5 < sum(outside) < 55
-    if kind == "law":
-        all_SxM = kept.predictor.laws.losses(weights_SxK)
+    if kind != "trees":
+        goal = kept.swarm.goal()
+        epochs_SxK = None if goal is None else goal.epochs(weights_SxK)
+        model = getattr(kept.predictor, "model", None)
+        all_SxM = (
+            kept.predictor.laws.losses(weights_SxK)
+            if model is None
+            else model.losses(weights_SxK, epochs_SxK)
+        )
         np.testing.assert_allclose([one["all"] for one in found], all_SxM, rtol=0, atol=1e-9)
+
+
+@pytest.mark.workflow
+def test_an_exposure_law_follows_the_tokens_that_are_typed_in(exposures, tmp_path):
+    found = inside(
+        tmp_path,
+        exposures,
+        """
+        const type = (id, value) => {
+          const box = document.getElementById(id);
+          box.value = value;
+          box.dispatchEvent(new Event("input"));
+        };
+        const warned = () => /found optimum/.test(document.getElementById("warnings").textContent);
+        const w = [0.2, 0.5, 0.3], told = [[targetLoss(w), warned()]];
+        type("budget", "2B");
+        type("tokens-1", "50M");
+        weights = w;
+        told.push([targetLoss(w), warned(), JSON.parse(guess("", "")).prediction.epochs]);
+        type("budget", "");
+        type("tokens-1", "none");
+        told.push([targetLoss(w), warned()]);
+        return told;
+        """,
+    )
+    kept, weights_1xK = saved.load(exposures), np.array([[0.2, 0.5, 0.3]])
+    epochs_1xK = weights_1xK * 2e9 / [1e8 / 7, 5e7, 4e8]
+    losses = [kept.predictor.losses(weights_1xK, e)[0] for e in (None, epochs_1xK, None)]
+    assert [one[0] for one in found] == pytest.approx(losses, abs=1e-9)
+    assert [one[1] for one in found] == [False, True, False]
+    assert list(found[1][2].values()) == pytest.approx(epochs_1xK[0].tolist(), rel=1e-12)
+    assert losses[0] != pytest.approx(losses[1], abs=1e-3)
 
 
 @pytest.mark.workflow

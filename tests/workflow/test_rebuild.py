@@ -185,7 +185,7 @@ def test_results_that_came_without_snakemakes_memory_are_compared_with_the_plan(
     assert f"<code>run/{run('balanced')}</code>: settings.method.tau changed (1" in page
 
 
-def test_options_of_snakemake_do_what_it_says(finished):
+def test_options_of_snakemake_do_what_it_says(finished, tmp_path):
     every = {"tokenizer letters", *trained(*METHODS)}
     every |= {f"{s}{d}" for s in ("download ", "pack letters ") for d in ("easy", "hard", "notes")}
     assert finished.plan("--forcerun", "download") == every
@@ -216,7 +216,7 @@ def test_options_of_snakemake_do_what_it_says(finished):
     finished.set({"methods/balanced/tau": 2})
     assert finished.plan() == changed
     # Copied results are compared, whatever their times are.
-    copied = finished.copy(finished.root.with_name("copied"))
+    copied = finished.copy(tmp_path / "copied")
     time.sleep(0.01)
     for path in (*copied.path("results").rglob("*"), *copied.path(".snakemake").rglob("*")):
         os.utime(path)
