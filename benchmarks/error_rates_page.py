@@ -69,7 +69,8 @@ Plain intervals would err in {plain}% of the verdicts of the highest cell that f
 and in {plain_itself}% of that which follows length itself; if the shares of tokens alone decided,
 too, in {without:.0f}%. The price is paid by differences that do not follow length: whether they do,
 a small sample cannot tell. In the recorded results two of six domains, `headers` and `dialogues`,
-get no verdict alone.
+get no verdict alone. The other tables of this page were drawn with plain intervals: in their cells
+of unequal documents intervals are now wider by 0.4% on average, by 4% at most, and err less.
 
 """
 WHOLES = {"ours": mean_difference.half_width, "Cochran and Cox": by_variance}
