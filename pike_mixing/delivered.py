@@ -32,7 +32,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from pike_mixing import by_domain
+from pike_mixing import by_domain, foreign_json
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.settings import unknown
@@ -538,7 +538,7 @@ def read_log(path: Path, delivered: Delivered) -> None:
         if not line.strip():
             continue
         try:
-            values = json.loads(line)
+            values = foreign_json.loads(line)
             if "rows" in values:
                 delivered.add(values["rows"], values.get("tokens"), values.get("plan"))
                 continue

@@ -3,14 +3,13 @@
 import argparse
 import contextlib
 import dataclasses
-import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
-from pike_mixing import by_domain
+from pike_mixing import by_domain, foreign_json
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import FINDERS, registry, table
 from pike_mixing.finders.interface import Inventory, Swarm, SwarmFinder
@@ -49,7 +48,7 @@ def parse_texts(texts: Sequence[str], option: str) -> dict[str, str]:
 def _value(text: str) -> Any:
     """JSON, a number such as .5, or the text."""
     with contextlib.suppress(ValueError):
-        return json.loads(text)
+        return foreign_json.loads(text)
     with contextlib.suppress(ValueError):
         return float(text)
     return text
