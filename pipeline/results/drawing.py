@@ -316,7 +316,7 @@ def _line(
         x, y, color=colour, linestyle="-" if wide else dashes, gid=gid,
         marker=_marker(series) if _is_marked(series) else None,
         markersize=5 if len(x) == 1 else 4, zorder=2 if wide or series.position < 0 else 3,
-        **({"linewidth": 4.5, "alpha": 0.45} if wide else {}),
+        linewidth=4.5 if wide else None, alpha=0.45 if wide else None,
     )  # fmt: skip
     if series.sign:
         axes.annotate(series.sign, (x[-1], y[-1]), (2, 0), textcoords="offset points",
