@@ -147,7 +147,8 @@ def draw(
         note: What stands below the panels.
 
     Returns:
-        The panels' places in the SVG and their numbers, for a page that shows values.
+        The panels' places in the SVG and their numbers, for a page that shows values, and the note
+        as it was drawn.
     """
     columns = max(1, min(columns, len(panels)))
     cells = _cells(panels, columns)
@@ -185,6 +186,7 @@ def draw(
         _save(figure, out)
     dashed = ("" if d == "-" else " ".join(f"{v:g}" for v in d[1]) for _, d in styles.values())
     return {
+        "note": note,
         "legend": [
             {"key": key, "label": labelled[key], "colour": colour, "dashes": dashes}
             for (key, (colour, _)), dashes in zip(styles.items(), dashed, strict=True)
