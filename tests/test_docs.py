@@ -3,6 +3,7 @@
 import inspect
 import json
 import re
+import subprocess
 import tomllib
 import urllib.parse
 
@@ -40,6 +41,25 @@ def test_links_and_paths_exist(page):
             assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
     for path in re.findall(rf"`((?:{FOLDERS})/[\w./-]+)`", text):
         assert (ROOT / path).exists(), path
+
+
+def test_the_tree_of_the_page_is_the_tree():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    tree = text.partition("## The tree")[2].partition("## ")[0]
+    named = set(re.findall(r"^\| (`.+?) \|", tree, re.MULTILINE))
+    named = {folder for row in named for folder in re.findall(r"`([\w./-]+)/`", row)}
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.split()
+    if not listed:
+        pytest.skip("no clone: git lists no files")
+    folders = [path.split("/")[:-1] for path in listed]
+    top = {parts[0] for parts in folders if parts}
+    assert {folder.partition("/")[0] for folder in named} == top
+    # Of these each folder has its own line.
+    for whole in ("pike_mixing", "pipeline", "workflow"):
+        below = {"/".join(parts[:2]) for parts in folders if len(parts) > 1 and parts[0] == whole}
+        assert {folder for folder in named if folder.startswith(f"{whole}/")} == below
 
 
 def test_the_index_and_the_site_have_every_page_in_one_order():

@@ -2,6 +2,7 @@
 
 import shlex
 import shutil
+from pathlib import Path
 
 import documented
 
@@ -10,6 +11,7 @@ OURS = {
     "run/installed/nano/pike/seed220": "run/words/tiny/pike/seed0",
     "results/mine/pike.duckdb": "results/pike.duckdb --scenario words --model tiny",
     "results/own/pike.duckdb": "results/pike.duckdb --scenario words --model tiny",
+    "restored/pike.duckdb": "results/pike.duckdb",
     "watch results": "watch --once results",
 }
 """What the pages name, and the tiny experiment has otherwise."""
@@ -27,18 +29,21 @@ def commands(place, changes):
 
 
 def told(project, command):
-    """What a command prints in a project; of the workflow, its dry run."""
+    """What a command prints in a project; of the workflow, its dry run, or the report."""
     program, *words = shlex.split(command)
     if program == "cp":
         shutil.copy(*map(project.path, words))
         return ""
-    run = {".venv/bin/pike": ["pipeline"], ".venv/bin/snakemake": ["snakemake", "-nq"]}[program]
+    dry = ["-nq"] * ("--report" not in words)
+    run = {"pike": ["pipeline"], "snakemake": ["snakemake", *dry]}[Path(program).name]
     done = project.run(*run, *words)
     assert done.returncode == 0, (command, done.stdout)
     return done.stdout
 
 
 def test_whoever_begins_gets_plans_and_dry_runs(default):
+    (rule,) = documented.blocks("docs/your-method.md", "python")
+    default.path("mine.py").write_text(rule, encoding="utf-8")
     shown = [told(default, c) for c in commands("new", LESS) if c != ".venv/bin/pike"]
     assert len(shown) > 9
     assert any("scale-free-pike" in text for text in shown)
