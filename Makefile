@@ -12,6 +12,7 @@ CORES  ?= $(shell env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null |
 CONFIG ?= config.yaml
 # Of the experiment that README, docs/results.md and recorded/ show: workflow/configs/decide.yaml.
 DECIDED ?= results/decide
+ASKED    = $(firstword $(wildcard $(DECIDED)/databases/requested.duckdb) $(DECIDED)/pike.duckdb)
 # Of workflow/profiles.
 PROFILE ?= default
 # cpu: the versions that this release was tested with. cuda: the newest torch, with CUDA.
@@ -38,16 +39,19 @@ export USER := uid-$(shell id -u)
 endif
 # The targets follow, and --configfile would take them for files. On a cluster, cores of this machine would
 # limit the threads of its jobs: profiles of one machine say themselves that they take all. Files are judged before
-# Snakemake reads them, which runs the code of templates. A bar for each rule is shown; .snakemake/log has all.
+# Snakemake reads them, which runs the code of templates.
 SNAKEMAKE  = $(BIN)/python -m pipeline.planning.planner $(CONFIG) && \
-  $(BIN)/snakemake --logger rich --configfile $(CONFIG) --profile workflow/profiles/$(PROFILE) \
+  PYTHONPATH="$(CURDIR)/workflow/plugins$${PYTHONPATH:+:$$PYTHONPATH}" \
+  $(BIN)/snakemake $(SHOWN) --configfile $(CONFIG) --profile workflow/profiles/$(PROFILE) \
   $(if $(filter-out file,$(origin CORES)),--cores $(CORES))
+# Bars in place of a block for each job, which .snakemake/log has.
+run quick report: SHOWN := --logger pike
 # A process for each core, each with one thread. Whoever has no test left takes over from another.
 # A process keeps what it has compiled for those after it, even where the environment says not to.
 PYTEST    := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(CORES) --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help record restore setup setup-tpu wheel run quick test test-trainers test-slurm test-tpu gpu-check check lint format report dag docs headline lock release schema site bench unlock clean
+.PHONY: help record restore setup setup-tpu wheel run quick test test-trainers test-slurm test-tpu gpu-check check lint format article report dag docs headline lock release schema site bench unlock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -119,6 +123,9 @@ format: $(READY) ## Put the sources into the house's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/snakefmt Snakefile workflow
 
+article: $(READY) ## Build all tables and figures as one page, and as PDF where chromium is installed
+	$(SNAKEMAKE) pdf
+
 report: $(READY) ## Build the report alone, with what it needs
 	$(SNAKEMAKE) report
 
@@ -147,8 +154,9 @@ docs: $(READY) ## Write the pages anew that are made from the code or from recor
 	$(BIN)/python -m benchmarks.page
 	$(BIN)/pike methods --format markdown > docs/methods.md.part && mv docs/methods.md.part docs/methods.md
 
-headline: $(READY) ## Write docs/results.md and the README's picture from the deciding experiment's database
-	$(BIN)/python -m pipeline.results.picture $(firstword $(wildcard $(DECIDED)/databases/requested.duckdb) $(DECIDED)/pike.duckdb) docs
+headline: $(READY) ## Write docs/results.md, docs/claims.md and the README's picture from the deciding experiment
+	$(BIN)/python -m pipeline.results.picture $(ASKED) docs
+	$(BIN)/python -m benchmarks.claims $(ASKED)
 
 lock: $(READY) ## Write requirements-hashed.txt anew, of pyproject.toml and constraints-cpu.txt
 	$(MAKE) setup EXTRAS=release

@@ -31,8 +31,10 @@ READ = """
 Behind ± half of the 95% interval. The 95% interval of a rate lies above 5% in {above} of
 {given} cells with verdicts, where chance makes one in forty{names_above}. It ends above
 {highest:.1%} in {open}{names_open}. Intervals hold the truth in {low:.1%} to {high:.1%} of
-draws: below {least:.0%} in {below} cells, above {most:.0%} in {wide}{names_wide}. Where half of
-the items are of one document, no verdict is ever given.
+draws: below {least:.0%} in {below} cells, above {most:.0%} in {wide}. Where half of the items are
+of one document, no verdict is ever given.
+
+{wider}
 
 What else is in use, on each item's mean over runs, in the cells of equal documents: percent of
 differences found where nothing differs. Seeds are nothing that these tests know.
@@ -44,6 +46,13 @@ a thousand drawn groups, all halves. Nothing differs but seeds: a difference of 
 none of recipes. Percent of differences found in the mean of their domains (by the others: of
 halves every seventh).
 
+"""
+WIDE = """
+Above {most:.0%} lie, as runs x items: {cells}. Of 20 or 100 items of which few differ, whole points
+are coarser than 5%, and the interval keeps room for a kind of item of which none was drawn (3/n);
+of three runs that may collapse, Student's t is wider than their mean needs, and a narrower quantile
+would err where seeds are normal. No verdict is wrong more often for it ({low:.1%} to {high:.1%}
+there): the price is that differences of this size are left at *cannot tell*.
 """
 SEEN = """
 The first row of each method is no error of a test: two checkpoints do differ on items like these.
@@ -82,6 +91,14 @@ def counted(kinds: Sequence[str]) -> str:
     return f" ({'; '.join(each)})" if kinds else ""
 
 
+def listed(cells: Sequence[dict[str, Any]]) -> str:
+    """Cells by their kinds, as runs x items."""
+    by_kind: dict[str, list[str]] = {}
+    for cell in cells:
+        by_kind.setdefault(kind(cell), []).append(f"{cell['seeds']}x{cell['items']:,}")
+    return "; ".join(f"{one} ({', '.join(of)})" for one, of in by_kind.items())
+
+
 def name(cell: dict[str, Any]) -> str:
     runs = "1 run" if cell["seeds"] == 1 else f"{cell['seeds']} runs"
     return f"{kind(cell)}, {runs}, {cell['items']:,} items"
@@ -108,13 +125,17 @@ def section(record: dict[str, Any]) -> str:
     above = [c for c, p, half in rates if p - half > LEVEL]
     wider = [kind(c) for c, p, half in rates if p + half > HIGHEST]
     held = [1 - rate([c], "missed", "given")[0] for c in every]
-    wide = [kind(c) for c, value in zip(every, held, strict=True) if value > MOST]
+    wide = [c for c, value in zip(every, held, strict=True) if value > MOST]
+    errors = [rate([c], "false", "given")[0] for c in wide]
+    wider_ = WIDE.format(
+        most=MOST, cells=listed(wide), low=min(errors), high=max(errors)
+    ) if wide else ""  # fmt: skip
     read = READ.format(
         given=len(every), above=len(above) or "none", highest=HIGHEST,
         open=len(wider) or "none", names_open=counted(wider), low=min(held), high=max(held),
         names_above=f" ({'; '.join(map(name, above))})" if above else "",
         least=LEAST, most=MOST, below=sum(value < LEAST for value in held) or "no",
-        wide=len(wide) or "none", names_wide=counted(wide),
+        wide=len(wide) or "none", wider=wider_.strip(),
     )  # fmt: skip
     filled = [textwrap.fill(part, 98) for part in read.strip().split("\n\n")]
     text += "\n" + "\n\n".join(filled) + "\n\n"

@@ -6,7 +6,8 @@ Documents have lognormal lengths, some of them cut, with which their difference 
 log length or with length itself. Over the tokens of all such text its mean is zero. The mean over
 the tokens of a sample is judged as that of runs: verdicts are given where
 `like_size.effective_documents` finds enough of them. Beside these it is counted how many would be
-given and wrong if the shares of tokens alone decided.
+wrong if no interval were wider for lengths, and how many would be given and wrong if the shares of
+tokens alone decided, too.
 
 Record: benchmarks/results/length_rates.json, from which docs/error-rates.md is written.
 
@@ -101,15 +102,22 @@ SEEDS = (1, 3, 5)
 """One seed: there verdicts are about its models alone."""
 
 
-def judge(cell: Cell, random: np.random.Generator, seeds: int, draws: int) -> dict[str, int]:
-    """How many verdicts are given and wrong, and how many would be by the shares alone."""
-    counts = dict.fromkeys(("draws", "given", "wrong", "all_given", "all_wrong"), 0)
+def judge(cell: Cell, random: np.random.Generator, seeds: int, draws: int) -> dict[str, float]:
+    """How many verdicts are given and wrong, and would be by plain intervals; sums of widths.
+
+    `plain_wrong` is of those given; `all_given` by the shares alone, `all_wrong` of these, plain.
+    """
+    names = ("draws", "given", "wrong", "plain_wrong", "all_given", "all_wrong", "width")
+    counts = dict.fromkeys(names, 0.0)
     for _ in range(draws):
         parts = cell.parts(random, seeds)
         found = mean_difference.estimate(parts)
-        half = mean_difference.half_width(found)
+        assert found.of_items is not None
+        plain = dataclasses.replace(found, of_items=found.of_items / found.factor**0.5)
+        half, plain_half = map(mean_difference.half_width, (found, plain))
         assert half is not None
-        wrong = abs(found.difference) > half
+        assert plain_half is not None
+        wrong, plain_wrong = (abs(found.difference) > one for one in (half, plain_half))
         by_shares = min(1 / float((one.share_G**2).sum()) for one in parts)
         told = found.effective >= mean_difference.LEAST_DOCUMENTS
         all_told = by_shares >= mean_difference.LEAST_DOCUMENTS
@@ -117,10 +125,12 @@ def judge(cell: Cell, random: np.random.Generator, seeds: int, draws: int) -> di
             ("draws", True),
             ("given", told),
             ("wrong", told and wrong),
+            ("plain_wrong", told and plain_wrong),
             ("all_given", all_told),
-            ("all_wrong", all_told and wrong),
+            ("all_wrong", all_told and plain_wrong),
+            ("width", told * half / plain_half),
         ):
-            counts[name] += bool(more)
+            counts[name] += more
     return counts
 
 

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from pike_mixing.errors import InputError, refuse
@@ -10,13 +11,18 @@ from pike_mixing.errors import InputError, refuse
 Columns = dict[str, list[object]]
 
 
-def read_columns(path: Path) -> Columns:
+def read_columns(path: Path, only: Sequence[str] | None = None) -> Columns:
     """The columns of a table by name, from the top down; texts of a CSV, values of a Parquet file.
+
+    Args:
+        path: The table.
+        only: Of a Parquet file, the columns and parts of columns (`a.b`) to read if they are there;
+            all when absent.
 
     Raises:
         InputError: the file cannot be read, has no rows or a name twice, or rows of other lengths.
     """
-    return _parquet(path) if path.suffix == ".parquet" else _csv(path)
+    return _parquet(path, only) if path.suffix == ".parquet" else _csv(path)
 
 
 def _csv(path: Path) -> Columns:
@@ -46,7 +52,7 @@ def _csv(path: Path) -> Columns:
     return {name: [row[m] for row in rows] for m, name in enumerate(header)}
 
 
-def _parquet(path: Path) -> Columns:
+def _parquet(path: Path, only: Sequence[str] | None) -> Columns:
     try:
         from pyarrow import ArrowInvalid, parquet
     except ModuleNotFoundError:
@@ -55,7 +61,8 @@ def _parquet(path: Path) -> Columns:
             "`pip install pyarrow`, or give a CSV"
         ) from None
     try:
-        table = parquet.read_table(path)
+        with parquet.ParquetFile(path) as file:
+            table = file.read(None if only is None else list(only))
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error}: check the path") from None
     except ArrowInvalid as error:

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from pike_mixing.errors import InputError, install
 from pipeline import cli, errors
-from pipeline.runtime import environment, launch, presentation, run_lock, signal_handler
+from pipeline.runtime import environment, launch, locks, presentation, signal_handler
 
 MISTAKE = 2
 """Exit code of what the user can mend; 1 is our fault, `signal_handler.STOPPED` a signal's."""
@@ -93,7 +93,7 @@ def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes
             during.enter_context(signal_handler.ignore_signal(chosen["save_on"]))
             minutes = chosen.pop("wait")
             if minutes and not launch.is_part():
-                run_lock.await_free(chosen["given"].parent, minutes)
+                locks.await_free(chosen["given"].parent, minutes)
             chosen = _shared_out(chosen, words)
         if not (place := chosen.pop("place")):
             # What all stages stand on is imported for a stage alone.

@@ -4,13 +4,20 @@ import argparse
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pike_mixing import __version__
 from pike_mixing.settings import unknown
-from pipeline.runtime import accelerators, code_fingerprint, signal_handler
+from pipeline.runtime import (
+    accelerators,
+    code_fingerprint,
+    environment,
+    manifests,
+    signal_handler,
+    validation,
+)
 
 
 def path_of(text: str) -> Path:
@@ -77,7 +84,7 @@ EXAMPLES = {
     "restore": "recorded --only table2",
     "domains": "'texts/**/*.jsonl.gz' --clusters 8 --out texts/clusters",
     "methods": "pike",
-    "plan": "--config workflow/configs/paper.yaml --devices h100",
+    "plan": "results/tables/table2.md --devices h100",
     "registered": "workflow/registered/nano-two.yaml",
     "watch": "results",
     "track": "results --to tensorboard",
@@ -135,6 +142,16 @@ def parse_arguments(words: Sequence[str]) -> dict[str, Any]:
         told = unknown(word, options, "option") if word.startswith("-") else f"{word} is too much"
         own.error(told)
     return vars(values)
+
+
+def prepare(names: Iterable[str]) -> None:
+    """Does what each job of these stages begins with, once for the forks of a process."""
+    from pipeline.planning import stages
+
+    manifests.prepare()
+    environment.installed_versions(None)
+    for name in stages.SETTINGS.keys() & names:
+        validation.prepare(environment.import_optional(stages.SETTINGS[name], name, name))
 
 
 def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
@@ -260,6 +277,9 @@ def commands() -> list[Command]:
             _positional("NAME", "one rule (default: all)", nargs="?", type=str),
             _format("text", "markdown", "json"), by="pipeline.planning.method_catalogue:methods"),
         _command("look", "plan", "what an experiment takes: jobs, hours, memory, disk",
+            _option("targets", "a file to make, as results/tables/table2.md: count its jobs and "
+                    "those that it needs (default: all of the experiment)",
+                    metavar="TARGET", nargs="*"),
             _path("--config", "default: config.yaml", dest="given", metavar="FILE",
                   default=Path("config.yaml")),
             _option("--devices", f"kinds of devices: {', '.join(accelerators.ACCELERATORS)}; "
@@ -348,6 +368,10 @@ def commands() -> list[Command]:
         _command("plumbing", "database", "gather every record into one DuckDB file", settings, out),
         *(_command("plumbing", kind, f"make one {kind} from the database", settings, database, out)
           for kind in ("table", "figure")),
+        _command("plumbing", "article", "make the page of the paper's tables and figures",
+            _positional("NAME", "its tables and figures that are shown", nargs="+", type=str),
+            _path("--tables", "folder of the tables"), _path("--figures", "folder of the figures"),
+            _path("--out", "the page to make")),
         _command("plumbing", "report", "make the pages that show everything", settings, database,
             _path("--tables", "folder of the tables"), _path("--figures", "folder of the figures"),
             _path("--out", "the first page to make; the others appear beside it")),

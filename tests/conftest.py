@@ -26,7 +26,7 @@ from pipeline.model import checkpoint
 from pipeline.model.adamw import adamw
 from pipeline.model.transformer import initial_model
 from pipeline.planning import planner
-from pipeline.runtime import atomic_files, code_fingerprint, made_from, source_names
+from pipeline.runtime import atomic_files, code_fingerprint, made_from
 from pipeline.runtime.validation import validate
 from pipeline.training import train
 
@@ -83,7 +83,7 @@ def skips_by_reason(reporter):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Seconds by folder, and what was not tested and why."""
+    """Seconds by folder."""
     seconds = collections.Counter()
     for report in [r for some in terminalreporter.stats.values() for r in some]:
         if hasattr(report, "duration"):
@@ -92,10 +92,27 @@ def pytest_terminal_summary(terminalreporter):
     listed = ", ".join(f"{name} {took:.0f}" for name, took in seconds.most_common() if took >= 1)
     if listed:
         terminalreporter.write_line(f"seconds by folder: {listed}")
-    if counts := skips_by_reason(terminalreporter):
-        told = "; ".join(f"{count} ({reason})" for reason, count in counts.most_common())
-        further = ". Of packages: make test-trainers" if "(no package" in told else ""
-        terminalreporter.write_line(f"NOT TESTED: {told}{further}")
+
+
+LEFT_OUT = {
+    "not device": "accelerators (make gpu-check, make test-tpu)",
+    "not slow": "what takes longer (make test)",
+}
+"""What tests that are not chosen by their marks would test, and the command that does."""
+WAYS = {"no package": "make test-trainers", "chromium": "apt install chromium"}
+"""By a part of the reasons of skips: how to test all the same. Other reasons say it."""
+
+
+def pytest_unconfigure(config):
+    """The last line: what was not tested and why, and how to test it."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter and reporter.stats:
+        told = [what for mark, what in LEFT_OUT.items() if mark in (config.option.markexpr or "")]
+        for reason, count in skips_by_reason(reporter).most_common():
+            ways = [f": {way}" for part, way in WAYS.items() if part in reason]
+            told.append(f"{count} ({reason}{''.join(ways)})")
+        if told:
+            reporter.write_line(f"NOT TESTED: {'; '.join(told)}")
 
 
 @pytest.hookimpl(trylast=True)
@@ -119,8 +136,8 @@ def own_modules(tmp_path, monkeypatch):
     """A folder from which modules of the user's own are imported, forgotten before and after."""
 
     def forget():
-        names, code = source_names, code_fingerprint
-        for cached in (names.tree, names.root, names.path_of, code.imports, code._read):
+        code = code_fingerprint
+        for cached in (code._root, code._near, code.path_of):
             cached.cache_clear()
         for name in [name for name in sys.modules if name.partition(".")[0] == "mine"]:
             del sys.modules[name]

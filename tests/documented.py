@@ -19,7 +19,14 @@ HOW = [
         r"PIKE_IMAGE=.*",
         "not run: test_deployed.py has a container in name",
     ),
-    (r"\.venv/bin/snakemake ", "new"),
+    (r"\.venv/bin/pike (COMMAND --help|methods NAME)", "not run: capitals stand for a name"),
+    (r"(\.venv/bin/)?snakemake --report .*", "finished"),
+    (
+        r"\.venv/bin/snakemake --profile workflow/profiles/slurm .*",
+        "not run: test_profiles.py has the profile, test_paper.py the table",
+    ),
+    (r"\.venv/bin/snakemake --profile workflow/profiles/kubernetes", "not run: test_kubernetes.py"),
+    (r"(\.venv/bin/)?snakemake ", "new"),
     (r"\.venv/bin/pike( methods.*| plan .*| scenarios .*)?", "new"),
     (r"\.venv/bin/pike (advise|claims|corpus|query|tables|verify|watch|why)( .*)?", "finished"),
     (r"pike-mixing (compare|noise) ", "compared"),
@@ -59,10 +66,18 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def commands(page: str) -> list[str]:
-    """The commands of a page's shell blocks, without remarks."""
+    """The commands of a page's shell blocks, without remarks, and those within its sentences."""
     text = "\n".join(blocks(page, "sh")).replace("\\\n", " ")
     words = [re.sub(r"(^|\s)# .*", "", line).strip() for line in text.splitlines()]
-    return [" ".join(line.split()) for line in words if line]
+    typed = [span for span in spans(page) if re.match(r"\.venv/bin/|make \S|snakemake ", span)]
+    return [" ".join(line.split()) for line in [*words, *typed] if line]
+
+
+def spans(page: str) -> list[str]:
+    """What a page's sentences and tables have in the type of code."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    return [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", text)]
 
 
 def how(command: str) -> str:

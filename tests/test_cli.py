@@ -15,7 +15,8 @@ from repository import ROOT, run
 
 from pipeline import __main__, cli
 from pipeline.planning import stages
-from pipeline.runtime import environment, run_lock
+from pipeline.runtime import environment, locks, validation
+from pipeline.tasks.evaluation_settings import Evaluation, Probe
 
 
 def without(package, *arguments):
@@ -147,7 +148,7 @@ def test_a_mistake_is_told_in_the_words_of_the_command(arguments, expected, caps
 @pytest.mark.slow
 def test_a_run_that_another_process_writes_is_waited_for_where_asked(run_pipeline, tmp_path):
     asked = ("pretrain", tmp_path / "run.json", "--corpora", tmp_path, "--wait", "0.001")
-    with run_lock.acquire(tmp_path):
+    with locks.acquire(tmp_path):
         done = run_pipeline(*asked)
     assert (done.returncode, done.stdout) == (2, "")
     first, last = done.stderr.splitlines()
@@ -230,3 +231,13 @@ def test_how_child_processes_end_is_known_where_the_parent_ignores_it():
     )
     told = run("bash", "-c", 'trap "" CHLD; exec "$@"', "bash", sys.executable, "-c", code)
     assert told.stdout.splitlines()[-1] == "1"
+
+
+def test_forks_find_prepared_what_jobs_begin_with(monkeypatch):
+    validation._adapter.cache_clear()
+    cli.prepare(["probe", "theory"])
+    monkeypatch.delattr(validation, "TypeAdapter")
+    values = {"rows": 4, "microbatch": 2, "checkpoints": "last"}
+    assert validation.validate(Probe, values, "probe.json").rows == 4
+    with pytest.raises(NameError):
+        validation.validate(Evaluation, values, "evaluation.json")

@@ -13,7 +13,7 @@ import documented
 import numpy as np
 import pytest
 import yaml
-from logged import line, write
+from logged import line, write, write_lighteval, write_opencompass
 from repository import run
 
 from pike_mixing import Needs, Signals
@@ -61,7 +61,12 @@ def test_every_command_is_tried_somewhere_and_no_reason_is_left_over():
 
 @pytest.mark.parametrize(
     ("name", "command"),
-    [(n, c) for n in documented.NAMES for c in documented.commands(n) if ".venv/bin/pike " in c],
+    [
+        (n, c)
+        for n in documented.NAMES
+        for c in documented.commands(n)
+        if ".venv/bin/pike " in c and " COMMAND " not in c
+    ],
 )
 def test_the_command_line_knows_every_option(name, command):
     assert cli.parse_arguments(documented.words(command))
@@ -80,7 +85,15 @@ def test_make_knows_every_target(name, command):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in documented.NAMES if documented.blocks(n, "python")])
 def test_a_pages_python_runs(name, tmp_path):
-    code = "\n".join([BEFORE.get(name, ""), *documented.blocks(name, "python")])
+    own = []
+    for block in documented.blocks(name, "python"):
+        # A part of an example, which is run as a whole: test_trainer_examples.py.
+        if example := re.match(r"# (examples/\S+)\n", block):
+            whole = (documented.ROOT / example[1]).read_text(encoding="utf-8")
+            assert block.removeprefix(example[0]) in whole
+        else:
+            own.append(block)
+    code = "\n".join([BEFORE.get(name, ""), *own])
     (tmp_path / "page.py").write_text(code, encoding="utf-8")
     _printed(tmp_path, sys.executable, "page.py")
 
@@ -178,6 +191,9 @@ def test_comparisons_of_pages_run_and_say_what_is_shown(tmp_path, monkeypatch, c
     for side in "ab":
         log = {"status": "success", "eval": {"task": "sums"}, "samples": samples}
         (tmp_path / "logs" / f"{side}.json").write_text(json.dumps(log), encoding="utf-8")
+        write_lighteval(tmp_path / "lighteval" / side, [1, 0] * 20)
+    for model in ("ours", "theirs"):
+        write_opencompass(tmp_path / "outputs" / "20261128", [1, 0] * 20, model=model)
     rows = [f"{model},{n},{n % 2}" for model in ("ours", "theirs") for n in range(30)]
     (tmp_path / "scores.csv").write_text("\n".join(["model,item,score", *rows]), encoding="utf-8")
     (tmp_path / "recorded").symlink_to(documented.ROOT / "recorded")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks import claims, error_rates_page, estimators, measure, page
+from benchmarks import error_rates_page, estimators, measure, page
 
 RECORD = {"a": {"b c": 3.0, "d": 2}, "date": "1 May", "machine": {"cpus": 2}}
 ROW = {"what": "speed", "peer": "theirs", "theirs": "a:d", "form": "{:.2f} x"}
@@ -14,7 +14,7 @@ def test_the_pages_are_those_of_the_results():
     assert page.PAGE.read_text(encoding="utf-8") == page.page(page.RESULTS), (
         "run python -m benchmarks.page"
     )
-    made = {"claims": claims, "estimators": estimators, "error_rates": error_rates_page}
+    made = {"estimators": estimators, "error_rates": error_rates_page}
     for name, of in made.items():
         record = json.loads((page.RESULTS / f"{name}.json").read_text(encoding="utf-8"))
         assert of.PAGE.read_text(encoding="utf-8") == of.page(record)

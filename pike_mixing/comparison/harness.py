@@ -69,6 +69,8 @@ def read(
     for path in files:
         match = NAME.match(path.name)
         task, date = (match["task"], match["date"]) if match else (path.stem, None)
+        if scores.is_unasked(task):
+            continue
         if other := known.get((path.parent, task)):
             raise InputError(
                 f"{path} and {other.name} are of one task: give the file that counts, not the "
@@ -76,7 +78,7 @@ def read(
             )
         known[path.parent, task] = path
         about = _About(path, task, date)
-        run = Run(side, name or str(path.parent))
+        run = Run(side, name or str(path.parent), place=path.parent.resolve())
         _read_file(path, run, about, scores, metrics, cluster, same_document)
 
 
@@ -204,6 +206,7 @@ def _read_file(
                 reader(item, of, value, number)
     if not number:
         raise InputError(f"{path} is empty: evaluate again")
+    scores.pass_over(about.task, named, wanted)
     expected = about.expected()
     if expected is not None and len(times) < expected:
         raise InputError(

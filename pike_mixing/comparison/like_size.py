@@ -18,6 +18,8 @@ SKEW = 0.08
 """The most that S exp(1.5 S^2) may be, in units of sqrt(G)."""
 WIDER = 0.75
 """S is at least so many standard deviations of log length."""
+MOST = 25.0
+"""By so many times what follows length, the variance over documents grows at most."""
 
 
 def effective_documents(share_G: Floats) -> float:
@@ -29,30 +31,23 @@ def effective_documents(share_G: Floats) -> float:
     often than they say. Whether a difference depends on length, a sample of few documents cannot
     tell; so the lengths alone decide.
 
-    With H the sum of squared shares and s the standard deviation of log length, the number is 1 / H
-    if 1 / H is `LEAST_DOCUMENTS` or more, and one of these holds:
+    With H the sum of squared shares the number is 1 / H, but `LEAST_DOCUMENTS` G / asked if that is
+    less: of 10, twice as many would do. Asked are so many documents that S exp(1.5 S^2) is `SKEW`
+    sqrt(G): to this the skewness of the error is proportional where the difference follows log
+    length. S is the spread of log length below the median, sqrt(mean (median - log)^2), or `WIDER`
+    standard deviations of log length if that is more: the short documents do not tell whether the
+    longest ones, which are most of the error, are by chance in the sample. With the standard
+    deviation alone those samples would pass that lack them.
 
-    1. Documents are cut at a length, as those of corpora often are: the longest one lies so few
-       standard deviations above the mean log length as in one of a thousand samples of lognormal
-       lengths (`CUT`).
-    2. S exp(1.5 S^2) is at most `SKEW` sqrt(G): to this the skewness of the error is proportional
-       where the difference follows log length. S is the spread of log length below the median,
-       sqrt(mean (median - log)^2), or `WIDER` s if that is more: the short documents do not tell
-       whether the longest ones, which are most of the error, are by chance in the sample. With s
-       alone those samples would pass that lack them.
-
-    Else it is how far the documents reach of what is asked, in units of `LEAST_DOCUMENTS`: of 10,
-    twice as many would do.
-
-    False verdicts of 5 % tests, by simulation: docs/error-rates.md. Two limits: near the bound few
-    samples of fewer than a hundred documents pass, and of these more lack the longest; and a
-    difference proportional to length itself, not to its logarithm, is more skewed.
+    It is 1 / H where that is less than `LEAST_DOCUMENTS`, and where documents are cut at a length,
+    as those of corpora often are: the longest one lies so few standard deviations above the mean
+    log length as in one of a thousand samples of lognormal lengths (`CUT`).
 
     Args:
         share_G: The documents' shares of all tokens or items; positive.
     """
     documents, alike = len(share_G), 1 / float((share_G**2).sum())
-    if alike < LEAST_DOCUMENTS - 1e-9:
+    if alike < LEAST_DOCUMENTS:
         return alike
     log_G = np.log(share_G) - np.log(share_G).mean()
     spread = float((log_G**2).sum() / (documents - 1)) ** 0.5
@@ -61,5 +56,22 @@ def effective_documents(share_G: Floats) -> float:
     below_G = np.median(log_G) - log_G
     low = float((below_G[below_G >= 0] ** 2).mean()) ** 0.5
     spread = max(low, WIDER * spread)
-    asked = (spread * np.exp(1.5 * spread**2) / SKEW) ** 2
-    return alike if documents >= asked else float(LEAST_DOCUMENTS * documents / asked)
+    asked = float(spread * np.exp(1.5 * spread**2) / SKEW) ** 2
+    return min(alike, LEAST_DOCUMENTS * documents / asked)
+
+
+def length_factor(effective: float, follows: float) -> float:
+    """By how much the variance over documents is larger than a sample of them shows.
+
+    Where few samples of unequal documents get a verdict, those do that lack the longest ones, and
+    they show too little of what follows length. With E effective documents the factor is 1 +
+    follows L / (E - L), L being `LEAST_DOCUMENTS`, and 1 + `MOST` follows at most. So it is 1 where
+    documents are of one length, or nothing follows length, and large where verdicts begin. False
+    verdicts with it and without, by simulation: docs/error-rates.md.
+
+    Args:
+        effective: `effective_documents`; of fewer than L, intervals are shown without a verdict.
+        follows: The share of the variance that follows length, by the sample.
+    """
+    beyond = max(effective - LEAST_DOCUMENTS, LEAST_DOCUMENTS / MOST)
+    return 1 + follows * LEAST_DOCUMENTS / beyond

@@ -16,9 +16,11 @@ from scipy import optimize
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison.distributions import t_quantile
 from pike_mixing.comparison.like_size import LEAST_DOCUMENTS as LEAST_DOCUMENTS
-from pike_mixing.comparison.like_size import effective_documents
+from pike_mixing.comparison.like_size import effective_documents, length_factor
 
 LEVEL = 0.05
+ALIKE = 0.1
+"""Lengths that vary by less of their mean count as one: no interval is wider for them."""
 LEAST_SEEDS = 3
 """Seeds below which no verdict rests on a comparison: two say too little about their spread
 (docs/error-rates.md)."""
@@ -94,6 +96,8 @@ class Estimate:
     effective: float = math.inf
     """How many documents of one size tell as much (`effective_documents`): of the part that has
     fewest, or all together."""
+    factor: float = 1.0
+    """By which the variance over documents is larger for their lengths (`length_factor`)."""
     lower: int = 0
     """Seeds whose difference is below zero."""
     welch: float | None = None
@@ -132,7 +136,9 @@ def estimate(parts: Sequence[Part], weights: Sequence[float] | None = None) -> E
         of_seeds^2 = SD(D_s)^2 / S,    of_items^2 = (S M - Q) / (S - 1), at least 0,
 
     the seeds with what is random in both, and the documents net of it: their sum is the variance
-    without bias (Cameron, Gelbach and Miller 2011). One seed: of_items^2 = M.
+    without bias (Cameron, Gelbach and Miller 2011). One seed: of_items^2 = M. Where documents are
+    unequal, of_items^2 is larger by `length_factor`: of M follows length what the regression of
+    each part's errors on those of a difference linear in length explains.
 
     Without weights all parts count alike in the mean; of a part without weight nothing counts.
     """
@@ -143,21 +149,27 @@ def estimate(parts: Sequence[Part], weights: Sequence[float] | None = None) -> E
     seeds = len(by_seed_S)
     names_N, place_J = np.unique(np.concatenate([p.document_G for p in parts]), return_inverse=True)
     places = np.split(place_J, np.cumsum([len(p.document_G) for p in parts])[:-1])
-    error_SxN, share_N = np.zeros((seeds, len(names_N))), np.zeros(len(names_N))
+    error_SxN = np.zeros((seeds, len(names_N)))
+    share_N, follows_N = np.zeros(len(names_N)), np.zeros(len(names_N))
     for one, weight, place_G in zip(parts, weight_K, places, strict=True):
         error_SxN[:, place_G] += weight * one.error_SxG
         share_N[place_G] += weight * one.share_G
-    shared = float((error_SxN.mean(axis=0) ** 2).sum())
+        follows_N[place_G] += weight * _follows_length(one)
+    whole = shared = float((error_SxN.mean(axis=0) ** 2).sum())
     if seeds > 1:
         shared = (seeds * shared - float((error_SxN**2).sum()) / seeds) / (seeds - 1)
+    # Twenty alike are twenty, not a rounding less.
+    effective = round(_effective(parts, share_N), 9)
+    follows = float((follows_N**2).sum()) / whole if whole > 0 else 0.0
+    factor = length_factor(effective, follows)
     return Estimate(
         difference=float(by_seed_S.mean()),
         of_seeds=_root(by_seed_S.var(ddof=1) / seeds) if seeds > 1 else None,
-        of_items=None if math.isnan(shared) else _root(shared),
+        of_items=None if math.isnan(shared) else _root(shared * factor),
         seeds=seeds,
         degrees=_degrees(parts, weight_K, share_N),
-        # Twenty alike are twenty, not a rounding less.
-        effective=round(_effective(parts, share_N), 9),
+        effective=effective,
+        factor=factor,
         lower=int((by_seed_S < 0).sum()),
     )
 
@@ -173,6 +185,16 @@ def _effective(parts: Sequence[Part], share_N: Floats) -> float:
     if len(parts) > 1 and all((share_G**2).sum() * LEAST_DOCUMENTS <= 1 for share_G in shares):
         result = max(result, effective_documents(share_N[share_N > 0]))
     return result
+
+
+def _follows_length(one: Part) -> Floats:
+    """What each document adds to the error by its length, as of a difference linear in length."""
+    error_G, share_G = one.error_SxG.mean(axis=0), one.share_G
+    squares = float((share_G**2).sum())
+    if len(share_G) * squares < 1 + ALIKE**2:
+        return np.zeros(len(share_G))
+    length_G = share_G * (share_G - squares) / np.sqrt(1 - 2 * share_G + squares)
+    return length_G * float(error_G @ length_G) / float(length_G @ length_G)
 
 
 def _root(variance: float) -> float:

@@ -4,8 +4,9 @@ Shapes: R runs of one side, I items that all runs have, G documents.
 """
 
 from array import array
-from collections.abc import Hashable, Sequence
+from collections.abc import Container, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ import numpy.typing as npt
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
+
+MOST = 1e100
+"""Scores beyond it have no finite squares."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,8 @@ class Run:
     name: str
     seed: str | None = None
     """What it was trained with: sides whose seeds are the same are paired by them."""
+    place: Path | None = None
+    """Where its log lies."""
 
 
 @dataclass
@@ -88,6 +94,34 @@ class Scores:
     facts: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     """By task and name of a fact that runs must share: a run with each value."""
     notes: list[str] = field(default_factory=list)
+    tasks: Sequence[str] = ()
+    """The tasks that are asked for; all when empty."""
+    unread: dict[str, None] = field(default_factory=dict)
+    """Names of tasks that were there and not asked for."""
+
+    others: dict[str, dict[str, None]] = field(default_factory=dict)
+    """By task the names of metrics that were there and not asked for."""
+
+    def pass_over(self, task: str, metrics: Iterable[str], wanted: Container[str]) -> None:
+        """Notes metrics that nobody asked for; all are asked for where none is named."""
+        others = {name: None for name in metrics if wanted and name not in wanted}
+        if others:
+            self.others.setdefault(task, {}).update(others)
+
+    def left_out(self) -> list[str]:
+        """What is said of tasks that have none of the metrics that were asked for."""
+        read = {task for task, _ in self.columns}
+        lacking = {task: names for task, names in self.others.items() if task not in read}
+        said = [f"{task} (has {', '.join(names)})" for task, names in lacking.items()]
+        more = f" and {len(said) - 5} more" if len(said) > 5 else ""
+        return [f"without these metrics, and left out: {', '.join(said[:5])}{more}"] if said else []
+
+    def is_unasked(self, task: str) -> bool:
+        """Whether a file of one task need not be read, since others are asked for."""
+        if self.tasks and task not in self.tasks:
+            self.unread[task] = None
+            return True
+        return False
 
     def column(self, task: str, metric: str, higher: bool | None) -> Column:
         """The column of a task and metric, made when it is first asked for."""
@@ -123,6 +157,11 @@ class Paired:
     """Items of both sides that some run lacks."""
 
     @property
+    def within_one(self) -> bool:
+        """Whether all scores lie between 0 and 1."""
+        return all(v.min() >= 0 and v.max() <= 1 for v in (self.value_AxI, self.value_BxI))
+
+    @property
     def points(self) -> bool:
         """Whether all scores are 0 or 1, of items that weigh alike."""
         values = (self.value_AxI, self.value_BxI)
@@ -141,7 +180,7 @@ def choose_columns(scores: Scores, metrics: Sequence[str], tasks: Sequence[str])
         by_task.setdefault(task, {})[metric] = column
     if unknown := [task for task in tasks if task not in by_task]:
         why = "".join(f"; {note}" for note in scores.notes)
-        known_ = ", ".join(by_task) or "none"
+        known_ = ", ".join([*by_task, *scores.unread]) or "none"
         raise InputError(f"--tasks: no scores of {unknown[0]!r}: there are {known_}{why}")
     result = []
     for task in tasks or sorted(by_task):
@@ -217,6 +256,11 @@ def _table(column: Column, runs: Sequence[Run]) -> Floats:
             raise InputError(
                 f"run {run.name}: {column.task}: item {item_name(list(column.items)[twice])} is "
                 "there twice: give each run's scores once"
+            )
+        if (high := float(abs(scores).max())) > MOST:
+            raise InputError(
+                f"run {run.name}: {column.task}: a score of {high:.3g} is too large to average: "
+                "mend it, or leave its item out"
             )
         row[places] = scores
     return result

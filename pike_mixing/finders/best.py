@@ -11,8 +11,8 @@ import numpy as np
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import validation
-from pike_mixing.finders.interface import FinderResult, Reads, Swarm
-from pike_mixing.limits import Proportions
+from pike_mixing.finders.interface import FinderResult, Proxy, Reads, Swarm
+from pike_mixing.limits import PositiveFloat, Proportions
 from pike_mixing.numerics.simplex import effective_domains
 from pike_mixing.settings import CheckedSettings
 
@@ -27,6 +27,8 @@ class Best(CheckedSettings):
 
     target: Proportions | None = None
     """Weight of each domain's loss in the mean, divided by their sum; 1/K when absent."""
+    epochs: PositiveFloat | None = None
+    """No domain is read more than this many times; the runs' table tells how much text there is."""
 
     def find(self, swarm: Swarm) -> FinderResult:
         """The mixture with the lowest sum_i u_i L_i.
@@ -35,9 +37,10 @@ class Best(CheckedSettings):
         the mixture with the luckiest seed would win. Of equal losses the first name wins.
 
         Raises:
-            InputError: no runs, or one without a static mixture or with a loss that is not finite.
+            InputError: no runs, or one without a static mixture or with a loss that is not finite;
+                or none within the cap on epochs.
         """
-        runs = sorted(swarm.runs, key=lambda run: run.name)
+        runs = self._within(swarm)
         weights_NxK, loss_NxM = dataclasses.replace(swarm, runs=runs).arrays()
         # Mixtures are in the order of the first names of their runs.
         mixture_N = validation.mixtures(weights_NxK)
@@ -61,6 +64,18 @@ class Best(CheckedSettings):
             },
             BestRun(best_K),
         )
+
+    def _within(self, swarm: Swarm) -> list[Proxy]:
+        """The runs whose mixtures read no text too often, by name."""
+        (weights_NxK, _), cap_K = swarm.arrays(), swarm.caps(self.epochs)
+        fits_N = (weights_NxK <= cap_K + 1e-9).all(axis=1)
+        if not fits_N.any():
+            raise InputError(
+                f"epochs: the mixture of every run reads a domain more than {self.epochs:g} times: "
+                "raise epochs, add runs within it (`design --cap`), or take another finder"
+            )
+        fitting = [run for run, fits in zip(swarm.runs, fits_N, strict=True) if fits]
+        return sorted(fitting, key=lambda run: run.name)
 
     def fit(self, swarm: Swarm, like: FinderResult | None = None) -> "BestRun":
         """The best of these runs."""

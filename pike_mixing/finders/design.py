@@ -25,6 +25,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
+from pike_mixing.numerics.simplex import capped
 
 Kind = Literal["dirichlet", "d-optimal", "informative"]
 CANDIDATES = 2000
@@ -58,20 +59,7 @@ class Draw:
             raise InputError(f"--cap: the caps sum to {self.cap_K.sum():.3g}: raise them")
         alpha_K = self.concentration * len(self.prior_K) * self.prior_K
         drawn = np.random.default_rng(seed).dirichlet(alpha_K, count)
-        return np.stack([capped(weights_K, self.cap_K) for weights_K in drawn])
-
-
-def capped(weights_K: Floats, cap_K: Floats) -> Floats:
-    """The mixture with no weight above its cap: w = min(cap, factor w), with one factor for all."""
-    weights_K, full_K = weights_K.copy(), np.zeros(len(weights_K), dtype=bool)
-    while (weights_K > cap_K + 1e-12).any():
-        full_K |= weights_K > cap_K
-        weights_K[full_K] = cap_K[full_K]
-        rest = weights_K[~full_K].sum()
-        left = 1 - cap_K[full_K].sum()
-        share_K = weights_K[~full_K] / rest if rest > 0 else 1 / (~full_K).sum()
-        weights_K[~full_K] = left * share_K
-    return weights_K
+        return capped(drawn, self.cap_K)
 
 
 def propose(
@@ -145,7 +133,7 @@ def _near(candidate_CxK: Floats, optimum_SxK: Floats, cap_K: Floats, seed: int) 
     goal_CxK = optimum_SxK[random.integers(0, len(optimum_SxK), C)]
     share_Cx1 = random.uniform(0.5, 1, (C, 1))
     moved_CxK = (1 - share_Cx1) * candidate_CxK + share_Cx1 * goal_CxK
-    return np.stack([capped(weights_K, cap_K) for weights_K in moved_CxK])
+    return capped(moved_CxK, cap_K)
 
 
 def _information(trained_NxK: Floats) -> Floats:

@@ -162,6 +162,27 @@ class Swarm:
             )
         return goal
 
+    def caps(self, epochs: float | None) -> Floats:
+        """Weights [K] with which `goal` reads each domain's text `epochs` times; else infinite.
+
+        Raises:
+            InputError: runs of phases, text that is not known, or too little for a mixture.
+        """
+        if epochs is None:
+            return np.full(len(self.domains), np.inf)
+        if len(self.phases) > 1:
+            raise InputError("epochs: of several phases, give the cap to the rule `schedule`")
+        goal = self.known_goal("epochs")
+        cap_K = epochs * goal.available_K / goal.tokens
+        # Caps of exactly a whole mixture can fall short of 1 by rounding.
+        if cap_K.sum() < 1 - 1e-9:
+            raise InputError(
+                f"epochs: the repetition caps sum to {cap_K.sum():.3g}, less than a whole mixture: "
+                "there is too little text for the budget; raise epochs, add text or lower the "
+                "budget"
+            )
+        return cap_K
+
     def shares(self) -> Floats:
         """Share of each phase [P], summing to 1."""
         return np.array(self.phases) / np.sum(self.phases)

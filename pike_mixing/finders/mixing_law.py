@@ -15,7 +15,7 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import law, validation
 from pike_mixing.finders.convex_program import Program, solve
-from pike_mixing.finders.interface import FinderResult, Reads, Swarm
+from pike_mixing.finders.interface import FinderResult, Inventory, Reads, Swarm
 from pike_mixing.finders.intervals import HeldOut
 from pike_mixing.limits import (
     Limits,
@@ -147,14 +147,10 @@ class MixingLaw(CheckedSettings):
         )
 
     def _caps(self, swarm: Swarm) -> Floats:
-        if self.epochs is None:
-            return np.full(len(swarm.domains), np.inf)
-        if len(swarm.phases) > 1:
-            raise InputError("epochs: of several phases, give the cap to the rule `schedule`")
-        if self.budget_tokens is None:
-            return self.epochs / swarm.known_goal("epochs").epochs(np.ones(len(swarm.domains)))
-        tokens_K = by_domain.sizes(self.tokens_by_domain, swarm.domains)
-        return self.epochs * tokens_K / self.budget_tokens
+        if self.budget_tokens is not None and len(swarm.phases) == 1:
+            text_K = by_domain.sizes(self.tokens_by_domain, swarm.domains)
+            swarm = dataclasses.replace(swarm, final=Inventory(self.budget_tokens, text_K))
+        return swarm.caps(self.epochs)
 
     def _held_out(
         self, weights_NxK: Floats, loss_NxK: Floats, target_K: Floats

@@ -25,7 +25,7 @@ from pike_mixing.limits import (
     PositiveProportions,
     Proportions,
 )
-from pike_mixing.numerics.simplex import effective_domains
+from pike_mixing.numerics.simplex import capped, effective_domains
 from pike_mixing.settings import CheckedSettings
 
 if TYPE_CHECKING:
@@ -48,6 +48,10 @@ class RegMix(CheckedSettings):
 
     target: Proportions | None = None
     """Weight of each domain's loss in what is learned, divided by their sum; 1/K when absent."""
+    epochs: PositiveFloat | None = None
+    """No domain is read more than this many times; the runs' table tells how much text there is.
+
+    What a drawn mixture has above its cap goes to the others in their proportions."""
     samples: PositiveInt = 100_000
     """Mixtures drawn from the Dirichlet distribution and scored."""
     kept: PositiveInt = 128
@@ -127,20 +131,23 @@ class RegMix(CheckedSettings):
         which the same share is kept.
         """
         if like is None:
-            return Trees(self._fit(*self._arrays(swarm)), self, swarm.domains)
+            booster = self._fit(*self._arrays(swarm))
+            return Trees(booster, self, swarm.domains, swarm.caps(self.epochs))
         weights_NxK, loss_NxM = swarm.arrays()
         target_N = loss_NxM @ swarm.target(self.target)
         booster = self._trained(weights_NxK, target_N, like.diagnostics["trees"])
         samples = min(self.samples, 10_000)
         kept = max(self.kept * samples // self.samples, 1)
-        return Trees(booster, dataclasses.replace(self, samples=samples, kept=kept), swarm.domains)
+        finder = dataclasses.replace(self, samples=samples, kept=kept)
+        return Trees(booster, finder, swarm.domains, swarm.caps(self.epochs))
 
     def restore(self, swarm: Swarm, record: dict[str, Any]) -> "Trees":
         """The trees of a record, with these settings."""
         import lightgbm as lgb
 
         try:
-            return Trees(lgb.Booster(model_str=record["model"]), self, swarm.domains)
+            booster = lgb.Booster(model_str=record["model"])
+            return Trees(booster, self, swarm.domains, swarm.caps(self.epochs))
         except lgb.basic.LightGBMError as error:
             raise ValueError(str(error)) from None
 
@@ -214,6 +221,7 @@ class Trees:
     booster: "lgb.Booster"
     finder: RegMix
     domains: tuple[str, ...]
+    cap_K: Floats
 
     def losses(self, weights_SxK: Floats, epochs_SxK: Floats | None = None) -> Floats:
         """The prediction for each mixture [S], nats per token."""
@@ -234,6 +242,7 @@ class Trees:
         drawn_SxK = np.random.default_rng(finder.seed).dirichlet(
             finder.concentration * len(self.domains) * prior_K, finder.samples
         )
+        drawn_SxK = capped(drawn_SxK, self.cap_K)
         score_S = self.losses(drawn_SxK)
         chosen_S = score_S <= np.partition(score_S, finder.kept - 1)[finder.kept - 1]
         return drawn_SxK[chosen_S].mean(axis=0), int(chosen_S.sum())

@@ -112,14 +112,7 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
         return self._surface(swarm, self.restored(record["model"]), np.array(record["starts"]))
 
     def _surface(self, swarm: Swarm, model: Model, start_SxK: Floats) -> "Surface":
-        cap_K = np.ones(len(swarm.domains))
-        if self.epochs is not None:
-            cap_K = np.minimum(self.epochs / swarm.known_goal("epochs").epochs(cap_K), 1)
-            if cap_K.sum() < 1:
-                raise InputError(
-                    f"epochs: the caps sum to {cap_K.sum():.3g}, less than a whole mixture: raise "
-                    "epochs, add text or lower --budget"
-                )
+        cap_K = np.minimum(swarm.caps(self.epochs), 1)
         return Surface(model, swarm.target(self.target), swarm.goal(), cap_K, start_SxK)
 
 

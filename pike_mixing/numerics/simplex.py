@@ -121,6 +121,29 @@ def logsumexp(x_K: Floats) -> float:
     return highest if np.isinf(highest) else float(np.log(np.exp(x_K - highest).sum()) + highest)
 
 
+@np.errstate(divide="ignore", invalid="ignore")
+def capped(weights_SxK: Floats, cap_K: Floats) -> Floats:
+    """Each mixture with no weight above its cap: w = min(cap, factor w), with one factor for all.
+
+    Args:
+        weights_SxK: Mixtures, each summing to 1.
+        cap_K: Largest weights; infinite without one. They sum to 1 at least.
+    """
+    weights_SxK, full_SxK = weights_SxK.copy(), np.zeros(weights_SxK.shape, dtype=bool)
+    while (over_S := (weights_SxK > cap_K + 1e-12).any(axis=1)).any():
+        weights_OxK = weights_SxK[over_S]
+        full_OxK = full_SxK[over_S] | (weights_OxK > cap_K)
+        full_SxK[over_S] = full_OxK
+        left_O = 1 - np.where(full_OxK, cap_K, 0).sum(axis=1)
+        rest_OxK = np.where(full_OxK, 0, weights_OxK)
+        rest_O = rest_OxK.sum(axis=1)
+        # Where the others have nothing, they share alike.
+        rest_OxK = np.where(rest_O[:, None] > 0, rest_OxK, ~full_OxK)
+        share_OxK = rest_OxK / rest_OxK.sum(axis=1, keepdims=True)
+        weights_SxK[over_S] = np.where(full_OxK, cap_K, left_O[:, None] * share_OxK)
+    return weights_SxK
+
+
 def effective_domains(weights_K: Floats) -> float:
     """Effective number of domains exp(H(w)), between 1 and K; K for equal weights."""
     positive_K = weights_K[weights_K > 0]

@@ -13,25 +13,34 @@ from pipeline.runtime import accelerators, environment, presentation
 from pipeline.runtime.accelerators import Accelerator
 
 
-def plan(configuration: Path, *, devices: Sequence[str], format: str = "text") -> str:
+def plan(
+    configuration: Path,
+    *,
+    devices: Sequence[str],
+    targets: Sequence[str] = (),
+    format: str = "text",
+) -> str:
     """What an experiment takes on each kind of device: jobs, hours, memory and disk.
 
     Args:
         configuration: The experiment's configuration.
+        targets: Files to make, as Snakemake takes them: these and what they need are counted.
+            Without one, all of the experiment.
         devices: Names of kinds of devices (`pipeline.runtime.accelerators`); with `:8`, eight of
             them train each run together.
         format: `text` for people; `json` has the bill of each device (hours of devices, seconds,
             bytes) and the warnings.
 
     Raises:
-        InputError: the configuration is wrong, a device is unknown, or its number is no number.
+        InputError: the configuration is wrong, nothing makes a target, a device is unknown, or its
+            number is no number.
     """
     kinds = [_kind(device) for device in devices]
     if twice := sorted({device for device in devices if devices.count(device) > 1}):
         raise InputError(f"--devices: named twice: {', '.join(twice)}")
     planned, own = planner.of_workflow([configuration], {})
     output_root.refuse_file(planned.results)
-    works = [jobs.Jobs(planned, kind, number) for kind, number in kinds]
+    works = [jobs.Jobs(planned, kind, number, tuple(targets)) for kind, number in kinds]
     bills = [_numbers(work) for work in works]
     told = [
         *outdated.Comparison(planned).missing(),
@@ -90,7 +99,7 @@ def _numbers(work: jobs.Jobs) -> dict[str, Any]:
         "device": work.device.name,
         "processes": work.processes,
         "rules": rules,
-        "refused": {run: why for run in work.plan.runs if (why := work.refused(run))},
+        "refused": {run: why for run in work.runs() if (why := work.refused(run))},
     }
 
 
@@ -110,17 +119,17 @@ def _for(work: jobs.Jobs, bill: dict[str, Any]) -> str:
         for one in rules
     ]
     together = f"; {work.processes} train a run together" if work.processes > 1 else ""
-    own = sorted({values["rule"] for values in work.plan.runs.values()} - RULES.keys())
+    own = sorted({work.plan.runs[run]["rule"] for run in work.runs()} - RULES.keys())
     lines = [
         f"{_describe(device)}{together}",
         "",
         _table(titles, rows),
         "",
-        _runs(work),
-        "",
+        *([_runs(work), ""] if work.runs() else []),
         f"in all: {sum(one['hours'] for one in rules):,.1f} {device.hours_of}-hours",
         *_parts(work),
         f"disk: {_size(sum(one['disk_bytes'] for one in rules))}",
+        *_fetched(work),
         *(f"refused, and not counted: {why}" for why in refused[:3]),
         *([f"  and {len(refused) - 3} more"] if len(refused) > 3 else []),
         *(
@@ -135,7 +144,8 @@ def _for(work: jobs.Jobs, bill: dict[str, Any]) -> str:
 def _runs(work: jobs.Jobs) -> str:
     """A line for each model in each scenario, of the run that takes longest."""
     groups = defaultdict[tuple[str, str], list[str]](list)
-    for run, values in work.plan.runs.items():
+    for run in work.runs():
+        values = work.plan.runs[run]
         groups[values["scenario"], values["model_name"]].append(run)
     titles = ("longest run", "parameters", "FLOPs", "devices", "memory each", "hours")
     rows = []
@@ -155,6 +165,18 @@ def _runs(work: jobs.Jobs) -> str:
     return _table(titles, rows)
 
 
+def _fetched(work: jobs.Jobs) -> Iterator[str]:
+    """A line on what the network must give, where it must."""
+    sources = [
+        name
+        for rule, name in work.every()
+        if rule == "download" and work.plan.sources[name]["kind"] == "huggingface"
+    ]
+    if sources:
+        size = sum(work.job("download", name).disk_bytes for name in sources)
+        yield f"  of it fetched from the Hugging Face Hub: {len(sources)} sources, {_size(size)}"
+
+
 def _parts(work: jobs.Jobs) -> Iterator[str]:
     """What the runs of each seed take, and those that only serve others, such as grids.
 
@@ -162,10 +184,10 @@ def _parts(work: jobs.Jobs) -> Iterator[str]:
     """
     requested, hours = set(work.plan.requested), defaultdict[str, float](float)
     runs, named = Counter[str](), work.plan.work()
-    for run, values in work.plan.runs.items():
+    for run in work.runs():
         if work.refused(run):
             continue
-        part = f"seed {values['seed']}" if run in requested else "serving others"
+        part = f"seed {work.plan.runs[run]['seed']}" if run in requested else "serving others"
         hours[part] += _hours([work.job(rule, run) for rule in TRAINS if run in named[rule]])
         runs[part] += 1
     for part in sorted(hours) if len(hours) > 1 else ():

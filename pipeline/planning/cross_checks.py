@@ -14,7 +14,7 @@ from pipeline.planning import dependencies, methods, paper_roles, schema, stage_
 from pipeline.planning.configuration import Compare, Experiment
 from pipeline.planning.dependencies import RunName
 from pipeline.runtime import validation
-from pipeline.runtime.source_names import PACKAGE
+from pipeline.runtime.code_fingerprint import PACKAGE
 from pipeline.settings import GRID, Training
 from pipeline.tasks import TASKS
 from pipeline.tasks.evaluation_settings import Choice, FewShot

@@ -10,7 +10,7 @@ from pipeline.runtime import fork_server
 
 GROUPS = (
     TRAINS,
-    ("database_of_selection", "database", "table", "figure", "report"),
+    ("database_of_selection", "database", "table", "figure", "article", "report"),
 )
 """Rules whose jobs import the same packages."""
 FEWEST = 4

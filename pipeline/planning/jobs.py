@@ -8,16 +8,19 @@ import contextlib
 import dataclasses
 import functools
 import math
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
+from pike_mixing.settings import unknown
 from pipeline.planning import planner, resources, rule_inputs
 from pipeline.planning.plan import Plan
 from pipeline.planning.profile import TRAINS
-from pipeline.runtime import manifests, model_folders
+from pipeline.runtime import made_from, manifests, model_folders
 from pipeline.runtime.accelerators import Accelerator
+from pipeline.runtime.atomic_files import MANIFEST
 
 ASSUMED_PIECES = 256_000
 """Vocabulary of a tokenizer file that is not there yet."""
@@ -30,9 +33,9 @@ GATHERING_MEMORY = 4
 RATES, LEARNT = {"download": 2e6, "pack": 0.5e6}, 2e4
 """Bytes a second that are fetched, and that one core tokenizes; characters it learns from."""
 SECONDS = {"fetch": 300.0, "mixture": 300.0, "database": 600.0, "table": 60.0}
-SECONDS |= {"figure": 120.0, "report": 120.0}
+SECONDS |= {"figure": 120.0, "article": 60.0, "report": 120.0}
 DISK_BYTES = dict.fromkeys(("mixture", "probe", "table", "figure"), 2**20)
-DISK_BYTES |= {"fetch": 2**26, "report": 2**22}
+DISK_BYTES |= {"fetch": 2**26, "article": 2**20, "report": 2**22}
 """Seconds and bytes on disk of rules whose jobs all take about the same."""
 EMPTY_DATABASE, UNTRAINED_TOKENIZER = 2**23, 2**25
 """Bytes of a database without runs, and of a tokenizer that is given, at most."""
@@ -72,6 +75,8 @@ class Jobs:
     device: Accelerator
     processes: int = 1
     """How many are asked to train a run together."""
+    targets: tuple[str, ...] = ()
+    """Files whose jobs alone are counted, with all that these need; empty: all of the plan."""
 
     @functools.cache  # noqa: B019 - one plan lives as long as its process
     def job(self, rule: str, name: str = "") -> Job:
@@ -104,17 +109,53 @@ class Jobs:
         return sum(held) or SMALL_SOURCE
 
     def every(self) -> Iterator[Key]:
-        """All jobs of the plan, but for the theory and the databases of some runs alone.
+        """All jobs that are counted, in the order of the data's way.
 
-        Runs that are refused have none.
+        Of the whole plan, these are all but the databases of some runs alone. The theory, which
+        takes seconds, and runs that are refused have none.
         """
         return (
             (rule, name)
             for rule, names in self.plan.work().items()
-            if rule not in ("theory", "database_of_selection")
+            if rule != "theory" and (self.targets or rule != "database_of_selection")
             for name in names
+            if not self.targets or (rule, name) in self._needed
             if not (rule in TRAINS and self.refused(name))
         )
+
+    def runs(self) -> list[str]:
+        """Runs that are trained, refused ones among them."""
+        return [r for r in self.plan.runs if not self.targets or ("pretrain", r) in self._needed]
+
+    @functools.cached_property
+    def _needed(self) -> set[Key]:
+        """The jobs of the targets and all that these stand on.
+
+        Raises:
+            InputError: nothing makes a target.
+        """
+        plan, reads = self.plan, rule_inputs.RuleInputs(self.plan)
+        makers = {plan.manifest(r, n): (r, n) for r, names in plan.work().items() for n in names}
+
+        def maker(path: str) -> Key:
+            # A file is made by the job whose manifest is beside it, or in the next folder with one.
+            at = Path(os.path.normpath(path))
+            places = [at, made_from.beside(at), at.with_suffix(".json")]
+            places += [folder / MANIFEST for folder in (at, *at.parents)]
+            found = [makers[str(place)] for place in places if str(place) in makers]
+            if not found:
+                files = [f"{plan.results}/tables/{name}.md" for name in plan.tables]
+                files += [f"{plan.results}/figures/{name}.svg" for name in plan.figures]
+                raise InputError(unknown(str(at), files, f"target of {plan.origin}"))
+            return found[0]
+
+        waiting, result = [maker(target) for target in self.targets], set[Key]()
+        while waiting:
+            job = waiting.pop()
+            if job not in result:
+                result.add(job)
+                waiting += map(maker, reads.of(*job).paths())
+        return result
 
     def refused(self, run: str) -> str | None:
         """Why a run is not trained on such devices; None where it is."""

@@ -23,7 +23,7 @@ from pike_mixing.interface import Method, Needs, RunFacts
 from pike_mixing.settings import field_problems, unknown
 from pipeline import settings
 from pipeline.planning import method_catalogue, normal_form
-from pipeline.runtime import code_fingerprint, source_names
+from pipeline.runtime import code_fingerprint
 from pipeline.runtime.validation import validate
 
 log = logging.getLogger("pike")
@@ -48,7 +48,7 @@ def place(rule: str) -> str:
     module, _, name = rule.partition(":")
     if not name:
         raise InputError(unknown(rule, RULES, "rule"))
-    if not all(map(str.isidentifier, module.split("."))) or not source_names.exists(module):
+    if not all(map(str.isidentifier, module.split("."))) or not code_fingerprint.exists(module):
         raise InputError(
             f"rule: there is no module {module!r}: install its package, or put the folder that "
             "holds it on PYTHONPATH"
@@ -133,19 +133,19 @@ def _ancestry(rule: str) -> Iterator[ast.ClassDef]:
     waiting, seen = [rule], set[str]()
     while waiting:
         module, _, name = (place := waiting.pop()).partition(":")
-        if place in seen or not source_names.exists(module):
+        if place in seen or not code_fingerprint.exists(module):
             continue
         seen.add(place)
         node = _class(place)
         named = [name] if node is None else [ast.unparse(base) for base in node.bases]
-        waiting += [source_names.place_of(each, module) for each in named]
+        waiting += [code_fingerprint.place_of(each, module) for each in named]
         if node is not None:
             yield node
 
 
 def _nodes(module: str) -> list[ast.AST]:
     try:
-        return list(ast.walk(source_names.tree(module)))
+        return list(ast.walk(code_fingerprint.tree(module)))
     except InputError as error:
         raise InputError(f"rule: {error}") from None
 

@@ -99,8 +99,9 @@ def short_searches(plan: Plan) -> list[str]:
         if 2 * read <= trained and "target" not in config["scenarios"][run.scenario]:
             told[
                 f"{plan.origin}: mixtures.{found.split('/')[2]}: runs of {read:,} tokens find it "
-                f"for trainings of {trained:,}: in both tests so far, the best mixture of runs an "
-                "eighth as long was worse than equal shares (docs/leaderboard.md)"
+                f"for trainings of {trained:,}: in two tests, the best mixture of runs an eighth "
+                "as long was worse than equal shares (docs/leaderboard.md); where text was read "
+                "many times, it was better (docs/finders.md)"
             ] = None
     return list(told)
 

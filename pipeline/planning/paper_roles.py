@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pipeline.runtime.source_names import PACKAGE
+from pipeline.runtime.code_fingerprint import PACKAGE
 
 Config = Mapping[str, Any]
 

@@ -116,6 +116,7 @@ class Plan:
             "theory": [""] if self.theory(list(self.runs)) else [],
             "database": [""],
             "database_of_selection": self.selections,
+            "article": [""] if self.of_paper else [],
             "report": [""],
         }
         return {
@@ -155,7 +156,22 @@ class Plan:
             raise InputError(unknown(database, self.selections, "databases"))
         trained = not database.startswith(UNTRAINED)
         kinds = self._kinds.get(database, (EVALUATE, PROBE))
-        return self.experiment(self.selections[database], trained=trained, kinds=kinds)
+        result = self.experiment(self.selections[database], trained=trained, kinds=kinds)
+        return {**result, "views": self._read_views(database)}
+
+    def _read_views(self, database: str) -> list[str] | None:
+        """What the tables and figures read that read a database; None of that of the report."""
+        if database == "requested":
+            return None
+        outputs = {"table": self.tables, "figure": self.figures}
+        return sorted(
+            {
+                outputs[kind][name].get("query")
+                or f"{kind}_{outputs[kind][name].get('kind', name)}"
+                for kind, name in self._needed
+                if self.selection(kind, name) == database
+            }
+        )
 
     def experiment(
         self,
@@ -214,15 +230,22 @@ class Plan:
     def made_of(self, section: str, name: str) -> Any:
         """What a piece of work is made under, as its manifest records it; None: nothing is.
 
-        `section` is `databases`, `report`, `theory`, or one of the plan.
+        `section` is `databases`, `article`, `report`, `theory`, or one of the plan.
         """
         if section == "theory":
             return None
+        if section == "article":
+            return {"shown": self.of_paper}
         if section == "report":
             return {"config": records.in_full(self.config), "rules": self.rule_descriptions()}
         if section == "databases":
             return records.database_settings(self.experiment_of(name))
         return self.named(section, name)
+
+    @functools.cached_property
+    def of_paper(self) -> list[str]:
+        """The plan's tables and figures that are the paper's, in the paper's order."""
+        return [name for name in records.OF_PAPER if name in {*self.tables, *self.figures}]
 
     def theory(self, names: Sequence[str]) -> str | None:
         """Folder of the theory's records, where a database of these runs holds them.

@@ -20,6 +20,13 @@ PAGES = {
 }
 """The report's pages: files and titles."""
 
+OF_PAPER = (
+    *("figure1", "figure2", "figure3", "table1", "table2", "table3", "table4", "table5", "table6"),
+    *("table7", "figure4", "figure5", "figure6", "figure7", "table8", "table9", "table10"),
+    *("table11", "table12", "table13", "table14", "figure8"),
+)
+"""The paper's tables and figures, in its order."""
+
 
 class Made(NamedTuple):
     """What a rule makes, and which of the plan's settings it is made under."""
@@ -50,6 +57,7 @@ MADE = {
     ),
     "table": Made("tables/{}.manifest.json", "table/{}", "tables"),
     "figure": Made("figures/{}.manifest.json", "figure/{}", "figures"),
+    "article": Made("article/index.manifest.json", "article", "article"),
     "report": Made("report/index.manifest.json", "report", "report"),
 }
 """By rule, in the order of the data's way."""
@@ -68,7 +76,9 @@ def database_settings(experiment: Settings) -> Settings:
     }
     read = config if experiment["whole"] else _read_by_some(config, runs)
     named = {n: sorted(experiment[n]) for n in ("corpora", "sources", "tokenizers", "tasks")}
-    return {"config": read, "methods": [*config.get("methods", [])], "runs": runs, **named}
+    views = {"views": v} if (v := experiment.get("views")) is not None else {}
+    methods = [*config.get("methods", [])]
+    return {"config": read, "methods": methods, "runs": runs, **named, **views}
 
 
 def in_full(config: Settings) -> Settings:

@@ -16,7 +16,7 @@ from pike_mixing.settings import unknown
 from pipeline.planning import planner
 from pipeline.planning.configuration import Board, Hypothesis, Level, Name, Names, Seeds, Source
 from pipeline.planning.drawn_scenarios import DrawnScenarios
-from pipeline.runtime.source_names import ROOT
+from pipeline.runtime.environment import ROOT
 from pipeline.runtime.validation import validate
 from pipeline.settings import Commit, Training
 

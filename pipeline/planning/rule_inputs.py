@@ -152,6 +152,13 @@ class RuleInputs:
     def _figure(self, figure: str) -> dict[str, Any]:
         return {"database": _record(self.plan.database("figure", figure))}
 
+    def _article(self, _: str) -> dict[str, Any]:
+        kinds = {"tables": ("table", self.plan.tables), "figures": ("figure", self.plan.figures)}
+        return {
+            key: [self.plan.manifest(kind, name) for name in self.plan.of_paper if name in named]
+            for key, (kind, named) in kinds.items()
+        }
+
     def _report(self, _: str) -> dict[str, Any]:
         tables = [self.plan.manifest("table", name) for name in self.plan.tables]
         figures = [self.plan.manifest("figure", name) for name in self.plan.figures]

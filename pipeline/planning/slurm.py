@@ -43,7 +43,11 @@ def ignore_checkpoint_signals() -> None:
 
 
 class _WithSlurm:
-    """An executor that begins only where Slurm's commands are."""
+    """An executor that begins only where Slurm's commands are, and ends by Ctrl-C."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        self._cancelled = threading.Event()
+        super().__init__(*arguments, **named)
 
     def __post_init__(self) -> None:
         if shutil.which("scontrol") is None:
@@ -53,6 +57,21 @@ class _WithSlurm:
                 "workflow/profiles/default"
             )
         super().__post_init__()  # type: ignore[misc]
+
+    def run_job(self: Any, job: Any) -> None:
+        if await_controller(self.logger, self._cancelled):
+            super().run_job(job)  # type: ignore[misc]
+
+    def cancel(self) -> None:
+        """Cancels all jobs at Ctrl-C; a thread of the plugin may wait to submit one."""
+        self._cancelled.set()
+        super().cancel()  # type: ignore[misc]
+
+    async def sleep(self: Any) -> None:
+        """Waits for the next status check, which may be minutes away, or for the end."""
+        end = time.monotonic() + self.next_seconds_between_status_checks
+        while self.wait and time.monotonic() < end:
+            await asyncio.sleep(min(1.0, self.next_seconds_between_status_checks))
 
 
 def mended(executor: type[Any]) -> type[Any]:
@@ -83,10 +102,6 @@ def mended(executor: type[Any]) -> type[Any]:
             for job in left:
                 yield job
 
-        def run_job(self, job: Any) -> None:
-            await_controller(self.logger)
-            super().run_job(job)
-
         def report_job_success(self, job_info: Any) -> None:
             self._ended |= {job_info.external_jobid}
             super().report_job_success(job_info)
@@ -94,8 +109,7 @@ def mended(executor: type[Any]) -> type[Any]:
         def report_job_error(self, job_info: Any, msg: str | None = None, **others: Any) -> None:
             number = job_info.external_jobid
             self._ended |= {number}
-            told = " ".join([msg or "", *map(_end, others.get("aux_logs") or ())])
-            if any(sign in told for sign in MEMORY_SIGNS):
+            if _took_memory(" ".join([msg or "", *map(_end, others.get("aux_logs") or ())])):
                 self.logger.error(
                     f"Slurm ended job {number} because it took more memory than it asked for: a "
                     "`mem_mb` of your own is not raised at the next try; without one, it is"
@@ -118,8 +132,13 @@ def _forgotten(job: str) -> bool:
 
 
 def _ask(*words: str) -> subprocess.CompletedProcess[str]:
-    command = ["timeout", str(ANSWER_SECONDS), *words]
+    # In the foreground, Ctrl-C reaches the question, too.
+    command = ["timeout", "--foreground", str(ANSWER_SECONDS), *words]
     return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def _took_memory(told: str) -> bool:
+    return any(sign in told for sign in MEMORY_SIGNS)
 
 
 def _end(log: str) -> str:
@@ -128,14 +147,23 @@ def _end(log: str) -> str:
     return path.read_text(encoding="utf-8", errors="replace")[-4000:] if path.is_file() else ""
 
 
-def await_controller(logger: Any) -> None:
-    """Waits while no slurmctld answers `scontrol ping`, for an hour at most."""
+def await_controller(logger: Any, cancelled: threading.Event) -> bool:
+    """Waits while no slurmctld answers `scontrol ping`, for an hour at most.
+
+    Args:
+        logger: Where it says once that it waits.
+        cancelled: Set when the user ends the workflow.
+
+    Returns:
+        Whether to submit.
+    """
     end, told = time.monotonic() + PATIENCE_SECONDS, False
     # A ping of one that is there and does not answer takes seconds, too.
-    while _ask("scontrol", "ping").returncode:
+    while not cancelled.is_set() and _ask("scontrol", "ping").returncode:
         if time.monotonic() > end:
-            return
+            break
         if not told:
             logger.warning("Slurm's controller does not answer: waiting to submit")
         told = True
-        time.sleep(ASK_SECONDS)
+        cancelled.wait(ASK_SECONDS)
+    return not cancelled.is_set()

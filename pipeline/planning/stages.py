@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pike_mixing.finders import FINDERS
 from pipeline.data import SOURCES
 from pipeline.planning import methods
-from pipeline.runtime import code_fingerprint, environment
+from pipeline.runtime import code_fingerprint
 from pipeline.settings import GRID
 
 STAGES = {
@@ -22,9 +22,20 @@ STAGES = {
     "database": "pipeline.results.database:build",
     "table": "pipeline.results.tables:write",
     "figure": "pipeline.results.figures:write",
+    "article": "pipeline.results.article:write",
     "report": "pipeline.results.report:write",
 }
 """The function that does a stage's work; its code is what the stage's results depend on."""
+
+SETTINGS = {
+    "pretrain": "pipeline.settings:Run",
+    "evaluate": "pipeline.tasks.evaluation_settings:Evaluation",
+    "probe": "pipeline.tasks.evaluation_settings:Probe",
+    "database": "pipeline.results.experiment:Experiment",
+    "table": "pipeline.results.tables:TableSettings",
+    "figure": "pipeline.results.figures:FigureSettings",
+}
+"""The dataclass of a stage's settings, where its jobs are many."""
 
 PARTS: dict[str, Callable[[str], str]] = {
     "download": SOURCES.__getitem__,
@@ -37,6 +48,7 @@ ASSETS = {
     "database": ["results/sql", "paper"],
     "table": ["results/sql"],
     "figure": ["results/sql"],
+    "article": ["results/sql", "results/report", "paper"],
     "report": ["results/sql", "results/report", "../docs/decisions.md"],
 }
 """Files and folders that decide a stage's result beside its modules, from the package on."""
@@ -59,4 +71,4 @@ def code(
         places.append("pipeline.model.foreign")
     modules = [place.partition(":")[0] for place in places]
     fingerprint = code_fingerprint.of(*modules, assets=tuple(ASSETS.get(stage, ())))
-    return fingerprint, environment.versions_of(stage, modules, python)
+    return fingerprint, code_fingerprint.versions_of(stage, modules, python)

@@ -23,7 +23,7 @@ SETTINGS = {"pretrain": "run.json", "evaluate": "../evaluation.json", "probe": "
 """Where the settings of a stage's work lie, from its manifest; of others: below `settings`."""
 ORDER = (
     *("download", "tokenizer", "pack", "fetch", "theory", "pretrain", "evaluate", "probe"),
-    *("mixture", "database", "table", "figure", "report"),
+    *("mixture", "database", "table", "figure", "article", "report"),
 )
 """Stages in an order in which what is damaged can be made again."""
 NAMED = {
@@ -44,7 +44,7 @@ SUFFIXES = {
 """Of the files that a stage makes, which may lie there without their manifest."""
 PLUMBING = re.compile(
     rf"(.*/)?((logs|settings)/.*|experiment\.json|README\.md|{re.escape(ownership.MARK)}"
-    r"|(run|evaluation|probe|starts|lease|\.[^/]+\.sha256)\.json|(live|parts)/.*)"
+    r"|(run|evaluation|probe|starts|lease|\.[^/]+\.sha256)\.json|(live|parts)/.*|article/index\.pdf)"
 )
 """Files of an output root that no manifest lists: settings, logs, what a training goes on from."""
 _LINES = 20

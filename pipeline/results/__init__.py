@@ -21,6 +21,7 @@
     inline       .svg                           -> pieces of a page
     provenance   database + docs/decisions.md   -> what a page says beside numbers
     report_parts .csv, .svg, .json              -> parts of a page
+    article      tables + figures of the paper  -> one page in its order, for print
     report       database + tables + figures    -> pages, index.html first
     picture      database                       -> the main picture; docs/results.md
     query, why   questions put to the database

@@ -23,7 +23,17 @@ from pike_mixing.errors import InputError, refuse
 from pike_mixing.settings import unknown
 from pipeline import settings as settings_of
 from pipeline.planning import records
-from pipeline.results import database, experiment, figures, lineage, report, sealed, tables, views
+from pipeline.results import (
+    article,
+    database,
+    experiment,
+    figures,
+    lineage,
+    report,
+    sealed,
+    tables,
+    views,
+)
 from pipeline.results.record_loader import OF_THEORY, RECORDS, Listed, columns, insert
 from pipeline.results.selection import connect_ours, query
 from pipeline.runtime import atomic_files, checksums, manifests
@@ -125,7 +135,7 @@ def restore(archive: Path, *, out: Path, only: Iterable[str] = ()) -> str:
     if not wanted:
         jobs.setdefault(WHOLE, [])
         jobs.setdefault(made["report"], [])
-    for folder in ("tables", "figures", "databases", "report"):
+    for folder in ("tables", "figures", "databases", "article", "report"):
         manifests.refuse_link(out / folder, out)
     work = functools.partial(_restore_one, archive, out)
     # The largest first; duckdb and matplotlib do not survive a fork.
@@ -140,6 +150,9 @@ def restore(archive: Path, *, out: Path, only: Iterable[str] = ()) -> str:
     settings = archive / "settings" / f"{made['report']}.json"
     database_of_report = out / f"{made['report']}.duckdb"
     report.write(settings, database_of_report, out / "tables", out / "figures", index)
+    if of_paper := [name for name in records.OF_PAPER if name in known]:
+        page = out / "article" / "index.html"
+        article.write(of_paper, out / "tables", out / "figures", page)
     return f"{index}: the report; {out}/{WHOLE}.duckdb, tables and figures are there too"
 
 

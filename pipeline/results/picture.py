@@ -91,23 +91,35 @@ COLOURS = {
     "light": {"ink": "#22252b", "soft": "#5a606a", "better": "#0a6b4a", "worse": "#a33a12"},
     "dark": {"ink": "#e6e4df", "soft": "#a8adb6", "better": "#4fc79a", "worse": "#f08a5d"},
 }
-LINES = 8
+LINES = 12
 """Of the figure, in all scenarios together."""
 FRAME = """\
 # Results
 
 <!-- Made by `make headline` from `workflow/configs/decide.yaml`: change nothing by hand. -->
 
-Mean validation loss after the last step minus that of {against}, in nats per token, with the 95%
-interval of this comparison alone, paired by seed and document; below zero is better. *Shown* is
-what a paired test over {least} seeds or more finds after Holm's correction for its table. {notes}
+`make restore` builds these numbers from our recorded runs, without training. Every method is
+compared with {against}, which takes equal shares of all domains. {summary}
+
+{findings}
+
+*Better* and *worse* are what a paired test over {least} seeds or more finds at the level of
+{level:.0%}, after Holm's correction for its table below. The models are small: whether the same
+holds for larger ones, these runs cannot say.
 
 ![Differences to {against}](results/headline-light.svg)
 
+## The record
+
+Each number is the mean validation loss after the last step minus that of {against}, in nats per
+token: below zero is better. In brackets: the 95% interval of this comparison alone, paired by seed
+and document, and the number of seeds. {notes}
+
 {tables}
 
-{runs}. `pike advise` says what follows, `pike query "from method_differences"` has these numbers,
-`pike why run/...` what a run was made from; the report (`make run`) has those of fewer seeds too.
+{runs}. `.venv/bin/pike query "from method_differences" --database restored/pike.duckdb` prints
+these numbers, `pike advise` what follows from them, `pike why run/...` what a run was made from.
+The report (`restored/report/index.html`) shows methods with fewer seeds, too.
 """
 
 
@@ -124,7 +136,7 @@ def write_headline(database: Path, docs: Path) -> None:
         ).fetchall()
     whole = picture(places, doubts, most=10_000)
     shown = whole["blocks"] or whole["untested"]
-    few = picture(shown, doubts, most=LINES // len(shown))
+    few = picture(_without_variants(shown), doubts, most=max(4, LINES // len(shown)))
     loader = jinja2.FileSystemLoader(provenance.REPORT)
     template = jinja2.Environment(loader=loader, autoescape=True).get_template("headline.svg")
     for name, colours in COLOURS.items():
@@ -136,11 +148,72 @@ def write_headline(database: Path, docs: Path) -> None:
     page = FRAME.format(
         against=shown[0]["against"],
         least=LEAST_SEEDS,
+        level=decisions.LEVEL,
+        summary=_summary(shown),
+        findings="\n".join(map(_finding, shown)),
         notes=" ".join(whole["notes"]),
         tables="\n\n".join(map(_headline_table, shown)),
         runs=f"{count_of(runs, 'training run')}, up to {count_of(seeds, 'seed')}",
     )
     (docs / "results.md").write_text(page, encoding="utf-8")
+
+
+def _without_variants(places: Sequence[Row]) -> list[Row]:
+    """Places without those methods that are another with settings of their own, by their labels."""
+    plain = [[row for row in place["rows"] if ", " not in row["label"]] for place in places]
+    return [{**p, "rows": rows or p["rows"]} for p, rows in zip(places, plain, strict=True)]
+
+
+FINDINGS = {
+    "better": "{names} {is_} better than {against}, by {amounts} nats",
+    "worse": "{names} {is_} worse than {against}, by {amounts} nats",
+    "": "{names} {is_} not told apart from {against}: the intervals reach from {low:+.3f} to "
+    "{high:+.3f} nats",
+}
+"""By verdict, the last of all others; in the order of the page."""
+
+
+def _finding(block: Row) -> str:
+    """What a place shows: which methods are better or worse, by how much, at which size."""
+    shown: dict[str, list[Row]] = {verdict: [] for verdict in FINDINGS}
+    for row in block["lines"]:
+        shown[row["verdict"] if row["verdict"] in shown else ""].append(row)
+    sentences, decided = list[str](), set[str]()
+    for verdict, rows in shown.items():
+        # Several settings of a method are one name, unless they are told apart.
+        labels = [row["label"] if verdict else row["label"].partition(", ")[0] for row in rows]
+        names = [name for name in dict.fromkeys(labels) if name not in decided]
+        decided.update(names)
+        if not names:
+            continue
+        sizes = sorted({f"{abs(row['nll_difference']):.3f}" for row in rows})
+        sentences.append(
+            FINDINGS[verdict].format(
+                names=_list(names),
+                is_="is" if len(names) == 1 else "are",
+                against=block["against"],
+                amounts=" to ".join(dict.fromkeys((sizes[0], sizes[-1]))),
+                low=min(row["nll_low"] for row in rows),
+                high=max(row["nll_high"] for row in rows),
+            )
+        )
+    seeds = sorted({row["seeds"] for row in block["lines"]})
+    number = f"{seeds[0]} to " * (len(seeds) > 1) + count_of(seeds[-1], "seed")
+    size = f"{block['size']}, {block['tokens']}, {number}"
+    return f"- **{block['title']}** ({size}). {'. '.join(sentences)}."
+
+
+def _summary(places: Sequence[Row]) -> str:
+    """In how many places a method is better, in a sentence."""
+    better = sum(any(row["verdict"] == "better" for row in place["lines"]) for place in places)
+    where = f"of {count_of(len(places), 'scenario')} and model sizes"
+    if better:
+        return f"In {better} {where} a method is shown to be better:"
+    return f"In none {where} is any method shown to be better:"
+
+
+def _list(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _headline_table(block: Row) -> str:

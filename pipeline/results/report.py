@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import jinja2
 import yaml
 from markupsafe import Markup
 
@@ -28,7 +27,7 @@ from pipeline.results import (
     report_parts,
     sealed,
 )
-from pipeline.results.provenance import REPORT, count_of
+from pipeline.results.provenance import REPORT
 from pipeline.results.selection import Row, ours, query
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validation import validate
@@ -88,18 +87,8 @@ def _pages(
     # The report itself is being made.
     every = (one for one in compared.every() if one.artifact != "report") if compared else None
     content["stale"] = None if every is None else [one._asdict() for one in every]
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(REPORT),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters |= {"counted": count_of, "titled": report_parts.title_of}
-    environment.filters |= {"ruled": labels.rule, "shortened": report_parts.shorten}
-    environment.filters |= {"noted": report_parts.notes_of, "amount": labels.amount}
+    environment = report_parts.templates()
     environment.globals["least"] = LEAST_SEEDS
-    content["style"] = Markup((REPORT / "style.css").read_text(encoding="utf-8"))
     content["script"] = Markup((REPORT / "script.js").read_text(encoding="utf-8"))
     return {
         page: environment.get_template(f"{page}.html").render(

@@ -6,11 +6,27 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jinja2
 from markupsafe import Markup
 
-from pipeline.results import display, inline, provenance, sealed, views
+from pipeline.results import display, inline, labels, provenance, sealed, views
 from pipeline.results.drawing import INK
 from pipeline.runtime import atomic_files
+
+
+def templates() -> jinja2.Environment:
+    """The templates of pages, with their filters and `style`."""
+    result = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(provenance.REPORT),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    result.filters |= {"counted": provenance.count_of, "titled": title_of, "shortened": shorten}
+    result.filters |= {"ruled": labels.rule, "amount": labels.amount, "noted": notes_of}
+    result.globals["style"] = Markup((provenance.REPORT / "style.css").read_text(encoding="utf-8"))
+    return result
 
 
 def title_of(name: str) -> str:
@@ -53,8 +69,14 @@ def table(path: Path) -> dict[str, Any]:
 
 def notes_of(blocks: list[dict[str, Any]]) -> list[str]:
     """What the marks of these blocks of a table mean."""
-    cells = [cell for block in blocks for line in block["lines"] for cell, _ in line["cells"]]
-    return display.notes([mark for mark in display.NOTES if any(cell[mark] for cell in cells)])
+    marks = {
+        mark
+        for block in blocks
+        for line in block["lines"]
+        for cell, _ in line["cells"]
+        for mark in display.explained(block["label"], [m for m in display.NOTES if cell[m]])
+    }
+    return display.notes(marks)
 
 
 def _block(rows: list[dict[str, str]]) -> dict[str, Any]:

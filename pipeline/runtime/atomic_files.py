@@ -16,7 +16,7 @@ from typing import Any
 
 from pike_mixing.errors import InputError
 from pipeline import errors
-from pipeline.runtime import file_locks, ownership
+from pipeline.runtime import locks, ownership
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 MANIFEST = "manifest.json"
@@ -97,7 +97,7 @@ def _output(path: Path, stage: str, inputs: Sequence[Path]) -> Iterator[None]:
     with errors.explain_disk_errors(path):
         ownership.refuse(path, stage, inputs)
         _make_parent(path)
-        with file_locks.acquire(path, functools.partial(_sweep, path)):
+        with locks.hold_output(path, functools.partial(_sweep, path)):
             yield
 
 

@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 from pike_mixing.errors import InputError, refuse
 from pipeline.runtime import atomic_files, environment, manifests
 
+T = TypeVar("T", bound=str | None)
 MEMORY = Path(".snakemake", "sha256.json")
 """Where digests are remembered, in the folder where the workflow is started."""
 REMEMBERED = ".sha256.json"
@@ -122,14 +123,15 @@ class Memory:
             self._known = atomic_files.read_mapping(path)
 
     def sha256(self, path: Path) -> str:
-        return str(self._of(path, "", atomic_files.sha256))
+        return self.of(path, atomic_files.sha256)
 
-    def _of(self, path: Path, kind: str, digest: Callable[[Path], Any]) -> Any:
+    def of(self, path: Path, read: Callable[[Path], T], kind: str = "") -> T:
+        """What is read of a file, a text or None; `kind` tells what apart where it is several."""
         place, stamp = f"{path.absolute()}{kind}", list(atomic_files.stamp(path))
         known = self._known.get(place)
         if isinstance(known, list) and known[:-1] == stamp and isinstance(known[-1], str):
-            return known[-1]
-        result = digest(path)
+            return cast(T, known[-1])
+        result = read(path)
         if time.time_ns() - max(stamp[2:]) > RECENT:
             self._known[place] = [*stamp, result]
             self._changed = True
@@ -144,8 +146,7 @@ class Memory:
     def content(self, path: str, reader: str) -> str | None:
         """The same of what a stage uses of a manifest (`manifests.content_digest`)."""
         digest = functools.partial(manifests.content_digest, reader=reader)
-        result = self._of(Path(path), f" {reader}", digest) if Path(path).is_file() else None
-        return None if result is None else str(result)
+        return self.of(Path(path), digest, f" {reader}") if Path(path).is_file() else None
 
     def keep(self) -> None:
         """Writes what was hashed; a disk that cannot be written costs time and no truth."""

@@ -2,31 +2,37 @@
 
 A fingerprint covers a module and all that it imports, transitively: modules of this repository, and
 for a module of the user's own every other one that is neither Python's nor of an installed package,
-with the `__init__` of its packages. What is imported by a computed name or from a path is recorded
-by its file when it is run (`watch`, `loaded_files`). Comments, docstrings, layout and what a class
-says `about` itself do not count. Nor do this repository's `__init__` files, which hold names only
-(a test keeps them so): adding a method's name to the table re-runs no other method.
+with the `__init__` of its packages. Sources are read, not imported. What is imported by a computed
+name or from a path is recorded by its file when it is run (`watch`, `loaded_files`). Comments,
+docstrings, layout and what a class says `about` itself do not count. Nor do this repository's
+`__init__` files, which hold names only (a test keeps them so): adding a method's name to the table
+re-runs no other method.
 """
 
 import ast
-import contextlib
 import functools
 import hashlib
-import json
+import importlib.util
 import os
 import re
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.runtime import atomic_files, source_names
+from pike_mixing.errors import InputError
+from pipeline.runtime import atomic_files, checksums, environment
 
 Scope = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-MEMORY = source_names.PACKAGE / "__pycache__" / "code_fingerprints.json"
-"""What was read of modules, by their bytes: parsing them takes half a second at each start."""
+PACKAGE = environment.ROOT / "pipeline"
+FIRST_PARTY = (PACKAGE.name, "pike_mixing")
+"""The packages of this repository."""
+MEMORY = PACKAGE / "__pycache__" / f"code.{atomic_files.sha256(Path(__file__))[:16]}.json"
+"""What was read of sources, by the code that reads them: parsing all takes half a second."""
+COPYING = ("download", "fetch")
+"""Stages that copy text: they compute with no package but those that their peer itself imports."""
 
 
 @functools.cache
@@ -36,40 +42,45 @@ def of(*modules: str, assets: tuple[str, ...] = ()) -> str:
     16 hex digits, and as many behind a dash for each file or folder of files that decides the
     result, too, as queries and page templates do.
     """
-    digests = {module: _read(module)[0] for module in sorted(closure(*modules))}
-    _keep_memory()
-    return "-".join([_together(digests), *(_together(_files(asset)) for asset in assets)])
+    parts = [files(*modules), *(files(assets=[asset]) for asset in assets)]
+    digests = [{name: digest(path) for name, path in sorted(part.items())} for part in parts]
+    _memory().keep()
+    return "-".join(atomic_files.digest(one)[:16] for one in digests)
 
 
-@functools.cache
-def _files(asset: str) -> dict[str, str]:
-    top = source_names.PACKAGE
-    listed = [top / asset, *sorted((top / asset).rglob("*"))]
-    files = (f for f in listed if f.is_file() and f.suffix != ".pyc")
-    return {f.relative_to(top).as_posix(): _sha256(f.read_bytes()) for f in files}
+def files(*modules: str, assets: Sequence[str] = ()) -> dict[str, Path]:
+    """The files of the modules, of all they import, and of assets; by module, or path in here."""
+    result = {module: path_of(module) for module in closure(*modules)}
+    for asset in assets:
+        listed = [PACKAGE / asset, *(PACKAGE / asset).rglob("*")]
+        own = (path for path in listed if path.is_file() and path.suffix != ".pyc")
+        result |= {path.relative_to(PACKAGE).as_posix(): path for path in own}
+    return result
 
 
-def changed_files(*modules: str, assets: tuple[str, ...] = ()) -> list[Path]:
-    """The files of code and assets that are not as `of` has read them; they are read anew."""
-
-    def digests(modules: Iterable[str]) -> dict[Path, str]:
-        read = {source_names.path_of(module): _read(module)[0] for module in closure(*modules)}
-        top = source_names.PACKAGE
-        return read | {top / name: one for a in assets for name, one in _files(a).items()}
-
-    before = digests(modules)
-    for cache in (of, _files, imports, _read, source_names.tree, source_names.path_of):
-        cache.cache_clear()
-    now = digests(filter(source_names.exists, modules))
-    return sorted(path for path in before.keys() | now if before.get(path) != now.get(path))
+def digest(path: Path) -> str:
+    """Digest of a file: of Python's source of its code alone."""
+    return _read(path)[0]
 
 
-def _together(digests: dict[str, str]) -> str:
-    return _sha256("".join(f"{name}\n{one}\n" for name, one in digests.items()).encode())[:16]
+def versions_of(
+    stage: str, modules: Sequence[str], python: str | None = None
+) -> dict[str, str] | None:
+    """Versions of the packages that a stage computes with, by package.
 
+    Args:
+        stage: Name of the stage.
+        modules: Modules that do its work.
+        python: The interpreter that would do it; absent: this one.
 
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+    Returns:
+        None where that interpreter is not on this machine.
+    """
+    there = environment.installed_versions(python)
+    read = modules if stage in COPYING else closure(*modules)
+    named = {name.partition(".")[0] for module in read for name in _imported(module)}
+    packages = [one for name, one in sorted(environment.COMPUTING.items()) if name in named]
+    return None if there is None else {name: there[name] for name in packages if name in there}
 
 
 def closure(*modules: str) -> set[str]:
@@ -78,18 +89,124 @@ def closure(*modules: str) -> set[str]:
     waiting = list(modules)
     while waiting:
         module = waiting.pop()
-        if module not in result:
+        if module not in result and exists(module):
             result.add(module)
-            waiting.extend(imports(module))
-    packages = {
-        m for m in filter(source_names.is_first_party, result) if source_names.is_package(m)
-    }
-    return result - packages
+            waiting += _near(module, _imported(module))
+    return {module for module in result if not (is_first_party(module) and _is_package(module))}
 
 
-def imported_names(modules: Iterable[str]) -> set[str]:
-    """The top-level names that modules import themselves, of whoever."""
-    return {name.partition(".")[0] for module in modules for name in _read(module)[1]}
+@functools.cache
+def _near(module: str, named: tuple[str, ...]) -> list[str]:
+    """Those of the names that a module imports which may be modules of this repository.
+
+    For a module of the user's own they may be the user's modules, too.
+    """
+    names = {*named, *map(_defined_in, named)}
+    if is_first_party(module):
+        return [*filter(is_first_party, names)]
+    # Who imports a.b.c runs the packages a and a.b, too.
+    parts = [name.split(".") for name in (*names, module)]
+    names |= {".".join(part[:n]) for part in parts for n in range(1, len(part))}
+    known = (*FIRST_PARTY, module.partition(".")[0])
+    tops = {name: name.partition(".")[0] for name in names}
+    return [name for name, top in tops.items() if top in known or _is_own(top)]
+
+
+def _imported(module: str) -> tuple[str, ...]:
+    """The dotted names that a module imports, those inside functions included."""
+    return tuple(_absolute(name, module) for name in _read(path_of(module))[1:])
+
+
+@functools.cache
+def is_first_party(module: str) -> bool:
+    """Whether a module is of this repository."""
+    return module.partition(".")[0] in FIRST_PARTY
+
+
+def exists(module: str) -> bool:
+    """Whether there is a module of this dotted name; none is imported to find out."""
+    return path_of(module).is_file()
+
+
+@functools.cache
+def path_of(module: str) -> Path:
+    """The file of a module, or of a package's `__init__`; there may be none."""
+    top, *parts = module.split(".")
+    place = (_root(top) or environment.ROOT).joinpath(top, *parts)
+    package = place / "__init__.py"
+    return package if package.exists() else place.with_suffix(".py")
+
+
+def _is_package(module: str) -> bool:
+    return path_of(module).name == "__init__.py"
+
+
+@functools.cache
+def _root(top: str) -> Path | None:
+    """The folder that holds a top-level module or package; None where there is none of it."""
+    if top in FIRST_PARTY:
+        return PACKAGE.parent
+    try:
+        spec = importlib.util.find_spec(top)
+    except ValueError:  # What runs, and what tests make up, has no place that could be found.
+        return None
+    if spec is not None and spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations))).parent
+    if spec is not None and spec.has_location and spec.origin is not None:
+        return Path(spec.origin).parent
+    return None
+
+
+def _absolute(name: str, module: str) -> str:
+    """A name as a module imports it, which begins with dots where it is relative, in full."""
+    if level := len(name) - len(name.lstrip(".")):
+        parts = module.split(".") if _is_package(module) else module.split(".")[:-1]
+        name = ".".join([*parts[: len(parts) - level + 1], *filter(None, [name[level:]])])
+    return name
+
+
+def _defined_in(name: str) -> str:
+    """The module behind `package.Name`, where a package of this repository hands the name on."""
+    package, _, last = name.rpartition(".")
+    return _handed_on(package).get(last, name)
+
+
+@functools.cache
+def _handed_on(package: str) -> dict[str, str]:
+    """Modules of the names that a package's `__init__` imports, for type checkers or for all."""
+    if not is_first_party(package) or not _is_package(package):
+        return {}
+    nodes = (node for node in ast.walk(tree(package)) if isinstance(node, ast.ImportFrom))
+    return {alias.name: _absolute(_origin(node), package) for node in nodes for alias in node.names}
+
+
+def place_of(name: str, module: str) -> str:
+    """`module:Class` of a class by the name that a module has for it: its own, or imported."""
+    known = dict(pair for node in ast.walk(tree(module)) for pair in _bindings(node))
+    first, dot, rest = name.partition(".")
+    # What is no imported name is the module's own, or follows `import package.module`.
+    own = first if dot else f"{module}.{first}"
+    full = _absolute(known[first], module) if first in known else own
+    package, _, last = f"{full}{dot}{rest}".rpartition(".")
+    return f"{_handed_on(package).get(last, package)}:{last}"
+
+
+def tree(module: str) -> ast.Module:
+    """Syntax tree of a module's source.
+
+    Raises:
+        InputError: it is no Python.
+    """
+    return _parse(path_of(module))
+
+
+def _parse(path: Path) -> ast.Module:
+    try:
+        return ast.parse(path.read_bytes(), filename=str(path))
+    except SyntaxError as error:
+        raise InputError(f"{path}, line {error.lineno or 1}: {error.msg}: mend it") from None
+    except ValueError as error:
+        raise InputError(f"{path}: {error}: mend it") from None
 
 
 def watch() -> None:
@@ -109,7 +226,7 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
         by = sys._getframe(1).f_code.co_filename
         path = os.path.abspath(name)  # noqa: PTH100
         if (by[0] == "<" or _is_own_file(by)) and _is_own_file(path) and Path(path).is_file():
-            _run[path] = of_file(path)
+            _run[path] = digest(Path(path))
 
 
 def loaded_files(*known: str) -> dict[str, str]:
@@ -118,20 +235,20 @@ def loaded_files(*known: str) -> dict[str, str]:
     Paths are relative to the working directory where they lie in it. The files of the modules
     `known`, and of all that their code names, are left out: they have a fingerprint.
     """
-    files = {n: f for n, m in [*sys.modules.items()] if (f := getattr(m, "__file__", None))}
-    for name, file in files.items():
+    loaded = {n: f for n, m in [*sys.modules.items()] if (f := getattr(m, "__file__", None))}
+    for name, file in loaded.items():
         path = os.path.abspath(file)  # noqa: PTH100
-        top = files.get(name.partition(".")[0], file)
-        if path not in _run and _is_own_file(path) and _is_own_file(top):
-            _run[path] = of_file(path)
+        top = loaded.get(name.partition(".")[0], file)
+        if path not in _run and _is_own_file(path) and _is_own_file(top) and Path(path).is_file():
+            _run[path] = digest(Path(path))
     main = getattr(sys.modules["__main__"], "__file__", None)
-    apart = {str(source_names.path_of(module).absolute()) for module in closure(*known)}
+    apart = {str(path.absolute()) for path in files(*known).values()}
     apart |= {os.path.abspath(main)} if main else set()  # noqa: PTH100
     here = Path.cwd()
     return {
-        str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path: digest
-        for path, digest in sorted(_run.items())
-        if path not in apart and digest is not None
+        str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path: one
+        for path, one in sorted(_run.items())
+        if path not in apart
     }
 
 
@@ -144,15 +261,19 @@ def of_file(name: str) -> str | None:
     tails = [Path(*path.parts[n:]) for n in range(1, len(path.parts))]
     places = (path, *(Path(entry, tail) for tail in tails for entry in sys.path))
     place = next((place for place in places if place.is_file()), None)
-    return None if place is None else _of_source(place, atomic_files.stamp(place))
+    return None if place is None else digest(place)
 
 
-@functools.cache
-def _of_source(path: Path, _: atomic_files.Stamp) -> str:
-    content = path.read_bytes()
-    if path.suffix == ".py":
-        content = _shape(source_names.parse(path)).encode()
-    return _sha256(content)[:16]
+_run: dict[str, str] = {}
+"""Digests of files of the user's own, as they were when they were run, by absolute path."""
+_watching: list[bool] = []
+_NOT_OWN = tuple(
+    f"{folder}{os.sep}"
+    for folder in (
+        *(str(PACKAGE.parent / name) for name in FIRST_PARTY),
+        *{sysconfig.get_path(name) for name in ("stdlib", "platstdlib")},
+    )
+)
 
 
 def _is_own_file(path: str) -> bool:
@@ -161,16 +282,11 @@ def _is_own_file(path: str) -> bool:
     return not (installed or path.startswith(_NOT_OWN))
 
 
-_run: dict[str, str | None] = {}
-"""Digests of files of the user's own, as they were when they were run, by absolute path."""
-_watching: list[bool] = []
-_NOT_OWN = tuple(
-    f"{folder}{os.sep}"
-    for folder in (
-        *(str(source_names.ROOT / name) for name in source_names.FIRST_PARTY),
-        *{sysconfig.get_path(name) for name in ("stdlib", "platstdlib")},
-    )
-)
+@functools.cache
+def _is_own(top: str) -> bool:
+    """The same of a top-level module or package."""
+    place = None if top in sys.stdlib_module_names else _root(top)
+    return place is not None and _is_own_file(f"{place / top}{os.sep}")
 
 
 @functools.cache
@@ -182,55 +298,62 @@ def commit() -> str | None:
     """
 
     def git(*words: str) -> subprocess.CompletedProcess[str]:
-        command = ["git", "-C", str(source_names.ROOT), *words]
+        command = ["git", "-C", str(PACKAGE.parent), *words]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     try:
         head = git("rev-parse", "HEAD", "--show-toplevel")
-        changed = git("status", "--porcelain", "--", *source_names.FIRST_PARTY)
+        changed = git("status", "--porcelain", "--", *FIRST_PARTY)
     except OSError:
         return None
     if head.returncode:
         return None
     result, top = head.stdout.splitlines()
-    if Path(top).resolve() != source_names.ROOT.resolve():
+    if Path(top).resolve() != PACKAGE.parent.resolve():
         return None
     return result + ("+" if changed.stdout.strip() else "")
 
 
 @functools.cache
-def imports(module: str) -> frozenset[str]:
-    """Modules of this repository that a module imports, those inside functions included.
-
-    For a module of the user's own these are the user's modules, too.
-    """
-    named = _read(module)[1]
-    names = {*named, *map(source_names.defined_in, named)}
-    if source_names.is_first_party(module):
-        near = {*filter(source_names.is_first_party, names)}
-    else:
-        # Who imports a.b.c runs the packages a and a.b, too.
-        parts = [name.split(".") for name in (*names, module)]
-        names |= {".".join(part[:n]) for part in parts for n in range(1, len(part))}
-        known = (*source_names.FIRST_PARTY, module.partition(".")[0])
-        tops = {name: name.partition(".")[0] for name in names}
-        near = {name for name, top in tops.items() if top in known or _is_own(top)}
-    return frozenset(filter(source_names.exists, near))
+def _memory() -> checksums.Memory:
+    return checksums.Memory(MEMORY)
 
 
-@functools.cache
-def _is_own(top: str) -> bool:
-    """Whether a top-level name is the user's: neither ours, nor Python's, nor installed."""
-    if top in source_names.FIRST_PARTY or top in sys.stdlib_module_names or top == "__main__":
-        return False
-    place = source_names.root(top)
-    installed = {Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")}
-    return place is not None and not any(place.is_relative_to(folder) for folder in installed)
+def _read(path: Path) -> list[str]:
+    """The digest of a file, and the names that it imports if it is Python."""
+    return _memory().of(path, _analyse).split()
 
 
-def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+def _analyse(path: Path) -> str:
+    if path.suffix != ".py":
+        return atomic_files.sha256(path)[:16]
+    source = _parse(path)
+    shape = hashlib.sha256(_shape(source).encode()).hexdigest()[:16]
+    return " ".join([shape, *sorted(_names(source))])
+
+
+def _names(source: ast.Module) -> set[str]:
+    """The names that a module imports, but for type checkers alone; relative ones with dots."""
+    result: set[str] = set()
+    packages: dict[str, str] = {}
+    for node in _statements(source):
+        pairs = _bindings(node)
+        # `from pipeline.data import shards` names a module, `from x import f` does not.
+        result.update(full for _, full in pairs)
+        if isinstance(node, ast.ImportFrom):
+            result.add(_origin(node))
+        else:
+            packages |= {own: full for own, full in pairs if is_first_party(full)}
+    # `import pike_mixing` names no module, `pike_mixing.PiKE` does (`_defined_in`).
+    for part in ast.walk(source) if packages else ():
+        if isinstance(part, ast.Attribute) and (package := packages.get(ast.unparse(part.value))):
+            result.add(f"{package}.{part.attr}")
+    return result
+
+
+def _statements(source: ast.Module) -> Iterator[ast.AST]:
     """Every statement of a module but those for type checkers alone."""
-    waiting: list[ast.AST] = [tree]
+    waiting: list[ast.AST] = [source]
     while waiting:
         node = waiting.pop()
         if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
@@ -239,73 +362,19 @@ def _statements(tree: ast.Module) -> Iterator[ast.AST]:
             waiting += [child for child in ast.iter_child_nodes(node) if isinstance(child, inner)]
 
 
-@functools.cache
-def _read(module: str) -> tuple[str, list[str]]:
-    """Digest of a module's code, and the names that it imports: remembered by its bytes."""
-    content = _sha256(_own() + source_names.path_of(module).read_bytes())
-    known = _memory().get(module, [])
-    if known[:1] != [content]:
-        tree = source_names.tree(module)
-        names: set[str] = set()
-        packages: dict[str, str] = {}
-        for node in _statements(tree):
-            pairs = source_names.imported_bindings(node, module)
-            # `from pipeline.data import shards` names a module, `from x import f` does not.
-            names.update(full for _, full in pairs)
-            if isinstance(node, ast.ImportFrom):
-                names.add(source_names.origin(node, module))
-            else:
-                packages |= {own: full for own, full in pairs if source_names.is_first_party(full)}
-        # `import pike_mixing` names no module, `pike_mixing.PiKE` does (`defined_in`).
-        for part in ast.walk(tree) if packages else ():
-            if isinstance(part, ast.Attribute) and (
-                package := packages.get(ast.unparse(part.value))
-            ):
-                names.add(f"{package}.{part.attr}")
-        known = [content, _sha256(_shape(tree).encode()), sorted(names)]
-        _memory()[module] = known
-        _unkept.add(module)
-    return known[1], known[2]
+def _origin(node: ast.ImportFrom) -> str:
+    """What stands behind `from`."""
+    return "." * node.level + (node.module or "")
 
 
-@functools.cache
-def _own() -> bytes:
-    """The code that finds this out, which decides, too."""
-    return Path(__file__).read_bytes() + Path(source_names.__file__).read_bytes()
-
-
-@functools.cache
-def _memory() -> dict[str, Any]:
-    """What was read before, or nothing where the file is missing or damaged."""
-    with contextlib.suppress(OSError, ValueError, RecursionError):
-        known = json.loads(MEMORY.read_text(encoding="utf-8"))
-        if isinstance(known, dict) and all(map(_is_entry, known.values())):
-            return known
-    return {}
-
-
-def _is_entry(value: Any) -> bool:
-    """Whether a value is two digests and a list of names."""
-    return (
-        isinstance(value, list)
-        and [type(part) for part in value] == [str, str, list]
-        and all(isinstance(name, str) for name in value[2])
-    )
-
-
-_unkept: set[str] = set()
-"""Modules that the file of the memory lacks."""
-
-
-def _keep_memory() -> None:
-    # A folder that cannot be written costs time at the next start and no truth.
-    if _unkept:
-        with contextlib.suppress(OSError):
-            MEMORY.parent.mkdir(exist_ok=True)
-            partial = MEMORY.with_suffix(f".{os.getpid()}")
-            partial.write_text(json.dumps(_memory()), encoding="utf-8")
-            partial.replace(MEMORY)
-        _unkept.clear()
+def _bindings(node: ast.AST) -> list[tuple[str, str]]:
+    """The names that a statement imports: as the module calls them, and dotted."""
+    if isinstance(node, ast.Import):
+        return [(alias.asname or alias.name, alias.name) for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        before = _origin(node) + ("." if node.module else "")
+        return [(alias.asname or alias.name, before + alias.name) for alias in node.names]
+    return []
 
 
 def _shape(node: object) -> str:
@@ -322,14 +391,11 @@ def _shape(node: object) -> str:
         return f"Constant={node.value!r}"
     values = [(name, getattr(node, name, None)) for name in node._fields if name != "ctx"]
     if isinstance(node, Scope):
-        values = [(name, _code(node) if name == "body" else value) for name, value in values]
+        # Neither docstrings nor what a class says about itself.
+        body = [one for one in node.body if not (_is_docstring(one) or is_about(one))]
+        values = [(name, body if name == "body" else value) for name, value in values]
     inner = ",".join([f"{name}={_shape(value)}" for name, value in values if value])
     return f"{type(node).__name__}({inner})"
-
-
-def _code(node: Scope) -> list[ast.stmt]:
-    """The statements of a body but docstrings and what it says about itself."""
-    return [one for one in node.body if not (_is_docstring(one) or is_about(one))]
 
 
 def _is_docstring(statement: ast.stmt) -> bool:

@@ -29,7 +29,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import chips, file_locks
+from pipeline.runtime import chips, locks
 from pipeline.settings import DEVICES
 
 log = logging.getLogger("pike")
@@ -91,7 +91,7 @@ def claim_gpu(folder: Path | None = None) -> str | None:
     while True:
         for name in names:
             path = folder / f"{uuids.get(name, name).replace('/', '-')}.lock"
-            if file := file_locks.lock(path):
+            if file := locks.lock(path):
                 _held.append(file)
                 os.environ[VISIBLE] = name
                 return name

@@ -8,13 +8,14 @@ import json
 import os
 import resource
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError, install
-from pipeline.runtime import code_fingerprint, source_names
 
+ROOT = Path(__file__).resolve().parents[2]
+"""The folder of this repository, or of the packages of an environment."""
 _CGROUPS = "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"
 """Where the kernel tells a container's limit, in its second and first version."""
 
@@ -82,28 +83,6 @@ _AS_IMPORTED = (
 )
 COMPUTING = {**{name: name for name in _AS_IMPORTED}, "sklearn": "scikit-learn"}
 """Packages whose versions may change a result, by the name that is imported."""
-COPYING = ("download", "fetch")
-"""Stages that copy text: they compute with no package but those that their peer itself imports."""
-
-
-def versions_of(
-    stage: str, modules: Sequence[str], python: str | None = None
-) -> dict[str, str] | None:
-    """Versions of the packages that a stage computes with, by package.
-
-    Args:
-        stage: Name of the stage.
-        modules: Modules that do its work.
-        python: The interpreter that would do it; absent: this one.
-
-    Returns:
-        None where that interpreter is not on this machine.
-    """
-    there = _installed_versions(python)
-    closure = modules if stage in COPYING else code_fingerprint.closure(*modules)
-    named = sorted(code_fingerprint.imported_names(closure) & COMPUTING.keys())
-    packages = [COMPUTING[name] for name in named]
-    return None if there is None else {name: there[name] for name in packages if name in there}
 
 
 def releases_of(versions: Mapping[str, str]) -> dict[str, str]:
@@ -115,13 +94,13 @@ def releases_of(versions: Mapping[str, str]) -> dict[str, str]:
 
 
 @functools.cache
-def _installed_versions(python: str | None) -> dict[str, str] | None:
+def installed_versions(python: str | None) -> dict[str, str] | None:
     """Versions of all packages that compute, in this environment or an interpreter's own."""
     if python is not None:
-        names = f"import json; from {__name__} import _installed_versions as of"
+        names = f"import json; from {__name__} import installed_versions as of"
         program = f"{names}; print(json.dumps(of(None)))"
         # From this folder, as jobs start it: its path may be relative.
-        path = os.pathsep.join([str(source_names.ROOT), os.environ.get("PYTHONPATH", "")])
+        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
         environment = {**os.environ, "PYTHONPATH": path.rstrip(os.pathsep)}
         try:
             said = subprocess.check_output(

@@ -20,7 +20,6 @@ from pipeline.runtime import (
     environment,
     manifests,
     ownership,
-    source_names,
 )
 
 log = logging.getLogger("pike")
@@ -80,6 +79,7 @@ class Taken:
         self.stage, self._modules, self._assets = stage, tuple(modules), tuple(assets)
         self.code = code(stage, modules, assets)
         self._commit = code_fingerprint.commit()
+        self._sources = self._digests_of_sources()
         self.inputs: dict[Path, str] = {}
         self.content: dict[Path, str] = {}
         self.given: dict[Path, str] = {}
@@ -123,20 +123,17 @@ class Taken:
             return False
         result = manifests.read(kept, self.stage)
         kept.unlink()
-        here, loaded = path.parent, result["code"]["loaded"]
+        here, before = path.parent, _recorded(result)
         now = {
             "settings": settings,
             "inputs": _relative(self.inputs | self.content, here),
             "given": {str(one): digest for one, digest in self.given.items()},
-            "code": {**self.record()["code"], "loaded": _loaded_today(loaded)},
+            "code": self.code["code"]["fingerprint"],
             "versions": self.code["versions"],
+            "loaded": _loaded_today(before["loaded"]),
         }
-        before = {name: result[name] for name in now}
-        recorded = result["inputs"] | result.get("content", {})
         # What is gone has not changed: checkpoints may be deleted.
-        gone = {name for name in recorded if not (here / name).exists()}
-        before["inputs"] = {name: one for name, one in recorded.items() if name not in gone}
-        now["code"]["commit"] = before["code"]["commit"]
+        before["inputs"] = {n: one for n, one in before["inputs"].items() if (here / n).exists()}
         whole = all(
             _is_spared(file.path, here) or not checksums.content_problem(file)
             for file in checksums.listed_files(here, result, "it is made again")
@@ -159,7 +156,8 @@ class Taken:
         """
         changed = [path for path in (*self.inputs, *self.given) if self._is_changed(path)]
         if self.stage != "pretrain":
-            changed += code_fingerprint.changed_files(*self._modules, assets=self._assets)
+            differ = self._sources.items() ^ self._digests_of_sources().items()
+            changed += sorted({path for path, _ in differ})
         if changed:
             more = f" and {len(changed) - 3:,} more" if len(changed) > 3 else ""
             named = ", ".join(map(str, changed[:3]))
@@ -167,6 +165,10 @@ class Taken:
                 f"{named}{more} changed while `pike {self.stage}` worked: run the same command "
                 "again"
             )
+
+    def _digests_of_sources(self) -> dict[Path, str]:
+        files = code_fingerprint.files(*self._modules, assets=self._assets)
+        return {path: code_fingerprint.digest(path) for path in files.values()}
 
     def _is_changed(self, path: Path) -> bool:
         """Whether a file is gone, or was written to or replaced by one that says something else."""
@@ -293,13 +295,13 @@ def code(stage: str, modules: Sequence[str], assets: Sequence[str] = ()) -> dict
     fingerprint = code_fingerprint.of(*modules, assets=tuple(assets))
     return {
         "code": {"fingerprint": fingerprint, "loaded": _loaded_files(modules)},
-        "versions": environment.versions_of(stage, modules),
+        "versions": code_fingerprint.versions_of(stage, modules),
     }
 
 
 def _loaded_files(modules: Sequence[str]) -> dict[str, str]:
     # No other stage runs code of the user's own.
-    own = not all(map(source_names.is_first_party, modules))
+    own = not all(map(code_fingerprint.is_first_party, modules))
     return code_fingerprint.loaded_files(*modules) if own else {}
 
 
@@ -340,13 +342,9 @@ def of_finished(
         result = manifests.read(path, stage)
     except InputError as damage:
         return [Difference("manifest", str(damage), "a whole one")]
+    before, content = _recorded(result), result.get("content", {})
     places = {name: os.path.normpath(path.parent / name) for name in result["inputs"]}
     lacking = set(map(os.path.normpath, inputs)).difference(places.values())
-    content = result.get("content", {})
-    before = {name: result[name] for name in ("settings", "given")}
-    before["inputs"] = result["inputs"] | content
-    before |= {"code": result["code"]["fingerprint"], "versions": result["versions"]}
-    before["loaded"] = loaded = result["code"]["loaded"]
     digests = {
         name: known.content(place, stage) if name in content else known.present(place)
         for name, place in places.items()
@@ -361,10 +359,21 @@ def of_finished(
         "given": None if own is None or None in own.values() else own,
         "code": code,
         "versions": versions,
-        "loaded": _loaded_today(loaded),
+        "loaded": _loaded_today(before["loaded"]),
     }
     now = {name: before[name] if one is None else one for name, one in now.items()}
     return [*differences(before, now), *_damaged_files(path.parent, result, known)]
+
+
+def _recorded(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What a manifest says that its work was made from, as it is compared."""
+    code = manifest["code"]
+    return {
+        **{name: manifest[name] for name in ("settings", "given", "versions")},
+        "inputs": manifest["inputs"] | manifest.get("content", {}),
+        "code": code["fingerprint"],
+        "loaded": code["loaded"],
+    }
 
 
 def _loaded_today(recorded: Mapping[str, Any]) -> dict[str, str | None]:

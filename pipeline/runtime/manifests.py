@@ -12,8 +12,7 @@ from pike_mixing.errors import InputError, refuse
 from pike_mixing.limits import Limits, NonNegativeFloat, NonNegativeInt, PositiveInt
 from pike_mixing.settings import unknown
 from pipeline import settings
-from pipeline.runtime import atomic_files
-from pipeline.runtime.validation import validate
+from pipeline.runtime import atomic_files, validation
 
 
 def _mapping(keys: Mapping[str, Any]) -> Any:
@@ -126,7 +125,8 @@ _FACTS: dict[str, dict[str, Any]] = {
     "mixture": {"weights_by_domain": dict[str, NonNegativeFloat], "chosen?": dict[str, Any]},
     "evaluate": _EVALUATED,
     "probe": _EVALUATED,
-    **{stage: {} for stage in ("theory", "database", "table", "figure", "report", "domains")},
+    **{stage: {} for stage in ("theory", "database", "table", "figure", "article", "report")},
+    "domains": {},
 }
 STAGES = {stage: _mapping({**STANDARD, **facts}) for stage, facts in _FACTS.items()}
 """What the manifest of each stage holds, of what is read of it."""
@@ -206,7 +206,7 @@ def _refuse_contradiction(manifest: Mapping[str, Any], path: Path | str, remedy:
         )
 
 
-SHOW_ALL = ("database", "table", "figure", "report")
+SHOW_ALL = ("database", "table", "figure", "article", "report")
 """Stages that read all that a manifest says; others read what it vouches for."""
 OF_MIXTURE = ("weights.parquet", "coefficients.parquet")
 """Records of a run that a mixture is found from, beside its checkpoints."""
@@ -295,10 +295,16 @@ def require(content: Any, kind: Any, path: Path | str, remedy: str) -> None:
         InputError: every key that is missing or of another type, and what to do.
     """
     try:
-        validate(kind, content, "", together=False, extra="ignore")
+        validation.validate(kind, content, "", together=False, extra="ignore")
     except InputError as error:
         told = "; ".join(line.lstrip(".: ") for line in str(error).splitlines())
         raise InputError(f"{path} is not whole ({told}): {remedy}") from None
+
+
+def prepare() -> None:
+    """Does once what reading a manifest of each kind begins with."""
+    for kind in (*STAGES.values(), CHECKPOINT):
+        validation.prepare(kind, extra="ignore")
 
 
 def of_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
@@ -314,7 +320,7 @@ def of_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
     identity = trained.get("identity") if isinstance(trained, dict) else None
     if isinstance(identity, dict) and identity.get("run") != result["settings"]:
         raise InputError(f"{path} is not of the run whose checkpoints lie there: train it again")
-    return result, validate(settings.Run, result["settings"], f"{path}: settings")
+    return result, validation.validate(settings.Run, result["settings"], f"{path}: settings")
 
 
 def of_checkpoint(folder: Path) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import file_locks
+from pipeline.runtime import locks
 
 MARK = ".made-by"
-MAKE_FILES = ("tokenizer", "mixture", "database", "table", "figure", "report")
+MAKE_FILES = ("tokenizer", "mixture", "database", "table", "figure", "article", "report")
 """Stages whose outputs are files; those of all others are folders."""
 
 
@@ -91,7 +91,7 @@ def mark(path: Path, stage: str, content: Path) -> None:
     folder, names = (content, _names(content)) if content.is_dir() else (path.parent, [path.name])
     # One write at the end of the file: several processes may mark files of one folder. Each line
     # begins with its line break, so that one which a full disk cut off spoils no other.
-    with open(folder / MARK, "ab", opener=file_locks.nofollow) as file:
+    with open(folder / MARK, "ab", opener=locks.nofollow) as file:
         file.write(b"".join(b"\n" + _line(stage, name) for name in names))
 
 

@@ -27,7 +27,7 @@ from pike_mixing.torch import parallel
 from pipeline import settings
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer, parameter_count
-from pipeline.runtime import atomic_files, devices, distributed, made_from, manifests, run_lock
+from pipeline.runtime import atomic_files, devices, distributed, locks, made_from, manifests
 from pipeline.runtime.signal_handler import Interrupted
 from pipeline.training.metric_log import Records, Rows
 
@@ -91,7 +91,7 @@ class RunFolder:
 
     def __init__(
         self,
-        lease: run_lock.Lease,
+        lease: locks.Lease,
         work: settings.Run,
         identity: dict[str, Any],
         modules: tuple[str, ...],

@@ -35,8 +35,8 @@ from pipeline.runtime import (
     code_fingerprint,
     devices,
     distributed,
+    locks,
     made_from,
-    run_lock,
     signal_handler,
 )
 from pipeline.runtime.progress import Progress
@@ -151,7 +151,7 @@ def pretrain(
         devices.make_deterministic(place)
     distributed.join(place)
     # The first's lease is for all.
-    take = run_lock.acquire if distributed.is_main_process() else run_lock.follow
+    take = locks.acquire if distributed.is_main_process() else locks.follow
     alone = parallel.world_size() == 1
     with (
         errors.explain_disk_errors(run.parent),
@@ -184,7 +184,7 @@ class _Training:
         values: dict[str, Any],
         given: inputs.Inputs,
         device: torch.device,
-        lease: run_lock.Lease,
+        lease: locks.Lease,
         signals: signal_handler.SignalState | None = None,
         shard: bool = False,
     ) -> None:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
 from pipeline import settings
-from pipeline.runtime import atomic_files, presentation, run_lock
+from pipeline.runtime import atomic_files, locks, presentation
 from pipeline.runtime.validation import validate
 from pipeline.training import live_log
 
@@ -89,7 +89,7 @@ def _text(runs: Rows) -> str:
 def _state(run: Path) -> str:
     if (run / atomic_files.MANIFEST).exists():
         return "finished"
-    if run_lock.is_held(run):
+    if locks.is_held(run):
         return "running"
     return "stopped" if (run / "starts.json").exists() else "waiting"
 

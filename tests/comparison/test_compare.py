@@ -14,7 +14,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pyarrow as pa
 import pytest
-from logged import DATE, line, write
+from logged import DATE, line, write, write_lighteval, write_opencompass
 from pyarrow import parquet
 from repository import run as start
 from scipy import stats
@@ -100,6 +100,30 @@ def test_where_no_item_differs_the_interval_is_three_over_n(tmp_path, numbers):
     assert numbers("--a", a, "--b", b, "--margin", 0.02)["tasks"][0]["verdict"] == "cannot tell"
 
 
+def test_where_all_items_differ_alike_the_interval_is_three_over_n_too(tmp_path, numbers):
+    # Of 100 items 100, or 99, are A's alone: mirrored, none or one is.
+    b = points(tmp_path / "b", [0] * 100)
+    for right in (100, 99):
+        a = points(tmp_path / f"a{right}", [1] * right + [0] * (100 - right))
+        other = points(tmp_path / f"other{right}", [0] * right + [1] * (100 - right))
+        (most,), (few,) = (numbers("--a", one, "--b", b)["tasks"] for one in (a, other))
+        assert (most["low"], most["high"]) == pytest.approx((1 - few["high"], 1 - few["low"]))
+    assert most["verdict"] == "better"
+
+
+def test_two_folders_are_the_two_sides(tmp_path, numbers):
+    a, b = points(tmp_path / "a", [1] * 40), points(tmp_path / "b", [0] * 40)
+    assert numbers(a, b) == numbers("--a", a, "--b", b)
+
+
+def test_a_name_says_more_than_an_option_for_all(tmp_path, numbers):
+    rows = [(m, n, v, t) for m, v in (("x", 1), ("y", 2)) for n in range(30) for t in "ab"]
+    path = table(tmp_path / "t.csv", rows, "model,item,score,task")
+    for words in (("--higher", "--lower", "b"), ("--lower", "b", "--higher")):
+        found = numbers(path, "--models", "x", "y", *words)["tasks"]
+        assert [one["verdict"] for one in found] == ["worse", "better"]
+
+
 def test_continuous_scores_are_the_paired_t_test(tmp_path, numbers):
     draw = np.random.default_rng(2)
     a, b = draw.normal(size=50) + 0.3, draw.normal(size=50)
@@ -183,7 +207,16 @@ def test_recipes_take_three_runs_a_side(tmp_path, said, a, b, about):
 def test_a_run_that_is_given_twice_is_named(tmp_path, said):
     same = [points(tmp_path / side / run, [1, 0] * 20) for side in "ab" for run in "123"]
     code, out, _ = said("compare", "--a", *same[:3], "--b", *same[3:])
-    assert (code, out.count("have the same score on every item")) == (0, 4)
+    assert (code, out.count("have the same score on every item")) == (0, 5)
+
+
+def test_a_run_on_both_sides_is_refused_wherever_its_folder_was_given(tmp_path, said):
+    one = points(tmp_path / "both" / "one", [1, 0] * 20)
+    points(tmp_path / "both" / "two", [1, 1] * 20)
+    (tmp_path / "link").symlink_to(one)
+    for a, b in ((one, one), (tmp_path / "both", one), (tmp_path / "link", one)):
+        code, _, err = said("compare", "--a", a, "--b", b)
+        assert (code, "is on both sides" in err) == (2, True)
 
 
 def test_a_run_far_off_is_named(tmp_path, numbers):
@@ -458,6 +491,16 @@ MISTAKES = [
     (("t.csv", "--models", "x", "y", "--higher", "--columns", "score"), "WHAT=NAME"),
     (("t.csv", "--models", "x", "y", "--higher", "--columns", "score=right"), "no column 'right'"),
     (("t.csv", "--models", "x", "y", "--higher", "--tasks", "sums"), "no scores of 'sums'"),
+    (("t.csv", "--models", "x", "y", "--higher", "scroe"), "did you mean 'score'"),
+    (("t.csv", "--models", "x", "y", "--higher", "--lower"), "--higher and --lower are said of it"),
+    (("t.csv", "--models", "x", "y", "--higher", "--margin", "5"), "of five points give 0.05"),
+    (("--higher", "t.csv", "--models", "x", "y"), "t.csv was read as a name of --higher"),
+    (("run", "--models", "x", "y"), "of logs give the folders of both sides"),
+    (("run/results_1.json", "log.json"), "run/results_1.json has no scores by item: give the fold"),
+    (("bare", "run"), "bare is nothing that can be read: give a folder of lm-evaluation-harness"),
+    (("log.json", "t.csv"), "log.json: sample 1 is none of inspect_ai"),
+    (("run", "run2", "--metric", "bleu"), "left out: sums (has acc)"),
+    (("huge.csv", "--models", "x", "y", "--higher"), "a score of 1e+300 is too large"),
     (("bad.csv", "--models", "x", "y", "--higher"), "row 2: score 'none' is no number"),
     (("tokens.csv", "--models", "x", "y", "--lower"), "scores by token of different tokenizers"),
     (("readme.txt", "--models", "x", "y"), "nothing that can be read"),
@@ -471,7 +514,16 @@ def test_mistakes_have_one_sentence(tmp_path, said, monkeypatch, words, expected
     table(tmp_path / "t.csv", both)
     table(tmp_path / "bad.csv", [("x", 0, 1), ("y", 0, "none")])
     table(tmp_path / "tokens.csv", [("x", 0, 1, 4), ("y", 0, 1, 5)], "model,item,score,weight")
+    table(tmp_path / "huge.csv", [("x", 0, 1e300), ("y", 0, 1)])
     (tmp_path / "readme.txt").write_text("hello")
+    points(tmp_path / "run", [1, 0] * 20)
+    points(tmp_path / "run2", [1, 0] * 20)
+    (tmp_path / "run" / "results_1.json").write_text("{}")
+    # As lighteval leaves it without --save-details.
+    (tmp_path / "bare" / "results" / "model").mkdir(parents=True)
+    (tmp_path / "bare" / "results" / "model" / "results_1.json").write_text("{}")
+    log = {"status": "success", "eval": {"task": "t"}, "samples": [{"input": "q"}]}
+    (tmp_path / "log.json").write_text(json.dumps(log))
     code, out, err = said("compare", *words)
     assert (code, out) == (2, "")
     assert expected in err
@@ -576,6 +628,80 @@ def test_logs_of_inspect_are_read_by_sample(tmp_path, said):
         path.touch()
         code, _, err = said("compare", "--a", a, "--b", path)
         assert (code, expected in err) == (2, True)
+
+
+OTHERS = {"lighteval": (write_lighteval, "acc"), "opencompass": (write_opencompass, "accuracy")}
+
+
+@pytest.mark.parametrize("harness", OTHERS)
+def test_logs_of_other_harnesses_by_hand(tmp_path, said, numbers, harness):
+    # Of 40 items A alone solves 9, B alone 1, as with the first harness; in any order.
+    write_run, metric = OTHERS[harness]
+    right = {"a": [1] * 9 + [0] + [1] * 10 + [0] * 20, "b": [0] * 9 + [1] + [1] * 10 + [0] * 20}
+    a, b = (write_run(tmp_path / side, values) for side, values in right.items())
+    for words in ((), ("--metric", metric), ("--same-document",)):
+        (task,) = numbers("--a", a, "--b", b, *words)["tasks"]
+        assert (task["a"], task["b"], task["items"], task["metric"]) == (0.475, 0.275, 40, metric)
+        assert task["p"] == pytest.approx(22 / 1024)
+    # Other prompts, other references, and a result that is not the scores' mean.
+    other = write_run(tmp_path / "c", right["b"], prompt="<user>")
+    code, _, err = said("compare", "--a", a, "--b", other)
+    assert (code, "--same-document" in err) == (2, True)
+    assert numbers("--a", a, "--b", other, "--same-document")["tasks"][0]["items"] == 40
+    other = write_run(tmp_path / "d", right["b"], reference="other")
+    code, _, err = said("compare", "--a", a, "--b", other, "--same-document")
+    assert (code, "40 only on side B" in err) == (2, True)
+    other = write_run(tmp_path / "e", right["b"], result=0.3)
+    code, _, err = said("compare", "--a", a, "--b", other)
+    assert (code, "no mean over items" in err) == (2, True)
+
+
+def test_what_lighteval_logs_beside_means(tmp_path, said, numbers):
+    def run(side, shift):
+        text = [{"logprobs": -(2.0 + shift) * (n + 1), "weights": n + 1} for n in range(40)]
+        more = {"word_perplexity": text, "bleu": [{"golds": ["x"], "preds": ["y"]}] * 40}
+        results = {"word_perplexity": np.exp(2.0 + shift), "bleu": 12.0}
+        return write_lighteval(tmp_path / side, [1, 0] * 20, more=more, results=results, pages=2)
+
+    a, b = run("a", 0.5), run("b", 0.0)
+    found = numbers("--a", a, "--b", b, "--metric", "word_perplexity", "--cluster", "page")
+    (task,) = found["tasks"]
+    assert (task["difference"], task["documents"]) == (pytest.approx(0.5), 20)
+    assert (task["higher_is_better"], task["metric"]) == (False, "word_perplexity (nats per word)")
+    assert "bleu is left out" in said("compare", "--a", a, "--b", b, "--metric", "bleu")[2]
+    (results,) = b.rglob("results_*.json")
+    results.unlink()
+    code, _, err = said("compare", "--a", a, "--b", b, "--metric", "acc")
+    assert (code, "keep both folders, results and details" in err) == (2, True)
+
+
+def test_replicas_and_evaluators_of_opencompass(tmp_path, said, numbers):
+    a = write_opencompass(tmp_path / "a", [[1, 1]] * 40)
+    b = write_opencompass(tmp_path / "b", [[1, 0]] * 40)
+    (task,) = numbers("--a", a, "--b", b)["tasks"]
+    assert (task["a"], task["b"], task["items"]) == (1, 0.5, 40)
+    path = next(b.glob("results/*/*.json"))
+    whole = json.loads(path.read_text())
+    bare = [{k: v for k, v in one.items() if k != "correct"} for one in whole["details"]]
+    cut = {**whole, "details": whole["details"][:-1]}
+    for changed, expected in (
+        ({"accuracy": 50.0}, "no scores by item: evaluate with --dump-eval-details"),
+        ({**whole, "details": bare}, "make a table of its scores, with the columns model, item"),
+        (cut, "78 answers, its predictions 80"),
+    ):
+        path.write_text(json.dumps(changed))
+        code, _, err = said("compare", "--a", a, "--b", b)
+        assert (code, expected in err) == (2, True), err
+
+
+def test_tasks_that_are_not_asked_for_are_not_read(tmp_path, said, numbers):
+    for side in "ab":
+        points(tmp_path / side, [1, 0] * 20)
+        (tmp_path / side / f"samples_broken_{DATE}.jsonl").write_text("{")
+    sides = ("--a", tmp_path / "a", "--b", tmp_path / "b")
+    assert numbers(*sides, "--tasks", "sums")["tasks"][0]["items"] == 40
+    code, _, err = said("compare", *sides, "--tasks", "other")
+    assert (code, "there are broken, sums" in err) == (2, True)
 
 
 HARNESS = """

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from pike_mixing.comparison import mean_difference
 from pike_mixing.comparison.distributions import t_tail
-from pike_mixing.comparison.like_size import effective_documents
+from pike_mixing.comparison.like_size import effective_documents, length_factor
 from pike_mixing.comparison.mean_difference import Estimate, estimate, part
 
 
-def names(count_G):
-    return [f"d{n}" for n in range(len(count_G))]
+def names(count_G, part_of=0):
+    return [f"{part_of} {n}" for n in range(len(count_G))]
 
 
 def alone(sum_SxG, count_G):
@@ -32,10 +32,11 @@ def test_a_constant_difference_has_no_error():
 
 def test_the_error_of_unequal_documents_by_hand():
     # Means 10 / 40; the residuals 10 - 10 / 4 and -30 / 4 are 7.5 and -7.5, of 40 tokens; shares
-    # 1/4 and 3/4 with squares that sum to 5/8 divide their squares by 9/8 and 1/8.
+    # 1/4 and 3/4 with squares that sum to 5/8 divide their squares by 9/8 and 1/8. Two documents
+    # are too few, and all that two differ by may follow their length: the variance is 26-fold.
     found = alone([[10, 0]], [10, 30])
     assert found.difference == pytest.approx(0.25)
-    assert found.of_items == pytest.approx(7.5 / 40 * math.sqrt(8 / 9 + 8))
+    assert found.of_items == pytest.approx(7.5 / 40 * math.sqrt(26 * (8 / 9 + 8)))
     assert (found.effective, found.degrees) == pytest.approx((1.6, 1))
 
 
@@ -148,8 +149,9 @@ HALF_ALIKE = np.exp(np.r_[np.zeros(60), np.linspace(0, 2.452, 60)])
         # 0.8, and 39.6 of 0.4.
         (spread_out(100, 1.0), 20 * 100 / 3138),
         (spread_out(600, 0.8), 20 * 600 / 682),
-        (spread_out(750, 0.8), 1 / (spread_out(750, 0.8) ** 2).sum()),
-        (spread_out(50, 0.4), 1 / (spread_out(50, 0.4) ** 2).sum()),
+        (spread_out(750, 0.8), 20 * 750 / 682),
+        (spread_out(50, 0.4), 20 * 50 / 39.6),
+        (spread_out(500, 0.1), 1 / (spread_out(500, 0.1) ** 2).sum()),
         # Half of the documents of one length, half spread above it: 0.75 of 0.8 asks 166.
         (HALF_ALIKE / HALF_ALIKE.sum(), 20 * 120 / 166),
         # Less than twenty by the shares alone.
@@ -170,6 +172,35 @@ def test_no_verdict_rests_on_documents_of_unequal_lengths():
         found = estimate([part(np.tile(apart_G * share_G, (3, 1)), share_G, names(share_G))])
         assert (found.effective >= mean_difference.LEAST_DOCUMENTS) == told
         assert (mean_difference.verdict_p(found) is not None) == told
+
+
+@pytest.mark.parametrize(
+    ("effective", "follows", "factor"),
+    [(1e9, 1, 1), (60, 0, 1), (60, 0.5, 1.25), (40, 1, 2), (22, 0.9, 10), (20, 1, 26), (3, 1, 26)],
+)
+def test_the_factor_of_lengths_by_hand(effective, follows, factor):
+    assert length_factor(effective, follows) == pytest.approx(factor)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_an_interval_is_wider_where_a_difference_follows_length_near_the_bound(parts, seeds):
+    # 682 documents of a spread of 0.8 tell as much as 20 alike, 1,364, also in two parts, as 40:
+    # the variance doubles where all of it follows length.
+    documents = 1364 // parts
+    share_G = spread_out(documents, 0.8)
+    of_length_G = 1000 * (share_G - (share_G**2).sum())
+    other_G = np.where(np.arange(documents) % 4 % 3, 1.0, -1.0)
+
+    def variance(apart_G, length_G):
+        sums_SxG = np.tile(apart_G * length_G, (seeds, 1))
+        found = [part(sums_SxG, length_G, names(length_G, k)) for k in range(parts)]
+        plain = sum((one.error_SxG[0] ** 2).sum() for one in found) / parts**2
+        return estimate(found).of_items ** 2 / plain
+
+    assert variance(of_length_G, share_G) == pytest.approx(2, rel=0.03)
+    assert variance(other_G, share_G) == pytest.approx(1, rel=0.03)
+    assert variance(of_length_G, 1 + 0.05 * other_G) == pytest.approx(1, rel=1e-12)
 
 
 def test_a_mean_over_parts_asks_for_fewer_documents_in_each():

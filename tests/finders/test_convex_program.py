@@ -55,11 +55,6 @@ def test_a_domain_without_text_gets_nothing():
     assert_allclose(weights_K.sum(), 1)
 
 
-def test_caps_that_leave_no_whole_mixture_are_refused():
-    with pytest.raises(InputError, match=r"caps sum to 0\.8, less than a whole mixture"):
-        solve(posed(cap=(0.5, 0.2, 0.1)))
-
-
 def test_the_tangent_program_by_hand():
     # kl = 0: the domain of least slope is filled to its cap, the next one takes the rest.
     asked = posed(cap=(0.3, 1, 0.9))

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from known_law import DOMAINS, optimum, proxies
+from known_law import DOMAINS, LAWS, optimum, proxies
 from numpy.testing import assert_array_equal
 
 from pike_mixing.errors import InputError
@@ -360,16 +360,47 @@ def test_an_inventory_of_which_a_part_is_missing_is_refused_or_unknown(said, wri
 
 
 @pytest.mark.slow
-def test_a_cap_on_epochs_takes_its_inventory_from_the_table(said, write, tmp_path):
+@pytest.mark.parametrize(
+    ("finder", "settings"),
+    [
+        ("mixing-law", ["kl=0"]),
+        ("best", []),
+        ("regmix", ["samples=2000", "kept=8", "rounds=100"]),
+    ],
+)
+def test_a_cap_on_epochs_takes_its_inventory_from_the_table(
+    said, write, tmp_path, finder, settings
+):
     # 100 tokens of code for a run of 400: twice is half of it. Of talk, which hurts all, nothing.
     header = [*HEADER[1:], "tokens", *(f"available/{d}" for d in DOMAINS)]
-    rows = [[*r.weights_K, *r.loss_K, 400, 100, 9e3, 9e3] for r in proxies()]
-    ask = ["fit", "mixing-law", write(header, rows), "--target", "code", "--resamples", "0"]
-    ask += ["--format", "json", "--set", "kl=0", "epochs=2"]
-    found = json.loads(said(*ask, "--save", tmp_path / "law.json"))
-    assert found["mixture"]["code"] == pytest.approx(0.5)
-    assert found["epochs"]["code"] == pytest.approx(2)
-    again = saved.load(tmp_path / "law.json").predictor.optimum()
-    assert again.tolist() == list(found["mixture"].values())
-    unknown = write(HEADER[1:], [row[:6] for row in rows], "bare.csv")
-    assert "epochs: how much text there is" in said(*ask[:2], unknown, *ask[3:], code=2)
+    stock = [400, 100, 9e3, 9e3]
+    rows = [[*r.weights_K, *r.loss_K, *stock] for r in proxies()]
+    rows.append([0.8, 0.2, 0, *LAWS.losses(np.array([[0.8, 0.2, 0]]))[0], *stock])
+    best = min((row for row in rows if row[0] <= 0.5), key=lambda row: row[3])[0]
+    ask = ["fit", finder, write(header, rows), "--target", "code", "--resamples", "0"]
+    ask += ["--format", "json", "--set", *settings]
+    # Nine times is more than any weight reads.
+    assert json.loads(said(*ask, "epochs=9"))["epochs"]["code"] > 2
+    save = [] if finder == "best" else ["--save", tmp_path / "law.json"]
+    found = json.loads(said(*ask, "epochs=2", *save))
+    assert 0.4 < found["mixture"]["code"] < 0.5 + 1e-9
+    exact = {"mixing-law": 0.5, "best": best}
+    assert found["mixture"]["code"] == pytest.approx(exact.get(finder, found["mixture"]["code"]))
+    if save:
+        again = saved.load(tmp_path / "law.json").predictor.optimum()
+        assert again.tolist() == list(found["mixture"].values())
+    ask[2] = write(HEADER[1:], [row[:6] for row in rows], "bare.csv")
+    assert "epochs: how much text there is" in said(*ask, "epochs=2", code=2)
+    # 3 tokens of text, twice, for 400.
+    ask[2] = write(header, [[*row[:7], 1, 1, 1] for row in rows], "little.csv")
+    assert "the repetition caps sum to 0.015, less" in said(*ask, "epochs=2", code=2)
+
+
+def test_no_run_within_a_cap_is_refused(said, write):
+    # 10 tokens of a for a run of 100: of weight 0.3 and more they are read three times at least.
+    rows = [[0.3, 0.7, 1, 100, 10, 300], [0.5, 0.5, 2, 100, 10, 300]]
+    ask = ["fit", "best", write(STOCK, rows), "--target", "l", "--resamples", "0", "--set"]
+    assert "the mixture of every run reads a domain more than 2.9" in said(
+        *ask, "epochs=2.9", code=2
+    )
+    assert "0.3000" in said(*ask, "epochs=3")

@@ -61,7 +61,9 @@ def test_known_losses_are_predicted_and_the_optimum_is_found_again(name, error, 
     capped = registry.build(
         name, {"epochs": 0.1, "target": {"code": 1, "prose": 0, "talk": 0}}, "here"
     )
-    with pytest.raises(InputError, match=r"the caps sum to 0\.52, less than a whole mixture"):
+    with pytest.raises(
+        InputError, match=r"the repetition caps sum to 0\.52, less than a whole mixture"
+    ):
         capped.find(swarm)
     loose = registry.build(
         name, {"epochs": 1.0, "target": {"code": 1, "prose": 0, "talk": 0}}, "here"

@@ -85,6 +85,85 @@ def test_the_page_has_the_hours_of_the_paper():
             assert float(told) == pytest.approx(float(planned), rel=0.025)
 
 
+def bill_of(config, targets, device):
+    """Trainings, hours, the longest training's, downloads, their TiB and those of the disk."""
+    path = ROOT / f"workflow/configs/{config}.yaml"
+    (bill,) = json.loads(cost.plan(path, devices=[device], targets=targets, format="json"))[
+        "devices"
+    ]
+    rules = {rule["rule"]: rule for rule in bill["rules"]}
+    nothing = dict.fromkeys(("jobs", "longest_seconds", "disk_bytes"), 0)
+    trained, fetched = rules.get("pretrain", nothing), rules.get("download", nothing)
+    return (
+        trained["jobs"],
+        sum(rule["hours"] for rule in rules.values()),
+        trained["longest_seconds"] / 3600,
+        fetched["jobs"],
+        fetched["disk_bytes"] / 2**40,
+        sum(rule["disk_bytes"] for rule in rules.values()) / 2**40,
+    )
+
+
+def rounded(numbers):
+    return [
+        f"{number:,.{digits}f}" for number, digits in zip(numbers, (0, 0, 0, 0, 1, 1), strict=True)
+    ]
+
+
+@pytest.mark.slow
+def test_the_page_has_the_cost_of_each_table():
+    page = (ROOT / "docs/paper-data.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (Tables? [\d and]+|everything) \| (.*) \|$", page, re.MULTILINE)
+    assert len(rows) == 16
+    for name, shown in rows:
+        targets = [f"results/paper/tables/table{n}.md" for n in re.findall(r"\d+", name)]
+        assert shown.split(" | ") == rounded(bill_of("paper", targets, "a100-80gb")), name
+    smaller = re.findall(r"^\| `workflow/configs/(.+)\.yaml` \| .*?[a-z] \| (.*) \|$", page, re.M)
+    assert [name for name, _ in smaller] == ["gpu-hour", "middle"]
+    for name, shown in smaller:
+        a100, h100 = (rounded(bill_of(name, (), device)) for device in ("a100-80gb", "h100"))
+        assert shown.split(" | ") == [*a100[:2], h100[1], a100[3], a100[5]]
+
+
+def test_the_page_has_the_budget_of_each_source():
+    page = (ROOT / "docs/paper-data.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([^|]+) \| (\d+) \| ([\d.]+) \|$", page, re.MULTILINE)
+    sources = planned(PAPER).plan.sources
+    left = {*sources}
+    for names, budget, each in rows:
+        own = {n for n in sources if n in re.findall(r"[a-z]{2}", names.partition(" (")[0])}
+        own = own if not names.startswith("stand-ins") else {n for n in sources if "open" in n}
+        assert {sources[name]["bytes"] for name in own} == {int(budget) * 10**9}, names
+        tokens = 120_000 * 256 * 1024 / (6 if "sixth" in names or "same" in names else 1)
+        assert each == f"{int(budget) * 1e9 / tokens:.1f}", names
+        left -= own
+    assert left == set()
+
+
+def test_a_target_counts_itself_and_what_it_needs():
+    def jobs_of(*targets):
+        work = jobs.Jobs(planned(PAPER).plan, accelerators.accelerator("h100"), targets=targets)
+        return set(work.every())
+
+    grid = [f"mc4-en-hi-de/gpt2-small/pike-grid-{n}/seed0" for n in range(1, 7)]
+    mix = "mc4-en-hi-de/gpt2-large/mix/seed0"
+    packed = {(rule, f"{on}{d}") for d in ("en", "hi", "de")
+              for rule, on in (("download", ""), ("pack", "mt5/"))}  # fmt: skip
+    trained = packed | {("tokenizer", "mt5"), ("pretrain", mix)}
+    # A run by its folder, its manifest, or a file in it.
+    for end in ("", "/manifest.json", "/model.safetensors"):
+        assert jobs_of(f"results/paper/runs/{mix}{end}") == trained
+    chosen = jobs_of("results/paper/mixtures/mc4-en-hi-de/gpt2-small/zetas/seed0.json")
+    assert {name for rule, name in chosen if rule == "pretrain"} == set(grid)
+    # Any file of a table; two share what they need; the database needs all.
+    assert jobs_of("results/paper/tables/table1.csv") == jobs_of("results/paper/tables/table1.md")
+    both = jobs_of("results/paper/tables/table1.md", "results/paper/tables/table2.md")
+    assert len([1 for rule, _ in both if rule == "pretrain"]) == 33
+    assert len([1 for rule, _ in jobs_of("results/paper/pike.duckdb") if rule == "pretrain"]) == 97
+    with pytest.raises(InputError, match=r"tables/tabel1.md' is unknown: did you mean '.*table1"):
+        jobs_of("results/paper/tables/tabel1.md")
+
+
 @pytest.mark.parametrize(
     ("device", "message"),
     [

@@ -31,7 +31,7 @@ def test_jobs_of_results_have_another_of_the_same_name(started):
     )
     (first, second) = started
     assert first[0] == second[0]
-    assert list(second[1]) == ["database", "table", "figure", "report"]
+    assert list(second[1]) == ["database", "table", "figure", "article", "report"]
 
 
 @pytest.mark.parametrize(

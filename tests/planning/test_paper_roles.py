@@ -7,7 +7,7 @@ import pytest
 from pike_mixing import ADO
 from pike_mixing.errors import InputError
 from pipeline.planning import cross_checks, paper_roles, planner
-from pipeline.runtime.source_names import PACKAGE
+from pipeline.runtime.code_fingerprint import PACKAGE
 
 PAPER = PACKAGE.parent / "workflow" / "configs" / "paper.yaml"
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import threading
 import types
 
 import pytest
@@ -142,7 +143,14 @@ def test_nothing_is_submitted_before_the_controller_answers(
 def test_a_controller_that_never_answers_is_not_waited_for_for_ever(programs, monkeypatch):
     monkeypatch.setattr(slurm, "ASK_SECONDS", 0.01)
     monkeypatch.setattr(slurm, "PATIENCE_SECONDS", 0.03)
-    slurm.await_controller(log)
+    assert slurm.await_controller(log, threading.Event())
+
+
+def test_nothing_is_submitted_after_ctrl_c(programs):
+    executor = MENDED()
+    executor._cancelled.set()
+    executor.run_job("job")
+    assert executor.submitted == []
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,11 @@
 import dataclasses
 import json
 import math
+import subprocess
+import sys
+import types
 
+import documented
 import numpy as np
 import pytest
 from arrays import assert_close
@@ -41,7 +45,12 @@ VARIANTS = {
 }
 """Settings under which a rule learns within a few steps; others get any where they need one."""
 
-ALL = sorted({*METHODS, *VARIANTS})
+# The rule that docs/your-method.md has the reader copy.
+(SHOWN,) = documented.blocks("docs/your-method.md", "python")
+shown = sys.modules["shown"] = types.ModuleType("shown")
+exec(compile(SHOWN, "docs/your-method.md", "exec"), vars(shown))  # noqa: S102
+
+ALL = sorted({*METHODS, *VARIANTS, "shown:Proportional"})
 BY_PLACE = ("round-robin", "random")
 """Rules that choose the domain of a step by its place in the list."""
 EXPLORING = ("ado", "aioli", "odm", "odm code")
@@ -412,3 +421,17 @@ def test_a_domain_of_weight_0_stays_out_and_leaves_numbers(rule, place):
         for value_K in answer.values():
             assert np.isfinite(value_K).all()
             assert value_K[place] == 0
+
+
+def test_the_rule_of_the_page_passes_lint_where_it_is_saved():
+    for command in ("check", "format --check"):
+        for place in ("mine.py", "pike_mixing/rules/proportional.py"):
+            done = subprocess.run(
+                [sys.executable, "-m", "ruff", *command.split(), "--stdin-filename", place, "-"],
+                input=SHOWN,
+                cwd=documented.ROOT,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr

@@ -4,17 +4,14 @@ import importlib.util
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import edits
 import pytest
 
-from pipeline.runtime import code_fingerprint, source_names
-
-ROOT = source_names.ROOT
+from pipeline.runtime import checksums, code_fingerprint
+from pipeline.runtime.environment import ROOT
 
 TOY = {
     "__init__.py": '"""A toy."""\n',
@@ -31,20 +28,12 @@ TOY = {
 def write(folder, changes=()):
     for name, content in {**TOY, **dict(changes)}.items():
         edits.put(name, content)(folder / "toy")
-    names, module = (_copied(folder, each) for each in (source_names, code_fingerprint))
-    names.PACKAGE, names.FIRST_PARTY = folder / "toy", ("toy",)
-    module.source_names, module.MEMORY = names, folder / "memory" / "code.json"
+    spec = importlib.util.spec_from_file_location("toy_code", code_fingerprint.__file__)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.PACKAGE, module.FIRST_PARTY = folder / "toy", ("toy",)
+    module.MEMORY = folder / "code.json"
     return module
-
-
-def _copied(folder, module):
-    place = folder / "pipeline" / "runtime" / Path(module.__file__).name
-    place.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(module.__file__, place)
-    spec = importlib.util.spec_from_file_location(f"toy_{place.stem}", place)
-    result = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(result)
-    return result
 
 
 def test_a_fingerprint_covers_what_is_imported_also_inside_functions(tmp_path):
@@ -79,15 +68,17 @@ def test_code_counts_and_words_layout_tables_and_strangers_do_not(tmp_path, name
     assert (after != before) == ((name, old, new) in CODE)
 
 
-def test_what_was_read_is_remembered_by_its_bytes(tmp_path):
+def test_what_was_read_is_remembered_while_the_file_is_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(checksums, "RECENT", -1)
     before = write(tmp_path).of("toy.stage")
-    again = write(tmp_path)
-    again.tree = None  # Nothing is parsed.
-    assert again.of("toy.stage") == before
-    assert write(tmp_path, {"late.py": "X = 3\n"}).of("toy.stage") != before
+    again = write(tmp_path, {"other.py": "X = 5\n"})
     sound = json.loads(again.MEMORY.read_text())
-    for entry in ([], ["x"], 5, None, sound["toy.part"][:1], [*sound["toy.part"][:2], [5]]):
-        damaged = {**sound, "toy.part": entry}
+    part = str(tmp_path / "toy/part.py")
+    assert sound[part][-1].split()[1:] == ["json"]
+    (tmp_path / "toy/late.py").write_text("X = 3\n")
+    assert again.of("toy.stage") != before
+    for entry in ([], ["x"], 5, None, sound[part][:-1], [*sound[part][:-1], 5]):
+        damaged = {**sound, part: entry}
         for content in (json.dumps(damaged), json.dumps([entry]), "[", "[" * 10**5, "9" * 5000):
             again.MEMORY.write_text(content)
             assert write(tmp_path).of("toy.stage") == before
@@ -172,8 +163,8 @@ OWN = {
 
 ASKED = """
 import sys
-from pipeline.runtime import code_fingerprint, source_names
-known = [each for of in (code_fingerprint, source_names) for each in vars(of).values()]
+from pipeline.runtime import code_fingerprint
+known = [*vars(code_fingerprint).values()]
 for place in sys.argv[1:]:
     for cached in (each for each in known if hasattr(each, "cache_clear")):
         cached.cache_clear()

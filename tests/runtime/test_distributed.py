@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pike_mixing.errors import InputError
 from pike_mixing.torch import parallel
 from pipeline.model import checkpoint
-from pipeline.runtime import atomic_files, distributed, run_lock
+from pipeline.runtime import atomic_files, distributed, locks
 from pipeline.training import train
 
 TRAINING = {
@@ -211,7 +211,7 @@ def test_a_mistake_of_all_and_one_that_the_first_alone_finds_are_said_once(make_
     few = make_run("few", training={"rows": 1})
     assert "2 processes, but training.rows of 1" in said_once(few, corpora)
     run = make_run()
-    with run_lock.acquire(run.parent):
+    with locks.acquire(run.parent):
         told = said_once(run, corpora)
     assert "is being written by process" in told
     assert "Connection closed by peer" not in told

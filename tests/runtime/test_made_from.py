@@ -17,9 +17,7 @@ from pipeline.runtime import (
     atomic_files,
     checksums,
     code_fingerprint,
-    environment,
     made_from,
-    source_names,
 )
 
 MODULE = "pipeline.runtime.atomic_files"
@@ -77,28 +75,30 @@ def test_the_same_work_elsewhere_gives_the_same_manifest(tmp_path):
 
 def test_versions_are_of_what_the_stage_computes_with():
     finder = ["pike_mixing.finders.regmix"]
-    assert {"numpy", "lightgbm"} <= environment.versions_of("mixture", finder).keys()
-    assert "torch" in environment.versions_of("pretrain", ["pipeline.training.train"])
+    assert {"numpy", "lightgbm"} <= code_fingerprint.versions_of("mixture", finder).keys()
+    assert "torch" in code_fingerprint.versions_of("pretrain", ["pipeline.training.train"])
     # A copy of text is the same by any version of NumPy, a drawn one is not.
-    assert environment.versions_of("download", ["pipeline.data.local"]) == {}
-    assert "numpy" in environment.versions_of("download", ["pipeline.data.synthetic"])
+    assert code_fingerprint.versions_of("download", ["pipeline.data.local"]) == {}
+    assert "numpy" in code_fingerprint.versions_of("download", ["pipeline.data.synthetic"])
 
 
 def test_versions_of_another_interpreter_are_its_own(tmp_path, monkeypatch):
-    same = environment.versions_of("pretrain", ["pipeline.training.train"])
+    same = code_fingerprint.versions_of("pretrain", ["pipeline.training.train"])
     script = tmp_path / "python"
     script.write_text('#!/bin/sh\necho Welcome\necho \'{"torch": "0.1", "numpy": "0.2"}\'\n')
     script.chmod(0o755)
     monkeypatch.chdir(tmp_path)
     for path in (str(script), "./python"):
-        other = environment.versions_of("pretrain", ["pipeline.training.train"], path)
+        other = code_fingerprint.versions_of("pretrain", ["pipeline.training.train"], path)
         assert other == {"torch": "0.1", "numpy": "0.2"}
-    own = environment.versions_of("pretrain", ["pipeline.training.train"], sys.executable)
+    own = code_fingerprint.versions_of("pretrain", ["pipeline.training.train"], sys.executable)
     assert own == same
     (tmp_path / "mute").write_text("#!/bin/sh\n")
     (tmp_path / "mute").chmod(0o755)
-    assert environment.versions_of("pretrain", ["pipeline.training.train"], "./mute") is None
-    assert environment.versions_of("pretrain", ["pipeline.training.train"], "/not/here") is None
+    assert code_fingerprint.versions_of("pretrain", ["pipeline.training.train"], "./mute") is None
+    assert (
+        code_fingerprint.versions_of("pretrain", ["pipeline.training.train"], "/not/here") is None
+    )
     assert same != other
 
 
@@ -189,8 +189,9 @@ def at_work(tmp_path, monkeypatch):
     edits.put("text.txt", "words")(tmp_path)
 
     # Another test had a module of this name elsewhere.
-    source_names.root.cache_clear()
-    code_fingerprint.changed_files()
+    code_fingerprint._root.cache_clear()
+    code_fingerprint.path_of.cache_clear()
+    code_fingerprint.of.cache_clear()
 
     def begun(stage="evaluate"):
         given, inputs = [Path("text.txt")], [Path("manifest.json"), Path("a.model")]
@@ -263,7 +264,7 @@ def test_work_stands_where_all_that_it_was_made_from_comes_out_the_same(
     made_from.keep(out)
     out.unlink()
     change(tmp_path)
-    code_fingerprint.changed_files()
+    code_fingerprint.of.cache_clear()
     taken, _ = at_work()
     assert taken.stands(out, {"a": 1}) is stands
     assert out.exists() is stands

@@ -1,6 +1,16 @@
-"""Lines of progress in a log."""
+"""Lines of progress in a log, and what `make run` shows of a workflow."""
+
+import importlib
+import io
+import logging
+import re
+import sys
+from types import SimpleNamespace
 
 import pytest
+import rich.console
+from repository import ROOT
+from snakemake_interface_logger_plugins.common import LogEvent
 
 from pipeline.runtime import progress
 
@@ -52,3 +62,80 @@ def test_what_fails_or_is_quiet_ends_without_a_line(clock, capsys, quiet):
         clock.now = 99
         bar.add(1)
     assert capsys.readouterr().err == ""
+
+
+@pytest.fixture
+def shown(clock, monkeypatch):
+    """What `make run` shows: `shown(terminal=...)` gives the handler of events, and its screen."""
+    monkeypatch.syspath_prepend(ROOT / "workflow" / "plugins")
+    plugin = importlib.import_module("snakemake_logger_plugin_pike")
+    monkeypatch.setattr(plugin.time, "strftime", lambda _: "12:00")
+
+    def begin(*, terminal=False, width=80):
+        settings = SimpleNamespace(stdout=True, nocolor=True, dryrun=False)
+        handler, screen = plugin.LogHandler(settings, None), io.StringIO()
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        handler._console = rich.console.Console(
+            file=screen, force_terminal=terminal, width=width, height=24, color_system=None
+        )
+
+        def tell(event=None, message="", level=logging.INFO, **facts):
+            values = {"event": event, "msg": message, "levelno": level, **facts}
+            handler.emit(logging.makeLogRecord(values))
+
+        return handler, tell, screen
+
+    yield begin
+    sys.modules.pop("snakemake_logger_plugin_pike")
+
+
+def begin_job(tell, number, rule, name=""):
+    tell(LogEvent.JOB_INFO, "its block", jobid=number, rule_name=rule, wildcards={"run": name})
+
+
+def test_without_a_terminal_a_workflow_has_a_line_now_and_then(shown, clock):
+    handler, tell, screen = shown()
+    tell(None, "Select jobs to execute...")
+    tell(LogEvent.RUN_INFO, "a table", stats={"train_it": 300, "all": 1, "total": 301})
+    for number in range(300):
+        begin_job(tell, number, "train_it", f"a/seed{number}")
+        clock.now += 1
+        tell(LogEvent.JOB_FINISHED, "done", job_id=number)
+    tell(None, "a doubt", logging.WARNING)
+    handler.close()
+    handler.close()
+    lines = screen.getvalue().splitlines()
+    assert lines[:2] == [
+        "301 jobs: train it 300, all 1",
+        # Of 271 jobs each takes a second, one at a time.
+        "12:00 30 of 301 jobs, 0:30, about 4:31 left: train it 30 of 300",
+    ]
+    assert lines[-2:] == ["a doubt", "300 of 301 jobs in 5:00"]
+    assert len(lines) == 1 + 300 // 30 + 2
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_has_bars_and_the_jobs_that_run(shown, clock, width):
+    handler, tell, screen = shown(terminal=True, width=width)
+    stats = {"pack": 2, "pretrain": 9, "all": 1, "total": 12}
+    tell(LogEvent.RUN_INFO, "a table", stats=stats)
+    for number in range(8):
+        begin_job(tell, number, "pretrain" if number > 1 else "pack", f"a/seed{number}")
+    clock.now = 60.0
+    for number in range(3):
+        tell(LogEvent.JOB_FINISHED, "done", job_id=number)
+    tell(LogEvent.JOB_ERROR, "its log", logging.ERROR, jobid=3)
+    clock.now = 70.0
+    screen.seek(0)
+    screen.truncate()
+    handler._live.refresh()
+    handler.close()
+    lines = re.sub(r"\x1b\[\d*[A-Z]", "\r", screen.getvalue()).splitlines()
+    bars = [line for line in lines if "━" in line]
+    # Eight trainings and another job of 60 s, less those of the four that run, four at once.
+    (workflow, pack, pretrain, *_), jobs = bars, re.findall(r"now  (.*?\d:\d\d)", screen.getvalue())
+    assert re.search(r"workflow +━+ +3/12 1:10, about 1:15 left", workflow)
+    assert re.search(r"pack +━+ +2/2 +done", pack)
+    assert re.search(r"pretrain +━+╸? +1/9 +4 running", pretrain)
+    assert jobs[:4] == [f"pretrain a/seed{n}, 1:10" for n in range(4, 8)]
+    assert max(map(len, bars)) <= width

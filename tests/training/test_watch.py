@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import atomic_files, run_lock
+from pipeline.runtime import atomic_files, locks
 from pipeline.training import watch
 from pipeline.training.live_log import Stream
 
@@ -63,7 +63,7 @@ def test_rows_since_the_last_part_are_shown_at_once(folder):
     first = path.read_bytes()
     # Half a line of a killed run, and at once the next one's first; a line that is half written.
     path.write_bytes(b'{"table": "st' + first + first + b'\xff\n3\n{"table": "steps", "st')
-    with run_lock.acquire(folder):
+    with locks.acquire(folder):
         (run,) = watch.look(folder)
     assert (run["state"], run["step"], run["loss"]) == ("running", 4, 0.25)
     assert run["weights"] == {"en": 0.75}

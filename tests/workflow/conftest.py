@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -69,7 +70,9 @@ for rule, names in plan.work().items():
         if not Path(plan.manifest(rule, name)).is_file() or compared.outdated(rule, name):
             print(rule, *(name.split("/") if rule == "pack" else [name]))
 """
-LONG = {"steps": 300, "checkpoint_every": 100, "resume_every": 10}
+ON_CLUSTER = "PIKE_TEST_SLURM" in os.environ
+LONG = {"steps": 300 if ON_CLUSTER else 150, "checkpoint_every": 50, "resume_every": 10}
+"""A cluster takes seconds to do anything to a run."""
 
 
 def pytest_collection_modifyitems(items):
@@ -92,12 +95,18 @@ class Project:
     def path(self, name):
         return self.root / name
 
-    def run(self, *arguments, environment=(), timeout=900):
-        """A Python command in the copy; its texts are joined."""
+    def run(self, *arguments, environment=(), anew=False, timeout=900):
+        """A Python command in the copy; its texts are joined.
+
+        Without the cost of its imports, unless it is a process `anew`.
+        """
+        words, told = [*map(str, arguments)], _environment(environment)
+        if not anew:
+            return self.forks.run(words, self.root, told)
         return subprocess.run(
-            [sys.executable, "-m", *map(str, arguments)],
+            [sys.executable, "-m", *words],
             cwd=self.root,
-            env=_environment(environment),
+            env=told,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -108,31 +117,26 @@ class Project:
     def pike(self, *arguments):
         return self.run("pipeline", *arguments)
 
-    def snakemake(self, *arguments, environment=()):
-        """Snakemake in the copy, with its profile and without the cost of its imports."""
-        return self._snakemake([*self._profile(), *arguments], environment)
+    def snakemake(self, *arguments, **how):
+        """Snakemake in the copy, with its profile."""
+        return self.run("snakemake", *self._profile(), *arguments, **how)
 
     def _profile(self):
         return "--profile", f"workflow/profiles/{self.profile}"
 
-    def _snakemake(self, arguments, environment):
-        if environment:
-            return self.run("snakemake", *arguments, environment=environment)
-        return self.forks.run([*map(str, arguments)], self.root, _environment(()))
-
-    def dry_run(self, *arguments, environment=()):
+    def dry_run(self, *arguments, **how):
         """Without the default profile."""
-        return self._snakemake(["--dry-run", *arguments], environment)
+        return self.run("snakemake", "--dry-run", *arguments, **how)
 
-    def make(self, *arguments, environment=(), code=0):
+    def make(self, *arguments, code=0, **how):
         """What Snakemake prints, which must end with this code."""
-        done = self.snakemake(*arguments, environment=environment)
+        done = self.snakemake(*arguments, **how)
         assert done.returncode == code, done.stdout + self.logs()
         return done.stdout
 
-    def refused(self, *arguments, environment=()):
+    def refused(self, *arguments, **how):
         """What it prints where something does not go, and is told without a traceback."""
-        printed = self.make(*arguments, environment=environment, code=1)
+        printed = self.make(*arguments, code=1, **how)
         assert "Traceback" not in printed
         return printed
 
@@ -154,9 +158,16 @@ class Project:
         self.started.append(process.pid)
         return process
 
-    def plan(self, *arguments, environment=()):
+    def kill(self):
+        """Ends whatever was begun."""
+        for group in self.started:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+        self.started.clear()
+
+    def plan(self, *arguments, **how):
         """The jobs of a dry run: `rule` or `rule wildcards`, as in `pretrain words/.../seed0`."""
-        done = self.dry_run(*arguments, environment=environment)
+        done = self.dry_run(*arguments, **how)
         assert done.returncode == 0, done.stdout
         blocks = re.split(r"^(?:local)?rule (?=\w+:$)", done.stdout, flags=re.MULTILINE)[1:]
         found = set()
@@ -264,15 +275,46 @@ class Project:
         end = time.monotonic() + seconds
         while not true():
             assert time.monotonic() < end, f"waited {seconds} s in vain: {what}"
-            time.sleep(0.002)
+            time.sleep(0.02)
 
     def copy(self, root):
         shutil.copytree(self.root, root, symlinks=True, copy_function=_copy)
         return Project(root)
 
+    def become(self, other):
+        """Undoes whatever makes this differ from another project, of which it was a copy."""
+        wanted, found = _state(other.root), _state(self.root)
+        for name in sorted(found):
+            if found[name] != wanted.get(name):
+                atomic_files.remove(self.path(name))
+        for name in sorted(wanted):
+            if found.get(name) != wanted[name]:
+                if wanted[name] is FOLDER:
+                    self.path(name).mkdir()
+                else:
+                    _copy(str(other.path(name)), str(self.path(name)))
+
 
 def _copy(source, target):
-    (os.link if source.endswith(REPLACED) else shutil.copy2)(source, target)
+    if source.endswith(REPLACED):
+        os.link(source, target, follow_symlinks=False)
+    else:
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+FOLDER = "a folder"
+
+
+def _state(root):
+    """Kind, size and time of change of every file below a folder."""
+    found = {}
+    for folder, folders, files in os.walk(root):
+        for name in (*folders, *files):
+            path = os.path.join(folder, name)  # noqa: PTH118 - ten thousands of them.
+            seen = os.lstat(path)
+            file = seen.st_mode, seen.st_size, seen.st_mtime_ns
+            found[os.path.relpath(path, root)] = FOLDER if stat.S_ISDIR(seen.st_mode) else file
+    return found
 
 
 def _environment(changes):
@@ -322,10 +364,19 @@ def tree(made_once):
     return make
 
 
+@pytest.fixture(scope="session")
+def _begun(tree, tmp_path_factory):
+    project = tree(tmp_path_factory.mktemp("begun") / "project")
+    return project, project.copy(tmp_path_factory.mktemp("fresh") / "project")
+
+
 @pytest.fixture
-def fresh(tree, tmp_path):
+def fresh(_begun):
     """A copy of the tree with the tiny experiment, of which nothing is made."""
-    return tree(tmp_path / "project")
+    original, project = _begun
+    project.become(original)
+    yield project
+    project.kill()
 
 
 @pytest.fixture(scope="module")
@@ -353,10 +404,16 @@ def whole(tree, made_once, tmp_path_factory):
     assert made.digests() == before
 
 
+@pytest.fixture(scope="session")
+def _finished(whole, tmp_path_factory):
+    return whole.copy(tmp_path_factory.mktemp("finished") / "project")
+
+
 @pytest.fixture
-def finished(whole, tmp_path):
+def finished(_finished, whole):
     """A copy of the finished experiment to ask and to change."""
-    return whole.copy(tmp_path / "project")
+    _finished.become(whole)
+    return _finished
 
 
 @pytest.fixture(scope="session")
@@ -378,9 +435,7 @@ def untrained(packed, tmp_path):
     """A copy of the experiment with longer runs, of which the corpora are made and no run."""
     project = packed.copy(tmp_path / "project")
     yield project
-    for group in project.started:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(group, signal.SIGKILL)
+    project.kill()
 
 
 @pytest.fixture(scope="module")
@@ -390,11 +445,17 @@ def slurm():
 
 
 @pytest.fixture(scope="session")
-def unbroken(packed, made_once):
-    """What the longer runs of mix and pike leave when nothing interrupts them."""
+def _unbroken(packed, made_once):
+    """The same with longer runs of mix and pike, which nothing interrupted. Never run it."""
 
     def fill(folder):
         project = packed.copy(folder / "project")
         project.make(project.manifest("mix"), project.manifest("pike"))
 
-    return Project(made_once("unbroken", fill) / "project").outcomes()
+    return Project(made_once("unbroken", fill) / "project")
+
+
+@pytest.fixture(scope="session")
+def unbroken(_unbroken):
+    """What they leave."""
+    return _unbroken.outcomes()

@@ -1,19 +1,23 @@
-"""Snakemake in forks of one process that has loaded it: half of a dry run's time is its imports.
+"""Python commands in forks of one process that has loaded Snakemake and the packages of others.
 
-The pipeline itself is loaded by each fork, from its working folder. Run as a program this module is
-that process: each line of its input is a request, each of its output the exit code.
+Most of the time of a dry run or of a question is such imports. The pipeline itself is loaded by
+each fork, from its working folder. Run as a program this module is that process: each line of its
+input is a request, each of its output the exit code.
 """
 
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
 import traceback
 from pathlib import Path
 
-LOADED = ("pandas", "pulp", "snakemake.cli", "snakemake_executor_plugin_slurm")
-
+LOADED = (
+    *("duckdb", "jinja2", "numpy", "pandas", "pulp", "pyarrow.parquet", "pydantic", "smart_open"),
+    *("snakemake.cli", "snakemake_executor_plugin_slurm", "snakemake_logger_plugin_rich"),
+)
 
 SECONDS = 900
 """After which a run is killed."""
@@ -34,13 +38,13 @@ class Forks:
             text=True,
         )
 
-    def run(self, arguments, folder, environment):
-        """`python -m snakemake` with these arguments in a folder."""
-        given = {"arguments": arguments, "folder": str(folder), "environment": environment}
+    def run(self, words, folder, environment):
+        """`python -m` with these words in a folder."""
+        given = {"words": words, "folder": str(folder), "environment": environment}
         self.process.stdin.write(json.dumps({**given, "log": str(self.log)}) + "\n")
         self.process.stdin.flush()
         code = int(self.process.stdout.readline())
-        return subprocess.CompletedProcess(arguments, code, self.log.read_text(encoding="utf-8"))
+        return subprocess.CompletedProcess(words, code, self.log.read_text(encoding="utf-8"))
 
     def close(self):
         self.process.stdin.close()
@@ -54,6 +58,8 @@ def _serve():
             __import__(name)
         except ImportError:
             continue
+    # It loads Snakemake's plugins.
+    sys.modules["snakemake.cli"].get_argument_parser()
     loaded = [name for name in sys.modules if name.partition(".")[0] in ("pipeline", "pike_mixing")]
     assert not loaded, f"each fork loads its own: {loaded}"
     for line in sys.stdin:
@@ -66,8 +72,8 @@ def _serve():
         sys.stdout.flush()
 
 
-def _become(arguments, folder, environment, log):
-    """In the fork: what `python -m snakemake` does, and no way back."""
+def _become(words, folder, environment, log):
+    """In the fork: what `python -m` does, and no way back."""
     code = 1
     signal.alarm(SECONDS)
     try:
@@ -77,11 +83,11 @@ def _become(arguments, folder, environment, log):
         with Path(log).open("wb") as file:
             for descriptor in (1, 2):
                 os.dup2(file.fileno(), descriptor)
-        sys.path[0] = folder
-        sys.argv = ["snakemake", *arguments]
-        from snakemake.cli import main
-
-        main()
+        further = environment.get("PYTHONPATH", "").split(os.pathsep)
+        sys.path[:1] = [folder, *filter(None, further)]
+        sys.argv = words
+        runpy.run_module(words[0], run_name="__main__", alter_sys=True)
+        code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except BaseException:

@@ -7,6 +7,8 @@ import subprocess
 
 from edits import cut, flip, folder, link, put, remove, values
 
+from pipeline.runtime import checksums
+
 RUN = "runs/words/tiny"
 RUNS = f"results/{RUN}"
 
@@ -181,6 +183,8 @@ def test_the_commands_that_are_named_heal_every_kind_of_file(finished):
     ):
         assert what in told
     assert "all is whole" in finished.pike("verify", "results").stdout
+    kept = (".made-by", checksums.REMEMBERED)
+    assert not [p for p in finished.path("results").rglob(".*") if not p.name.endswith(kept)]
     assert finished.plan() == set()
     # A run that lost its manifest alone, as a job does that failed, is not finished.
     finished.path(finished.manifest("mix")).unlink()
@@ -196,3 +200,14 @@ def test_a_deleted_piece_is_missing_by_the_plan_and_by_what_was_made_of_it(finis
     assert f"{path} is missing: make it again with" in finished.pike("verify", "results").stdout
     finished.path("config.yaml").unlink()
     assert f"{path} is missing" in finished.pike("verify", "results").stdout
+
+
+def test_a_file_of_somebody_stops_the_job_that_would_delete_it(finished):
+    notes = finished.path("results/data/easy/notes.txt")
+    notes.write_text("mine")
+    finished.set({"sources/easy/documents": 41})
+    finished.make("results/data/easy/manifest.json", code=1)
+    assert "easy holds notes.txt, and no .made-by there says" in finished.logs()
+    assert notes.read_text() == "mine"
+    notes.unlink()
+    finished.make("results/data/easy/manifest.json")

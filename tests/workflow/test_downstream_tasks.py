@@ -87,12 +87,13 @@ def test_other_shots_ask_again_and_fetch_and_train_nothing(asked, tmp_path):
     assert rules == {"evaluate", "database", "table", "report"}
 
 
-def test_a_data_set_that_cannot_be_had_stops_before_the_training(fresh):
+def test_a_data_set_that_cannot_be_had_is_known_before_all_else(fresh):
     fresh.configure(_with_tasks)
-    fresh.set({"tasks": {}, "tokenizers/letters/sources": ["notes"], "sources/questions": GONE})
-    environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(fresh.path("no-cache"))}
-    fresh.make("--cores", "1", environment=environment.items(), code=1)
+    fresh.set({"tasks": {}, "tokenizers/letters/sources": ["easy"], "sources/questions": GONE})
+    offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(fresh.path("no-cache"))}
+    first = ("--cores", 1, "--until", "fetch", "download")
+    printed = fresh.make(*first, environment=offline, code=1)
+    assert printed.index("rule fetch:") < printed.index("download easy")
     log = fresh.path("results/logs/fetch/piqa.log").read_text(encoding="utf-8")
     assert "piqa" in log
     assert "HF_HUB_OFFLINE" in log
-    assert not list(fresh.path("results/runs").rglob("manifest.json"))

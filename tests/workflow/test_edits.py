@@ -125,19 +125,6 @@ PARTS_OF_MORE = {"a method less", "a seed", "a selection of a table"}
 """Edits of which some jobs are named; the tables of the paper's selection follow."""
 
 
-@pytest.fixture
-def edited(whole, tmp_path):
-    """The finished experiment with the edit of a name, and the jobs that follow from it."""
-
-    def edit(name):
-        project = whole.copy(tmp_path / "project")
-        change, expected = EDITS[name]
-        change(project.root)
-        return project, expected
-
-    return edit
-
-
 def check(name, planned, expected):
     if name in PARTS_OF_MORE:
         assert expected <= planned
@@ -148,17 +135,19 @@ def check(name, planned, expected):
 
 
 @pytest.mark.parametrize("name", EDITS)
-def test_what_an_edit_makes_again_differs_from_the_plan_and_nothing_else(edited, name):
-    project, expected = edited(name)
-    check(name, project.outdated(), expected - {"all"})
+def test_what_an_edit_makes_again_differs_from_the_plan_and_nothing_else(finished, name):
+    change, expected = EDITS[name]
+    change(finished.root)
+    check(name, finished.outdated(), expected - {"all"})
 
 
 @pytest.mark.parametrize("remembered", [True, False], ids=["with memory", "without"])
 @pytest.mark.parametrize(
     "name", ["its helper", "a licence", "a method less", "a number of a table"]
 )
-def test_snakemake_plans_what_differs_with_and_without_its_own_memory(edited, name, remembered):
-    project, expected = edited(name)
+def test_snakemake_plans_what_differs_with_and_without_its_own_memory(finished, name, remembered):
+    change, expected = EDITS[name]
+    change(finished.root)
     if not remembered:
-        shutil.rmtree(project.path(".snakemake"))
-    check(name, project.plan(), expected)
+        shutil.rmtree(finished.path(".snakemake"))
+    check(name, finished.plan(), expected)

@@ -7,8 +7,6 @@ import os
 import re
 import signal
 
-import pytest
-
 from pipeline.runtime import atomic_files
 
 FOLDER = "results/runs/words/tiny/mix/seed0"
@@ -47,14 +45,13 @@ def test_a_workflow_that_gets_sigterm_lets_its_training_end(untrained, unbroken)
     assert untrained.outcomes() == {"mix": unbroken["mix"]}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_workflow_tries_again_by_itself_with_more_memory_and_time(untrained, unbroken, number):
+def test_a_workflow_tries_again_by_itself_with_more_memory_and_time(untrained, unbroken):
     process = begun(untrained, 30, "--retries", 2)
     first = untrained.holder("mix")
-    os.kill(first, number)
+    os.kill(first, signal.SIGTERM)
     untrained.wait(lambda: untrained.checkpoint("mix") >= 60, "a checkpoint of mix at 60")
     assert untrained.holder("mix") != first
-    os.kill(untrained.holder("mix"), number)
+    os.kill(untrained.holder("mix"), signal.SIGKILL)
     assert process.wait(timeout=600) == 0
     log = untrained.path("started.log").read_text(encoding="utf-8")
     asked = [int(text) for text in re.findall(r"resources: .*?mem_mb=(\d+)", log)]

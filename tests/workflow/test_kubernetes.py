@@ -123,6 +123,7 @@ def test_pods_train_and_evaluate_a_run(fresh, cluster, tmp_path):
         *("--seconds-between-status-checks", "1"),
         *("--", folder.relative_to(fresh.root) / "evaluations" / "manifest.json"),
         environment={"KUBECONFIG": str(cluster.config)},
+        anew=True,
         timeout=1800,
     )
     assert done.returncode == 0, done.stdout + cluster.logs() + fresh.logs()

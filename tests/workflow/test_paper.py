@@ -5,7 +5,8 @@ import json
 from repository import ROOT
 
 from pipeline import settings
-from pipeline.planning import planner
+from pipeline.planning import jobs, planner
+from pipeline.runtime import accelerators
 
 PAPER = ("--configfile", "workflow/configs/paper.yaml")
 METHODS = (
@@ -30,6 +31,14 @@ def test_table_1_plans_its_nine_runs_and_the_grid_alone(default):
     downloads = {job for job in planned if job.startswith("download ")}
     assert downloads == {"download en", "download hi", "download de"}
     assert not any(job.startswith("probe ") for job in planned)
+    # `pike plan` counts the jobs that Snakemake would start.
+    work = jobs.Jobs(
+        planner.plan(planner.read(ROOT / PAPER[1]), PAPER[1]),
+        accelerators.accelerator("h100"),
+        targets=("results/paper/tables/table1.md",),
+    )
+    counted = {f"{rule} {name}".replace("/", " ") for rule, name in work.every()}
+    assert counted == {job.replace("/", " ") for job in planned}
 
 
 def _in_the_papers_places(config):

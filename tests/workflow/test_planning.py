@@ -15,18 +15,18 @@ def poisoned(tmp_path):
 
 def test_the_poison_works(default, poisoned):
     default.path("imports.py").write_text("import torch\n", encoding="utf-8")
-    assert "torch was imported" in default.run("imports", environment=poisoned).stdout
+    assert "torch was imported" in default.run("imports", environment=poisoned, anew=True).stdout
 
 
 def test_planning_the_default_experiment_imports_nothing_heavy_and_writes_nothing(
     default, poisoned
 ):
-    planned = default.plan(environment=poisoned)
+    planned = default.plan(environment=poisoned, anew=True)
     assert {"report", "pretrain installed/nano/pike/seed220"} <= planned
     assert not default.path("results").exists()
 
 
 def test_planning_on_finished_results_imports_nothing_heavy_and_writes_nothing(finished, poisoned):
     before = finished.contents()
-    assert finished.plan("--forcerun", "pretrain", environment=poisoned) != set()
+    assert finished.plan("--forcerun", "pretrain", environment=poisoned, anew=True) != set()
     assert finished.contents() == before

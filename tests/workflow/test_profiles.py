@@ -1,10 +1,11 @@
 """Every profile, as far as a dry run goes: its keys are known, and jobs ask for what they take."""
 
+import os
 import re
+import signal
+import time
 
 import pytest
-
-from pipeline.runtime import atomic_files
 
 TWO = ("--set-resources", "pretrain:processes=2")
 
@@ -43,11 +44,11 @@ def test_with_several_gpus_jobs_take_one_and_a_training_one_for_each_process(fre
     assert "gpu" not in found["database"]
 
 
-def test_a_training_is_shared_out_where_the_profile_says_so_and_not_made_again_for_it(finished):
+def test_a_finished_training_is_not_made_again_by_another_number_of_processes(finished):
     target = finished.manifest("mix")
-    finished.make("--force", target, *TWO)
-    assert atomic_files.read_json(finished.path(target))["processes"] == 2
-    assert finished.plan(target) == set()
+    told = finished.dry_run("--force", target, *TWO, "--printshellcmds").stdout
+    assert "--processes 2 --threads 2" in told
+    assert finished.plan(target, *TWO) == set()
 
 
 def test_on_slurm_a_job_says_where_it_runs_and_when_it_wants_to_know_of_the_end(fresh):
@@ -61,3 +62,26 @@ def test_on_slurm_a_job_says_where_it_runs_and_when_it_wants_to_know_of_the_end(
     # No time limit exceeds the longest.
     assert found["pretrain"]["runtime"] == "5"
     assert {values["slurm_partition"] for values in found.values()} == {"main"}
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_workflow_that_waits_for_slurms_controller_ends_by_ctrl_c(fresh, tmp_path, answers):
+    """It is there and does not answer, or says at once that it is away."""
+    pytest.importorskip("snakemake_executor_plugin_slurm", reason="pip install -e '.[slurm]'")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    asked = programs / "asked"
+    hangs = "" if answers else 'test "$1" = ping && sleep 99; '
+    for name in ("sacct", "sbatch", "scancel", "scontrol", "squeue"):
+        text = f'#!/bin/sh\necho "{name} $1" >> {asked}; {hangs}echo is away >&2; exit 1\n'
+        (programs / name).write_text(text, encoding="utf-8")
+        (programs / name).chmod(0o755)
+    environment = {"PATH": f"{programs}:{os.environ['PATH']}"}
+    words = ("--profile", "workflow/profiles/slurm", "results/data/easy/manifest.json")
+    process = fresh.begin(["snakemake", *words], environment)
+    fresh.wait(lambda: "ping" in asked.read_text() if asked.exists() else False, "a ping", 120)
+    # Snakemake itself does not hear a signal while it hands out a job.
+    time.sleep(2)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(timeout=60) == 1, fresh.path("started.log").read_text()
+    assert "sbatch" not in asked.read_text(encoding="utf-8")

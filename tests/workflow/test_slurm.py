@@ -38,7 +38,7 @@ def alone(fresh_elsewhere):
 
 def made_alike(project, cluster, alone):
     """Makes the database on a cluster; numbers of the jobs."""
-    done = project.run(*command(TARGET), environment=cluster.environment, timeout=1800)
+    done = project.run(*command(TARGET), environment=cluster.environment, anew=True, timeout=1800)
     assert done.returncode == 0, done.stdout + project.logs()
     assert (project.outcomes(), places.contents(project.path(TARGET))) == alone
     return re.findall(r"has been submitted with SLURM jobid '?(\d+)", done.stdout)

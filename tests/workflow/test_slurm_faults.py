@@ -87,7 +87,7 @@ def test_a_killed_workflow_started_again_while_its_job_goes_on(
     os.kill(training, signal.SIGSTOP)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    unlocked = untrained.run(*PROFILE, "--unlock", environment=slurm.environment)
+    unlocked = untrained.run(*PROFILE, "--unlock", environment=slurm.environment, anew=True)
     assert unlocked.returncode == 0, unlocked.stdout
     before = submitted(untrained)
     again = slurm.start(untrained, untrained.manifest("mix"))

@@ -1,5 +1,5 @@
 """The paper's theory, checked with numbers; records to a database, tables, figures and a report:
-`pike theory`, `database`, `table`, `figure`, `report`."""
+`pike theory`, `database`, `table`, `figure`, `article`, `report`."""
 
 
 rule theory:
@@ -113,6 +113,27 @@ rule figure:
     shell:
         "spawn {resources.python:q} -m pipeline figure {params.file:q} --database {input.file:q}"
         " --out {output.svg:q} > {log:q} 2>&1"
+
+
+rule article:
+    """The paper's tables and figures with our numbers, in the paper's order; `make article` prints it."""
+    input:
+        unpack(reads("article")),
+    output:
+        index=f"{RESULTS}/article/index.html",
+        made_from=f"{RESULTS}/article/index.{FINAL}",
+    log:
+        f"{RESULTS}/logs/article.log",
+    resources:
+        **TAKES.of("article"),
+    params:
+        shown=PLAN.of_paper,
+        tables=f"{RESULTS}/tables",
+        figures=f"{RESULTS}/figures",
+    shell:
+        "spawn {resources.python:q} -m pipeline article {params.shown:q}"
+        " --tables {params.tables:q} --figures {params.figures:q} --out {output.index:q}"
+        " > {log:q} 2>&1"
 
 
 rule report:

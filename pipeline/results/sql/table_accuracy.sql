@@ -98,9 +98,13 @@ select
     c.* exclude (scenario, model, method, shots, formulation, metric) replace (
         if(c.metric = 'answer_only', null, c.better) as better,
         coalesce(c.significant, false) as significant
-    )
+    ),
+    o.method is not null as other_sign
 from cells as c
 join scenarios as s using (scenario)
+left join other_signs as o
+    on c.unit = '%' and (c.scenario, c.model, c.method, c.column_label) = (o.scenario, o.model, o.method, o.task)
+    and (c.shots, c.formulation, c.metric) = (o.shots, o.formulation, o.metric)
 order by
     s.position, c.model, c.formulation, c.metric <> c.formulation, c.metric = 'answer_only',
     c.metric, c.shots, c.row_position, c.row_label,

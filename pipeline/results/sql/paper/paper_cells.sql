@@ -2,7 +2,7 @@
 -- below them the paper's.
 --
 -- The number of a row is its mean over all its seeds.
--- other_sign: over the seeds that the method and Mix both have, it differs from Mix in the other direction.
+-- other_sign: over the seeds that the method and Mix both have, it does not differ from Mix in this direction.
 -- beats: the paper's rule for underlining: PiKE or Balanced-PiKE, and better than Mix, Round-Robin and
 -- Random in its column. published: the paper's value, where the scenario is comparable; where none is,
 -- the paper's own rows follow in sections of their own, marked as they are printed.

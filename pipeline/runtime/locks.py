@@ -1,27 +1,90 @@
-"""One writer per run directory.
+"""Locks on files: one process makes an output, one process writes a run.
 
-A process that writes a run locks `lease.json` in it by `flock`, and writes there who it is. The
-system frees the lock when the process ends, however it ends: the next process takes it at once. A
-second one is refused while the first lives, also on another machine, where the file system's locks
-hold between machines: NFS, CephFS, Lustre mounted with `flock`. An NFSv4 server frees the locks of
+The system frees a lock (`flock`) when the process that holds it ends, however it ends: the next one
+takes it at once. A run's writer locks `lease.json` in the run's folder and writes there who it is.
+A second one is refused while the first lives, also on another machine, where the file system holds
+locks between machines: NFS, CephFS, Lustre mounted with `flock`. An NFSv4 server frees the locks of
 a machine that was lost after its lease time, of 90 s by default; `await_free` waits for that.
 """
 
 import contextlib
 import dataclasses
 import datetime
+import errno
 import fcntl
 import json
 import logging
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import file_locks
+
+WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+"""Answers of a file system that has no locks."""
+
+
+def nofollow(path: str, flags: int) -> int:
+    """Opens a file, for `open`, and fails with ELOOP where a symbolic link is in its place."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+
+
+def lock(path: Path) -> IO[bytes] | None:
+    """Locks a file, which is made where there is none, for as long as it is open.
+
+    Returns:
+        The open file, to append to; None while another process has it locked.
+
+    Raises:
+        OSError: the file cannot be opened, or its file system has no locks.
+    """
+    while True:
+        file = open(path, "ab", opener=nofollow)  # noqa: SIM115 - the caller's
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(path.stat(), os.fstat(file.fileno())):
+                    return file
+            # Its last holder has just deleted it.
+            file.close()
+        except OSError as error:
+            file.close()
+            if not isinstance(error, BlockingIOError):
+                raise
+            return None
+
+
+@contextlib.contextmanager
+def hold_output(path: Path, sweep: Callable[[], None]) -> Iterator[None]:
+    """Holds the lock file of an output in the making, which is gone afterwards.
+
+    `sweep` removes what dead makers left. A file system without locks has nothing swept: others
+    may be at work.
+
+    Raises:
+        InputError: another process makes the output.
+    """
+    place = path.with_name(f".{path.name}.lock")
+    with contextlib.ExitStack() as held:
+        try:
+            file = lock(place)
+        except OSError as error:
+            if error.errno not in WITHOUT_LOCKS:
+                raise
+        else:
+            if file is None:
+                raise InputError(f"{path} is being made by another process: wait for it")
+            held.enter_context(file)
+            sweep()
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                place.unlink()
+
 
 log = logging.getLogger("pike")
 
@@ -132,10 +195,10 @@ def is_held(folder: Path) -> bool:
 def _lock(path: Path) -> IO[bytes]:
     for _ in range(_TRIES):
         try:
-            if file := file_locks.lock(path):
+            if file := lock(path):
                 return file
         except OSError as error:
-            if error.errno not in file_locks.WITHOUT_LOCKS:
+            if error.errno not in WITHOUT_LOCKS:
                 raise
             # Locks may be lacking for a moment only: a file that says who holds it stays.
             if not path.stat().st_size:

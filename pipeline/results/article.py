@@ -1,0 +1,104 @@
+"""The paper's tables and figures with our numbers: one page in the paper's order, for print."""
+
+import base64
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pike_mixing.errors import InputError
+from pipeline.planning.records import OF_PAPER
+from pipeline.results import display, report_parts, sealed
+from pipeline.runtime import atomic_files, made_from
+from pipeline.runtime.code_fingerprint import PACKAGE
+
+KINDS = {"table": ".csv", "figure": ".svg"}
+"""What the page shows, with the file that is read of each."""
+ROLE = "in the place of "
+"""Behind this the label of a block of ours names the paper's block whose place it takes."""
+SAID_IN = {
+    "figure1": ("fig:the-main-plots",),
+    "figure2": ("sec: building_blocks_1",),
+    "figure3": ("fig: ExampleAdaptiveMixingVsStatic",),
+    "figure4": ("sec: building_blocks_1",),
+    "figure5": ("app: gradient_conflicts",),
+    "figure6": ("app: gradient_conflicts",),
+    "figure7": ("sec: building_blocks_2",),
+}
+"""Where the paper says what a figure shows; its numbers are not printed."""
+
+
+def write(given: Sequence[str], tables: Path, figures: Path, out: Path) -> None:
+    """Writes the page, which needs no other file.
+
+    Args:
+        given: Names of the paper's tables and figures that are shown, in any order.
+        tables: Folder of the tables.
+        figures: Folder of the figures.
+        out: The page to make.
+
+    Raises:
+        InputError: a name is none of the paper's, or a table or figure is missing or is not what
+            its manifest vouches for; the message says what to run.
+    """
+    if foreign := [name for name in given if name not in OF_PAPER]:
+        raise InputError(f"{foreign[0]!r} is no table or figure of the paper: name table1, figure1")
+    folders = {"table": tables, "figure": figures}
+    shown = [name for name in OF_PAPER if name in given]
+    read = [folders[kind] / f"{name}{KINDS[kind]}" for name in shown if (kind := _kind(name))]
+    taken = sealed.take("article", map(made_from.beside, read))
+    with atomic_files.atomic_write(out, "article", [tables, figures]) as partial:
+        text = (
+            report_parts.templates()
+            .get_template("article.html")
+            .render(
+                items=[_table(path) if path.suffix == ".csv" else _figure(path) for path in read],
+                missing=[name for name in OF_PAPER if name not in shown],
+                # The pages of the report show a configuration's own names by these.
+                labels={},
+            )
+        )
+        partial.write_text(text, encoding="utf-8")
+    sealed.write(out, taken, {"shown": shown}, [out])
+
+
+def _kind(name: str) -> str:
+    return name.rstrip("0123456789")
+
+
+def _table(path: Path) -> dict[str, Any]:
+    """A table, whose blocks stand beside those of the paper whose place they take."""
+    result = report_parts.table(path)
+    printed, groups = [], []
+    for block in result["blocks"]:
+        # Nothing on this page leads to another.
+        block["lines"] = [{**line, "made": ""} for line in block["lines"]]
+        if block["label"].startswith(display.PRINTED):
+            printed.append(block)
+        else:
+            groups.append(
+                [{**block, "label": f"{block['scenario']} / {block['label']}".strip(" /")}]
+            )
+    for group in groups:
+        role = group[0]["label"].partition(ROLE)[2]
+        theirs = [b for b in printed if role and b["label"].partition(": ")[2].startswith(role)]
+        group += theirs[:1]
+        printed = [block for block in printed if block not in group]
+    # What the paper prints of nothing that we ran stands at the end.
+    groups = [*groups[:-1], [*groups[-1], *printed]] if groups else [printed]
+    return {**result, "kind": "table", "groups": groups}
+
+
+def _figure(path: Path) -> dict[str, Any]:
+    """A figure as a picture within the page, and what the paper says of it."""
+    sealed.refuse_altered(path, "figure")
+    with (PACKAGE / "paper" / "claims.csv").open(encoding="utf-8", newline="") as lines:
+        places = SAID_IN.get(path.stem, ())
+        said = [row["statement"] for row in csv.DictReader(lines) if row["place"] in places]
+    return {
+        "name": path.stem,
+        "kind": "figure",
+        "caption": atomic_files.read_json(path.with_suffix(".json"))["caption"],
+        "picture": base64.b64encode(path.read_bytes()).decode("ascii"),
+        "said": said,
+    }

@@ -1,0 +1,266 @@
+"""Pages, tables and the report say the same of the recorded runs: no two give a difference to Mix
+another sign."""
+
+import csv
+import json
+import re
+
+import duckdb
+import pytest
+from repository import ROOT
+
+from benchmarks import claims
+from pipeline.results import archive, article, labels, picture, report
+from pipeline.runtime import atomic_files
+
+pytestmark = pytest.mark.slow
+
+OF_PAPER = ("table1", "table2", "table9", "table10", "table13", "table14")
+PAGES = {name: ROOT / place for name, place in {
+    "README": "README.md", "picture": "docs/results/headline-light.svg",
+    "results": "docs/results.md", "claims": "docs/claims.md", "compare": "docs/compare.md",
+}.items()}  # fmt: skip
+LOSS, SIGNS = ("loss",), {-1, 0, 1}
+
+
+@pytest.fixture(scope="module")
+def restored(tmp_path_factory):
+    """The tables of scores, the report and its database, of what is recorded."""
+    out = tmp_path_factory.mktemp("restored")
+    wanted = [*OF_PAPER, "perplexity", "accuracy"]
+    archive.restore(ROOT / "recorded", out=out, only=wanted)
+    settings, empty = json.loads((ROOT / "recorded/settings/databases/requested.json").read_text(
+        encoding="utf-8")), out / "empty"  # fmt: skip
+    empty.mkdir()
+    atomic_files.write_json(out / "requested.json", {**settings, "tables": {}, "figures": {}})
+    page = out / "report" / "index.html"
+    report.write(out / "requested.json", requested(out), empty, empty, page)
+    return out
+
+
+def requested(restored):
+    return restored / "databases" / "requested.duckdb"
+
+
+@pytest.fixture(scope="module")
+def pages(restored):
+    """Text of each page by its name."""
+    found = {name: path.read_text(encoding="utf-8") for name, path in PAGES.items()}
+    found["report"] = (restored / "report/index.html").read_text(encoding="utf-8")
+    for name in (*OF_PAPER, "perplexity", "accuracy"):
+        found[name] = (restored / f"tables/{name}.csv").read_text(encoding="utf-8")
+    return found
+
+
+@pytest.fixture(scope="module")
+def names(restored):
+    """Methods by label, and scenario and model by a scenario's name and a size in words."""
+    with duckdb.connect(str(requested(restored)), read_only=True) as connection:
+        known = labels.methods(connection)
+        sizes = connection.execute("select distinct scenario, model, parameters from runs")
+        places = {(s, labels.amount(n)): (s, m) for s, m, n in sizes.fetchall()}
+    spoken = {label.replace("\N{NO-BREAK SPACE}", " "): name for name, label in known.items()}
+    assert len(spoken) == len(known)
+    return spoken, places
+
+
+def statements(pages, names):
+    """What each page says: place, (measure, scenario, model, method) and the signs it allows."""
+    for table in (*OF_PAPER, "perplexity", "accuracy"):
+        yield from of_table(table, list(csv.DictReader(pages[table].splitlines())))
+    for page, of in OF_PAGES.items():
+        for place, allowed in of(pages[page], *names):
+            yield page, place, allowed
+    listed = [place for page, place, _ in statements_of(pages, names, "results")]
+    for label in re.search(r"within .*; (.*) are .* nats worse", pages["README"])[1].split(" and "):
+        method = names[0][label.removeprefix("the weights of ")]
+        yield from (("README", place, {1}) for place in listed if place[-1] == method)
+
+
+def statements_of(pages, names, page):
+    return [(page, *said) for said in OF_PAGES[page](pages[page], *names)]
+
+
+def of_results(text, spoken, places):
+    for line in text.splitlines():
+        if head := re.match(r"\*\*.*\*\* \(([\w-]+), ([\w. ]+) parameters", line):
+            where = places[head[1], head[2]]
+        elif row := re.match(r"\| (.+?) \| ([+-][\d.]+)\S* \(", line):
+            yield (LOSS, *where, spoken[row[1]]), rounded(row[2])
+
+
+def of_picture(text, spoken, places):
+    """A block's scenario is that of its title and size: a title alone may be that of two."""
+    known = {name: scenario for name, scenario in TITLES.items() if name in text}
+    label = ""
+    for part in re.findall(r"<text[^>]*>([^<]*)</text>", text):
+        if size := re.match(r"([\w. ]+) parameters: ", part):
+            where = places[known[label], size[1]]
+        elif number := re.match(r"([+-][\d.]+)\S* \(", part):
+            yield (LOSS, *where, spoken[label]), rounded(number[1])
+        elif part not in "▸◂":
+            label = part.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def of_report(text, spoken, places):
+    place = r'<article class="place" id="place-([\w-]+)-(\w+)"(.*?)</article>'
+    row = r'<tr data-method="([\w-]+)".*?<a href="provenance[^>]*>([+-][\d.]+)'
+    for scenario, model, block in re.findall(place, text, re.DOTALL):
+        for method, number in re.findall(row, block):
+            yield (LOSS, scenario, model, method), rounded(number)
+
+
+def of_claims(text, spoken, places):
+    row = (
+        r"\| (-?[\d.e+-]+) \[[^|]*\] % [^|]*\| .*\| ([\w-]+) / (\w+)(?:, (.)-shot)?: "
+        r"([\w-]+) (over|under) ([\w-]+) \|$"
+    )
+    for number, *place, shots, one, word, other in re.findall(row, text, re.MULTILINE):
+        if "mix" in (one, other):
+            measure = ("accuracy", "mean", shots) if shots else ("perplexity", "mean")
+            turned = (word == "under") != (one == "mix")
+            difference = -float(number) if turned else float(number)
+            yield (measure, *place, other if one == "mix" else one), signs_of(difference)
+
+
+def of_compare(text, spoken, places):
+    for block in re.findall(r"```text\n(A: .*?)```", text, re.DOTALL):
+        sides = re.findall(r"^[AB]: ([\w-]+)/(\w+)/([\w-]+)/seed", block, re.MULTILINE)
+        mean = r"^mean of .*?\)(?: +[\d.-]+){2} +(-?[\d.]+) "
+        assert sides[1][2] == "mix"
+        yield (LOSS, *sides[0]), rounded(re.search(mean, block, re.MULTILINE)[1])
+
+
+OF_PAGES = {
+    "results": of_results, "picture": of_picture, "report": of_report, "claims": of_claims,
+    "compare": of_compare,
+}  # fmt: skip
+TITLES = {
+    "Six domains": "installed",
+    "Two synthetic languages": "symbols-two",
+    "Three synthetic languages": "symbols",
+    "The three languages for twelve times the steps": "symbols-long",
+}
+
+
+def of_table(table, rows):
+    """Statements of a table: its differences, and how its means lie to that of Mix."""
+    cells = {}
+    for row in rows:
+        method = row["runs"].split(" ")[0].split("/")[-2] if row["runs"] else ""
+        measure = measured(table, row["section"], row["column"])
+        if measure and method and row["value"]:
+            key = row["section"], row["column"], row["scenario"], row["model"]
+            cells.setdefault(key, {})[method] = measure, float(row["value"]), row["other_sign"]
+    for (_, column, scenario, model), by_method in cells.items():
+        for method, (measure, value, marked) in by_method.items():
+            if "against" in column:
+                yield table, (measure, scenario, model, method), signs_of(value)
+            elif "mix" in by_method and method != "mix":
+                shown = signs_of(value - by_method["mix"][1])
+                said = SIGNS - shown if marked == "1" else shown
+                yield table, (measure, scenario, model, method), said
+
+
+def measured(table, section, column):
+    """What a column measures; None where it is no measure that several pages have."""
+    name = re.sub(r" \(.*\)$|, .-shot", "", column)
+    name = name.partition(" as ")[0].removeprefix("mean perplexity").removeprefix("mean accuracy")
+    if section.startswith("As printed") or column in ("seeds", "paired seeds", "p"):
+        return None
+    if table == "accuracy" and "formulation pmi, normalisation pmi" not in section:
+        return None
+    if column.endswith("(%)") or "(points)" in column:
+        shots = re.search(r"(.)-shot", column if table in OF_PAPER else section)[1]
+        return ("accuracy", "mean" if name.startswith("mean") else name or "mean", shots)
+    if "(nats)" in column:
+        return LOSS
+    return ("perplexity", name or "mean")
+
+
+def signs_of(value):
+    return {(value > 0) - (value < 0)}
+
+
+def rounded(text):
+    """What a number of three digits or four allows: of nothing but zeros, any sign."""
+    return signs_of(float(text)) if float(text) else SIGNS
+
+
+def contradictions(pages, names):
+    """Places that no sign satisfies on all pages, with what the pages say."""
+    said = {}
+    for page, place, allowed in statements(pages, names):
+        said.setdefault(place, []).append((page, allowed))
+    return {p: some for p, some in said.items() if not set.intersection(*(a for _, a in some))}
+
+
+def test_no_two_pages_give_a_difference_to_mix_another_sign(pages, names):
+    every = list(statements(pages, names))
+    assert {page for page, *_ in every} == {*pages}
+    shared = {}
+    for page, place, _ in every:
+        shared.setdefault(place, set()).add(page)
+    # Each page shares a number with another.
+    assert {page for some in shared.values() if len(some) > 1 for page in some} == {*pages}
+    assert contradictions(pages, names) == {}
+
+
+@pytest.mark.parametrize(
+    ("page", "was", "planted"),
+    [
+        ("README", "AdaTask and the weights of GLaM are", "AdaTask and PiKE, estimates 4 are"),
+        ("picture", "+0.117", "-0.117"),
+        ("results", "| GLaM | +0.224", "| GLaM | -0.224"),
+        ("report", ">+0.224<", ">-0.224<"),
+        ("claims", "| 16.1 [14.1, 18]", "| -16.1 [14.1, 18]"),
+        ("compare", "  0.0091   -", " -0.0091   -"),
+        ("table2", "mean perplexity (ppl),105.8", "mean perplexity (ppl),55.8"),
+        ("perplexity", "mean (ppl),105.8", "mean (ppl),55.8"),
+        ("accuracy", "mean against mix (points),1.5", "mean against mix (points),-1.5"),
+    ],
+)
+def test_a_planted_sign_is_found(pages, names, page, was, planted):
+    assert was in pages[page]
+    assert contradictions({**pages, page: pages[page].replace(was, planted)}, names) != {}
+
+
+def test_the_pages_of_the_deciding_experiment_are_made_from_its_records(restored, tmp_path):
+    (tmp_path / "results").mkdir()
+    picture.write_headline(requested(restored), tmp_path)
+    for name in ("results.md", "results/headline-light.svg", "results/headline-dark.svg"):
+        written = (tmp_path / name).read_text(encoding="utf-8")
+        assert written == (ROOT / "docs" / name).read_text(encoding="utf-8"), name
+    page = claims.page(requested(restored))
+    assert page == PAGES["claims"].read_text(encoding="utf-8")
+    holds, fails = re.search(r"Of 46 claims (\d+) hold here, (\d+) do", page).groups()
+    counts = {"7": "seven", "1": "one does"}
+    readme = PAGES["README"].read_text(encoding="utf-8")
+    assert f"{counts[holds]} hold at our sizes and {counts[fails]} not." in readme
+
+
+def test_a_note_stands_only_where_its_sign_does(restored):
+    def notes(name):
+        text = (restored / f"tables/{name}.md").read_text(encoding="utf-8")
+        ours, _, rest = text.partition("## As printed")
+        return {word: (f"\n{word}" in rest, sign in ours) for word, sign in SIGNED.items()}
+
+    # Table 1's only bold is the paper's; the paper's Table 13 underlines nothing, ours does.
+    assert notes("table1")["Bold:"] == (False, False)
+    assert notes("table2")["Bold:"] == (True, True)
+    for name in OF_PAPER:
+        assert all(noted == there for noted, there in notes(name).values()), name
+
+
+SIGNED = {"Bold:": "**", "Underlined: PiKE": "<u>", "≠:": "≠", "§:": "§"}
+
+
+def test_our_rows_stand_beside_the_papers_whose_place_they_take(restored, tmp_path):
+    article.write(["table13"], restored / "tables", restored / "figures", tmp_path / "a.html")
+    text = (tmp_path / "a.html").read_text(encoding="utf-8")
+    groups = [re.findall(r'<p class="part">(.*?)</p>', part) for part in
+              text.split('<div class="blocks">')[1:]]  # fmt: skip
+    assert len(groups) == 6
+    for ours, theirs in groups:
+        role = ours.partition("in the place of ")[2]
+        assert theirs.partition(": ")[2].startswith(f"{role}, "), (ours, theirs)
