@@ -117,6 +117,8 @@ dozens of times, short runs help too (the experiment below). With a target, trai
 BENCH = """
 ## Enter your own
 
+`pip install "./pike_mixing[finders]"` in the clone installs the command.
+
 ```sh
 pike-mixing bench mine.py                       # a minute: scores, and differences from the board
 pike-mixing bench                               # the board alone
@@ -200,8 +202,8 @@ def advice(named: dict[str, Any]) -> list[str]:
         "",
         table([*titles, "not shown to be behind", "behind"], rows),
         "",
-        "`mixing-law` needs more runs than domains, and mixtures that span them all: Olmix's, which "
-        "read few domains each, do not. `exposure-law` needs to know how much text "
+        "`mixing-law` needs more runs than domains, and mixtures that span them all: Olmix's, "
+        "which read few domains each, do not. `exposure-law` needs to know how much text "
         "there is, which Olmix's tables do not tell, and alone can read runs that had other "
         "inventories. With fewer than 32 runs no "
         "finder is judged here: take the best row. The power in `gaussian-process` and the grid of "
