@@ -27,7 +27,7 @@ EXAMPLES = {
     "explore": "law.json -o mixture.html",
     "export": "megatron-lm --mixture code=0.3 prose=0.7 --path '*=/data/*'",
     "delivered": "steps.jsonl --plan code=0.3 prose=0.7",
-    "bench": "ridge my_method.py",
+    "bench": "scheffe my_method.py",
     "design": "swarm.csv --target code --kind informative --count 8",
     "stages": "losses.csv --target code prose --stages 2",
     "reuse": "--old code=0.5 prose=0.3 web=0.2 --changed web",

@@ -41,8 +41,9 @@ from typing import Any
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.errors import InputError
-from pike_mixing.finders import intervals, law, registry, scores, table, validation
+from pike_mixing.comparison.command import refuse_without_scipy
+from pike_mixing.errors import InputError, refuse
+from pike_mixing.finders import FINDERS, intervals, law, registry, scores, table, validation
 from pike_mixing.finders.interface import FinderResult, Proxy, Swarm
 from pike_mixing.settings import unknown
 from pike_mixing.swarms import catalogue
@@ -395,6 +396,9 @@ def run(arguments: argparse.Namespace) -> str:
     """The scores of methods, and how they differ from the board's; or the board's scores."""
     if arguments.jobs < 1:
         raise InputError("--jobs: must be at least 1")
+    refuse_without_scipy("bench")
+    lacking = map(registry.uninstalled, (name for name in arguments.methods if name in FINDERS))
+    refuse([problem for problem in lacking if problem])
     board = [] if arguments.open_sealed else _board(arguments.board)
     if not arguments.methods:
         if arguments.open_sealed:
