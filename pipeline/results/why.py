@@ -137,8 +137,8 @@ class _Tree:
 
     @functools.cache  # noqa: B019 - one tree lives as long as its process
     def _texts(self, name: str) -> frozenset[str]:
-        """The sources of text that the artifact was made from."""
-        own = frozenset([name] if name.startswith("source/") else [])
+        """The sources of text, and the tasks, that the artifact was made from."""
+        own = frozenset([name] if name.startswith(("source/", "task/")) else [])
         return own.union(*map(self._texts, self._lineage[name]["inputs"]))
 
     @functools.cache  # noqa: B019 - one tree lives as long as its process
