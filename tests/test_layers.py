@@ -1,29 +1,9 @@
 """House rules that no linter reads; pyproject.toml has those of imports, for import-linter."""
 
-import re
 import sys
 
 import pytest
-from repository import ROOT, run
-
-WORKFLOW_MAY_IMPORT = {
-    "pike_mixing.errors": {"InputError"},
-    "pipeline.results": {"views"},
-    "pipeline.planning": {"notices", "planner", "records", "rule_inputs", "workflow_jobs"},
-}
-
-
-def test_the_workflow_imports_the_plan_alone():
-    files = [ROOT / "workflow/Snakefile", *(ROOT / "workflow").rglob("*.smk")]
-    text = "\n".join(path.read_text(encoding="utf-8") for path in files)
-    assert not re.findall(r"^[ \t]*import[ \t].*\b(?:pipeline|pike_mixing)\b", text, re.M)
-    found = {}
-    for module, names in re.findall(
-        r"^[ \t]*from[ \t]+((?:pipeline|pike_mixing)\S*)[ \t]+import[ \t]+(.*)$", text, re.M
-    ):
-        found.setdefault(module, set()).update(re.findall(r"\w+", names))
-    assert found == WORKFLOW_MAY_IMPORT
-
+from repository import run
 
 PLANNED = """
 from pathlib import Path

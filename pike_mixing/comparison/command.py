@@ -21,9 +21,11 @@ def add_to(subparsers: Any) -> None:
     """Adds both commands to the library's."""
     compare = subparsers.add_parser("compare", help=ABOUT, description=ABOUT)
     compare.set_defaults(run=compare_sides)
-    compare.add_argument("source", nargs="*", type=Path, help="one table or database with both")
+    compare.add_argument(
+        "source", nargs="*", type=Path, help="one table or database with both, or the two sides"
+    )
     compare.add_argument("--models", nargs=2, metavar=("A", "B"), help=f"the two: {MODELS}")
-    about = "folders or files of side %s, each folder of samples a run"
+    about = "folders or files of side %s, each model's folder of samples a run"
     compare.add_argument("--a", nargs="+", type=Path, default=[], metavar="PATH", help=about % "A")
     compare.add_argument("--b", nargs="+", type=Path, default=[], metavar="PATH", help=about % "B")
     about = "differences below this do not matter, in the unit of the scores: tests equality"
@@ -112,15 +114,19 @@ def compare_sides(arguments: argparse.Namespace) -> tuple[str, int]:
     _refuse_on_both(sides)
     for side, runs in zip("AB", sides, strict=True):
         if not runs:
-            why = "".join(f"; {note}" for note in read.notes)
+            why = "".join(f"; {note}" for note in [*read.notes, *read.left_out()])
             raise InputError(f"side {side} has no scores of these metrics: check --metric{why}")
     codes: dict[Any, int] = {}
     paired = [scores.pair(column, sides, codes, arguments.missing) for column in columns]
     margin = arguments.margin
     if margin is not None and not margin > 0:
         raise InputError(f"--margin {margin:g}: give a number above 0, in the unit of the scores")
+    if margin is not None and margin >= 1 and all(one.within_one for one in paired):
+        raise InputError(
+            f"--margin {margin:g}: these scores lie between 0 and 1: of five points give 0.05"
+        )
     found = verdicts.compare(paired, sides, margin, arguments.mean)
-    notes = list(read.notes)
+    notes = [*read.notes, *read.left_out()]
     text = report.FORMATS[arguments.format](found, notes)
     if arguments.plot is not None:
         plot.write(found, arguments.plot)
@@ -128,17 +134,26 @@ def compare_sides(arguments: argparse.Namespace) -> tuple[str, int]:
 
 
 def _sides(arguments: argparse.Namespace) -> Any:
-    if arguments.source:
-        if arguments.a or arguments.b:
-            raise InputError("give either one source with --models, or --a and --b")
+    if arguments.source and (arguments.a or arguments.b):
+        raise InputError("give either sources with --models, or --a and --b")
+    if len(arguments.source) == 2 and arguments.models is None:
+        arguments.a, arguments.b = ([path] for path in arguments.source)
+    elif arguments.source:
         if arguments.models is None:
-            raise InputError("say which two of the source to compare: --models A B")
+            raise InputError(
+                "say which two of the source to compare, --models A B, or give the folders of both "
+                "sides: --a FOLDER --b FOLDER"
+            )
         if arguments.models[0] == arguments.models[1]:
             raise InputError(f"--models: both are {arguments.models[0]}: name two")
         return tuple((arguments.source, s, m) for s, m in zip("AB", arguments.models, strict=True))
     if not (arguments.a and arguments.b):
+        options = {"--higher": arguments.higher, "--lower": arguments.lower}
+        options |= {"--metric": arguments.metric, "--tasks": arguments.tasks}
+        taken = [(n, o) for o, names in options.items() for n in names or () if Path(n).exists()]
+        why = "".join(f"; {n} was read as a name of {o}: put files before it" for n, o in taken[:1])
         raise InputError(
-            "give runs of both sides (--a PATH ... --b PATH ...), or a table and --models"
+            f"give runs of both sides (--a PATH ... --b PATH ...), or a table and --models{why}"
         )
     twice = {p.resolve() for p in arguments.a} & {p.resolve() for p in arguments.b}
     if twice and arguments.models is None:
@@ -159,7 +174,7 @@ def _choose(read: Any, how: Any) -> Any:
 
     columns = scores.choose_columns(read, how.metrics, how.tasks)
     if not columns:
-        why = "".join(f"; {note}" for note in read.notes)
+        why = "".join(f"; {note}" for note in [*read.notes, *read.left_out()])
         raise InputError(f"no scores were read: check --metric{why}")
     sources.directions(columns, how)
     sources.check_facts(read, [column.task for column in columns])

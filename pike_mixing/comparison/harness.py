@@ -206,6 +206,7 @@ def _read_file(
                 reader(item, of, value, number)
     if not number:
         raise InputError(f"{path} is empty: evaluate again")
+    scores.pass_over(about.task, named, wanted)
     expected = about.expected()
     if expected is not None and len(times) < expected:
         raise InputError(

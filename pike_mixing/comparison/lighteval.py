@@ -111,7 +111,9 @@ def _read_file(
         of = text if cluster is None else _cluster(path, n, doc, cluster)
         for metric, value in (values if isinstance(values, dict) else {}).items():
             # A document that is sampled in two ways has two rows, each with its own metrics.
-            if value is not None and (not wanted or plain(metric) in wanted):
+            if wanted and plain(metric) not in wanted:
+                scores.pass_over(task, [metric], wanted)
+            elif value is not None:
                 row = (item[:2] if same_document else item, of, value)
                 found.setdefault(metric, []).append(row)
     for metric, rows in found.items():

@@ -16,6 +16,7 @@ from scipy import special
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference, scores
 from pike_mixing.comparison.contrast import far_off
+from pike_mixing.comparison.long_table import EVERY
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS, LEVEL, Estimate
 from pike_mixing.comparison.scores import Column, Scores
 from pike_mixing.comparison.verdicts import smallest
@@ -63,11 +64,12 @@ def measure(column: Column, runs: Sequence[scores.Run], most: float) -> Noise:
     Raises:
         InputError: there are fewer than three runs, or they do not share their items.
     """
-    recipe = runs[0].side
+    # Of logs, which have no models by name.
+    recipe = "these runs" if runs[0].side == EVERY else runs[0].side
     if len(runs) < LEAST_SEEDS:
         raise InputError(
             f"{recipe}: {len(runs)} run(s) of {column.task}: the spread of seeds takes at least "
-            f"{LEAST_SEEDS} repeats of one recipe"
+            f"{LEAST_SEEDS} repeats of one recipe: give more, or name other recipes with --models"
         )
     codes: dict[Any, int] = {}
     paired = scores.pair(column, (runs, runs), codes, most)
@@ -164,7 +166,7 @@ def describe(read: Scores, columns: Sequence[Column], most: float, form: str) ->
     """The noise of all recipes and tasks as text or JSON."""
     recipes = sorted({run.side for column in columns for run in column.found})
     found = [measure(column, read.runs(recipe), most) for recipe in recipes for column in columns]
-    warnings = [*read.notes, *differing(found)]
+    warnings = [*read.notes, *read.left_out(), *differing(found)]
     if form == "json":
         rows = [
             {

@@ -27,9 +27,9 @@ def results(path: Path) -> list[Path]:
     """The files of results that a path stands for: of a model's folder or of an evaluation's."""
     if path.is_file():
         return [path] if path.suffix == ".json" and path.parent.parent.name == "results" else []
-    if path.parent.name == "results":
-        return sorted(path.glob("*.json"))
-    return sorted(path.glob("results/*/*.json"))
+    pattern = "*.json" if path.parent.name == "results" else "results/*/*.json"
+    # lighteval has files of this name at such places.
+    return sorted(p for p in path.glob(pattern) if not p.name.startswith("results_"))
 
 
 def read(
@@ -59,6 +59,7 @@ def read(
         run = Run(side, str(path.parent), place=path.parent.resolve())
         metric, found = _read_file(path)
         if metrics and metric not in map(plain, metrics):
+            scores.pass_over(path.stem, [metric], metrics)
             continue
         column = scores.column(path.stem, metric, True)
         places, values = column.rows(run)

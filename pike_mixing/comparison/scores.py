@@ -4,7 +4,7 @@ Shapes: R runs of one side, I items that all runs have, G documents.
 """
 
 from array import array
-from collections.abc import Hashable, Sequence
+from collections.abc import Container, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,9 @@ import numpy.typing as npt
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
+
+MOST = 1e100
+"""Scores beyond it have no finite squares."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,23 @@ class Scores:
     unread: dict[str, None] = field(default_factory=dict)
     """Names of tasks that were there and not asked for."""
 
+    others: dict[str, dict[str, None]] = field(default_factory=dict)
+    """By task the names of metrics that were there and not asked for."""
+
+    def pass_over(self, task: str, metrics: Iterable[str], wanted: Container[str]) -> None:
+        """Notes metrics that nobody asked for; all are asked for where none is named."""
+        others = {name: None for name in metrics if wanted and name not in wanted}
+        if others:
+            self.others.setdefault(task, {}).update(others)
+
+    def left_out(self) -> list[str]:
+        """What is said of tasks that have none of the metrics that were asked for."""
+        read = {task for task, _ in self.columns}
+        lacking = {task: names for task, names in self.others.items() if task not in read}
+        said = [f"{task} (has {', '.join(names)})" for task, names in lacking.items()]
+        more = f" and {len(said) - 5} more" if len(said) > 5 else ""
+        return [f"without these metrics, and left out: {', '.join(said[:5])}{more}"] if said else []
+
     def is_unasked(self, task: str) -> bool:
         """Whether a file of one task need not be read, since others are asked for."""
         if self.tasks and task not in self.tasks:
@@ -135,6 +155,11 @@ class Paired:
     only_b: int
     incomplete: int
     """Items of both sides that some run lacks."""
+
+    @property
+    def within_one(self) -> bool:
+        """Whether all scores lie between 0 and 1."""
+        return all(v.min() >= 0 and v.max() <= 1 for v in (self.value_AxI, self.value_BxI))
 
     @property
     def points(self) -> bool:
@@ -231,6 +256,11 @@ def _table(column: Column, runs: Sequence[Run]) -> Floats:
             raise InputError(
                 f"run {run.name}: {column.task}: item {item_name(list(column.items)[twice])} is "
                 "there twice: give each run's scores once"
+            )
+        if (high := float(abs(scores).max())) > MOST:
+            raise InputError(
+                f"run {run.name}: {column.task}: a score of {high:.3g} is too large to average: "
+                "mend it, or leave its item out"
             )
         row[places] = scores
     return result

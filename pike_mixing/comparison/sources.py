@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.comparison import harness, lighteval, long_table, opencompass
-from pike_mixing.comparison.scores import Column, Run, Scores
+from pike_mixing.comparison.scores import Column, Run, Scores, plain
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 
@@ -55,12 +55,16 @@ def read_inspect_log(
     scores.state(task, "version", version, run.name)
     by_item: dict[tuple[Any, ...], dict[str, list[float]]] = {}
     clusters: dict[tuple[Any, ...], str] = {}
-    for sample in samples:
+    for n, sample in enumerate(samples, 1):
+        if not _is_sample(sample):
+            raise InputError(f"{path}: sample {n} is none of inspect_ai: write the log again")
         text = json.dumps([sample.get("input"), sample.get("target")], sort_keys=True)
         item = (sample["id"], text, "")
         clusters[item] = text if cluster is None else _cluster_of_sample(path, sample, cluster)
         for name, score in (sample.get("scores") or {}).items():
-            if not metrics or name in metrics:
+            if metrics and name not in metrics:
+                scores.pass_over(task, [name], metrics)
+            else:
                 number = _number_of_sample(path, sample["id"], name, score.get("value"))
                 by_item.setdefault(item, {}).setdefault(name, []).append(number)
     for item, found in by_item.items():
@@ -86,9 +90,19 @@ def _inspect_samples(path: Path) -> tuple[str, object, list[dict[str, Any]]]:
             f"{path} is no log of inspect_ai in JSON: give another file, or make a table of it "
             "with the columns model, item and score"
         ) from None
+    if status == "success" and not isinstance(samples, list):
+        raise InputError(f"{path} has no list of samples: write the log again")
     if status != "success" or not samples:
         raise InputError(f"{path}: its status is {status!r}: evaluate again")
     return task, about.get("task_version"), samples
+
+
+def _is_sample(sample: object) -> bool:
+    """Whether a sample has an id, and scores with values."""
+    if not isinstance(sample, dict) or "id" not in sample:
+        return False
+    scores = sample.get("scores") or {}
+    return isinstance(scores, dict) and all(isinstance(one, dict) for one in scores.values())
 
 
 def _cluster_of_sample(path: Path, sample: dict[str, Any], field: str) -> str:
@@ -224,6 +238,11 @@ def _read(path: Path, side: str, model: str | None, how: Reading, scores: Scores
     if (place := own_records(path)) is not None and (model or "").count("/") == 2:
         read_own_results(place, side, scores, model)
         return True
+    if model is not None and (_is_harness(path) or lighteval.details(path)):
+        raise InputError(
+            f"{path}: --models names models of a table or a database: of logs give the folders of "
+            "both sides: --a FOLDER --b FOLDER"
+        )
     if _is_harness(path):
         files = harness.samples(path)
         harness.read(
@@ -247,6 +266,8 @@ def _read(path: Path, side: str, model: str | None, how: Reading, scores: Scores
     if path.is_file() and path.suffix in TABLES:
         long_table.read(path, side, scores, model=model, names=how.columns)
         return True
+    if path.name.startswith("results_") and path.suffix == ".json":
+        raise InputError(f"{path} has no scores by item: give the folder {path.parent}")
     if is_inspect_log(path):
         run = Run(side, str(path), place=path.resolve())
         for log in inspect_logs(path):
@@ -268,12 +289,21 @@ def directions(columns: Sequence[Column], how: Reading) -> None:
     """Sets which way is better, where the files do not say and the reader does.
 
     Raises:
-        InputError: neither says.
+        InputError: neither says, both do, or a name is of no metric or task.
     """
+    ways = [("--higher", how.higher, True), ("--lower", how.lower, False)]
+    known = dict.fromkeys(n for c in columns for n in (c.metric, plain(c.metric), c.task))
+    for option, names, _ in ways:
+        if wrong := [name for name in names or () if name not in known]:
+            raise InputError(unknown(wrong[0], known, option))
     for column in columns:
-        for names, higher in ((how.higher, True), (how.lower, False)):
-            if names is not None and (not names or column.metric in names or column.task in names):
-                column.higher = higher
+        named = {column.metric, plain(column.metric), column.task}
+        # A name says more than an option for all.
+        said = {higher for _, names, higher in ways if names and named & {*names}}
+        said = said or {higher for _, names, higher in ways if names is not None and not names}
+        if len(said) > 1:
+            raise InputError(f"{column.task}: --higher and --lower are said of it: give one")
+        column.higher = said.pop() if said else column.higher
         if column.higher is None:
             raise InputError(
                 f"{column.task}: nothing says whether a higher {column.metric} is better: add "

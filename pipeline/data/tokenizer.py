@@ -138,6 +138,8 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
         ownership.refuse(place, STAGE, inputs)
     read = [source / atomic_files.MANIFEST for source in sources]
     taken = made_from.Taken(STAGE, [__name__], inputs=read, given=given)
+    if taken.stands(manifest, values):
+        return
     sampled: dict[str, int] = {}
     if isinstance(chosen, File):
         content = _model_content(Path(chosen.path), chosen, where, "path")

@@ -18,7 +18,7 @@ from pipeline.runtime import atomic_files, checksums, made_from, manifests
 
 RECORDED = ("settings.licence",)
 """Differences that change no text, no token and no number."""
-STAND = ("pack", "pretrain", "mixture", "evaluate", "probe")
+STAND = ("tokenizer", "pack", "pretrain", "mixture", "evaluate", "probe")
 """Rules whose jobs look first whether their work stands (`made_from.Taken.stands`)."""
 
 
@@ -153,8 +153,8 @@ class Comparison:
         if rule in STAND and not (self.of(rule, name) or forced or ("", "") in self._told):
             self._told.add(("", ""))
             yield (
-                "corpora, trainings, mixtures, evaluations and probes behind what is made again "
-                "stand where it comes out the same: such jobs may have nothing to do"
+                "tokenizers, corpora, trainings, mixtures, evaluations and probes behind what is "
+                "made again stand where it comes out the same: such jobs may have nothing to do"
             )
 
     def is_made_again(self, path: str, reader: str) -> bool:

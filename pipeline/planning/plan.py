@@ -156,7 +156,22 @@ class Plan:
             raise InputError(unknown(database, self.selections, "databases"))
         trained = not database.startswith(UNTRAINED)
         kinds = self._kinds.get(database, (EVALUATE, PROBE))
-        return self.experiment(self.selections[database], trained=trained, kinds=kinds)
+        result = self.experiment(self.selections[database], trained=trained, kinds=kinds)
+        return {**result, "views": self._read_views(database)}
+
+    def _read_views(self, database: str) -> list[str] | None:
+        """What the tables and figures read that read a database; None of that of the report."""
+        if database == "requested":
+            return None
+        outputs = {"table": self.tables, "figure": self.figures}
+        return sorted(
+            {
+                outputs[kind][name].get("query")
+                or f"{kind}_{outputs[kind][name].get('kind', name)}"
+                for kind, name in self._needed
+                if self.selection(kind, name) == database
+            }
+        )
 
     def experiment(
         self,

@@ -76,7 +76,9 @@ def database_settings(experiment: Settings) -> Settings:
     }
     read = config if experiment["whole"] else _read_by_some(config, runs)
     named = {n: sorted(experiment[n]) for n in ("corpora", "sources", "tokenizers", "tasks")}
-    return {"config": read, "methods": [*config.get("methods", [])], "runs": runs, **named}
+    views = {"views": v} if (v := experiment.get("views")) is not None else {}
+    methods = [*config.get("methods", [])]
+    return {"config": read, "methods": methods, "runs": runs, **named, **views}
 
 
 def in_full(config: Settings) -> Settings:

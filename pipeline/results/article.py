@@ -8,14 +8,12 @@ from typing import Any
 
 from pike_mixing.errors import InputError
 from pipeline.planning.records import OF_PAPER
-from pipeline.results import report_parts, sealed
+from pipeline.results import display, report_parts, sealed
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.code_fingerprint import PACKAGE
 
 KINDS = {"table": ".csv", "figure": ".svg"}
 """What the page shows, with the file that is read of each."""
-PRINTED = "As printed"
-"""With this the label of a table's block begins that holds the paper's own numbers."""
 ROLE = "in the place of "
 """Behind this the label of a block of ours names the paper's block whose place it takes."""
 SAID_IN = {
@@ -75,7 +73,7 @@ def _table(path: Path) -> dict[str, Any]:
     for block in result["blocks"]:
         # Nothing on this page leads to another.
         block["lines"] = [{**line, "made": ""} for line in block["lines"]]
-        if block["label"].startswith(PRINTED):
+        if block["label"].startswith(display.PRINTED):
             printed.append(block)
         else:
             groups.append(

@@ -74,7 +74,9 @@ def weights(rows: list[Row], _: str) -> list[Panel]:
         _panel(
             place,
             "weight of each batch" if part[0]["alternates"] else "sampling weight",
-            _dots(part) if part[0]["alternates"] else _lines(part, "weight", "domain"),
+            _dots(part)
+            if part[0]["alternates"]
+            else _lines(part, "weight", "domain", band=_with_ends),
             y_limits=(0.0, 1.1 * (common if top < ALL else 1.0)),
             method=place[2],
         )

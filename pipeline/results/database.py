@@ -107,13 +107,18 @@ def _fill(
         connection, [one for one in records.manifests_of(experiment.plain()) if one[1] in RECORDS]
     )
     # Last, as they take seconds, which nobody waits for whose records are at fault.
-    views.add(connection)
-    measured = Measured(connection)
-    accuracy_tests.fill(measured)
-    loss_tests.fill(measured)
-    speedups.fill(measured)
-    claim_tests.fill(connection)
-    board_tests.fill(connection)
+    wanted = [] if experiment.views is None else [*experiment.views, *views.READ_BY_ALL]
+    derived, measured = views.add(connection, *map(views.view_of, wanted)), Measured(connection)
+    if "accuracy_tests" in derived:
+        accuracy_tests.fill(measured)
+    if "loss_tests" in derived:
+        loss_tests.fill(measured)
+    if "speedups" in derived:
+        speedups.fill(measured)
+    if derived & {"claim_tests", "pairs"}:
+        claim_tests.fill(connection)
+    if "boards" in derived:
+        board_tests.fill(connection)
     connection.execute("commit")
 
 

@@ -66,6 +66,9 @@ LATEX = {
 """How a cell's marks are set, the innermost first."""
 
 
+PRINTED = "As printed"
+"""With this the name of a table's section begins that holds the paper's own numbers."""
+
 Doubts = Mapping[tuple[str | None, ...], Mapping[str, str]]
 """By scenario, model and method its marks, each with how many of how many runs have it."""
 
@@ -73,6 +76,11 @@ Doubts = Mapping[tuple[str | None, ...], Mapping[str, str]]
 def notes(marks: Collection[str]) -> list[str]:
     """What those of the marks that a table has mean."""
     return [text for mark, text in NOTES.items() if mark in marks]
+
+
+def explained(section: str, marks: Collection[str]) -> set[str]:
+    """Those of a section's marks that notes explain: bold in the paper's own rows is its own."""
+    return {mark for mark in marks if mark != "bold" or not section.startswith(PRINTED)}
 
 
 def counted_notes(marked: Mapping[str, Mapping[str, str]]) -> list[str]:
@@ -200,6 +208,8 @@ class Series:
     """Whether it is drawn as dots, not as a line."""
     sign: str = ""
     """Stands at the line's end: why its numbers are doubtful."""
+    palette: Sequence[str] = ()
+    """Colours to choose from by `position`, where they are not the figure's."""
 
 
 @dataclass(frozen=True)

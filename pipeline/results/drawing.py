@@ -24,9 +24,14 @@ from pipeline.results import views
 from pipeline.results.display import Panel, Series, is_finite, slug
 from pipeline.runtime import atomic_files
 
-# Told apart by people with any colour vision, and at least 3 : 1 against white and #16181d.
-PALETTE = ("#0a77bd", "#d55e00", "#0a9268", "#b0609a", "#9a7400", "#7a6ad8", "#4d8a94")
-# Of domains, none of which looks like a method.
+# At least 3 : 1 against white and #16181d. Each of the paper's main methods has one; those that
+# some people cannot tell apart differ in their markers.
+PALETTE = (
+    *("#0a77bd", "#d55e00", "#0a9268", "#b0609a", "#9a7400", "#7a6ad8"),
+    *("#c8324a", "#9c5d3c", "#c13fb0", "#5f8c00", "#4d8a94"),
+)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h", "d", "8")
+# Of domains and their pairs, none of which looks like a method.
 DOMAINS = ("#d1345b", "#5b8f00", "#0091a8", "#9b4fd0", "#a5673f", "#5f7fb0", "#c24fb0", "#7d8236")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 # Text, axes and the baseline: a page replaces it with its own text colour.
@@ -39,6 +44,14 @@ LEFT, RIGHT, TOP, BOTTOM = 0.74, 0.1, 0.32, 0.46
 AXES_WIDTH, AXES_HEIGHT = PANEL_WIDTH - LEFT - RIGHT, PANEL_HEIGHT - TOP - BOTTOM
 # Room of a legend's entry: its line with the gaps about it, and one letter of its text.
 LEGEND_MARK, LEGEND_LETTER = 0.55, 0.068
+# Points of a line from which on it has no markers.
+MANY_POINTS = 13
+# A line lies on another where it is nowhere farther from it than so much of the axis.
+HIDDEN = 0.01
+# Between single points of methods beside the lines' end, of the axis.
+ASIDE = 0.035
+# The height of a label of a line of reference, of the axis.
+LABEL = 0.12
 # Letters of a title that fit over its axes.
 LONGEST_TITLE = 30
 STYLE: dict[Any, Any] = {
@@ -70,6 +83,48 @@ def style(position: int, palette: Sequence[str] = PALETTE) -> tuple[str, Any]:
     return palette[colour], DASHES[turn % len(DASHES)]
 
 
+def hidden(panel: Panel) -> list[tuple[str, ...]]:
+    """Keys of lines that lie on each other, in groups."""
+    height = np.log10 if panel.scale == "log" else np.array
+    with np.errstate(all="ignore"):
+        lines = {
+            s.key: (tuple(s.x), height(np.array(s.y, float)))
+            for s in panel.series
+            if len(s.x) > 1 and not s.points
+        }
+        ends = height(np.array(panel.y_limits, float)) if panel.y_limits else None
+    values = np.concatenate([y for _, y in lines.values()]) if lines else np.empty(0)
+    values = values[np.isfinite(values)] if ends is None else ends
+    most = HIDDEN * np.ptp(values) if len(values) else 0.0
+    groups: list[list[str]] = []
+    for key, (x, y) in lines.items():
+        for group in groups:
+            other_x, other_y = lines[group[0]]
+            if x == other_x and np.nanmax(np.abs(y - other_y), initial=0.0) <= most:
+                group.append(key)
+                break
+        else:
+            groups.append([key])
+    return [tuple(group) for group in groups if len(group) > 1]
+
+
+def _notes(panels: Sequence[Panel], labelled: Mapping[str, str]) -> list[str]:
+    """Sentences on lines that lie on each other, and on points beside lines."""
+    groups = [keys for panel in panels for keys in hidden(panel)]
+    most = max(map(len, groups), default=0)
+    told = [" under ".join(labelled[key] for key in keys) for keys in groups if len(keys) == 2]
+    told += [f"up to {most} lines on each other"] if most > 2 else []
+    lengths = [{len(series.x) > 1 for series in panel.series} for panel in panels]
+    return [
+        *([f"Wide lines lie under others: {'; '.join(dict.fromkeys(told))}."] if told else []),
+        *(
+            ["Beside the lines' end: methods evaluated there alone."]
+            if {True, False} in lengths
+            else []
+        ),
+    ]
+
+
 def draw(
     name: str,
     panels: Sequence[Panel],
@@ -97,8 +152,10 @@ def draw(
     columns = max(1, min(columns, len(panels)))
     cells = _cells(panels, columns)
     lines = max(1, len(cells) // columns)
-    styles = {s.key: style(s.position, palette) for panel in panels for s in panel.series}
+    every = [s for panel in panels for s in panel.series]
+    styles = {s.key: style(s.position, s.palette or palette) for s in every}
     labelled = {key: (labels or {}).get(key, key) for key in styles}
+    note = " ".join(filter(None, [note, *_notes(panels, labelled)]))
     entry = LEGEND_MARK + LEGEND_LETTER * max(map(len, labelled.values()), default=0)
     across = max(1, min(2 * columns, int(columns * PANEL_WIDTH / entry)))
     legend_lines = math.ceil(len(styles) / across)
@@ -110,7 +167,7 @@ def draw(
         # At 72 dots per inch the canvas has the units of the SVG.
         figure = Figure(figsize=size, dpi=72)
         handles = [
-            Line2D([], [], color=c, linestyle=d, label=labelled[key])
+            Line2D([], [], color=c, label=labelled[key], **_entry(key, d, every))
             for key, (c, d) in styles.items()
         ]
         figure.legend(handles=handles, loc="upper left", ncols=across)
@@ -137,6 +194,23 @@ def draw(
             for panel, place in zip(panels, places, strict=True)
         ],
     }
+
+
+def _entry(key: str, dashes: Any, every: Sequence[Series]) -> dict[str, Any]:
+    """How the legend shows a key: its marker, if it has one; no line where it is points alone."""
+    own = [series for series in every if series.key == key]
+    marked = any(_is_marked(series) for series in own)
+    single = all(series.points or len(series.x) == 1 for series in own)
+    marker = {"marker": _marker(own[0]), "markersize": 5} if marked else {}
+    return {"linestyle": "" if single else dashes, **marker}
+
+
+def _is_marked(series: Series) -> bool:
+    return series.points or len(series.x) < MANY_POINTS
+
+
+def _marker(series: Series) -> str:
+    return MARKERS[(series.position + 1) % len(MARKERS)]
 
 
 def _grid(figure: Figure, lines: int, columns: int, foot: float) -> GridSpec:
@@ -188,10 +262,23 @@ def _fill(axes: Axes, panel: Panel, gid: str, palette: Sequence[str]) -> None:
     axes.grid(axis="y", color=INK, alpha=0.18, linewidth=0.6)
     axes.set_axisbelow(True)
     _references(axes, panel, gid)
+    below = {key for keys in hidden(panel) for key in keys[:-1]}
+    long = [x for series in panel.series if len(series.x) > 1 for x in series.x]
+    aside = ASIDE * (max(long) - min(long)) if long else 0.0
+    singles = [series.key for series in panel.series if len(series.x) == 1]
     for series in panel.series:
-        _line(axes, series, f"{gid}--{slug(series.key)}", style(series.position, palette))
+        how = style(series.position, series.palette or palette)
+        # Methods without a curve stand side by side: where it ends, they would hide each other.
+        moved = aside * (1 + singles.index(series.key)) if series.key in singles else 0.0
+        shown = replace(series, x=[x + moved for x in series.x])
+        _line(axes, shown, f"{gid}--{slug(series.key)}", how, wide=series.key in below)
     if panel.y_limits is not None:
         axes.set_ylim(*panel.y_limits)
+    elif panel.references:
+        # The title stands above a label.
+        bottom, top = axes.get_ylim()
+        labelled = max(height for _, height in panel.references) + LABEL * (top - bottom)
+        axes.set_ylim(top=max(top, labelled))
 
 
 def _references(axes: Axes, panel: Panel, gid: str) -> None:
@@ -200,31 +287,36 @@ def _references(axes: Axes, panel: Panel, gid: str) -> None:
         axes.axhline(height, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), gid=f"{gid}--line{i}")
     lines = [y for s in panel.series if (y := [v for v in s.y if v is not None])]
     lowest = min(map(min, lines), default=0.0)
-    rising = all(y[0] <= y[-1] for y in lines)
+    rising = all(y[0] < y[-1] for y in lines if len(y) > 1)
     for label, height in _reference_labels(panel):
-        # Above lines that fall, as losses do, the right is free; below them, or where they begin
-        # to rise, the left.
-        below = rising or height <= lowest
+        # Above lines that fall, as losses do, the right is free; below them, and above lines that
+        # rise, the left.
+        below = not rising and height <= lowest
+        left = rising or below
         axes.annotate(
             label,
-            (0.01 if below else 0.99, height),
+            (0.01 if left else 0.99, height),
             xycoords=("axes fraction", "data"),
             xytext=(0, -2 if below else 2),
             textcoords="offset points",
-            ha="left" if below else "right",
+            ha="left" if left else "right",
             va="top" if below else "bottom",
             fontsize=8.5,
             annotation_clip=True,
         )
 
 
-def _line(axes: Axes, series: Series, gid: str, how: tuple[str, Any]) -> None:
-    """One line, with its sign and its band."""
+def _line(
+    axes: Axes, series: Series, gid: str, how: tuple[str, Any], *, wide: bool = False
+) -> None:
+    """One line, with its sign and its band; a `wide` one is seen under another that lies on it."""
     colour, dashes = how[0], "" if series.points else how[1]
     x, y = list(series.x), np.array(series.y, float)  # None is a gap.
     axes.plot(
-        x, y, color=colour, linestyle=dashes, marker="o" if len(x) <= 12 or series.points else None,
-        markersize=3, gid=gid, zorder=3 - (series.position < 0),
+        x, y, color=colour, linestyle="-" if wide else dashes, gid=gid,
+        marker=_marker(series) if _is_marked(series) else None,
+        markersize=5 if len(x) == 1 else 4, zorder=2 if wide or series.position < 0 else 3,
+        **({"linewidth": 4.5, "alpha": 0.45} if wide else {}),
     )  # fmt: skip
     if series.sign:
         axes.annotate(series.sign, (x[-1], y[-1]), (2, 0), textcoords="offset points",

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
+from pike_mixing.settings import unknown
+from pipeline.results import views
 from pipeline.runtime import atomic_files
 from pipeline.runtime.manifests import IS_SLUG
 from pipeline.runtime.validation import validate
@@ -61,6 +63,8 @@ class Experiment:
     """What the runs' mixing rules do, in a sentence or two, by rule."""
     whole: bool = True
     """Whether it holds all runs of the configuration."""
+    views: list[str] | None = None
+    """What its tables and figures read: views, `table_NAME` or `figure_NAME`; None: all views."""
     baseline: str = "mix"
     """The method that the others are compared with."""
     oracle: str | None = None
@@ -84,6 +88,12 @@ class Experiment:
             for part in name.split("/")
             if (problem := IS_SLUG.problem(part))
         ]  # fmt: skip
+        known = views.texts()
+        result += [
+            unknown(name, known, "views")
+            for name in self.views or ()
+            if views.view_of(name) not in known
+        ]
         for name, run in self.runs.items():
             *parts, seed = (run.settings.get(key) for key in RUN_NAMES[:4])
             own = "/".join([*map(str, parts), f"seed{seed}"])

@@ -10,7 +10,7 @@ import duckdb
 
 from pike_mixing.settings import unknown
 from pipeline.results import curves, display, drawing, labels, sealed, selection, views
-from pipeline.results.display import Panel
+from pipeline.results.display import Panel, Series
 from pipeline.results.selection import Row, connect_ours, rows
 from pipeline.runtime import atomic_files, ownership
 from pipeline.runtime.manifests import Slug
@@ -55,7 +55,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
         result = rows(connection, view, figure.selection, str(settings))
         baseline = connection.execute("select baseline from experiment").fetchall()[0][0]
         doubts, named = display.doubts(connection, str(settings)), labels.methods(connection)
-        note = _sizes_and_seeds(connection, result, kind)
+        note = _sizes_and_seeds(connection, result)
     if kind.of_baseline and "methods" not in figure.selection:
         result = [row for row in result if row["method"] == baseline] or result
     signs = {place: display.signs(marked) for place, marked in doubts.items()}
@@ -73,6 +73,8 @@ def write(settings: Path, database: Path, out: Path) -> None:
     palette: Sequence[str] = drawing.PALETTE
     if kind.lines == "domains":
         panels, palette = _one_place_each(panels), drawing.DOMAINS
+    elif kind.lines != OF_MIXTURES:
+        panels = _coloured(panels, named, baseline)
     data = drawing.draw(
         figure.name, panels, kind.columns, out, palette=palette, labels=named, note=note
     )
@@ -88,30 +90,45 @@ def write(settings: Path, database: Path, out: Path) -> None:
     sealed.write(out, taken, values, places.values())
 
 
-def _sizes_and_seeds(
-    connection: duckdb.DuckDBPyConnection, result: Sequence[Row], kind: "Kind"
-) -> str:
+def _sizes_and_seeds(connection: duckdb.DuckDBPyConnection, result: Sequence[Row]) -> str:
     """Of each scenario and model that is drawn its size, and the least and most seeds of a line."""
-    if not result or not {"scenario", "model", "method"} <= result[0].keys():
+    if not result or "seeds" not in result[0]:
         return ""
-    drawn = "select distinct run from similarities" if kind.lines == OF_PAIRS else "from curve_runs"
-    counted = selection.query(
-        connection,
-        "select r.scenario, r.model, r.method, any_value(r.parameters) as parameters, "
-        "count(*) as runs, count(d.run) as drawn "
-        f"from runs as r left join ({drawn}) as d using (run) group by all order by all",
-    )
-    shown = {(row["scenario"], row["model"], row["method"]) for row in result}
+    sizes = {
+        (row["scenario"], row["model"]): row["parameters"]
+        for row in selection.query(connection, "select scenario, model, parameters from runs")
+    }
     seeds: dict[tuple[str, str, int], list[int]] = {}
-    for row in counted:
-        if (row["scenario"], row["model"], row["method"]) in shown:
-            place = row["scenario"], row["model"], row["parameters"]
-            seeds.setdefault(place, []).append(row["drawn"] or row["runs"])
-    return "; ".join(
-        f"{scenario} / {model}: {parameters:,} parameters, "
-        + (f"{min(n)} to {max(n)} seeds" if min(n) < max(n) else f"{n[0]} seed" + "s" * (n[0] > 1))
-        for (scenario, model, parameters), n in seeds.items()
+    for row in result:
+        place = row["scenario"], row["model"]
+        seeds.setdefault((*place, sizes[place]), []).append(row["seeds"])
+    return (
+        "; ".join(
+            f"{scenario} / {model}: {parameters:,} parameters, "
+            + (
+                f"{min(n)} to {max(n)} seeds"
+                if min(n) < max(n)
+                else f"{n[0]} seed" + "s" * (n[0] > 1)
+            )
+            for (scenario, model, parameters), n in seeds.items()
+        )
+        + "."
     )
+
+
+def _coloured(panels: list[Panel], named: Mapping[str, str], baseline: str) -> list[Panel]:
+    """Panels whose methods have one colour each in all figures; pairs have other colours."""
+    others = [name for name in named if name not in labels.of_paper()]
+    order = [name for name in (*labels.of_paper(), *others) if name != baseline]
+
+    def coloured(series: Series) -> Series:
+        if series.position < 0:
+            return series
+        if series.key in order:
+            return dataclasses.replace(series, position=order.index(series.key))
+        return dataclasses.replace(series, palette=drawing.DOMAINS)
+
+    return [dataclasses.replace(p, series=[*map(coloured, p.series)]) for p in panels]
 
 
 def _one_place_each(panels: list[Panel]) -> list[Panel]:
@@ -127,7 +144,7 @@ def _one_place_each(panels: list[Panel]) -> list[Panel]:
     ]
 
 
-OF_PAIRS = "pairs of domains"
+OF_PAIRS, OF_MIXTURES = "pairs of domains", "mixtures"
 
 
 class Kind(NamedTuple):
@@ -152,7 +169,7 @@ KINDS: Mapping[str, Kind] = {
     "lengths": Kind(curves.lengths, 3, "domains"),
     "figure1": Kind(curves.declared_panels, 2, "methods"),
     "figure2": Kind(curves.declared_panels, 3, "methods and pairs of domains"),
-    "figure3": Kind(curves.example, 2, "mixtures"),
+    "figure3": Kind(curves.example, 2, OF_MIXTURES),
     "figure4": Kind(curves.declared_panels, 2, "methods"),
     "figure5": Kind(curves.declared_panels, 3, OF_PAIRS),
     "figure6": Kind(curves.declared_panels, 3, OF_PAIRS),

@@ -70,8 +70,8 @@ def _method(name: str, values: Mapping[str, Any], known: Mapping[str, Any]) -> s
         return rule(name)
     if own_rule == "single" and "domain" in values:
         return f"{values['domain']} alone".capitalize()
-    if name in _of_paper():
-        return _of_paper()[name]
+    if name in of_paper():
+        return of_paper()[name]
     sibling = known.get(own_rule, {})
     if sibling.get("rule") == own_rule:
         differs = {k: v for k, v in values.items() if v != sibling.get(k) and k != "grid"}
@@ -84,7 +84,7 @@ def _method(name: str, values: Mapping[str, Any], known: Mapping[str, Any]) -> s
 
 
 @functools.cache
-def _of_paper() -> dict[str, str]:
+def of_paper() -> dict[str, str]:
     """The paper's labels by name; but those of ablations, which are numbers, and of domains."""
     with PAPER.open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["kind"] == "method"]

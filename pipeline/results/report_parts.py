@@ -69,8 +69,14 @@ def table(path: Path) -> dict[str, Any]:
 
 def notes_of(blocks: list[dict[str, Any]]) -> list[str]:
     """What the marks of these blocks of a table mean."""
-    cells = [cell for block in blocks for line in block["lines"] for cell, _ in line["cells"]]
-    return display.notes([mark for mark in display.NOTES if any(cell[mark] for cell in cells)])
+    marks = {
+        mark
+        for block in blocks
+        for line in block["lines"]
+        for cell, _ in line["cells"]
+        for mark in display.explained(block["label"], [m for m in display.NOTES if cell[m]])
+    }
+    return display.notes(marks)
 
 
 def _block(rows: list[dict[str, str]]) -> dict[str, Any]:

@@ -109,6 +109,12 @@ def ours(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         try:
             yield connection
         except (duckdb.CatalogException, duckdb.BinderException):
+            if database.parent.name == "databases":
+                whole = database.parents[1] / "pike.duckdb"
+                raise InputError(
+                    f"{database} holds what its tables and figures read, and this is not among it: "
+                    f"ask {whole}"
+                ) from None
             again = output_root.command(database, force=True)
             raise InputError(
                 f"{database} was made by another version: make it anew with `{again}`"

@@ -206,8 +206,13 @@ def header(row: Row) -> str:
 
 
 def _marks(blocks: list[TableSection]) -> set[str]:
-    lines = [line for part in blocks for line in part.lines]
-    return {mark for line in lines for cell in line.cells.values() for mark in cell.marks}
+    return {
+        mark
+        for part in blocks
+        for line in part.lines
+        for cell in line.cells.values()
+        for mark in display.explained(part.section, cell.marks)
+    }
 
 
 def markdown(table: TableSettings, blocks: list[TableSection]) -> str:

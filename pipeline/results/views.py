@@ -26,23 +26,42 @@ DERIVED = {
 }
 """Tables that are made when the database is built, and what they stand on."""
 
+READ_TO_FILL = {
+    "accuracy_tests": ("claimed_pairs", "headline_accuracies", "mean_tasks"),
+    "boards": ("scenario_differences",),
+    **dict.fromkeys(("claim_tests", "pairs"), ("measured_pairs", "printed_pairs", "weighed_cells")),
+    "loss_tests": ("claimed_pairs",),
+    "speedups": ("mean_tasks",),
+}
+"""The views that are read when a derived table is made."""
+READ_BY_ALL = ("curve_runs", "doubts")
+"""The views that a table or figure reads beside its own."""
+
 
 def schema() -> str:
     """SQL that creates the base tables and the macros."""
     return "\n".join((SQL / f"{name}.sql").read_text(encoding="utf-8") for name in SCHEMA)
 
 
-def add(connection: "duckdb.DuckDBPyConnection", *wanted: str) -> None:
-    """Creates the views, or those wanted and what they read from, over the base tables.
+def add(connection: "duckdb.DuckDBPyConnection", *wanted: str) -> set[str]:
+    """Creates the views, or those wanted and what they stand on, over the base tables.
 
     While a view is created, empty tables stand for the views that it reads from: views within
     views are expanded at every use, and creating all of them took three times as long.
+
+    Returns:
+        The derived tables that the views read.
     """
     names = order_views(*wanted)
+    read = {name: sources(texts()[name]) for name in names}
+    within = set().union(*read.values())
     for name in names:
-        connection.execute(f"create table {name} as {texts()[name]} with no data")
+        if name in within:
+            connection.execute(f"create table {name} as {texts()[name]} with no data")
     for name in reversed(names):
-        connection.execute(f"drop table {name}; create view {name} as {texts()[name]}")
+        drop = f"drop table {name}; " if name in within else ""
+        connection.execute(f"{drop}create view {name} as {texts()[name]}")
+    return within & DERIVED.keys()
 
 
 @functools.cache
@@ -55,15 +74,18 @@ def texts() -> dict[str, str]:
 
 
 def order_views(*wanted: str) -> list[str]:
-    """Names of all views, or of those wanted and what they read from, each after what it reads."""
+    """Names of all views, or of those wanted and what they stand on, each after what it reads."""
     known = texts()
     uses: dict[str, list[str]] = {}
     waiting = list(wanted or known)
     while waiting:
         name = waiting.pop()
         if name not in uses:
-            uses[name] = sorted(sources(known[name]) & known.keys())
+            read = sources(known[name])
+            uses[name] = sorted(read & known.keys())
             waiting += uses[name]
+            # Not before this view: it is there when the table is filled.
+            waiting += (view for table in read for view in READ_TO_FILL.get(table, ()))
     # In one order, whatever was wanted first.
     return list(TopologicalSorter(dict(sorted(uses.items()))).static_order())
 

@@ -100,6 +100,30 @@ def test_where_no_item_differs_the_interval_is_three_over_n(tmp_path, numbers):
     assert numbers("--a", a, "--b", b, "--margin", 0.02)["tasks"][0]["verdict"] == "cannot tell"
 
 
+def test_where_all_items_differ_alike_the_interval_is_three_over_n_too(tmp_path, numbers):
+    # Of 100 items 100, or 99, are A's alone: mirrored, none or one is.
+    b = points(tmp_path / "b", [0] * 100)
+    for right in (100, 99):
+        a = points(tmp_path / f"a{right}", [1] * right + [0] * (100 - right))
+        other = points(tmp_path / f"other{right}", [0] * right + [1] * (100 - right))
+        (most,), (few,) = (numbers("--a", one, "--b", b)["tasks"] for one in (a, other))
+        assert (most["low"], most["high"]) == pytest.approx((1 - few["high"], 1 - few["low"]))
+    assert most["verdict"] == "better"
+
+
+def test_two_folders_are_the_two_sides(tmp_path, numbers):
+    a, b = points(tmp_path / "a", [1] * 40), points(tmp_path / "b", [0] * 40)
+    assert numbers(a, b) == numbers("--a", a, "--b", b)
+
+
+def test_a_name_says_more_than_an_option_for_all(tmp_path, numbers):
+    rows = [(m, n, v, t) for m, v in (("x", 1), ("y", 2)) for n in range(30) for t in "ab"]
+    path = table(tmp_path / "t.csv", rows, "model,item,score,task")
+    for words in (("--higher", "--lower", "b"), ("--lower", "b", "--higher")):
+        found = numbers(path, "--models", "x", "y", *words)["tasks"]
+        assert [one["verdict"] for one in found] == ["worse", "better"]
+
+
 def test_continuous_scores_are_the_paired_t_test(tmp_path, numbers):
     draw = np.random.default_rng(2)
     a, b = draw.normal(size=50) + 0.3, draw.normal(size=50)
@@ -467,6 +491,16 @@ MISTAKES = [
     (("t.csv", "--models", "x", "y", "--higher", "--columns", "score"), "WHAT=NAME"),
     (("t.csv", "--models", "x", "y", "--higher", "--columns", "score=right"), "no column 'right'"),
     (("t.csv", "--models", "x", "y", "--higher", "--tasks", "sums"), "no scores of 'sums'"),
+    (("t.csv", "--models", "x", "y", "--higher", "scroe"), "did you mean 'score'"),
+    (("t.csv", "--models", "x", "y", "--higher", "--lower"), "--higher and --lower are said of it"),
+    (("t.csv", "--models", "x", "y", "--higher", "--margin", "5"), "of five points give 0.05"),
+    (("--higher", "t.csv", "--models", "x", "y"), "t.csv was read as a name of --higher"),
+    (("run", "--models", "x", "y"), "of logs give the folders of both sides"),
+    (("run/results_1.json", "log.json"), "run/results_1.json has no scores by item: give the fold"),
+    (("bare", "run"), "bare is nothing that can be read: give a folder of lm-evaluation-harness"),
+    (("log.json", "t.csv"), "log.json: sample 1 is none of inspect_ai"),
+    (("run", "run2", "--metric", "bleu"), "left out: sums (has acc)"),
+    (("huge.csv", "--models", "x", "y", "--higher"), "a score of 1e+300 is too large"),
     (("bad.csv", "--models", "x", "y", "--higher"), "row 2: score 'none' is no number"),
     (("tokens.csv", "--models", "x", "y", "--lower"), "scores by token of different tokenizers"),
     (("readme.txt", "--models", "x", "y"), "nothing that can be read"),
@@ -480,7 +514,16 @@ def test_mistakes_have_one_sentence(tmp_path, said, monkeypatch, words, expected
     table(tmp_path / "t.csv", both)
     table(tmp_path / "bad.csv", [("x", 0, 1), ("y", 0, "none")])
     table(tmp_path / "tokens.csv", [("x", 0, 1, 4), ("y", 0, 1, 5)], "model,item,score,weight")
+    table(tmp_path / "huge.csv", [("x", 0, 1e300), ("y", 0, 1)])
     (tmp_path / "readme.txt").write_text("hello")
+    points(tmp_path / "run", [1, 0] * 20)
+    points(tmp_path / "run2", [1, 0] * 20)
+    (tmp_path / "run" / "results_1.json").write_text("{}")
+    # As lighteval leaves it without --save-details.
+    (tmp_path / "bare" / "results" / "model").mkdir(parents=True)
+    (tmp_path / "bare" / "results" / "model" / "results_1.json").write_text("{}")
+    log = {"status": "success", "eval": {"task": "t"}, "samples": [{"input": "q"}]}
+    (tmp_path / "log.json").write_text(json.dumps(log))
     code, out, err = said("compare", *words)
     assert (code, out) == (2, "")
     assert expected in err

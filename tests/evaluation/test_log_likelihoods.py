@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from pike_mixing.errors import InputError
 from pipeline import settings
-from pipeline.evaluation import log_likelihoods
+from pipeline.evaluation import batch_layout, log_likelihoods
 from pipeline.evaluation.log_likelihoods import Question
 from pipeline.model.transformer import initial_model
 
@@ -29,12 +29,6 @@ def alone(model, prefix, continuation):
         log_p_LxV = torch.log_softmax(model(tokens[None, :-1])[0], dim=-1)
     at = range(len(prefix) - 1, len(tokens) - 1)
     return sum(float(log_p_LxV[i, tokens[i + 1]]) for i in at)
-
-
-def test_batches_keep_within_the_budget_and_lose_nothing():
-    lengths = [3, 9, 1, 4, 4, 20]
-    batches = list(log_likelihoods._batches(lengths, 10))
-    assert batches == [[5], [1], [3, 4], [0, 2]]
 
 
 def score(model, questions, budget=512):
@@ -73,9 +67,15 @@ def drawn(seed, count, shared, *, own=9, longest=7, candidates=5):
 )
 @hypothesis_settings(max_examples=20, deadline=None)
 def test_scores_are_those_of_a_naive_scorer(seed, shared, layers, heads, budget):
+    """Of three contexts and more with the same four tokens at the start these are read once."""
     shape = settings.Model(layers, 16, heads, 8)
-    model, questions = initial_model(shape, VOCABULARY, seed), drawn(seed, 5, shared)
-    for found, question in zip(score(model, questions, budget), questions, strict=True):
+    model = initial_model(shape, VOCABULARY, seed)
+    questions = drawn(seed, 5, shared) + drawn(seed + 1, 4, shared)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch_layout, "BEGINNING_TOKENS", 4)
+        patch.setattr(batch_layout, "FEWEST", 3)
+        scored = score(model, questions, budget)
+    for found, question in zip(scored, questions, strict=True):
         np.testing.assert_allclose(found, naive(model, question), atol=1e-4, rtol=0)
 
 

@@ -125,6 +125,21 @@ def test_the_page_has_the_cost_of_each_table():
         assert shown.split(" | ") == [*a100[:2], h100[1], a100[3], a100[5]]
 
 
+def test_the_page_has_the_budget_of_each_source():
+    page = (ROOT / "docs/paper-data.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([^|]+) \| (\d+) \| ([\d.]+) \|$", page, re.MULTILINE)
+    sources = planned(PAPER).plan.sources
+    left = {*sources}
+    for names, budget, each in rows:
+        own = {n for n in sources if n in re.findall(r"[a-z]{2}", names.partition(" (")[0])}
+        own = own if not names.startswith("stand-ins") else {n for n in sources if "open" in n}
+        assert {sources[name]["bytes"] for name in own} == {int(budget) * 10**9}, names
+        tokens = 120_000 * 256 * 1024 / (6 if "sixth" in names or "same" in names else 1)
+        assert each == f"{int(budget) * 1e9 / tokens:.1f}", names
+        left -= own
+    assert left == set()
+
+
 def test_a_target_counts_itself_and_what_it_needs():
     def jobs_of(*targets):
         work = jobs.Jobs(planned(PAPER).plan, accelerators.accelerator("h100"), targets=targets)

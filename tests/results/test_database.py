@@ -9,6 +9,7 @@ from played import ask
 
 from pike_mixing.errors import InputError
 from pipeline.results import database
+from pipeline.results.selection import ours
 from pipeline.runtime import atomic_files
 
 
@@ -237,3 +238,33 @@ def test_the_pages_query_compares_two_databases(made, tmp_path, monkeypatch):
         ((*place, here, there),) = connection.execute(query).fetchall()
     assert place == ["real/tiny/mix/seed0", 40, "code"]
     assert there == pytest.approx(here + 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "view",
+    [
+        *("table_accuracy", "table_speedups", "table_perplexity", "table_claims"),
+        *("table1", "table7", "table_board", "figure5", "figure_losses", "figure_weights"),
+    ],
+)
+def test_a_database_of_some_views_answers_as_the_whole_one(made, tmp_path, view):
+    settings = atomic_files.read_json(made / "settings" / "experiment.json")
+    own, part = tmp_path / "settings.json", tmp_path / "databases" / "part.duckdb"
+    atomic_files.write_json(own, {**settings, "views": [view]})
+    part.parent.mkdir()
+    database.build(own, part)
+    for name in (view, "doubts", "curve_runs"):
+        assert ask(part, f"from {name}") == ask(made / "pike.duckdb", f"from {name}"), name
+    with (
+        pytest.raises(InputError, match=r"is not among it: ask .*pike\.duckdb"),
+        ours(part) as some,
+    ):
+        some.execute("from table_gradients")
+
+
+def test_views_that_are_not_there_are_named(made, tmp_path):
+    settings = atomic_files.read_json(made / "settings" / "experiment.json")
+    atomic_files.write_json(tmp_path / "s.json", {**settings, "views": ["table_accurracy"]})
+    with pytest.raises(InputError, match=r"'table_accurracy' is unknown.*table_accuracy"):
+        database.build(tmp_path / "s.json", tmp_path / "part.duckdb")

@@ -78,7 +78,7 @@ def test_lines_of_reference_that_are_near_each_other_share_a_label(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("ends", "place"), [((3.0, 1.0), ("right", "bottom")), ((1.0, 3.0), ("left", "top"))]
+    ("ends", "place"), [((3.0, 1.0), ("right", "bottom")), ((1.0, 3.0), ("left", "bottom"))]
 )
 def test_labels_of_reference_stand_where_no_line_and_no_title_is(ends, place):
     axes = Figure().add_subplot()
@@ -86,6 +86,58 @@ def test_labels_of_reference_stand_where_no_line_and_no_title_is(ends, place):
     drawing._references(axes, panel(series=lines, references=[("mix at its end", 2.9)]), "a")
     (label,) = axes.texts
     assert (label.get_ha(), label.get_va()) == place
+
+
+def test_an_axis_goes_on_above_a_label_over_rising_lines(tmp_path):
+    rising = panel(series=[Series("mix", -1, [0, 10], [1.0, 3.0])], references=[("end", 3.0)])
+    (place,) = drawing.draw("losses", [rising], 1, tmp_path / "a.svg")["panels"]
+    low, high = place["y_limits"]
+    # Of a height of 2.2, that of lines from 1 to 3 with their margins, 12 %.
+    assert (low, high) == (pytest.approx(0.9), pytest.approx(3.0 + 0.12 * 2.2))
+
+
+UNDER = [
+    Series("mix", -1, [0, 5, 10], [9.0, 2.0, 1.0]),
+    Series("pcgrad", 0, [0, 5, 10], [9.0, 2.05, 1.0]),  # within 1 % of 8
+    Series("adatask", 1, [0, 5, 10], [9.0, 2.2, 1.0]),
+    Series("ado", 2, [10], [1.0]),
+    Series("famo", 3, [10], [1.0]),
+]
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({}, [("mix", "pcgrad")]),
+        # Two hundredths of a log axis that reaches over less than one decade.
+        ({"scale": "log"}, []),
+        ({"y_limits": (0.0, 40.0)}, [("mix", "pcgrad", "adatask")]),
+        ({"series": UNDER[3:]}, []),
+        ({"series": [Series("a", 0, [0, 1], [1.0, None]), Series("b", 1, [0, 2], [1.0, 2.0])]}, []),
+    ],
+)
+def test_lines_that_lie_on_each_other_are_found_on_the_axis_that_is_drawn(change, found):
+    assert drawing.hidden(panel(**({"series": UNDER} | change))) == found
+
+
+def test_no_line_and_no_point_is_hidden(tmp_path, monkeypatch):
+    kept = []
+    monkeypatch.setattr(drawing, "_save", lambda figure, _: kept.append(figure))
+    drawing.draw("x", [panel(series=UNDER)], 1, tmp_path / "a.svg", labels={"mix": "Mix"})
+    drawn = {line.get_gid().rpartition("--")[2]: line for line in kept[0].axes[0].lines}
+    widths = {key: line.get_linewidth() for key, line in drawn.items()}
+    assert widths["mix"] > 2 * widths["pcgrad"] == 2 * widths["adatask"]
+    # Methods without a curve stand side by side.
+    ends = [drawn[key].get_xdata()[0] for key in ("mix", "ado", "famo")]
+    assert ends[0] < 10 < ends[1] < ends[2]
+    assert len({line.get_marker() for line in drawn.values()}) == len(UNDER)
+    (note,) = (" ".join(text.get_text().split()) for text in kept[0].texts)
+    assert note == (
+        "Wide lines lie under others: Mix under pcgrad. Beside the lines' end: methods evaluated "
+        "there alone."
+    )
+    entries = {e.get_label(): e.get_linestyle() for e in kept[0].legends[0].legend_handles}
+    assert (entries["ado"], entries["Mix"]) == ("None", "-")
 
 
 def test_places_map_data_to_the_picture(tmp_path):

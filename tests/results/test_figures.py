@@ -1,7 +1,7 @@
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.results import figures, tables
+from pipeline.results import drawing, figures, tables
 from pipeline.runtime import atomic_files
 
 
@@ -56,9 +56,17 @@ def test_lengths_have_a_line_per_domain_that_begins_and_ends_at_nothing(shown):
     assert code["y"] == pytest.approx([0, 7 / 9, 2 / 9, 0], abs=1e-4)
 
 
-def test_a_method_has_one_colour_in_all_figures(shown):
+def test_a_method_has_one_colour_in_all_figures_and_no_pair_or_domain_has_it(shown, made, tmp_path):
     legends = [*read(shown, "losses")["legend"], *read(shown, "differences")["legend"]]
-    assert len({entry["colour"] for entry in legends if entry["key"] == "pike"}) == 1
+    (pike,) = {entry["colour"] for entry in legends if entry["key"] == "pike"}
+    # The seventh of the paper's methods behind Mix.
+    assert pike == drawing.PALETTE[6]
+    atomic_files.write_json(tmp_path / "settings.json", {"name": "similarities"})
+    figures.write(tmp_path / "settings.json", made / "pike.duckdb", tmp_path / "similarities.svg")
+    others = atomic_files.read_json(tmp_path / "similarities.json")["legend"]
+    others += read(shown, "weights")["legend"]
+    assert {entry["colour"] for entry in others} <= {*drawing.DOMAINS}
+    assert not {*drawing.DOMAINS} & {*drawing.PALETTE}
 
 
 def test_an_unknown_figure_is_refused(made, tmp_path):

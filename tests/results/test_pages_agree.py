@@ -214,7 +214,7 @@ def test_no_two_pages_give_a_difference_to_mix_another_sign(pages, names):
         ("results", "| GLaM | +0.224", "| GLaM | -0.224"),
         ("report", ">+0.224<", ">-0.224<"),
         ("claims", "| 16.1 [14.1, 18]", "| -16.1 [14.1, 18]"),
-        ("compare", "0.0091   -0.0081", "-0.0091   -0.0081"),
+        ("compare", "  0.0091   -", " -0.0091   -"),
         ("table2", "mean perplexity (ppl),105.8", "mean perplexity (ppl),55.8"),
         ("perplexity", "mean (ppl),105.8", "mean (ppl),55.8"),
         ("accuracy", "mean against mix (points),1.5", "mean against mix (points),-1.5"),
@@ -237,6 +237,22 @@ def test_the_pages_of_the_deciding_experiment_are_made_from_its_records(restored
     counts = {"7": "seven", "1": "one does"}
     readme = PAGES["README"].read_text(encoding="utf-8")
     assert f"{counts[holds]} hold at our sizes and {counts[fails]} not." in readme
+
+
+def test_a_note_stands_only_where_its_sign_does(restored):
+    def notes(name):
+        text = (restored / f"tables/{name}.md").read_text(encoding="utf-8")
+        ours, _, rest = text.partition("## As printed")
+        return {word: (f"\n{word}" in rest, sign in ours) for word, sign in SIGNED.items()}
+
+    # Table 1's only bold is the paper's; the paper's Table 13 underlines nothing, ours does.
+    assert notes("table1")["Bold:"] == (False, False)
+    assert notes("table2")["Bold:"] == (True, True)
+    for name in OF_PAPER:
+        assert all(noted == there for noted, there in notes(name).values()), name
+
+
+SIGNED = {"Bold:": "**", "Underlined: PiKE": "<u>", "≠:": "≠", "§:": "§"}
 
 
 def test_our_rows_stand_beside_the_papers_whose_place_they_take(restored, tmp_path):

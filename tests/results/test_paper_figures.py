@@ -98,13 +98,14 @@ def test_figure_6_shows_the_baselines_gradients_alone(paper):
     ]
 
 
-def test_figure_8_draws_a_method_once_whatever_it_plays(paper):
+def test_figure_8_draws_a_method_once_whatever_it_plays_and_how_far_its_seeds_lie_apart(paper):
     play(paper, method=[("pike", "pike-estimates=1")])
-    for method in ("mix", "pike", "random"):
-        run = train(paper, "symbols", method, {"easy": 8.0})
-        insert(paper, "weights", run=run, step=0, domain="easy", weight=0.5, count=1)
-    found = records(paper, "from figure8")
-    assert sorted((r["key"], r["step"], r["value"]) for r in found) == [
-        ("mix", 1, 0.5),
-        ("pike", 1, 0.5),
+    for method, by_seed in (("mix", (0.5,)), ("pike", (0.3, 0.8, 0.7)), ("random", (0.5,))):
+        for seed, weight in enumerate(by_seed):
+            run = train(paper, "symbols", method, {"easy": 8.0}, seed=seed)
+            insert(paper, "weights", run=run, step=0, domain="easy", weight=weight, count=1)
+    columns = ("key", "step", "value", "low", "high", "seeds")
+    assert [tuple(r[c] for c in columns) for r in records(paper, "from figure8")] == [
+        ("mix", 1, 0.5, None, None, 1),
+        ("pike", 1, pytest.approx(0.6), 0.3, 0.8, 3),
     ]

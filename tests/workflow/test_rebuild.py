@@ -120,6 +120,13 @@ def test_a_large_text_that_is_touched_plans_nothing_and_braces_are_no_wildcards(
 
 
 def test_text_in_another_container_trains_nothing_and_force_trains_from_the_start(finished):
+    # A tokenizer is not trained on documents that come out the same.
+    finished.set({"sources/notes/files": ["text/?*.txt"]})
+    model = "results/tokenizers/letters.model"
+    assert {"download notes", "tokenizer letters"} == finished.plan(model)
+    finished.make(model)
+    told = finished.path("results/logs/tokenizer/letters.log").read_text()
+    assert "letters.json stands: all that it was made from has come out the same" in told
     path = finished.path("text/07.txt")
     path.with_suffix(".txt.gz").write_bytes(gzip.compress(path.read_bytes()))
     path.unlink()

@@ -29,7 +29,8 @@ rule tokenizer:
     input:
         unpack(reads("tokenizer")),
     output:
-        model=f"{RESULTS}/tokenizers/{{tokenizer}}.model",
+        # It stays until its job replaces it: the job looks first whether it stands.
+        model=grown(f"{RESULTS}/tokenizers/{{tokenizer}}.model"),
         manifest=f"{RESULTS}/tokenizers/{{tokenizer}}.json",
     log:
         f"{RESULTS}/logs/tokenizer/{{tokenizer}}.log",

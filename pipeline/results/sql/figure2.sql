@@ -11,8 +11,7 @@ with panels as (
         and published_method in ('mix', 'round-robin', 'random')
     union all by name
     select * exclude (published_scenario, published_model)
-        -- The three methods have the colours before these.
-        replace (panel_position + 1 as panel_position, key_position + 3 as key_position)
+        replace (panel_position + 1 as panel_position)
     from played_similarities
     where published_scenario = 'glam' and published_model = 'gpt2-large' and panel <> 'ratio'
 )

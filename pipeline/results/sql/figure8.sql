@@ -1,5 +1,5 @@
 -- The paper's Figure 8: the sampling weight of each of three languages while the large model trains with
--- a method of the PiKE family, beside Mix.
+-- a method of the PiKE family, beside Mix: means over seeds; a band reaches from the lowest seed to the highest.
 select
     w.scenario,
     w.model,
@@ -13,6 +13,9 @@ select
     line_position(w.method, e.baseline, w.method_position) as key_position,
     w.step,
     w.weight as value,
+    w.low,
+    w.high,
+    w.seeds,
     0.0 as bottom
 from figure_weights as w
 cross join experiment as e

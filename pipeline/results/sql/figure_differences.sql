@@ -3,7 +3,7 @@
 with drawn as (select v.* from validation as v join curve_runs using (run))
 
 select a.scenario, a.model, a.method, m.position as method_position, a.domain, a.domain_position, a.step,
-    avg(a.nll - b.nll order by a.seed) as difference
+    avg(a.nll - b.nll order by a.seed) as difference, count(*) as seeds
 from drawn as a
 join drawn as b using (scenario, model, seed, domain, step)
 join experiment as e on b.method = e.baseline and a.method <> e.baseline

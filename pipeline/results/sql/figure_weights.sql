@@ -1,5 +1,5 @@
 -- The share of each domain in what is drawn for a batch, while training goes on. Static methods stay
--- flat; adaptive ones move. Averaged over stretches of steps and over seeds; of methods that give each
+-- flat; adaptive ones move. Averaged over stretches of steps and over seeds, whose range is the band; of methods that give each
 -- batch to one domain, the first 40 batches of one seed.
 --
 -- There are at most 50 stretches of steps; step is the end of one.
@@ -48,7 +48,9 @@ select
     w.alternates,
     w.step,
     avg(w.weight order by w.weight) as weight,
-    count(*) as seeds
+    count(*) as seeds,
+    case when count(*) > 1 then min(w.weight) end as low,
+    case when count(*) > 1 then max(w.weight) end as high
 from stretches as w
 join runs as r using (run)
 join methods as m using (method)

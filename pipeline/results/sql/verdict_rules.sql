@@ -64,7 +64,7 @@ create macro score_label(metric, task, shots, label) as
 
 -- "Three synthetic languages of known entropy, one easy" is "three synthetic languages".
 create macro first_words(about) as
-    lower(about[1]) || regexp_extract(about[2:], '^(.*?)(,| of | from |$)', 1);
+    lower(about[1]) || regexp_extract(about[2:], '^(.*?)(,|:| of | from |$)', 1);
 
 -- What a panel of ours is called: by the scenario's own name and the first words of what it is about, since
 -- its text is not the paper's; the paper's own scenario bears the paper's name.

@@ -24,6 +24,7 @@ select
     c.method as key,
     line_position(c.method, e.baseline, m.position) as key_position,
     c.step,
+    c.seeds,
     c.value,
     case when max(c.seeds) over line > 1 then c.low end as low,
     case when max(c.seeds) over line > 1 then c.high end as high,

@@ -25,6 +25,7 @@ select
     p.pair as key,
     p.key_position,
     p.step,
+    p.seeds,
     c.value,
     c.value - c.half as low,
     c.value + c.half as high,
