@@ -96,6 +96,8 @@ RECORDED = ("settings.licence",)
 """Differences that change no text, no token and no number."""
 STAND = ("tokenizer", "pack", "pretrain", "mixture", "evaluate", "probe")
 """Rules whose jobs look first whether their work stands (`made_from.Taken.stands`)."""
+MOST_TOLD = 4
+"""Differences of one piece of work that a line names."""
 
 
 class Stale(NamedTuple):
@@ -220,11 +222,15 @@ class Comparison:
 
     def reasons(self, rule: str, name: str) -> Iterator[str]:
         """A line for settings, code, versions or inputs that differ, of the first such work."""
+        by_kind: dict[tuple[str, str], list[str]] = {}
         for one in self.of(rule, name) if self.differs(rule, name) else ():
-            kind = (rule, one.what.partition(".")[0])
+            by_kind.setdefault((rule, one.what.partition(".")[0]), []).append(str(one))
+        for kind, several in by_kind.items():
             if kind not in self._told:
                 self._told.add(kind)
-                yield f"{MADE[rule].artifact.format(name)} is made again: {one}"
+                more = several[MOST_TOLD:]
+                told = "; ".join([*several[:MOST_TOLD], *([f"{len(more)} more"] if more else [])])
+                yield f"{MADE[rule].artifact.format(name)} is made again: {told}"
         forced = self._forced(rule, self._plan.manifest(rule, name))
         if rule in STAND and not (self.of(rule, name) or forced or ("", "") in self._told):
             self._told.add(("", ""))

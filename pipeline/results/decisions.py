@@ -251,16 +251,31 @@ def _shares(
 ) -> dict[str, Any]:
     """The method's shares, a fixed mixture's as they were set, and its rule as settings.
 
+    fixed: whether the shares are all that it does: a rule that never moved a row trained on them.
     own_shares: whether they may be why it is better. A rule may change gradients or order alone.
+    is_target: whether they are those by which the methods are judged.
     """
-    fixed = settings["rule"] in FIXED and not settings["method"].get("objective")
+    ((moved,),) = connection.execute(
+        "select count(*) from runs where scenario = ? and model = ? and method = ? "
+        "and run not in (select run from alarms where kind = 'never-moved')",
+        (*place, method),
+    ).fetchall()
+    fixed = (settings["rule"] in FIXED and not settings["method"].get("objective")) or not moved
     of_rows = ["avg(weight order by weight)"] if fixed else []
     drawn = _drawn_shares(connection, place, method, *of_rows)
     others = _drawn_shares(connection, place, baseline)
     own = {"rule": settings["rule"], **settings["method"]}
+    judged = dict(
+        connection.execute(
+            "select domain, target / sum(target) over () from domains where scenario = ?", place[:1]
+        ).fetchall()
+    )
     result = {
         "fixed": fixed,
         "rule": own,
+        "is_target": fixed
+        and len({*judged.values()}) > 1
+        and all(abs(share - judged[name]) < ALIKE for name, share in drawn.items()),
         "own_shares": fixed
         or method == baseline
         or any(abs(drawn[name] - others[name]) >= ALIKE for name in drawn),
@@ -315,7 +330,7 @@ def sentences(place: Row) -> Iterator[str]:
         )
     else:
         what = f"the shares of {place['label']}" if place["fixed"] else place["label"]
-        yield f"Use {what}."
+        yield f"Train on the target itself: {what}." if place["is_target"] else f"Use {what}."
     if best is not None:
         yield (
             f"The validation loss of {best['label']} is {-best['nll_difference']:.3f} nats per "

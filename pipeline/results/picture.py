@@ -8,6 +8,7 @@ from typing import Any
 
 import jinja2
 
+from pike_mixing.comparison.detectable import LEVEL
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pipeline.results import decisions, display, provenance
 from pipeline.results.provenance import count_of
@@ -146,7 +147,7 @@ def write_headline(database: Path, docs: Path) -> None:
     page = FRAME.format(
         against=shown[0]["against"],
         least=LEAST_SEEDS,
-        level=decisions.LEVEL,
+        level=LEVEL,
         summary=_summary(shown),
         findings="\n".join(map(_finding, shown)),
         notes=" ".join(whole["notes"]),

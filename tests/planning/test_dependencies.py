@@ -139,7 +139,11 @@ TARGET = "scenarios.symbols.target"
         ("methods.proxy.reference", "doremi", "in a circle: doremi <- proxy <- doremi"),
         ("methods.proxy.reference", "mixx", "reference: 'mixx' is unknown: did you mean 'mix'"),
         ("mixtures.found.swarm", "smal", "swarm: 'smal' is unknown: did you mean 'small'"),
-        (TARGET, {"like-en": 1, "like-hi": 1}, f"{TARGET}: domain 'like-de' has no weight"),
+        (
+            TARGET,
+            {"like-en": 1, "like-hi": 1},
+            f"{TARGET}: domain 'like-de' has no weight: give it",
+        ),
         (
             TARGET,
             {"like-en": 1, "lik-de": 1},

@@ -136,6 +136,32 @@ def test_doubts_about_the_chosen_method_are_told(empty):
     assert f"Warning: {warning}" in decisions.text(place)
 
 
+@pytest.mark.parametrize(
+    ("target", "unmoved", "said"),
+    [
+        # It trained on the target, whatever its rule would have done.
+        ({"a": 1, "b": 3}, 3, "Train on the target itself: the shares of PiKE."),
+        ({"a": 1, "b": 3}, 2, "Use PiKE."),
+        # On its first weights, which are not the target, and where there is no target.
+        ({"a": 3, "b": 1}, 3, "Use the shares of PiKE."),
+        ({"a": 1, "b": 1}, 3, "Use the shares of PiKE."),
+    ],
+)
+def test_a_rule_that_never_moved_a_row_is_its_first_weights(empty, target, unmoved, said):
+    _leads(empty, {"a": 0.25, "b": 0.75})
+    for domain, weight in target.items():
+        empty.execute("update domains set target = ? where domain = ?", [weight, domain])
+    empty.execute(
+        "insert into alarms (run, kind, step) select run, 'never-moved', steps - 1 from runs "
+        "where method = 'pike' and seed < ?",
+        [unmoved],
+    )
+    (place,) = decisions.of(empty)
+    assert place["text"][0] == said
+    copied = advise.snippets(place)["python"]
+    assert ("make('fixed', weights_by_domain={'a': 0.25, 'b': 0.75})" in copied) == (unmoved == 3)
+
+
 def test_settings_that_a_grid_chose_are_copied_with_the_methods_own(empty):
     _leads(empty, {"a": 0.25, "b": 0.75})
     empty.execute(
