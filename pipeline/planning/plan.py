@@ -168,7 +168,7 @@ class Plan:
             {
                 outputs[kind][name].get("query")
                 or f"{kind}_{outputs[kind][name].get('kind', name)}"
-                for kind, name in self._needed
+                for kind, name in self._needed_runs
                 if self.selection(kind, name) == database
             }
         )
