@@ -235,11 +235,11 @@ def test_a_table_needs_the_runs_that_it_selects(small):
     # That of some runs has what its tables read, and is made again where they read another view.
     assert "views" not in written["results/settings/experiment.json"]
     assert written["results/settings/databases/table-costs.json"]["views"] == ["table_costs"]
-    of_costs = plan.made_of("databases", "table-costs")
+    of_costs = plan.settings_of("databases", "table-costs")
     small["tables"]["costs"]["query"] = "table_gradients"
     other = planned(small)
     assert other.made_of("databases", "table-costs") == {**of_costs, "views": ["table_gradients"]}
-    assert other.made_of("databases", "table-accuracy") == plan.made_of(
+    assert other.made_of("databases", "table-accuracy") == plan.settings_of(
         "databases", "table-accuracy"
     )
 
