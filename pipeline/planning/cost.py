@@ -129,7 +129,7 @@ def _for(work: jobs.Jobs, bill: dict[str, Any]) -> str:
         f"in all: {sum(one['hours'] for one in rules):,.1f} {device.hours_of}-hours",
         *_parts(work),
         f"disk: {_size(sum(one['disk_bytes'] for one in rules))}",
-        *_fetched(work),
+        *_network_line(work),
         *(f"refused, and not counted: {why}" for why in refused[:3]),
         *([f"  and {len(refused) - 3} more"] if len(refused) > 3 else []),
         *(
@@ -165,7 +165,7 @@ def _runs(work: jobs.Jobs) -> str:
     return _table(titles, rows)
 
 
-def _fetched(work: jobs.Jobs) -> Iterator[str]:
+def _network_line(work: jobs.Jobs) -> Iterator[str]:
     """A line on what the network must give, where it must."""
     sources = [
         name

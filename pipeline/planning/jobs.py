@@ -119,16 +119,18 @@ class Jobs:
             for rule, names in self.plan.work().items()
             if rule != "theory" and (self.targets or rule != "database_of_selection")
             for name in names
-            if not self.targets or (rule, name) in self._needed
+            if not self.targets or (rule, name) in self._needed_jobs
             if not (rule in TRAINS and self.refusal(name))
         )
 
     def runs(self) -> list[str]:
         """Runs that are trained, refused ones among them."""
-        return [r for r in self.plan.runs if not self.targets or ("pretrain", r) in self._needed]
+        return [
+            r for r in self.plan.runs if not self.targets or ("pretrain", r) in self._needed_jobs
+        ]
 
     @functools.cached_property
-    def _needed(self) -> set[Key]:
+    def _needed_jobs(self) -> set[Key]:
         """The jobs of the targets and all that these stand on.
 
         Raises:

@@ -196,7 +196,7 @@ def notes_of(blocks: list[dict[str, Any]]) -> list[str]:
         for block in blocks
         for line in block["lines"]
         for cell, _ in line["cells"]
-        for mark in display.explained(block["label"], [m for m in display.NOTES if cell[m]])
+        for mark in display.explained_marks(block["label"], [m for m in display.NOTES if cell[m]])
     }
     return display.notes(marks)
 
