@@ -256,7 +256,10 @@ def test_a_database_of_some_views_answers_as_the_whole_one(made, tmp_path, view)
     database.build(own, part)
     for name in (view, "doubts", "curve_runs"):
         assert ask(part, f"from {name}") == ask(made / "pike.duckdb", f"from {name}"), name
-    with pytest.raises(InputError, match=r"is not among it: ask .*pike\.duckdb"), ours(part) as some:
+    with (
+        pytest.raises(InputError, match=r"is not among it: ask .*pike\.duckdb"),
+        ours(part) as some,
+    ):
         some.execute("from table_gradients")
 
 

@@ -67,7 +67,7 @@ plan, _ = planner.of_workflow([Path("config.yaml")], {})
 compared = outdated.Comparison(plan)
 for rule, names in plan.work().items():
     for name in names:
-        if not Path(plan.manifest(rule, name)).is_file() or compared.outdated(rule, name):
+        if not Path(plan.manifest(rule, name)).is_file() or compared.is_outdated(rule, name):
             print(rule, *(name.split("/") if rule == "pack" else [name]))
 """
 ON_CLUSTER = "PIKE_TEST_SLURM" in os.environ
