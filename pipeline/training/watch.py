@@ -1,7 +1,6 @@
 """`pike watch`: a table of the runs below a folder, from their records."""
 
 import contextlib
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pike_mixing import foreign_json
 from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.runtime import atomic_files, locks, presentation
@@ -113,7 +113,7 @@ def so_far(run: Path, tables: Sequence[str], newest: int | None = None) -> dict[
             for line in path.read_bytes().splitlines():
                 # Half a line of a killed run, or one that is being written, is no record.
                 with contextlib.suppress(ValueError):
-                    row = json.loads(line)
+                    row = foreign_json.loads(line)
                     if isinstance(row, dict) and row.get("table") in result:
                         result[row.pop("table")].append(row)
     return result
