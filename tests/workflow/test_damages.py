@@ -203,7 +203,7 @@ def test_the_commands_that_are_named_heal_every_kind_of_file(finished):
     assert finished.plan() == set()
     for name in BOTH:
         cut(f"results/{name}")(finished.root)
-        cut(f"results/{name.rpartition('/')[0]}/.made-by", 1)(finished.root)
+        cut(f"results/{name.rpartition('/')[0]}/.made-by", 0)(finished.root)
     heal(finished)
     assert "all is whole" in finished.pike("verify", "results").stdout
     # A run that lost its manifest alone, as a job does that failed, is not finished.
