@@ -14,14 +14,12 @@ from pipeline.results import decisions, display, provenance
 from pipeline.results.provenance import count_of
 from pipeline.results.selection import Row, ours
 
-MOST_LINES = 10
-"""Lines of a block; the others fold."""
 ROUND = (1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0)
 """First digits of an axis' ends."""
 
 
 def picture(
-    places: Sequence[Row], doubts: display.Doubts, most: int = MOST_LINES
+    places: Sequence[Row], doubts: display.Doubts, most: int = decisions.MOST_LINES
 ) -> dict[str, Any]:
     """A block of lines for each place, the lowest loss first.
 

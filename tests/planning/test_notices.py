@@ -174,7 +174,7 @@ def test_a_finished_workflow_tells_of_too_little_text_what_to_train_with_and_wha
     first, verdict, report, *commands = notices.closing(local)
     assert (first, report) == ("too few", "The report: results/report/index.html")
     # There is none, and its command says so.
-    database = local.shown()[1]
+    database = local.report_inputs()[1]
     assert f"pike advise: {database} does not exist" in verdict
     assert all(database in line for line in commands)
     assert [line.split("pike ")[1].split()[0] for line in commands] == ["advise", "claims", "why"]

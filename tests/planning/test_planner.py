@@ -162,7 +162,7 @@ def test_a_default_that_is_written_out_is_no_change(small, tmp_path, monkeypatch
     # Those of databases hold the configuration as the report shows it.
     assert all(files[1][name] == one for name, one in files[0].items() if "runs" not in one)
     for section in ("databases", "report"):
-        assert written.made_of(section, "") == silent.made_of(section, "")
+        assert written.settings_of(section, "") == silent.settings_of(section, "")
     mine = silent.runs["installed/nano/mine/seed0"]["method"]
     assert mine == {"lean": 2.0, "taken": -3, "among": [1, 2]}
 
@@ -223,9 +223,9 @@ def test_a_table_needs_the_runs_that_it_selects(small):
         "gradients": {"seeds": [0, 1]},
     }
     plan = planned(small)
-    assert plan.selected("table", "perplexity") == tuple(plan.runs)
-    assert plan.selected("table", "costs") == ("symbols/nano/mix/seed1",)
-    assert plan.selected("table", "accuracy") == tuple(n for n in plan.runs if "/pike/" in n)
+    assert plan.selected_runs("table", "perplexity") == tuple(plan.runs)
+    assert plan.selected_runs("table", "costs") == ("symbols/nano/mix/seed1",)
+    assert plan.selected_runs("table", "accuracy") == tuple(n for n in plan.runs if "/pike/" in n)
     assert plan.database("table", "perplexity") == "results/pike.duckdb"
     assert plan.database("table", "gradients") == "results/pike.duckdb"
     assert plan.database("table", "accuracy") == "results/databases/table-accuracy.duckdb"
