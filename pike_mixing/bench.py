@@ -397,7 +397,7 @@ def run(arguments: argparse.Namespace) -> str:
     if arguments.jobs < 1:
         raise InputError("--jobs: must be at least 1")
     refuse_without_scipy("bench")
-    lacking = map(registry.uninstalled, (name for name in arguments.methods if name in FINDERS))
+    lacking = map(registry.missing_package, (name for name in arguments.methods if name in FINDERS))
     refuse([problem for problem in lacking if problem])
     board = [] if arguments.open_sealed else _board(arguments.board)
     if not arguments.methods:

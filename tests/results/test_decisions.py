@@ -158,7 +158,7 @@ def test_a_rule_that_never_moved_a_row_is_its_first_weights(empty, target, unmov
     )
     (place,) = decisions.of(empty)
     assert place["text"][0] == said
-    copied = advise.snippets(place)["python"]
+    copied = decisions.snippets(place)["python"]
     assert ("make('fixed', weights_by_domain={'a': 0.25, 'b': 0.75})" in copied) == (unmoved == 3)
 
 
