@@ -160,13 +160,13 @@ def made_once(tmp_path_factory):
     common = top.parent if "PYTEST_XDIST_WORKER" in os.environ else top
 
     def make(name, fill):
-        place, partial = common / name, common / f"{name}.part"
+        place, done = common / name, common / f"{name}.done"
         with filelock.FileLock(f"{place}.lock"):
-            if not place.exists():
-                shutil.rmtree(partial, ignore_errors=True)
-                partial.mkdir()
-                fill(partial)
-                partial.rename(place)
+            if not done.exists():
+                shutil.rmtree(place, ignore_errors=True)
+                place.mkdir()
+                fill(place)
+                done.touch()
         return place
 
     return make

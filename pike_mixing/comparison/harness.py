@@ -105,7 +105,7 @@ class _About:
             if (value := self._of(part)) is not None:
                 scores.state(self.task, fact, value, run.name)
 
-    def expected(self) -> int | None:
+    def expected_documents(self) -> int | None:
         """How many documents were evaluated."""
         number = (self._of("n-samples") or {}).get("effective")
         return number if isinstance(number, int) and number > 0 else None
@@ -206,7 +206,7 @@ def _read_file(
     if not number:
         raise InputError(f"{path} is empty: evaluate again")
     scores.pass_over(about.task, named, wanted)
-    expected = about.expected()
+    expected = about.expected_documents()
     if expected is not None and len(times) < expected:
         raise InputError(
             f"{path} has {len(times)} of {expected} documents: the file is cut: evaluate again"

@@ -138,7 +138,7 @@ def _is_unnamed(doc: dict[str, Any]) -> bool:
     return any(name not in doc for name in ("id", "query", "choices", "gold_index"))
 
 
-def _cluster(path: Path, n: int, doc: dict[str, Any], field: str) -> str:
+def _cluster(path: Path, n: int, doc: Any, field: str) -> str:
     known = doc.get("specific") or {}
     if field not in known:
         raise InputError(

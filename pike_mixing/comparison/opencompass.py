@@ -111,7 +111,7 @@ def _json(path: Path) -> dict[str, Any]:
 def _score(path: Path, one: dict[str, Any]) -> list[float]:
     """Points of an item's replicas."""
     given = next((one[name] for name in RIGHT if one.get(name) is not None), None)
-    values = given if isinstance(given, list) else [given]
+    values: list[Any] = given if isinstance(given, list) else [given]
     if not values or not all(v in (0, 1) for v in values):
         raise InputError(
             f"{path}: {one.get('example_abbr')}: its evaluator does not say whether the answer is "

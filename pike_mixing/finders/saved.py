@@ -92,14 +92,14 @@ def load(path: Path) -> SavedPredictor:
     if missing := [key for key in (*keys, *errors, "predictor") if key not in values]:
         raise InputError(f"{path} lacks {', '.join(missing)}: make it anew with `fit --save`")
     try:
-        return _restored(values, str(path))
+        return _restore(values, str(path))
     except InputError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise InputError(f"{path} is not whole ({error}): make it anew with `fit --save`") from None
 
 
-def _restored(values: dict[str, Any], where: str) -> SavedPredictor:
+def _restore(values: dict[str, Any], where: str) -> SavedPredictor:
     """The predictor of a file's values; any error says that these do not fit together."""
     for name in ("domains", "losses"):
         texts = values[name]

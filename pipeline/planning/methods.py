@@ -245,7 +245,7 @@ def refuse_at_start(
             that are not installed, or finders of epochs: every reason once.
     """
     named = sorted({m["finder"] for m in mixtures} & FINDERS.keys())
-    problems = [problem for name in named if (problem := finders.uninstalled(name))]
+    problems = [problem for name in named if (problem := finders.missing_package(name))]
     problems += [
         f"mixtures: the finder {name!r} reads how much text each run had, which mixtures of a "
         "configuration do not tell: take another, or fit a table (pike-mixing fit)"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pike_mixing.errors import InputError
-from pipeline.data import corpus_manifest
+from pipeline.data import shards
 from pipeline.data.shards import Corpus
 from pipeline.planning import outdated, output_root, records
 from pipeline.runtime import atomic_files, checksums, made_from, manifests, ownership, presentation
@@ -44,7 +44,7 @@ SUFFIXES = {
 """Of the files that a stage makes, which may lie there without their manifest."""
 PLUMBING = re.compile(
     rf"(.*/)?((logs|settings)/.*|experiment\.json|README\.md|{re.escape(ownership.MARK)}"
-    r"|(run|evaluation|probe|starts|lease|\.[^/]+\.sha256)\.json|(live|parts)/.*|article/index\.pdf)"
+    r"|(run|evaluation|probe|starts|lease|\.[^/]+\.sha256)\.json|log\.jsonl|article/index\.pdf)"
 )
 """Files of an output root that no manifest lists: settings, logs, what a training goes on from."""
 _LINES = 20
@@ -307,8 +307,8 @@ def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[
     read = {Path(os.path.normpath(folder / name)) for name in one.content["inputs"]}
     if stage == "pack" and not broken & {*read, *(file.path for file in one.files)}:
         try:
-            corpus_manifest.refuse_other_tokenizer(folder, one.content)
-            for split in corpus_manifest.SPLITS:
+            shards.refuse_other_tokenizer(folder, one.content)
+            for split in shards.SPLITS:
                 Corpus.open(folder, split)
         except InputError as error:
             yield str(error)

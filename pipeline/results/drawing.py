@@ -147,7 +147,8 @@ def draw(
         note: What stands below the panels.
 
     Returns:
-        The panels' places in the SVG and their numbers, for a page that shows values.
+        The panels' places in the SVG and their numbers, for a page that shows values, and the note
+        as it was drawn.
     """
     columns = max(1, min(columns, len(panels)))
     cells = _cells(panels, columns)
@@ -185,6 +186,7 @@ def draw(
         _save(figure, out)
     dashed = ("" if d == "-" else " ".join(f"{v:g}" for v in d[1]) for _, d in styles.values())
     return {
+        "note": note,
         "legend": [
             {"key": key, "label": labelled[key], "colour": colour, "dashes": dashes}
             for (key, (colour, _)), dashes in zip(styles.items(), dashed, strict=True)
@@ -316,7 +318,7 @@ def _line(
         x, y, color=colour, linestyle="-" if wide else dashes, gid=gid,
         marker=_marker(series) if _is_marked(series) else None,
         markersize=5 if len(x) == 1 else 4, zorder=2 if wide or series.position < 0 else 3,
-        **({"linewidth": 4.5, "alpha": 0.45} if wide else {}),
+        linewidth=4.5 if wide else None, alpha=0.45 if wide else None,
     )  # fmt: skip
     if series.sign:
         axes.annotate(series.sign, (x[-1], y[-1]), (2, 0), textcoords="offset points",

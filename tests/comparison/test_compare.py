@@ -701,6 +701,11 @@ def test_what_lighteval_logs_beside_means(tmp_path, said, numbers):
     assert (task["difference"], task["documents"]) == (pytest.approx(0.5), 20)
     assert (task["higher_is_better"], task["metric"]) == (False, "word_perplexity (nats per word)")
     assert "bleu is left out" in said("compare", "--a", a, "--b", b, "--metric", "bleu")[2]
+    old = write_lighteval(tmp_path / "old", [1, 0] * 20)
+    (path,) = old.rglob("details_*.parquet")
+    parquet.write_table(pa.table({"example": ["q"], "metrics": [1]}), path)
+    code, _, err = said("compare", "--a", a, "--b", old, "--metric", "acc")
+    assert (code, "details of older versions of lighteval are not read" in err) == (2, True)
     (results,) = b.rglob("results_*.json")
     results.unlink()
     code, _, err = said("compare", "--a", a, "--b", b, "--metric", "acc")
