@@ -166,8 +166,7 @@ class Plan:
         outputs = {"table": self.tables, "figure": self.figures}
         return sorted(
             {
-                outputs[kind][name].get("query")
-                or f"{kind}_{outputs[kind][name].get('kind', name)}"
+                f"{kind}_{outputs[kind][name].get('kind', name)}"
                 for kind, name in self._needed_runs
                 if self.selection(kind, name) == database
             }

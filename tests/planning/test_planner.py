@@ -232,19 +232,9 @@ def test_a_table_needs_the_runs_that_it_selects(small):
     written = plan.settings_files()
     assert "results/settings/databases/table-costs.json" in written
     assert "results/settings/databases/table-perplexity.json" not in written
-    # That of some runs has what its tables read, and is made again where they read another view.
+    # That of some runs has what its tables read.
     assert "views" not in written["results/settings/experiment.json"]
     assert written["results/settings/databases/table-costs.json"]["views"] == ["table_costs"]
-    of_costs = plan.settings_of("databases", "table-costs")
-    small["tables"]["costs"]["query"] = "table_gradients"
-    other = planned(small)
-    assert other.settings_of("databases", "table-costs") == {
-        **of_costs,
-        "views": ["table_gradients"],
-    }
-    assert other.settings_of("databases", "table-accuracy") == plan.settings_of(
-        "databases", "table-accuracy"
-    )
 
 
 def test_a_database_of_some_runs_knows_what_they_stand_on(small):
