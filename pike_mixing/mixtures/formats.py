@@ -82,7 +82,7 @@ class Format:
     notes: tuple[str, ...] = ()
 
     @property
-    def refused(self) -> str:
+    def refusals(self) -> str:
         """What is refused beside ramps, weights of losses and rules that follow signals."""
         names = {" ": "space", "\t": "tab", "\n": "line break"}
         marks = [names.get(mark, f"`{mark}`") for mark in self.forbidden]
