@@ -26,6 +26,7 @@ import dataclasses
 import json
 import logging
 import math
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -190,7 +191,7 @@ class Delivered:
             tokens: Tokens of each row.
             plan: As for `add`.
         """
-        names = [self._name(domain) for domain in domains]
+        names = [self.name_of(domain) for domain in domains]
         lengths = None if tokens is None else [float(n) for n in tokens]
         if lengths is not None and len(lengths) != len(names):
             raise InputError(f"tokens: {len(lengths)} for {len(names)} rows: give one for each")
@@ -200,12 +201,23 @@ class Delivered:
             sums[name] += 0 if lengths is None else lengths[n]
         self.add(rows, None if lengths is None else sums, plan)
 
-    def _name(self, domain: Any) -> str:
+    def name_of(self, domain: Any) -> str:
+        """The name of a domain that is given by its name, or by its number in the plan.
+
+        Raises:
+            InputError: the plan has no such domain.
+        """
         if isinstance(domain, str):
+            if domain not in self.domains:
+                raise InputError(unknown(domain, self.domains, "domain"))
             return domain
-        if not 0 <= int(domain) < len(self.domains):
-            raise InputError(f"domain: {domain} is no number of {len(self.domains)} domains")
-        return self.domains[int(domain)]
+        try:
+            number = operator.index(domain)
+        except TypeError:
+            number = -1
+        if not 0 <= number < len(self.domains):
+            raise InputError(f"domain: {domain!r} is no number of {len(self.domains)} domains")
+        return self.domains[number]
 
     def add_batch(
         self,
@@ -263,7 +275,11 @@ class Delivered:
         """Shares and findings so far."""
         sums = self._sums
         rows, judged_K = max(sums["rows"].sum(), 1), self._has_enough()
-        few = [d for d, is_judged in zip(self.domains, judged_K, strict=True) if not is_judged]
+        few = [
+            d
+            for d, is_judged, expected in zip(self.domains, judged_K, sums["expected"], strict=True)
+            if not is_judged and (expected or not self.steps)
+        ]
         return Report(
             self.domains,
             self.of,
@@ -510,8 +526,23 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
     return json.dumps(values, indent=2), code
 
 
+def _count(value: Any) -> float:
+    if not 0 <= (number := float(value)) < math.inf:
+        raise InputError(f"tokens: {number} is no count")
+    return number
+
+
 BLOCK = 64
 """Rows that count as a step where a log of rows names none."""
+
+
+def _lines(path: Path) -> list[tuple[int, str]]:
+    """Lines with their numbers, without empty ones."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}: check the path") from None
+    return [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
 
 
 def read_log(path: Path, delivered: Delivered) -> None:
@@ -530,13 +561,7 @@ def read_log(path: Path, delivered: Delivered) -> None:
             names.clear()
             lengths.clear()
 
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}: check the path") from None
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+    for number, line in _lines(path):
         try:
             values = foreign_json.loads(line)
             if "rows" in values:
@@ -545,8 +570,8 @@ def read_log(path: Path, delivered: Delivered) -> None:
             if values.get("step") != step or (len(names) >= BLOCK and "step" not in values):
                 flush()
             step = values.get("step")
-            names.append(values["domain"])
-            lengths.append(float(values["tokens"]) if delivered.of == "tokens" else 0.0)
+            names.append(delivered.name_of(values["domain"]))
+            lengths.append(_count(values["tokens"]) if delivered.of == "tokens" else 0.0)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, InputError):
                 raise InputError(f"{path}, line {number}: {error}") from None
@@ -555,3 +580,5 @@ def read_log(path: Path, delivered: Delivered) -> None:
                 f"row ({type(error).__name__}: {error})"
             ) from None
     flush()
+    if not delivered.steps:
+        raise InputError(f"{path}: has no line: nothing was counted; check the path")

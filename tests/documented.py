@@ -26,6 +26,10 @@ HOW = [
         "not run: test_profiles.py has the profile, test_paper.py the table",
     ),
     (r"\.venv/bin/snakemake --profile workflow/profiles/kubernetes", "not run: test_kubernetes.py"),
+    (
+        r"(uvx --from|pipx run --spec) .*",
+        "not run: it downloads SciPy; test_trial.py has the command",
+    ),
     (r"(\.venv/bin/)?snakemake ", "new"),
     (r"\.venv/bin/pike( methods.*| plan .*| scenarios .*)?", "new"),
     (r"\.venv/bin/pike (advise|claims|corpus|query|tables|verify|watch|why)( .*)?", "finished"),

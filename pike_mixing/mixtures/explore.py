@@ -7,11 +7,12 @@ inventory, the mixture as each trainer's files, and guesses with their hash.
 import argparse
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import exposure_law, gaussian_process, options, saved, scheffe
 from pike_mixing.finders.convex_program import Program
 from pike_mixing.finders.regmix import Trees
@@ -76,6 +77,15 @@ def page(
         InputError: it is no predictor, predicts by no formula or of several phases, or its page
             would be larger than `LARGEST`.
     """
+    numbers = {"--budget": budget, "--epochs": epochs}
+    numbers |= {f"--inventory: {name}": tokens for name, tokens in (inventory or {}).items()}
+    refuse(
+        [
+            f"{name}: {number:g} must be a finite number above 0"
+            for name, number in numbers.items()
+            if number is not None and not 0 < number < math.inf
+        ]
+    )
     kept = saved.load(path)
     domains = kept.swarm.domains
     if len(kept.swarm.phases) > 1:

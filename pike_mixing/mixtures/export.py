@@ -27,6 +27,8 @@ from pike_mixing.settings import parse, unknown
 
 SMALLEST = 1e-12
 """A share below this counts as 0: solvers leave such."""
+MOST = 1e15
+"""Steps, rows or epochs: whole numbers up to here are exact."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,8 +196,8 @@ def _problems(
     """Why the trainer cannot be told."""
     problems = []
     for name, number in (("--steps", steps), ("--rows", rows), ("--epochs", epochs)):
-        if number is not None and not number >= 1:
-            problems.append(f"{name}: {number} must be at least 1")
+        if number is not None and not 1 <= number <= MOST:
+            problems.append(f"{name}: {number:g} must be at least 1 and at most {MOST:g}")
     if len(plan.starts) > 1 and steps is None:
         problems.append("--steps: give those of the run: stages are told in steps")
     if form.needs_rows and rows is None:
@@ -203,6 +205,9 @@ def _problems(
             f"--rows: {form.trainer} has no weights, so its shares are numbers of rows: give the "
             "rows of the run"
         )
+    if problems:
+        return problems
+    problems += _uncounted(form, plan.stages(paths, steps or 0, rows or 0), steps, rows)
     for domain, shares in zip(plan.domains, zip(*plan.shares, strict=True), strict=True):
         if max(shares) < SMALLEST:
             continue
@@ -215,6 +220,24 @@ def _problems(
                 f"{domain!r}: {form.trainer} takes {' and '.join(marks)} in a path or name for "
                 "something else: rename it, or link to it by another path"
             )
+    return problems
+
+
+def _uncounted(
+    form: Format, stages: Sequence[Stage], steps: int | None, rows: int | None
+) -> list[str]:
+    """Stages without a step, domains without a row."""
+    problems = []
+    starts = [stage.start for stage in stages]
+    if steps is not None and len(set(starts) | {steps}) <= len(starts):
+        problems.append(
+            f"--steps: of {steps} steps a stage has none (they begin at {starts}): give more "
+            "steps, or leave the stage out"
+        )
+    if form.needs_rows and (
+        none := [s.name for stage in stages for s in stage.sources if not s.rows]
+    ):
+        problems.append(f"--rows: of {rows} rows {none[0]!r} gets none: give more rows")
     return problems
 
 
@@ -324,12 +347,23 @@ def of_file(path: Path, steps: int | None = None, tokens: float | None = None) -
         values = foreign_json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"--from: {path} cannot be read: {error}: check the path") from None
-    where = str(path)
+    try:
+        return _of_values(values, str(path), steps, tokens)
+    except (AttributeError, LookupError, TypeError) as error:
+        raise InputError(
+            f"{path}: is no mixture that `export` reads ({type(error).__name__}: {error}): give "
+            'shares by domain, {"web": 0.7, "code": 0.3}, or a file of `fit`, `stages` or '
+            "`pike advise`"
+        ) from None
+
+
+def _of_values(values: Any, where: str, steps: int | None, tokens: float | None) -> Plan:
+    """The plan of a file's values; an error that is no InputError says that they are no mixture."""
     several = values if isinstance(values, list) else values.get("targets", [values]) \
         if isinstance(values, dict) else []  # fmt: skip
     if len(several) != 1 or not isinstance(several[0], dict):
         raise InputError(
-            f"{path}: holds {len(several)} mixtures, one is needed: give `fit` one --target, or "
+            f"{where}: holds {len(several)} mixtures, one is needed: give `fit` one --target, or "
             "`pike advise` one --scenario and --model"
         )
     values = several[0]

@@ -8,6 +8,7 @@ Shapes: K domains, M losses, N models of 1B parameters.
 
 import argparse
 import dataclasses
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,12 @@ def trial(seed: int = 0) -> Trial:
     Raises:
         InputError: scipy is not installed.
     """
+    if importlib.util.find_spec("scipy") is None:
+        raise InputError(
+            "it fits with SciPy, which is not installed: name the extra `try` of the package, as "
+            "in `uvx --from 'pike_mixing-0.1.0-py3-none-any.whl[try]' pike-mixing try`, or type "
+            "`pip install scipy`"
+        )
     path = catalogue.find_table(Path("regmix"))
     proxies = table.read(path, where={"set": "train", "parameters": "1e6"})
     models = table.read(path, where={"parameters": "1e9"})

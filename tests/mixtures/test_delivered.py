@@ -173,6 +173,11 @@ def test_shares_that_change_are_compared_step_by_step():
     # At the end a has no row, nor was it to have one.
     assert came.report().findings == ()
     assert Delivered({"a": 1, "b": 1}, of="rows").report().findings == ()
+    # A domain that is not planned and does not come is as planned.
+    whole = Delivered({"a": 1, "b": 0})
+    for _ in range(80):
+        whole.add({"a": 4}, {"a": 40})
+    assert "as planned" in whole.report().text()
 
 
 def test_a_domain_that_never_comes_is_named():
@@ -231,6 +236,11 @@ def test_a_log_of_steps_or_of_rows_is_read(said, tmp_path):
         ('{"rows": {"a": -1}, "tokens": {}}', "line 1: rows: {'a': -1} are no counts"),
         ('{"rows": {"a": 1}}', "line 1: tokens: the plan is of tokens"),
         ('{"domain": "a"}', "line 1: give rows and tokens by domain"),
+        ('{"domain": null, "tokens": 1}', "line 1: domain: None is no number of 2 domains"),
+        ('{"domain": 0.5, "tokens": 1}', "line 1: domain: 0.5 is no number of 2 domains"),
+        ('{"domain": "c", "tokens": 1}', "line 1: domain: 'c' is unknown"),
+        ('{"domain": "a", "tokens": NaN}', "line 1: tokens: nan is no count"),
+        ("", "has no line: nothing was counted"),
     ],
 )
 def test_a_log_that_is_none_is_refused(said, tmp_path, line, message):

@@ -269,6 +269,10 @@ def test_what_no_page_can_hold_is_refused(said, law, trees, tmp_path, monkeypatc
     runs = swarm(12)
     with pytest.raises(InputError, match="predicts no losses"):
         saved.record("best", Best(), runs, Best().find(runs))
+    for option, value in (("--budget", "nan"), ("--epochs", "0"), ("--inventory", "code=-1")):
+        told = said("explore", law, option, value, code=2)
+        assert option in told
+        assert "must be a finite number above 0" in told
     assert "'cod' is no domain" in said("explore", law, "--inventory", "cod=1", code=2)
     record = json.loads(law.read_text(encoding="utf-8"))
     (tmp_path / "two.json").write_text(json.dumps(record | {"phases": [1, 2, 3]}))

@@ -467,10 +467,28 @@ MIXTURE = ["--mixture", "web=1", "code=1"]
         (["nemo", *MIXTURE, "--path", "wb=/d"], "--path: 'wb' is unknown: did you mean 'web'?"),
         (["nemo", *MIXTURE, "--path", "*=/d", "--epochs", "0.5"], "--epochs: 0.5 must be at least"),
         (["nemo", "--from", "none.json"], "--from: none.json cannot be read"),
+        (["olmo-core", *MIXTURE, "--path", "*=/d", "--epochs", "inf"], "--epochs: inf must be"),
+        (["axolotl", *MIXTURE, "--path", "*=/d", "--rows", "9" * 20], "--rows: 1e+20 must be"),
+        (["axolotl", *MIXTURE, "--path", "*=/d", "--rows", "1"], "of 1 rows 'code' gets none"),
     ],
 )
 def test_what_cannot_be_told_is_refused(said, words, message):
     assert message in said("export", *words, code=2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"mixture": null}', '{"targets": 3}', '{"rule": {"rule": "fixed"}}', '{"schedule": []}',
+        '{"format": "pike-mixing predictor 1"}',
+    ],
+)  # fmt: skip
+def test_a_file_that_is_no_mixture_is_refused(said, tmp_path, text):
+    (tmp_path / "m.json").write_text(text, encoding="utf-8")
+    words = ["nemo", "--from", tmp_path / "m.json", "--path", "*=/d"]
+    assert "m.json: is no mixture that `export` reads" in said("export", *words, code=2)
+    (tmp_path / "m.json").write_text("[" * 100_000, encoding="utf-8")
+    assert "cannot be read" in said("export", *words, code=2)
 
 
 @pytest.mark.parametrize(
@@ -496,6 +514,8 @@ def test_a_schedule_needs_its_length():
     plan = export.of_rule(SCHEDULE, "f", steps=200)
     with pytest.raises(InputError, match="--steps: give those of the run"):
         export.export("levanter", plan, {"web": "/w", "code": "/c"})
+    with pytest.raises(InputError, match="of 2 steps a stage has none"):
+        export.export("levanter", plan, {"web": "/w", "code": "/c"}, steps=2)
 
 
 def test_the_page_lists_every_format():

@@ -1,9 +1,12 @@
 """`try`: the fit of RegMix's runs and its verdict at 1B are those of `fit --test`."""
 
+import importlib.util
 import json
+import re
 
 import numpy as np
 import pytest
+from repository import ROOT
 
 from pike_mixing.finders import saved
 from pike_mixing.mixtures import explore, trial
@@ -30,7 +33,15 @@ def test_it_prints_what_fit_and_predict_say(said, tmp_path):
     assert (tmp_path / "new" / "mixture.html").read_text(encoding="utf-8") == explore.page(
         tmp_path / "new" / "law.json", budget=25e9
     )
-    told = said("try", "--out", tmp_path / "new")
+    told = said("try", "--out", tmp_path / "new").replace(str(tmp_path / "new"), "mixture-trial")
+    # The pages show what the command prints; spaces at the end of a line do not matter.
+    page, readme = (
+        re.sub(" +\n", "\n", (ROOT / name).read_text(encoding="utf-8"))
+        for name in ("docs/mixtures.md", "README.md")
+    )
+    told = re.sub(" +\n", "\n", told)
+    assert f"```text\n{told}```" in page
+    assert f"```text\n{told.partition('measured nats')[0]}```" in readme
     assert "X" in told
     assert f"{found['targets']['pile_cc']['spearman']['value']:.3f} (" in told
 
@@ -42,6 +53,11 @@ def test_the_picture_by_hand():
     assert frame[0] == "5.00 |" + " " * (trial.WIDTH - 1) + "."
     assert frame[-1] == "2.00 |X" + " " * (trial.WIDTH - 1)
     assert lines[-1].split() == ["1.00", "3.00"]
+
+
+def test_without_scipy_it_says_what_to_type(said, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert "uvx --from 'pike_mixing-0.1.0-py3-none-any.whl[try]'" in said("try", code=2)
 
 
 def test_what_cannot_be_written_or_drawn_is_refused(said, tmp_path):
