@@ -23,7 +23,9 @@ def main() -> None:
     parts = bench.open_folds(arguments.tables)
     methods = [bench.record(name, parts, arguments.jobs) for name in bench.METHODS]
     minutes = (time.monotonic() - begun) / 60
-    board = {"commit": records.commit(), "minutes": minutes, "methods": methods}
+    tables = ["regmix", *(one.name.partition(".")[0] for one in arguments.tables)]
+    drawn = [{"tables": tables, "commit": records.commit(), "minutes": minutes}]
+    board = {"drawn": drawn, "methods": methods}
     bench.BOARD.write_text(json.dumps(board) + "\n", encoding="utf-8")
 
 

@@ -19,13 +19,23 @@ HEAD = """# The paper's claims at a small size
 
 <!-- Made by `make headline` from `workflow/configs/decide.yaml`: change nothing by hand. -->
 
-The runs are those of [Results](results.md): {runs} trainings of models of {least:,} to {most:,}
-parameters. **Of {all} claims {holds} hold here, {fails}, {open} cannot be told.** A cell is one
-comparison in one scenario, model size and number of shots; the row shows the least favourable.
-Brackets: 95% interval of this number alone. p: with Holm's correction over all tested claims.
-`pike query "from claims"` has each sentence, its place and the published number.
+`make restore`, then `.venv/bin/pike claims restored/pike.duckdb`, prints each claim of the paper
+with our number. **Of {all} claims {holds} hold here, {fails}, {open} cannot be told.** The decided
+ones, in words; sizes in brackets are the paper's:
+
+{findings}
+
+Our models have {least:,} to {most:,} parameters: the {runs} trainings are those of
+[Results](results.md). What is decided here need not hold at the paper's sizes, or at yours.
+
+## The record
+
+A cell is one comparison in one scenario, model size and number of shots; the row shows the least
+favourable. Brackets: 95% interval of this number alone. p: with Holm's correction over all tested
+claims. `pike query "from claims"` has each sentence, its place and the published number.
 
 """
+WORDS = {HOLDS: "Holds here", FAILS: "Does not hold here"}
 OPEN = """
 ## Not decided
 
@@ -61,8 +71,8 @@ def page(database: Path) -> str:
         )
         claims = query(
             connection,
-            "select claim, unit, lower, upper, ours, ours_low, ours_high, p_holm, seeds, cell, "
-            "cells, cells_within, verdict, seeds_wanted from claims order by position",
+            "select claim, statement, unit, lower, upper, ours, ours_low, ours_high, p_holm, "
+            "seeds, cell, cells, cells_within, verdict, seeds_wanted from claims order by position",
         )
         shares = query(
             connection,
@@ -78,6 +88,7 @@ def page(database: Path) -> str:
         holds=holds,
         fails=f"{fails} does not" if fails == 1 else f"{fails} do not",
         open=len(claims) - holds - fails,
+        findings="\n".join(finding(claim) for claim in claims if claim["verdict"] in WORDS),
     )
     head = ["claim", "verdict", "number", "bounds", "cells", "seeds", "p", "least favourable cell"]
     decided = [claim for claim in claims if claim["verdict"] in (HOLDS, FAILS)]
@@ -92,6 +103,13 @@ def page(database: Path) -> str:
     undecided = [claim for claim in claims if claim not in decided]
     head[1] = "seeds needed"
     return text + records.table(head, [line(claim, wanted(claim)) for claim in undecided]) + "\n"
+
+
+def finding(claim: dict[str, Any]) -> str:
+    """A decided claim in words, with our number, its seeds and the least favourable cell."""
+    _, _, number, _, _, seeds, _, cell = line(claim, "")
+    where = ", ".join(filter(None, [f"{seeds} seeds" if seeds else "", cell]))
+    return f"- **{WORDS[claim['verdict']]}:** {claim['statement']}. Ours: {number} ({where})."
 
 
 def line(claim: dict[str, Any], second: str) -> list[str]:

@@ -4,6 +4,7 @@ python -m benchmarks.finders_page
 """
 
 import csv
+import itertools
 import json
 import re
 from collections.abc import Sequence
@@ -21,9 +22,9 @@ PAGE = ROOT / "docs" / "finders.md"
 REPORT = ROOT / "pipeline" / "results" / "report" / "finders.html"
 TITLE = """# How good the finders are
 
-Made by `python -m benchmarks.finders_page` from `pike_mixing/board.json`
-(`python -m benchmarks.board`, commit {commit}, {minutes:.1f} minutes) and from records that are
-named below; do not edit.
+Made by `python -m benchmarks.finders_page` from records that are named below, and from
+`pike_mixing/board.json` (`python -m benchmarks.board --tables ...`); do not edit. The board:
+{drawn}.
 """
 HEAD = """
 ## Earlier: fits to all of RegMix's runs of 1M
@@ -60,7 +61,11 @@ def main() -> None:
         draws=config["draws"],
     )
     board = json.loads(bench.BOARD.read_text(encoding="utf-8"))
-    parts = [TITLE.format(**board), *of_board(board["methods"]), head, *old(record)]
+    drawn = [
+        f"{', '.join(one['tables'])} at commit {one['commit']}, {one['minutes']:.1f} minutes"
+        for one in board["drawn"]
+    ]
+    parts = [TITLE.format(drawn="; ".join(drawn)), *of_board(board["methods"]), head, *old(record)]
     parts += [
         *of_own(own),
         *of_phases(phases),
@@ -97,6 +102,8 @@ def old(record: dict[str, Any]) -> list[str]:
 
 
 HOME = "regmix at 1M"
+DOMAINS = {HOME: 17, "olmix-dclm": 24, "olmix-full": 64}
+"""Tables in which runs of one size are predicted, with how many domains they have."""
 COSTS = """
 ## What a search costs
 
@@ -110,9 +117,12 @@ dozens of times, short runs help too (the experiment below). With a target, trai
 BENCH = """
 ## Enter your own
 
+`pip install "./pike_mixing[finders]"` in the clone installs the command.
+
 ```sh
 pike-mixing bench mine.py                       # a minute: scores, and differences from the board
 pike-mixing bench                               # the board alone
+pike-mixing swarms olmix-full                   # fetches a table, for --tables olmix-full.csv.gz
 pike-mixing bench mine.py --open-sealed "Ada"   # the sealed part; a line of sealed.csv comes first
 ```
 
@@ -155,13 +165,15 @@ def advice(named: dict[str, Any]) -> list[str]:
     """For each number of runs the finder of the highest rank correlation, and those not behind."""
     rows = []
     finders = {n: one for n, one in named.items() if n not in (bench.PERMUTED, "linear")}
-    for runs in bench.RUNS:
-        cell = f"{HOME}|{runs}"
+    for (place, domains), runs in itertools.product(DOMAINS.items(), bench.RUNS):
+        cell = f"{place}|{runs}"
         scored = {
             n: bench.summary(np.array(one["cells"][cell]["spearman"])[:, :-1])
             for n, one in finders.items()
-            if "spearman" in one["cells"][cell]
+            if "spearman" in one["cells"].get(cell, ())
         }
+        if not scored:
+            continue
         best = max(scored, key=lambda n: scored[n][0])
         apart = {
             row["against"]: row
@@ -173,6 +185,7 @@ def advice(named: dict[str, Any]) -> list[str]:
         where = named[best]["cells"][cell]
         rows.append(
             [
+                domains,
                 runs,
                 f"`{best}`",
                 *(_mean(where, measure) for measure in bench.RANKED),
@@ -180,18 +193,21 @@ def advice(named: dict[str, Any]) -> list[str]:
                 ", ".join(f"`{n}`" for n in behind) or "none",
             ]
         )
-    titles = ["runs", "take", "rank correlation", "regret", "right of two"]
+    titles = ["domains", "runs", "take", "rank correlation", "regret", "right of two"]
     return [
         "\n## Which finder\n",
-        "Of 17 domains, by single losses of RegMix's runs of 1M that no fit has seen (half of 95 % "
-        "over folds and targets):",
+        "By single losses of runs that no fit has seen (half of 95 % over folds and targets): "
+        "RegMix's of 1M on 17 domains, Olmix's of 30M on 24 and 64, whose losses are bits per byte "
+        "of tasks:",
         "",
         table([*titles, "not shown to be behind", "behind"], rows),
         "",
-        "`mixing-law` needs more runs than domains. `exposure-law` needs to know how much text "
-        "there is, and alone can read runs that had other inventories. With fewer than 32 runs no "
+        "`mixing-law` needs more runs than domains, and mixtures that span them all: Olmix's, "
+        "which read few domains each, do not. `exposure-law` needs to know how much text "
+        "there is, which Olmix's tables do not tell, and alone can read runs that had other "
+        "inventories. With fewer than 32 runs no "
         "finder is judged here: take the best row. The power in `gaussian-process` and the grid of "
-        "`exposure-law` were chosen on runs of this table, those of the folds among them.",
+        "`exposure-law` were chosen on RegMix's runs, those of the folds among them.",
     ]
 
 

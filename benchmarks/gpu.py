@@ -5,7 +5,7 @@
 A step is the paper's (Table `tab:hyperparameters`): 256 rows of 1024 tokens, in bfloat16, with
 compiled blocks, as `pike pretrain` takes it. The peak is what the same card does in products of
 large bfloat16 matrices, before and after the steps of each size; the best of all counts.
-Utilisation is model FLOPs (`training.throughput`) over that. Steps are timed by the clock, from one
+Utilisation is model FLOPs (`training.step_log`) over that. Steps are timed by the clock, from one
 wait for the device to the next. Record: benchmarks/results/gpu.json.
 """
 
@@ -20,7 +20,7 @@ from benchmarks.training import step_of_ours
 from pipeline import settings
 from pipeline.model.transformer import initial_model, parameter_count
 from pipeline.runtime import devices
-from pipeline.training import throughput
+from pipeline.training import step_log
 
 PAPER_STEPS = 120_000
 _SMALL, _LARGE = settings.Model(12, 768, 12, 64), settings.Model(36, 1280, 20, 64)
@@ -85,7 +85,7 @@ def measured(
     # The first two compile and warm up.
     seconds = [measure.timed(settled).clock for _ in range(steps + 2)][2:]
     median, tokens = statistics.median(seconds), size.rows * size.length
-    flops = throughput.training_flops(net, size.model, size.length) * tokens
+    flops = step_log.training_flops(net, size.model, size.length) * tokens
     return {
         "parameters": parameter_count(net),
         "milliseconds": 1e3 * median,

@@ -178,7 +178,7 @@ class Idle(nn.Module):
         self.embedding = nn.Embedding(self.vocabulary, 1)
         self.device = self.embedding.weight.device
 
-    def hidden(self, tokens_BxL: Tensor, sight: AttentionLayout) -> Tensor:
+    def hidden_states(self, tokens_BxL: Tensor, sight: AttentionLayout) -> Tensor:
         return torch.zeros(*tokens_BxL.shape, 1)
 
     def prefill_cache(self, tokens_P: Tensor) -> list[Any]:

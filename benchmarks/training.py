@@ -14,7 +14,7 @@ decoder of the same shape and on the same tokens, all in float32:
 `compiled` behind a name: with `compile: true`, and litgpt compiled whole. Times are processor time
 beside ours of the same round. The limit is what the same processor does in products of the step's
 own matrices (`gemm`), measured in every round: a step's share of it is its model FLOPs
-(`training.throughput`) by its processor time over that rate.
+(`training.step_log`) by its processor time over that rate.
 
 It needs the extra `[bench]`, and litgpt beside it: `pip install --no-deps litgpt`, whose own
 requirements would take an older huggingface_hub. A peer whose package is not there is named as
@@ -45,7 +45,7 @@ from pipeline.model.passes import PipelinePasses
 from pipeline.model.transformer import Transformer, initial_model
 from pipeline.runtime import devices
 from pipeline.settings import MLP_RATIO
-from pipeline.training import throughput
+from pipeline.training import step_log
 
 RATE, DECAY, CLIP = 1e-4, 0.1, 1.0
 SIZES = {
@@ -209,7 +209,7 @@ def measured(size: Size, names: list[str]) -> dict[str, dict[str, Any]]:
     seconds = measure.processor_of(made, size.rounds)
     rate = flops * times / statistics.median(seconds.pop("gemm"))
     net, tokens = initial_model(size.model, size.vocabulary, 0), size.rows * size.length
-    work = throughput.training_flops(net, size.model, size.length) * tokens
+    work = step_log.training_flops(net, size.model, size.length) * tokens
     result = {}
     for name, own in seconds.items():
         ratio, median = measure.ratios(own, seconds["ours"]), statistics.median(own)

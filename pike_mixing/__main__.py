@@ -27,7 +27,7 @@ EXAMPLES = {
     "explore": "law.json -o mixture.html",
     "export": "megatron-lm --mixture code=0.3 prose=0.7 --path '*=/data/*'",
     "delivered": "steps.jsonl --plan code=0.3 prose=0.7",
-    "bench": "ridge my_method.py",
+    "bench": "scheffe my_method.py",
     "design": "swarm.csv --target code --kind informative --count 8",
     "stages": "losses.csv --target code prose --stages 2",
     "reuse": "--old code=0.5 prose=0.3 web=0.2 --changed web",
@@ -71,8 +71,8 @@ def _parser() -> argparse.ArgumentParser:
     trial.add_to(commands_)
     rules = command("methods", methods, "list the rules with their settings")
     rules.add_argument("rule", nargs="?", help="one of them, or a finder")
-    _fit_options(command("fit", commands.fitted, "a mixture from a table of proxy runs"))
-    saved = command("predict", commands.predicted, "the loss of a mixture, by a saved predictor")
+    _fit_options(command("fit", commands.fit_mixture, "a mixture from a table of proxy runs"))
+    saved = command("predict", commands.predict_loss, "the loss of a mixture, by a saved predictor")
     saved.add_argument("predictor", type=Path, help="a file that `fit --save` wrote")
     saved.add_argument("--mixture", nargs="+", required=True, metavar="DOMAIN=WEIGHT")
     saved.add_argument("--format", choices=("text", "json"), default="text")
@@ -80,9 +80,11 @@ def _parser() -> argparse.ArgumentParser:
     export.add_to(commands_)
     delivered.add_to(commands_)
     bench.add_to(commands_)
-    _design_options(command("design", proposals.designed, "the next mixtures to train, as CSV"))
-    _stage_options(command("stages", proposals.staged, "a schedule from losses over steps"))
-    kept = command("reuse", proposals.reused, "a mixture's ratios where domains come and go")
+    _design_options(
+        command("design", proposals.design_mixtures, "the next mixtures to train, as CSV")
+    )
+    _stage_options(command("stages", proposals.find_stages, "a schedule from losses over steps"))
+    kept = command("reuse", proposals.reuse_mixture, "a mixture's ratios where domains come and go")
     kept.add_argument("--old", nargs="+", required=True, metavar="DOMAIN=WEIGHT")
     about = "domains of the old mixture that are removed, revised or split"
     kept.add_argument("--changed", nargs="*", default=[], metavar="DOMAIN", help=about)

@@ -141,7 +141,7 @@ class Watch(AlarmLimits):
         """
         state = dict(state)
         if self.movement is not None:
-            state |= self.movement.measured(state, step, measured)
+            state |= self.movement.observe(state, step, measured)
         # Without noise that can be told from the signal, the unbiased norm is NaN as the variance.
         numbers_3xK = np.stack([measured.squared_norm_K, measured.loss_K, measured.variance_K])
         finite_3xK = np.isfinite(numbers_3xK)

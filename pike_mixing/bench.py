@@ -41,8 +41,9 @@ from typing import Any
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.errors import InputError
-from pike_mixing.finders import intervals, law, registry, scores, table, validation
+from pike_mixing.comparison.command import refuse_without_scipy
+from pike_mixing.errors import InputError, refuse
+from pike_mixing.finders import FINDERS, intervals, law, registry, scores, table, validation
 from pike_mixing.finders.interface import FinderResult, Proxy, Swarm
 from pike_mixing.settings import unknown
 from pike_mixing.swarms import catalogue
@@ -166,7 +167,7 @@ def method(name: str) -> Any:
     return module
 
 
-def frozen(weights_NxK: Floats) -> list[Ints]:
+def frozen_blocks(weights_NxK: Floats) -> list[Ints]:
     """Blocks of rows in the order of the SHA-256 of their mixtures' numbers, without a rest."""
     texts = [",".join(f"{weight:.6f}" for weight in row) for row in weights_NxK]
     order = sorted(range(len(texts)), key=lambda n: hashlib.sha256(texts[n].encode()).digest())
@@ -177,7 +178,7 @@ def frozen(weights_NxK: Floats) -> list[Ints]:
 def folds(place: str, swarm: Swarm, others: Mapping[str, Swarm] | None = None) -> list[Fold]:
     """Each block's runs to fit and the next's to predict; also the same mixtures at other sizes."""
     weights_NxK, _ = swarm.arrays()
-    blocks, result = frozen(weights_NxK), []
+    blocks, result = frozen_blocks(weights_NxK), []
     for block, test in zip(blocks, [*blocks[1:], blocks[0]], strict=True):
         tests = {place: _rows(swarm, test)}
         held = {tuple(weights_NxK[n].round(6)) for n in test}
@@ -223,7 +224,7 @@ def open_folds(tables: Sequence[Path]) -> list[Fold]:
 def sealed_folds(tables: Sequence[Path]) -> list[Fold]:
     """Of RegMix's runs of 1B, by fits to blocks of 1M; and of tables that were fetched."""
     small, large = _regmix("1e6"), _regmix("1e9")
-    blocks = frozen(small.arrays()[0])
+    blocks = frozen_blocks(small.arrays()[0])
     result = [Fold(_rows(small, block), {SEALED[0]: large}, None) for block in blocks]
     for one in tables:
         result += folds(one.name.partition(".")[0], _fewer(table.read(one)))
@@ -243,7 +244,7 @@ def score(name: str, fold: Fold, runs: int) -> dict[str, dict[str, Any]]:
         fitted, scale_T = one.fit(*given), None
         for place, test in fold.tests.items():
             (weights_SxK, actual_SxM), epochs_SxK = test.arrays(), test.epochs()
-            predicted_SxT, spread_SxT = _told(one, fitted, weights_SxK, epochs_SxK, given)
+            predicted_SxT, spread_SxT = _predict(one, fitted, weights_SxK, epochs_SxK, given)
             half_SxT = None
             if place == fold.alike:
                 scale_T = _scales(one, *given)
@@ -281,7 +282,7 @@ def _with_mean(loss_SxM: Floats) -> Floats:
     return np.column_stack([loss_SxM, loss_SxM.mean(axis=1)])
 
 
-def _told(
+def _predict(
     one: Any, fitted: Any, weights_SxK: Floats, epochs_SxK: Floats | None, given: tuple[Any, ...]
 ) -> tuple[Floats, Floats]:
     """Losses and spreads [S, T] of a fit to the runs that were given."""
@@ -300,7 +301,7 @@ def _scales(one: Any, weights_NxK: Floats, loss_NxM: Floats, epochs_NxK: Floats 
     for rest, part in validation.folds(weights_NxK, PARTS, seed=0):
         seen, new = (None, None) if epochs_NxK is None else (epochs_NxK[rest], epochs_NxK[part])
         given = weights_NxK[rest], loss_NxM[rest], seen
-        predicted, spread = _told(one, one.fit(*given), weights_NxK[part], new, given)
+        predicted, spread = _predict(one, one.fit(*given), weights_NxK[part], new, given)
         score_NxT[part] = np.abs(predicted - _with_mean(loss_NxM[part])) / spread
     mixtures = len(np.unique(weights_NxK, axis=0))
     return np.array([intervals.quantile(score_N, mixtures) for score_N in score_NxT.T])
@@ -376,7 +377,7 @@ def add_to(subparsers: Any) -> None:
     command = subparsers.add_parser(
         "bench", help=about, description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    command.set_defaults(run=benched)
+    command.set_defaults(run=run)
     about = f"NAME.py, or of {', '.join(METHODS)}; none: the board as it is"
     command.add_argument("methods", nargs="*", metavar="METHOD", help=about)
     about = "further tables: what `swarms olmix-full` and `swarms olmix-dclm` fetch"
@@ -391,10 +392,13 @@ def add_to(subparsers: Any) -> None:
     command.add_argument("--log", type=Path, default=Path("sealed.csv"), help=about)
 
 
-def benched(arguments: argparse.Namespace) -> str:
+def run(arguments: argparse.Namespace) -> str:
     """The scores of methods, and how they differ from the board's; or the board's scores."""
     if arguments.jobs < 1:
         raise InputError("--jobs: must be at least 1")
+    refuse_without_scipy("bench")
+    lacking = map(registry.missing_package, (name for name in arguments.methods if name in FINDERS))
+    refuse([problem for problem in lacking if problem])
     board = [] if arguments.open_sealed else _board(arguments.board)
     if not arguments.methods:
         if arguments.open_sealed:
@@ -454,11 +458,11 @@ def _table(found: Sequence[Mapping[str, Any]]) -> str:
         if "failed" in scored:
             lines.append(f"{begin} {len(scored['failed'])} fold(s) failed: {scored['failed'][0]}")
         elif scored:
-            lines.append(begin + "".join(f"{_shown(scored.get(m)):>16}" for m in MEASURES))
+            lines.append(begin + "".join(f"{_summary_text(scored.get(m)):>16}" for m in MEASURES))
     return "\n".join(lines)
 
 
-def _shown(value_FxT: Any) -> str:
+def _summary_text(value_FxT: Any) -> str:
     if value_FxT is None:
         return "none"
     mean, half = summary(np.array(value_FxT)[:, :-1])

@@ -32,7 +32,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from pike_mixing import by_domain
+from pike_mixing import by_domain, foreign_json
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.settings import unknown
@@ -148,7 +148,7 @@ class Delivered:
         """
         if tokens is None and self.of == "tokens":
             raise InputError("tokens: the plan is of tokens: count them, or give of='rows'")
-        row_K, token_K = self._placed(rows, "rows"), self._placed(tokens or {}, "tokens")
+        row_K, token_K = self._place(rows, "rows"), self._place(tokens or {}, "tokens")
         share_K = (
             self._share_K
             if plan is None
@@ -168,7 +168,7 @@ class Delivered:
         sums["expected_at_last"][came_K] = sums["expected"][came_K]
         sums["last_step"][came_K] = self.steps
 
-    def _placed(self, values: Mapping[str, float], what: str) -> Floats:
+    def _place(self, values: Mapping[str, float], what: str) -> Floats:
         refuse(
             [unknown(d, self.domains, f"{what} of a step") for d in values if d not in self.domains]
         )
@@ -262,7 +262,7 @@ class Delivered:
     def report(self) -> Report:
         """Shares and findings so far."""
         sums = self._sums
-        rows, judged_K = max(sums["rows"].sum(), 1), self._judged()
+        rows, judged_K = max(sums["rows"].sum(), 1), self._has_enough()
         few = [d for d, is_judged in zip(self.domains, judged_K, strict=True) if not is_judged]
         return Report(
             self.domains,
@@ -275,7 +275,7 @@ class Delivered:
             tuple(few) if self.of == "tokens" else (),
         )
 
-    def _judged(self) -> Any:
+    def _has_enough(self) -> Any:
         """Whether enough tokens of each domain came for a verdict [K]."""
         sums = self._sums
         effective_K = sums["tokens"] ** 2 / sums["token_squares"].clip(min=1)
@@ -345,7 +345,7 @@ class Delivered:
         chance_K = np.array([math.erfc(z / math.sqrt(2)) for z in z_K])
         bound_K = 2 * np.exp(-2 * n * (mean_K / max(self._most, 1)) ** 2)
         # Two tests share the level.
-        return np.where(self._judged(), (2 * np.minimum(chance_K, bound_K)).clip(max=1), 1.0)
+        return np.where(self._has_enough(), (2 * np.minimum(chance_K, bound_K)).clip(max=1), 1.0)
 
     def _end_bound(self) -> Floats:
         """Chance of no row since each domain's last, at most [K]."""
@@ -538,7 +538,7 @@ def read_log(path: Path, delivered: Delivered) -> None:
         if not line.strip():
             continue
         try:
-            values = json.loads(line)
+            values = foreign_json.loads(line)
             if "rows" in values:
                 delivered.add(values["rows"], values.get("tokens"), values.get("plan"))
                 continue

@@ -128,8 +128,8 @@ class MixedIterator(grain.DatasetIterator):  # type: ignore[misc]
         return element
 
     def _goto(self, step: int, row: int) -> None:
-        self._step, self._row = step, row
-        self._domain_B, self._drawn = self._dataset.order(step), []
+        self._step, self._row, self._domain_B = step, row, self._dataset.order(step)
+        self._drawn: list[Any] = []
 
     def get_state(self) -> dict[str, Any]:
         """Step, element in it, and the states of the domains' iterators."""

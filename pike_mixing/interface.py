@@ -128,7 +128,7 @@ class Method(CheckedSettings, abc.ABC):
         """The next state, given what was measured."""
         return state
 
-    def proposed(self, statistics: Statistics, b: int) -> dict[str, float]:
+    def proposed_settings(self, statistics: Statistics, b: int) -> dict[str, float]:
         """Settings by name, each of which alone would move one domain's odds by 10 % an update."""
         return {}
 

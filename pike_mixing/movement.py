@@ -79,7 +79,7 @@ class Movement:
             "measured_5xK": np.full((5, len(self.domains)), np.nan),
         }
 
-    def measured(self, state: State, step: int, statistics: Statistics) -> State:
+    def observe(self, state: State, step: int, statistics: Statistics) -> State:
         """What statistics change in the state; the first ones tell which coefficients would act.
 
         Args:
@@ -192,7 +192,7 @@ class Movement:
 
     def _proposal(self, statistics: Statistics) -> str:
         """Settings that would act, in words; nothing of a method that has none to propose."""
-        proposed = self.method.proposed(statistics, self.rows)
+        proposed = self.method.proposed_settings(statistics, self.rows)
         values = " or ".join(f"{n} = {digits(v)}" for n, v in proposed.items() if v < math.inf)
         if not values:
             return ""

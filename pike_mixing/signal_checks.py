@@ -31,7 +31,7 @@ def check_signals(
     """The hook of this name; an InputError tells all that is wrong with its signals, or answer."""
 
     @functools.wraps(hook)
-    def judged(self: Any, state: State, signals: Signals) -> T:
+    def judge(self: Any, state: State, signals: Signals) -> T:
         where = f"{type(self).__name__}.{name}, step {signals.step}"
         _refuse(where, no_numbers_at_all(signals))
         signals = in_float64(signals)
@@ -49,14 +49,14 @@ def check_signals(
             _refuse(where, [f"the next weights: {problem}: {told}"])
         return answer
 
-    return judged
+    return judge
 
 
 def answering(name: str, hook: Callable[..., T]) -> Callable[..., T]:
     """The hook `init` or `needs`, whose answer is judged in the same way."""
 
     @functools.wraps(hook)
-    def judged(self: Any, *given: Any, **named: Any) -> T:
+    def judge(self: Any, *given: Any, **named: Any) -> T:
         if name == "init":
             _refuse(f"{type(self).__name__}.init", no_run(*given, **named))
         answer = hook(self, *given, **named)
@@ -66,7 +66,7 @@ def answering(name: str, hook: Callable[..., T]) -> Callable[..., T]:
         _refuse(f"{type(self).__name__}.{name}", problems)
         return answer
 
-    return judged
+    return judge
 
 
 def _refuse(where: str, problems: list[str]) -> None:

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from pike_mixing import foreign_json
 from pike_mixing.errors import InputError, refuse
 
 Columns = dict[str, list[object]]
@@ -60,6 +61,7 @@ def _parquet(path: Path, only: Sequence[str] | None) -> Columns:
             f"{path}: Parquet needs the package 'pyarrow', which is not installed: run "
             "`pip install pyarrow`, or give a CSV"
         ) from None
+    foreign_json.refuse_no_file(path, "write it anew")
     try:
         with parquet.ParquetFile(path) as file:
             table = file.read(None if only is None else list(only))

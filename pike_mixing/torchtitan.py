@@ -25,7 +25,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import Method
 from pike_mixing.torch import MixedDataset, Mixing, model_losses
 from pike_mixing.torch.losses import losses_of_logits
-from pike_mixing.torch.mixed_loader import drawn_ahead
+from pike_mixing.torch.mixed_loader import batches_ahead
 from pike_mixing.torch.row_checks import Columns
 from pike_mixing.torch.rows import Rows
 
@@ -91,7 +91,7 @@ class MixingTrainer(Trainer):  # type: ignore[misc]
         if self._weighs:
             self.loss_fn = lambda pred, labels: self.mixing.weigh(_of_rows(pred, labels))
         elif needs.losses or needs.losses_after:
-            self.loss_fn = self._noted
+            self.loss_fn = self._note_losses
         if len(self.model_parts) == 1:
             self.mixing.model = self.model_parts[0]
 
@@ -124,7 +124,7 @@ class MixingTrainer(Trainer):  # type: ignore[misc]
             self.method,
             dataset,
             loss_fn=self._row_losses,
-            latency=math.ceil(drawn_ahead(workers) / dataset.micro_batches),
+            latency=math.ceil(batches_ahead(workers) / dataset.micro_batches),
             group=self._group(),
             **self.options,
         )
@@ -170,7 +170,7 @@ class MixingTrainer(Trainer):  # type: ignore[misc]
             loss: Tensor = self._own_loss(model(inputs, **extra, **masks), labels)
         return (loss / (labels != IGNORE_INDEX).sum()).reshape(1)
 
-    def _noted(self, pred: Tensor, labels: Tensor) -> Tensor:
+    def _note_losses(self, pred: Tensor, labels: Tensor) -> Tensor:
         with torch.no_grad():
             self.mixing.record(_of_rows(pred, labels))
         result: Tensor = self._own_loss(pred, labels)

@@ -24,7 +24,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import Method
 from pike_mixing.torch import MixedDataset, Mixing, model_losses, rows
 from pike_mixing.torch.losses import logits_of, losses_of_outputs
-from pike_mixing.torch.mixed_loader import drawn_ahead
+from pike_mixing.torch.mixed_loader import batches_ahead
 from pike_mixing.torch.passes import without_gradient
 from pike_mixing.torch.row_checks import Columns
 from pike_mixing.torch.rows import Rows
@@ -150,7 +150,7 @@ def attach(
         collate_fn=functools.partial(
             _collate, trainer._get_collator_with_removed_columns(trainer.data_collator)
         ),
-        latency=math.ceil(drawn_ahead(loading) / args.gradient_accumulation_steps),
+        latency=math.ceil(batches_ahead(loading) / args.gradient_accumulation_steps),
         **options,
     )
     loader = mixing.data_loader(**loading)
@@ -221,13 +221,13 @@ class _RowLosses:
 def _weighing(trainer: Trainer, mixing: Mixing, losses: OutputLosses) -> Callable[..., Tensor]:
     """The Trainer's `compute_loss_func`: the sum of the domains' mean losses by their factors."""
 
-    def weighed(outputs: Any, labels: Tensor, num_items_in_batch: Any = None) -> Tensor:
+    def weigh(outputs: Any, labels: Tensor, num_items_in_batch: Any = None) -> Tensor:
         result = mixing.weigh(losses(outputs, labels))
         # The Trainer multiplies by the processes where it counts tokens over all of them.
         averages = trainer.args.average_tokens_across_devices and num_items_in_batch is not None
         return result / trainer.args.world_size if averages else result
 
-    return weighed
+    return weigh
 
 
 def _training_step(
@@ -318,7 +318,9 @@ class MixingCallback(TrainerCallback, ExportableState):  # type: ignore[misc]
     ) -> None:
         """Warns of domains that get worse, with `eval_dataset` a dictionary by domain."""
         names = {f"eval_{domain}_loss": domain for domain in self.mixing.dataset.domains}
-        self.mixing.validated({names[n]: loss for n, loss in metrics.items() if n in names})
+        self.mixing.observe_validation(
+            {names[n]: loss for n, loss in metrics.items() if n in names}
+        )
 
     def on_log(
         self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any

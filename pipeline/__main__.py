@@ -94,7 +94,7 @@ def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes
             minutes = chosen.pop("wait")
             if minutes and not launch.is_part():
                 locks.await_free(chosen["given"].parent, minutes)
-            chosen = _shared_out(chosen, words)
+            chosen = _share_out(chosen, words)
         if not (place := chosen.pop("place")):
             # What all stages stand on is imported for a stage alone.
             from pipeline.planning import stages
@@ -116,7 +116,7 @@ def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes
         return called(chosen.pop("given"), **chosen)
 
 
-def _shared_out(chosen: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
+def _share_out(chosen: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
     """The arguments of one process of a training, which this becomes several of where asked to."""
     processes, threads, nodes = chosen["processes"], chosen["threads"], chosen.pop("nodes")
     launch.refuse_nodes(nodes, chosen["device"])

@@ -1,11 +1,13 @@
 """Tiny corpora made by the real stages, tiny runs on them, the command line as users call it."""
 
 import collections
+import contextlib
 import copy
 import gc
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -158,13 +160,13 @@ def made_once(tmp_path_factory):
     common = top.parent if "PYTEST_XDIST_WORKER" in os.environ else top
 
     def make(name, fill):
-        place, partial = common / name, common / f"{name}.part"
+        place, done = common / name, common / f"{name}.done"
         with filelock.FileLock(f"{place}.lock"):
-            if not place.exists():
-                shutil.rmtree(partial, ignore_errors=True)
-                partial.mkdir()
-                fill(partial)
-                partial.rename(place)
+            if not done.exists():
+                shutil.rmtree(place, ignore_errors=True)
+                place.mkdir()
+                fill(place)
+                done.touch()
         return place
 
     return make
@@ -325,6 +327,25 @@ def said(capsys):
         return err if code else out
 
     return run
+
+
+@pytest.fixture
+def largest_file():
+    """Within a block: no file may grow beyond so many bytes, as on a disk that takes no more.
+
+    No longer than need be: pytest writes larger ones itself.
+    """
+
+    @contextlib.contextmanager
+    def limit(size):
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return limit
 
 
 @pytest.fixture

@@ -4,8 +4,14 @@ import hashlib
 
 import numpy as np
 
-from pipeline.data.corpus_manifest import FORMAT, data_fingerprint, documents_file
-from pipeline.data.shards import DOCUMENT, ShardWriter, token_dtype
+from pipeline.data.shards import (
+    DOCUMENT,
+    FORMAT,
+    ShardWriter,
+    data_fingerprint,
+    documents_file,
+    token_dtype,
+)
 from pipeline.runtime import atomic_files, made_from
 
 

@@ -69,7 +69,7 @@ def _add_reading(command: Any) -> None:
 
 
 def _reading(arguments: argparse.Namespace) -> Any:
-    _refuse_without_scipy(arguments.command)
+    refuse_without_scipy(arguments.command)
     from pike_mixing.comparison.sources import Reading
 
     columns = {}
@@ -91,7 +91,8 @@ def _reading(arguments: argparse.Namespace) -> Any:
     )
 
 
-def _refuse_without_scipy(command: str) -> None:
+def refuse_without_scipy(command: str) -> None:
+    """Raises an InputError where a command lacks its package."""
     try:
         import scipy  # noqa: F401
     except ModuleNotFoundError:

@@ -105,13 +105,13 @@ def detectable(seed_sd: float, seeds: int, item_stderr: float = 0.0) -> float:
         item_stderr: Error from the choice of items, in the same unit.
     """
 
-    def missed(difference: float) -> bool:
+    def is_missed(difference: float) -> bool:
         return detection_probability(difference, seed_sd, seeds, item_stderr) < POWER
 
     low, high = 0.0, math.sqrt(seed_sd**2 / seeds + item_stderr**2)
-    while high and missed(high):
+    while high and is_missed(high):
         low, high = high, 2 * high
     while high - low > 1e-4 * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if missed(middle) else (low, middle)
+        low, high = (middle, high) if is_missed(middle) else (low, middle)
     return high

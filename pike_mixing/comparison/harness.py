@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pike_mixing import foreign_json
 from pike_mixing.comparison.scores import Run, Scores, plain
 from pike_mixing.errors import InputError
 
@@ -104,7 +105,7 @@ class _About:
             if (value := self._of(part)) is not None:
                 scores.state(self.task, fact, value, run.name)
 
-    def expected(self) -> int | None:
+    def expected_documents(self) -> int | None:
         """How many documents were evaluated."""
         number = (self._of("n-samples") or {}).get("effective")
         return number if isinstance(number, int) and number > 0 else None
@@ -127,10 +128,7 @@ class _About:
 
 @functools.cache
 def _results(path: Path) -> dict[str, Any]:
-    try:
-        read_ = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {error}: evaluate again") from None
+    read_ = foreign_json.read(path, "evaluate again")
     return read_ if isinstance(read_, dict) else {}
 
 
@@ -141,6 +139,7 @@ def _lines(path: Path, whole: bool) -> Iterator[tuple[int, dict[str, Any]]]:
     escaped, so that the last unescaped key `filter` and what follows it is the end of the row. What
     stands between must be text all the same, with its keys: a damaged middle may join two rows.
     """
+    foreign_json.refuse_no_file(path, "evaluate again")
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
@@ -152,10 +151,10 @@ def _lines(path: Path, whole: bool) -> Iterator[tuple[int, dict[str, Any]]]:
                 text.decode()
                 plain_ = all(line.find(key, head, tail) > 0 for key in BETWEEN)
                 if whole or min(head, tail) < 0 or not plain_ or line.count(START) != 1:
-                    yield number, json.loads(line)
+                    yield number, foreign_json.loads(line)
                 else:
-                    row = json.loads((line[:head] + line[tail:]).decode())
-                    yield number, row if "doc_hash" in row else json.loads(line)
+                    row = foreign_json.loads((line[:head] + line[tail:]).decode())
+                    yield number, row if "doc_hash" in row else foreign_json.loads(line)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}: check the path") from None
     except ValueError:
@@ -207,7 +206,7 @@ def _read_file(
     if not number:
         raise InputError(f"{path} is empty: evaluate again")
     scores.pass_over(about.task, named, wanted)
-    expected = about.expected()
+    expected = about.expected_documents()
     if expected is not None and len(times) < expected:
         raise InputError(
             f"{path} has {len(times)} of {expected} documents: the file is cut: evaluate again"

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pike_mixing import foreign_json
 from pike_mixing.comparison.harness import ROLLING
 from pike_mixing.comparison.scores import Run, Scores, plain
 from pike_mixing.errors import InputError
@@ -82,10 +83,7 @@ def _results(path: Path, date: str) -> dict[str, Any]:
             f"{path}: there is no {name} beside the folder of details: keep both folders, results "
             "and details, that lighteval wrote"
         )
-    try:
-        read_ = json.loads(found.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{found} cannot be read: {error}: evaluate again") from None
+    read_ = foreign_json.read(found, "evaluate again")
     return read_ if isinstance(read_, dict) else {}
 
 
@@ -140,7 +138,7 @@ def _is_unnamed(doc: dict[str, Any]) -> bool:
     return any(name not in doc for name in ("id", "query", "choices", "gold_index"))
 
 
-def _cluster(path: Path, n: int, doc: dict[str, Any], field: str) -> str:
+def _cluster(path: Path, n: int, doc: Any, field: str) -> str:
     known = doc.get("specific") or {}
     if field not in known:
         raise InputError(

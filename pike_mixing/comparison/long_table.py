@@ -6,12 +6,12 @@ model a row is of), `task`, `document` or `cluster` (the text that an item was m
 """
 
 import gzip
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pike_mixing import foreign_json
 from pike_mixing.comparison.scores import Run, Scores
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
@@ -121,7 +121,7 @@ def _json_lines(path: Path) -> Columns:
             for line in file:
                 number += 1
                 if line.strip():
-                    rows.append(json.loads(line))
+                    rows.append(foreign_json.loads(line))
                     if not isinstance(rows[-1], dict):
                         raise ValueError
     except OSError as error:

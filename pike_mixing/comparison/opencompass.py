@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pike_mixing import foreign_json
 from pike_mixing.comparison.scores import Run, Scores, plain
 from pike_mixing.errors import InputError
 
@@ -103,19 +104,14 @@ def _read_file(path: Path) -> tuple[str, list[tuple[tuple[str, str, str], float]
 
 
 def _json(path: Path) -> dict[str, Any]:
-    try:
-        read_ = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}: check the path") from None
-    except ValueError:
-        raise InputError(f"{path} is cut or damaged: evaluate again") from None
+    read_ = foreign_json.read(path, "evaluate again")
     return read_ if isinstance(read_, dict) else {}
 
 
 def _score(path: Path, one: dict[str, Any]) -> list[float]:
     """Points of an item's replicas."""
     given = next((one[name] for name in RIGHT if one.get(name) is not None), None)
-    values = given if isinstance(given, list) else [given]
+    values: list[Any] = given if isinstance(given, list) else [given]
     if not values or not all(v in (0, 1) for v in values):
         raise InputError(
             f"{path}: {one.get('example_abbr')}: its evaluator does not say whether the answer is "

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pike_mixing import foreign_json
 from pike_mixing.comparison import harness, lighteval, long_table, opencompass
 from pike_mixing.comparison.scores import Column, Run, Scores, plain
 from pike_mixing.errors import InputError
@@ -79,8 +80,9 @@ def _inspect_samples(path: Path) -> tuple[str, object, list[dict[str, Any]]]:
     """A log's task, that task's version, and the samples."""
     if path.suffix == ".eval":
         raise InputError(f"{path}: write it as JSON first: inspect log convert --to json {path}")
+    foreign_json.refuse_no_file(path, "write the log again")
     try:
-        log = json.loads(path.read_text(encoding="utf-8"))
+        log = foreign_json.loads(path.read_text(encoding="utf-8"))
         about, samples, status = log["eval"], log["samples"], log["status"]
         task = about["task"]
     except OSError as error:
@@ -279,7 +281,7 @@ def _read(path: Path, side: str, model: str | None, how: Reading, scores: Scores
 def _is_harness(path: Path) -> bool:
     if path.is_dir():
         return bool(harness.samples(path))
-    if path.suffix != ".jsonl":
+    if path.suffix != ".jsonl" or not path.is_file():
         return False
     with path.open("rb") as file:
         return harness.NAME.match(path.name) is not None or b'"doc_hash"' in file.readline()

@@ -68,7 +68,7 @@ class Best(CheckedSettings):
     def _within(self, swarm: Swarm) -> list[Proxy]:
         """The runs whose mixtures read no text too often, by name."""
         (weights_NxK, _), cap_K = swarm.arrays(), swarm.caps(self.epochs)
-        fits_N = (weights_NxK <= cap_K + 1e-9).all(axis=1)
+        fits_N = np.all(weights_NxK <= cap_K + 1e-9, axis=1, keepdims=True)[:, 0]
         if not fits_N.any():
             raise InputError(
                 f"epochs: the mixture of every run reads a domain more than {self.epochs:g} times: "

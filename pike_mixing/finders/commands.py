@@ -32,7 +32,7 @@ MOST_NAMED = 20
 """More losses of one weight than this are counted, not named."""
 
 
-def fitted(arguments: argparse.Namespace) -> str:
+def fit_mixture(arguments: argparse.Namespace) -> str:
     """The mixture that a finder finds for a table, for each target."""
     if arguments.resamples < 0 or arguments.resamples == 1:
         raise InputError("--resamples: must be at least 2, or 0 for no uncertainty")
@@ -40,30 +40,30 @@ def fitted(arguments: argparse.Namespace) -> str:
         raise InputError("--seed: must not be negative")
     if arguments.save and len(arguments.target) > 1:
         raise InputError("--save: a file holds one predictor: give --target once")
-    parts = [_fitted(arguments, names) for names in arguments.target]
+    parts = [_fit_target(arguments, names) for names in arguments.target]
     if arguments.format == "json":
         values = parts[0] if len(parts) == 1 else {"targets": parts}
         return json.dumps(values, indent=2, allow_nan=False)
     return "\n\n".join(_text(part) for part in parts)
 
 
-def _fitted(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
+def _fit_target(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
     """What is said of one target, as JSON values."""
-    swarm, target = options.targeted(arguments, names)
+    swarm, target = options.read_targets(arguments, names)
     swarm, unread = swarm.without_unread()
     finder = options.finder_of(arguments, target, unread)
     if arguments.at:
-        swarm = scaling.extrapolated(swarm, options.numbers(arguments.at, "--at", options.SIZES))
+        swarm = scaling.extrapolate(swarm, options.numbers(arguments.at, "--at", options.SIZES))
     scaling.refuse_sizes(swarm)
     result = fit(finder, swarm, resamples=arguments.resamples, seed=arguments.seed)
     values = {
         "finder": arguments.finder,
         "target": target,
         "rows": len(swarm.runs),
-        "mixture": _named(swarm, result.result.weights_K),
-        "standard_error": _named(swarm, result.standard_error),
-        "low": _named(swarm, result.quantile(0.05)),
-        "high": _named(swarm, result.quantile(0.95)),
+        "mixture": _by_name(swarm, result.result.weights_K),
+        "standard_error": _by_name(swarm, result.standard_error),
+        "low": _by_name(swarm, result.quantile(0.05)),
+        "high": _by_name(swarm, result.quantile(0.95)),
         "epochs": _epochs(swarm, result.result.weights_K),
         "resamples": result.resamples,
         "gain": _gain(result),
@@ -78,7 +78,7 @@ def _fitted(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, An
     if len(arguments.phases) > 1:
         values["schedule"] = schedule(values["mixture"], arguments.phases)
     if arguments.test is not None:
-        values["test"] = _tested(arguments, swarm, finder, result)
+        values["test"] = _test_predictions(arguments, swarm, finder, result)
     if arguments.save is not None:
         record = saved.record(arguments.finder, finder, swarm, result.result)
         try:
@@ -91,10 +91,10 @@ def _fitted(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, An
 def _epochs(swarm: Swarm, weights_K: Floats) -> dict[str, float | None] | None:
     """How often the mixture reads each domain's text; None where that is not known."""
     goal = swarm.goal()
-    return None if goal is None else _named(swarm, goal.epochs(weights_K))
+    return None if goal is None else _by_name(swarm, goal.epochs(weights_K))
 
 
-def _named(swarm: Swarm, values_K: Floats) -> dict[str, float | None]:
+def _by_name(swarm: Swarm, values_K: Floats) -> dict[str, float | None]:
     values = [None if np.isnan(value) else value for value in values_K.tolist()]
     return dict(zip(swarm.domains, values, strict=True))
 
@@ -135,7 +135,7 @@ def _interval(result: Fit) -> dict[str, float] | None:
     }
 
 
-def _tested(
+def _test_predictions(
     arguments: argparse.Namespace, swarm: Swarm, finder: SwarmFinder, result: Fit
 ) -> dict[str, Any]:
     """Predictions for another table, judged by its mixtures' mean losses."""
@@ -206,7 +206,7 @@ def _text(values: dict[str, Any]) -> str:
     elif "held_out_rmse" in values["diagnostics"]:
         lines.append("no interval: the mixtures are too few, or the runs read other epochs")
     if test := values.get("test"):
-        lines += _judged(test)
+        lines += _test_lines(test)
     return "\n".join(lines + [f"WARNING: {warning}" for warning in values["warnings"]])
 
 
@@ -226,7 +226,7 @@ def _table(values: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _judged(test: Mapping[str, Any]) -> list[str]:
+def _test_lines(test: Mapping[str, Any]) -> list[str]:
     lines = [f"on {test['runs']} test mixtures, with 95 % over them:"]
     for name, words in (
         ("spearman", "rank correlation"),
@@ -251,12 +251,12 @@ def _mixture(arguments: argparse.Namespace, swarm: Swarm) -> Floats:
     return np.concatenate([s * part for s, part in zip(swarm.shares(), parts, strict=True)])
 
 
-def predicted(arguments: argparse.Namespace) -> str:
+def predict_loss(arguments: argparse.Namespace) -> str:
     """The loss that a saved predictor gives a mixture."""
     kept = saved.load(arguments.predictor)
     weights_K = _mixture(arguments, kept.swarm)
     losses = kept.predictor.losses(np.stack([weights_K, kept.optimum_K, kept.swarm.uniform()]))
-    mixture = _named(kept.swarm, weights_K)
+    mixture = _by_name(kept.swarm, weights_K)
     half = None
     if kept.scale is not None:
         half = kept.scale * float(intervals.spread(kept.predictor, weights_K[None])[0])

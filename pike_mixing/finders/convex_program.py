@@ -99,7 +99,7 @@ class Program:
             [s * _of_tangent(slope, kl, prior, cap / s) for s, slope, prior, cap in parts]
         )
 
-    def normalised(self, weights_K: Floats) -> Floats:
+    def normalise(self, weights_K: Floats) -> Floats:
         """The weights with the sums of the phases."""
         weights_PxK = weights_K.reshape(len(self.share_P), -1)
         shares_Px1 = self.share_P[:, None]
@@ -162,7 +162,7 @@ def solve(program: Program) -> tuple[Floats, float]:
     for _ in range(SEARCHES):
         done = slsqp.minimise(objective, start_K, slope, bounds, _phases(program), ftol=1e-15)
         weights_K = np.minimum(np.maximum(done.x, 0), program.cap_K)
-        weights_K = program.normalised(weights_K)
+        weights_K = program.normalise(weights_K)
         residual = program.residual(weights_K)
         if residual <= TOLERANCE * scale:
             return weights_K, residual

@@ -48,7 +48,7 @@ class ExposureLaw(SurfaceFinder):
         """For each loss the shape, and its coefficients, of the least squared error."""
         from scipy import optimize
 
-        epochs_NxK = _known(epochs_NxK)
+        epochs_NxK = _require_epochs(epochs_NxK)
         typical = float(np.quantile(epochs_NxK[epochs_NxK > 0], 0.9))
         M = loss_NxM.shape[1]
         best_M, shape_Mx3 = np.full(M, np.inf), np.empty((M, 3))
@@ -62,7 +62,7 @@ class ExposureLaw(SurfaceFinder):
                     best_M[m], shape_Mx3[m], coefficient_MxC[m] = error, shape, found_C
         return Exposures(shape_Mx3, coefficient_MxC)
 
-    def restored(self, record: Mapping[str, Any]) -> "Exposures":
+    def restore_model(self, record: Mapping[str, Any]) -> "Exposures":
         """The law of a record."""
         return Exposures(np.array(record["shapes"]), np.array(record["coefficients"]))
 
@@ -85,7 +85,7 @@ class Exposures:
 
     def losses(self, weights_SxK: Floats, epochs_SxK: Floats | None) -> Floats:
         """Predicted losses of each mixture [S, M]."""
-        epochs_SxK = _known(epochs_SxK)
+        epochs_SxK = _require_epochs(epochs_SxK)
         pairs = zip(self.shape_Mx3, self.coefficient_MxC, strict=True)
         return np.stack([features(epochs_SxK, *shape) @ c_C for shape, c_C in pairs], axis=1)
 
@@ -94,7 +94,7 @@ class Exposures:
         return {"shapes": self.shape_Mx3.tolist(), "coefficients": self.coefficient_MxC.tolist()}
 
 
-def _known(epochs_SxK: Floats | None) -> Floats:
+def _require_epochs(epochs_SxK: Floats | None) -> Floats:
     if epochs_SxK is None:
         raise InputError(
             "the finder 'exposure-law' reads epochs: give the table columns `tokens` and "

@@ -51,7 +51,7 @@ class GaussianProcess(SurfaceFinder):
                 shape_Mx4.append(process.fit(_place(weights_NxK), np.log(loss_N)).kernel_.theta)
         return Processes(weights_NxK, loss_NxM, np.array(shape_Mx4))
 
-    def restored(self, record: Mapping[str, Any]) -> "Processes":
+    def restore_model(self, record: Mapping[str, Any]) -> "Processes":
         """The processes of a record."""
         return Processes(*(np.array(record[name]) for name in ("weights", "losses", "kernels")))
 

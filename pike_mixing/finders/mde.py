@@ -85,9 +85,9 @@ class MDE(CheckedSettings):
             {
                 "runs": len(target_N),
                 "penalty": penalty,
-                **validation.held_out(held_out_N, target_N),
-                "predicted_loss": _predicted(features, line, weights_K)[0],
-                "predicted_loss_uniform": _predicted(features, line, uniform_K)[0],
+                **validation.held_out_diagnostics(held_out_N, target_N),
+                "predicted_loss": _predict(features, line, weights_K)[0],
+                "predicted_loss_uniform": _predict(features, line, uniform_K)[0],
                 "best_proxy_loss": float(target_N.min()),
                 "effective_domains": effective_domains(weights_K),
             },
@@ -174,7 +174,7 @@ def _ridge(feature_NxC: Floats, left_N: Floats, penalty: float) -> Line:
     return Line(float(left_N.mean() - centre_C @ c_C), c_C)
 
 
-def _predicted(features: Features, line: Line, weights_K: Floats) -> tuple[float, Floats]:
+def _predict(features: Features, line: Line, weights_K: Floats) -> tuple[float, Floats]:
     """The predicted loss of a mixture, and its slope."""
     feature_1xC, base_1 = features.of(weights_K[None])
     slope_IxK = features.slope(weights_K)
@@ -189,9 +189,9 @@ def _lowest(features: Features, line: Line, starts: Sequence[Floats]) -> Floats:
     for start_K in starts:
         bounds = [(0.0, 1.0)] * len(start_K)
         done = slsqp.minimise(
-            lambda w: _predicted(features, line, w), start_K, True, bounds, steps=500
+            lambda w: _predict(features, line, w), start_K, True, bounds, steps=500
         )
         at_K = np.maximum(done.x, 0)
         if np.isfinite(at_K).all() and at_K.sum() > 0:
             result.append(at_K / at_K.sum())
-    return min(result, key=lambda w: _predicted(features, line, w)[0])
+    return min(result, key=lambda w: _predict(features, line, w)[0])

@@ -83,15 +83,15 @@ class MixingLaw(CheckedSettings):
         laws = program.laws
         weights_K, residual = solve(program)
         uniform_K, full_K = swarm.uniform(), weights_K >= program.cap_K - 1e-9
-        predicted_NxK, blocks = self._held_out(weights_NxK, loss_NxK, program.target_K)
+        predicted_NxK, blocks = self._predict_held_out(weights_NxK, loss_NxK, program.target_K)
         diagnostics = {
             "runs": len(loss_NxK),
-            "held_out_rmse_by_domain": _named(
+            "held_out_rmse_by_domain": _by_name(
                 losses, np.sqrt(((predicted_NxK - loss_NxK) ** 2).mean(axis=0))
             ),
-            **validation.held_out(blocks.predicted_N, blocks.actual_N),
+            **validation.held_out_diagnostics(blocks.predicted_N, blocks.actual_N),
             "predicted_loss": program.loss(weights_K),
-            "predicted_loss_by_domain": _named(losses, laws.losses(weights_K[None])[0]),
+            "predicted_loss_by_domain": _by_name(losses, laws.losses(weights_K[None])[0]),
             "predicted_loss_uniform": program.loss(uniform_K),
             "predicted_loss_prior": program.loss(program.prior_K),
             "best_proxy_loss": float((loss_NxK @ program.target_K).min()),
@@ -101,7 +101,7 @@ class MixingLaw(CheckedSettings):
             "outside_proxies": validation.outside(weights_K, weights_NxK),
             "effective_domains": effective_domains(weights_K),
             "laws": {
-                d: {"c": float(c), "b": float(b), "t": _named(domains, t_K)}
+                d: {"c": float(c), "b": float(b), "t": _by_name(domains, t_K)}
                 for d, c, b, t_K in zip(losses, laws.c_K, laws.b_K, laws.t_KxK, strict=True)
             },
         }
@@ -152,7 +152,7 @@ class MixingLaw(CheckedSettings):
             swarm = dataclasses.replace(swarm, final=Inventory(self.budget_tokens, text_K))
         return swarm.caps(self.epochs)
 
-    def _held_out(
+    def _predict_held_out(
         self, weights_NxK: Floats, loss_NxK: Floats, target_K: Floats
     ) -> tuple[Floats, HeldOut]:
         """The losses [N, K] of mixtures that the fit has not seen, and those of the target.
@@ -179,5 +179,5 @@ def _refuse_flat(weights_NxK: Floats, phases: int) -> None:
         )
 
 
-def _named(domains: tuple[str, ...], values_K: Floats) -> dict[str, float]:
+def _by_name(domains: tuple[str, ...], values_K: Floats) -> dict[str, float]:
     return dict(zip(domains, values_K.tolist(), strict=True))

@@ -3,16 +3,15 @@
 import argparse
 import contextlib
 import dataclasses
-import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
-from pike_mixing import by_domain
+from pike_mixing import by_domain, foreign_json
 from pike_mixing.errors import InputError, refuse
-from pike_mixing.finders import FINDERS, column_names, registry, table
+from pike_mixing.finders import FINDERS, registry, table
 from pike_mixing.finders.interface import Inventory, Swarm, SwarmFinder
 from pike_mixing.settings import unknown
 from pike_mixing.swarms import catalogue
@@ -49,7 +48,7 @@ def parse_texts(texts: Sequence[str], option: str) -> dict[str, str]:
 def _value(text: str) -> Any:
     """JSON, a number such as .5, or the text."""
     with contextlib.suppress(ValueError):
-        return json.loads(text)
+        return foreign_json.loads(text)
     with contextlib.suppress(ValueError):
         return float(text)
     return text
@@ -81,7 +80,7 @@ def numbers(
     return values
 
 
-def targeted(
+def read_targets(
     arguments: argparse.Namespace, weighed: Sequence[str]
 ) -> tuple[Swarm, dict[str, float]]:
     """The table that the options name, with the losses of a target, and their weights in it.
@@ -103,7 +102,7 @@ def targeted(
     refuse(wrong)
     swarm = swarm_of(arguments, None if "*" in weights else list(weights))
     every = dict.fromkeys(swarm.losses, weights.pop("*")) if "*" in weights else {}
-    names = column_names.named(weights, arguments.loss_columns or table.LOSS)
+    names = table.loss_names(weights, arguments.loss_columns or table.LOSS)
     return swarm, every | dict(zip(names, weights.values(), strict=True))
 
 

@@ -21,12 +21,12 @@ from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import Swarm
 
 
-def designed(arguments: argparse.Namespace) -> str:
+def design_mixtures(arguments: argparse.Namespace) -> str:
     """The next mixtures to train, as CSV; on stderr, what they would show."""
     _refuse_options(arguments)
     swarm, optimum_SxK, noise = None, None, None
     if arguments.table is not None:
-        swarm, target = options.targeted(arguments, arguments.target or [])
+        swarm, target = options.read_targets(arguments, arguments.target or [])
         if target:
             optimum_SxK, noise = _optima(arguments, swarm, target)
     domains = swarm.domains if swarm else tuple(arguments.domains)
@@ -105,21 +105,21 @@ def _draw(arguments: argparse.Namespace, domains: tuple[str, ...]) -> design.Dra
     )
 
 
-def reused(arguments: argparse.Namespace) -> str:
+def reuse_mixture(arguments: argparse.Namespace) -> str:
     """An old mixture's ratios where domains come and go, or the new mixture of all domains."""
-    within = reuse.kept(options.numbers(arguments.old, "--old"), arguments.changed)
+    within = reuse.kept_weights(options.numbers(arguments.old, "--old"), arguments.changed)
     if arguments.new:
-        within = reuse.expanded(options.numbers(arguments.new, "--new"), arguments.virtual, within)
+        within = reuse.expand(options.numbers(arguments.new, "--new"), arguments.virtual, within)
     return json.dumps(within, indent=2)
 
 
-def staged(arguments: argparse.Namespace) -> str:
+def find_stages(arguments: argparse.Namespace) -> str:
     """The settings of a rule `schedule`, from losses over steps of several runs."""
     if arguments.stages < 1:
         raise InputError("--stages: must be at least 1")
     if not math.isfinite(arguments.eta):
         raise InputError("--eta: must be a finite number")
-    swarm, target = options.targeted(arguments, arguments.target)
+    swarm, target = options.read_targets(arguments, arguments.target)
     seen = trajectory.stages(swarm, arguments.stages)
     weights_SxK = trajectory.schedule(seen, target, arguments.eta)
     points = [dict(zip(seen.domains, row, strict=True)) for row in weights_SxK.tolist()]

@@ -36,12 +36,12 @@ def build(finder: str, values: Mapping[str, Any], where: str) -> Finder:
             package that it needs is not installed.
     """
     built = cast(Finder, parse(kind(finder), values, where))
-    if problem := uninstalled(finder):
+    if problem := missing_package(finder):
         raise InputError(problem)
     return built
 
 
-def uninstalled(finder: str) -> str | None:
+def missing_package(finder: str) -> str | None:
     """Which package a finder needs and this Python lacks; None when it has all."""
     for package in kind(finder).packages:
         if importlib.util.find_spec(package) is None:

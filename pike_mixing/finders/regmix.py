@@ -25,7 +25,7 @@ from pike_mixing.limits import (
     PositiveProportions,
     Proportions,
 )
-from pike_mixing.numerics.simplex import capped, effective_domains
+from pike_mixing.numerics.simplex import cap_weights, effective_domains
 from pike_mixing.settings import CheckedSettings
 
 if TYPE_CHECKING:
@@ -104,15 +104,15 @@ class RegMix(CheckedSettings):
         """
         weights_NxK, target_N = self._arrays(swarm)
         trees = self.fit(swarm)
-        weights_K, averaged = trees.searched()
+        weights_K, averaged = trees.search()
         uniform_K = by_domain.uniform(len(swarm.domains))
-        blocks = self._held_out(weights_NxK, target_N)
+        blocks = self._predict_held_out(weights_NxK, target_N)
         predicted_2 = trees.losses(np.stack([weights_K, uniform_K]))
         return FinderResult(
             weights_K,
             {
                 "runs": len(target_N),
-                **validation.held_out(blocks.predicted_N, target_N),
+                **validation.held_out_diagnostics(blocks.predicted_N, target_N),
                 "trees": trees.booster.num_trees(),
                 "averaged": averaged,
                 "predicted_loss": float(predicted_2[0]),
@@ -135,7 +135,7 @@ class RegMix(CheckedSettings):
             return Trees(booster, self, swarm.domains, swarm.caps(self.epochs))
         weights_NxK, loss_NxM = swarm.arrays()
         target_N = loss_NxM @ swarm.target(self.target)
-        booster = self._trained(weights_NxK, target_N, like.diagnostics["trees"])
+        booster = self._train(weights_NxK, target_N, like.diagnostics["trees"])
         samples = min(self.samples, 10_000)
         kept = max(self.kept * samples // self.samples, 1)
         finder = dataclasses.replace(self, samples=samples, kept=kept)
@@ -180,9 +180,9 @@ class RegMix(CheckedSettings):
             callbacks=[lgb.early_stopping(self.patience, verbose=False)],
         )
         rounds = 1 + int(np.argmin(np.asarray(scores["valid l2-mean"])))
-        return self._trained(weights_NxK, target_N, rounds)
+        return self._train(weights_NxK, target_N, rounds)
 
-    def _trained(self, weights_NxK: Floats, target_N: Floats, rounds: int) -> "lgb.Booster":
+    def _train(self, weights_NxK: Floats, target_N: Floats, rounds: int) -> "lgb.Booster":
         import lightgbm as lgb
 
         data = lgb.Dataset(weights_NxK, target_N, free_raw_data=False)
@@ -204,13 +204,13 @@ class RegMix(CheckedSettings):
             "verbosity": -1,
         }
 
-    def _held_out(self, weights_NxK: Floats, target_N: Floats) -> HeldOut:
+    def _predict_held_out(self, weights_NxK: Floats, target_N: Floats) -> HeldOut:
         """Mixtures that saw neither the trees nor the choice of their number."""
         predicted_N = np.empty_like(target_N)
         parts = validation.folds(weights_NxK, self.folds, self.seed)
         for rest, part in parts:
             booster = self._fit(weights_NxK[rest], target_N[rest])
-            predicted_N[part] = _predicted(booster, weights_NxK[part])
+            predicted_N[part] = _predict(booster, weights_NxK[part])
         return validation.by_block(predicted_N, target_N, weights_NxK, parts)
 
 
@@ -225,28 +225,28 @@ class Trees:
 
     def losses(self, weights_SxK: Floats, epochs_SxK: Floats | None = None) -> Floats:
         """The prediction for each mixture [S], nats per token."""
-        return _predicted(self.booster, weights_SxK)
+        return _predict(self.booster, weights_SxK)
 
     def optimum(self) -> Floats:
         """The mean of the drawn mixtures with the lowest predictions."""
-        return self.searched()[0]
+        return self.search()[0]
 
     def record(self) -> dict[str, Any]:
         """LightGBM's text of the trees."""
         return {"model": self.booster.model_to_string()}
 
-    def searched(self) -> tuple[Floats, int]:
+    def search(self) -> tuple[Floats, int]:
         """The optimum, and how many drawn mixtures it is the mean of."""
         finder = self.finder
         prior_K = by_domain.shares(finder.prior, self.domains, "prior")
         drawn_SxK = np.random.default_rng(finder.seed).dirichlet(
             finder.concentration * len(self.domains) * prior_K, finder.samples
         )
-        drawn_SxK = capped(drawn_SxK, self.cap_K)
+        drawn_SxK = cap_weights(drawn_SxK, self.cap_K)
         score_S = self.losses(drawn_SxK)
         chosen_S = score_S <= np.partition(score_S, finder.kept - 1)[finder.kept - 1]
         return drawn_SxK[chosen_S].mean(axis=0), int(chosen_S.sum())
 
 
-def _predicted(booster: "lgb.Booster", weights_SxK: Floats) -> Floats:
+def _predict(booster: "lgb.Booster", weights_SxK: Floats) -> Floats:
     return np.asarray(booster.predict(weights_SxK, num_threads=1), dtype=np.float64)

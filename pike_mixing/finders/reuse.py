@@ -14,7 +14,7 @@ from pike_mixing.errors import InputError, refuse
 from pike_mixing.settings import unknown
 
 
-def kept(old: Mapping[str, float], changed: Collection[str] = ()) -> dict[str, float]:
+def kept_weights(old: Mapping[str, float], changed: Collection[str] = ()) -> dict[str, float]:
     """Weights within the virtual domain: those of the unchanged domains, divided by their sum.
 
     Changed are domains that are removed, revised or split, or whose ratio is not to be kept.
@@ -34,7 +34,7 @@ def kept(old: Mapping[str, float], changed: Collection[str] = ()) -> dict[str, f
     return {domain: weight / total for domain, weight in rest.items()}
 
 
-def expanded(
+def expand(
     mixture: Mapping[str, float], virtual: str, within: Mapping[str, float]
 ) -> dict[str, float]:
     """The mixture of all domains: the virtual domain's weight goes to its domains by their ratios.

@@ -1,13 +1,13 @@
 """Fitted predictors as JSON files: no pickle, and the same predictions to the last bit."""
 
 import dataclasses
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
+from pike_mixing import foreign_json
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import fit, registry
@@ -82,8 +82,8 @@ def load(path: Path) -> SavedPredictor:
         InputError: it cannot be read, is no predictor that this version knows, or is not whole.
     """
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        values = foreign_json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {error}: check the path") from None
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise InputError(f"{path} is no saved predictor ({FORMAT}): make it with `fit --save`")
@@ -92,14 +92,14 @@ def load(path: Path) -> SavedPredictor:
     if missing := [key for key in (*keys, *errors, "predictor") if key not in values]:
         raise InputError(f"{path} lacks {', '.join(missing)}: make it anew with `fit --save`")
     try:
-        return _restored(values, str(path))
+        return _restore(values, str(path))
     except InputError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise InputError(f"{path} is not whole ({error}): make it anew with `fit --save`") from None
 
 
-def _restored(values: dict[str, Any], where: str) -> SavedPredictor:
+def _restore(values: dict[str, Any], where: str) -> SavedPredictor:
     """The predictor of a file's values; any error says that these do not fit together."""
     for name in ("domains", "losses"):
         texts = values[name]

@@ -30,7 +30,7 @@ FEWEST = 3
 """Points of a curve: it has three coefficients, one of them shared."""
 
 
-def extrapolated(swarm: Swarm, at: Mapping[str, float]) -> Swarm:
+def extrapolate(swarm: Swarm, at: Mapping[str, float]) -> Swarm:
     """One run for each mixture (and other size), with the losses of the laws at the sizes of `at`.
 
     Sizes are tokens, parameters, or both. Mixtures with fewer than three sizes are left out.
@@ -96,14 +96,14 @@ def curve_ends(x_NxP: Sequence[Floats], loss_NxP: Sequence[Floats], at: float) -
     curves = list(zip(x_NxP, loss_NxP, strict=True))
 
     def error(alpha: float) -> float:
-        return sum(_fitted(x_P / at, loss_P, alpha)[1] for x_P, loss_P in curves)
+        return sum(_fit(x_P / at, loss_P, alpha)[1] for x_P, loss_P in curves)
 
     alpha = optimize.minimize_scalar(error, bounds=EXPONENTS, method="bounded").x
     # With x as parts of `at`, c + k is the loss there.
-    return np.array([_fitted(x_P / at, loss_P, alpha)[0].sum() for x_P, loss_P in curves])
+    return np.array([_fit(x_P / at, loss_P, alpha)[0].sum() for x_P, loss_P in curves])
 
 
-def _fitted(x_P: Floats, loss_P: Floats, alpha: float) -> tuple[Floats, float]:
+def _fit(x_P: Floats, loss_P: Floats, alpha: float) -> tuple[Floats, float]:
     """Gives c and k, neither negative, and the sum of the squared errors."""
     from scipy import optimize
 

@@ -53,7 +53,7 @@ class Scheffe(SurfaceFinder):
             coefficient_CxM[:, m] = right.T @ shrunk_R
         return Polynomials(mean_M - centre_C @ coefficient_CxM, coefficient_CxM)
 
-    def restored(self, record: Mapping[str, Any]) -> "Polynomials":
+    def restore_model(self, record: Mapping[str, Any]) -> "Polynomials":
         """The polynomials of a record."""
         return Polynomials(np.array(record["constants"]), np.array(record["coefficients"]))
 

@@ -34,7 +34,7 @@ class Model(Protocol):
         """Losses of S mixtures [S, M], nats per token."""
 
     def record(self) -> dict[str, Any]:
-        """JSON values from which the finder's `restored` makes it again."""
+        """JSON values from which the finder's `restore_model` makes it again."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
         """Fits every loss."""
 
     @abc.abstractmethod
-    def restored(self, record: Mapping[str, Any]) -> Model:
+    def restore_model(self, record: Mapping[str, Any]) -> Model:
         """The model of a record."""
 
     def find(self, swarm: Swarm) -> FinderResult:
@@ -87,7 +87,7 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
             {
                 "runs": len(target_N),
                 "held_out_rmse_by_domain": dict(zip(swarm.losses, errors, strict=True)),
-                **validation.held_out(predicted_N, target_N),
+                **validation.held_out_diagnostics(predicted_N, target_N),
                 "predicted_loss": float(predicted_2[0]),
                 "predicted_loss_uniform": float(predicted_2[1]),
                 "best_proxy_loss": float(target_N.min()),
@@ -109,7 +109,7 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
 
     def restore(self, swarm: Swarm, record: dict[str, Any]) -> "Surface":
         """The surface of a record, with these settings."""
-        return self._surface(swarm, self.restored(record["model"]), np.array(record["starts"]))
+        return self._surface(swarm, self.restore_model(record["model"]), np.array(record["starts"]))
 
     def _surface(self, swarm: Swarm, model: Model, start_SxK: Floats) -> "Surface":
         cap_K = np.minimum(swarm.caps(self.epochs), 1)

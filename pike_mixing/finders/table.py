@@ -15,7 +15,7 @@ Shapes: K domains, M losses, N rows.
 
 import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,32 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError, refuse
-from pike_mixing.finders import column_names
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.settings import unknown
 from pike_mixing.swarms.catalogue import KEYS, LABELS
 from pike_mixing.table_files import Columns, read_columns, refuse_first
+
+
+def matching_columns(columns: Iterable[str], pattern: str) -> dict[str, str]:
+    """The columns of a pattern, by what stands in the place of its *.
+
+    Raises:
+        InputError: the pattern has not one *.
+    """
+    if pattern.count("*") != 1:
+        raise InputError(f"{pattern!r} is no name with one * where domains or losses differ")
+    before, after = pattern.split("*")
+    return {
+        name[len(before) : len(name) - len(after)]: name
+        for name in columns
+        if name.startswith(before) and name.endswith(after) and len(name) > len(before + after)
+    }
+
+
+def loss_names(losses: Iterable[str], pattern: str) -> list[str]:
+    """Names of losses, of which some may be those of their columns."""
+    return [next(iter(matching_columns([name], pattern)), name) for name in losses]
+
 
 WEIGHT, LOSS = "weight/*", "loss/*"
 """Columns of weights and losses, where no other pattern is given."""
@@ -75,13 +96,13 @@ def read(
     """
     columns = read_columns(path)
     if metrics is None:
-        weights = _located(path, columns, weight or WEIGHT, "weight", least=2)
-        known = _located(path, columns, loss or LOSS, "loss", least=1)
+        weights = _locate_columns(path, columns, weight or WEIGHT, "weight", least=2)
+        known = _locate_columns(path, columns, loss or LOSS, "loss", least=1)
     else:
-        columns, weights, known = _joined(path, columns, metrics, weight, loss)
-    rows = _chosen(path, columns, where or {})
+        columns, weights, known = _join_pair(path, columns, metrics, weight, loss)
+    rows = _choose_rows(path, columns, where or {})
     domains = tuple(weights)
-    names = tuple(known if losses is None else column_names.named(losses, loss or LOSS))
+    names = tuple(known if losses is None else loss_names(losses, loss or LOSS))
     refuse([unknown(name, known, f"{path}: target") for name in names if name not in known])
     if skip_unmeasured:
         rows = [n for n in rows if all(_finite(columns[known[name]][n]) for name in names)]
@@ -104,11 +125,11 @@ def read(
     return Swarm(domains, runs, names, tuple(phases))
 
 
-def _located(
+def _locate_columns(
     path: Path, columns: Columns, pattern: str, what: str, *, least: int
 ) -> dict[str, str]:
     """The columns of weights or losses, by domain or by name."""
-    result = column_names.matching(columns, pattern)
+    result = matching_columns(columns, pattern)
     if len(result) < least:
         raise InputError(
             f"{path}: {len(result)} column(s) are named {pattern}, but {least} must be: name them "
@@ -126,7 +147,7 @@ def pair_pattern(columns: Columns, given: str | None, usual: str) -> str:
         given: The pattern that was asked for.
         usual: The one of a single table.
     """
-    return given or (usual if column_names.matching(columns, usual) else "*")
+    return given or (usual if matching_columns(columns, usual) else "*")
 
 
 def _sizes(
@@ -159,7 +180,7 @@ def _available(
     path: Path, columns: Columns, rows: list[int], domains: tuple[str, ...], phases: int
 ) -> dict[str, Any]:
     """Tokens of each domain's text in each row, where the table has them."""
-    known = column_names.matching(columns, AVAILABLE)
+    known = matching_columns(columns, AVAILABLE)
     if not known:
         return {}
     names = [d.partition("/")[2] if phases > 1 else d for d in domains]
@@ -177,7 +198,7 @@ def _available(
     return {"available_K": tokens_NxK}
 
 
-def _chosen(path: Path, columns: Columns, where: Mapping[str, str]) -> list[int]:
+def _choose_rows(path: Path, columns: Columns, where: Mapping[str, str]) -> list[int]:
     """The rows that have these values: as numbers, as texts, or within a range A..B."""
     refuse([unknown(name, columns, f"{path}: where") for name in where if name not in columns])
     rows = range(len(next(iter(columns.values()))))
@@ -194,7 +215,7 @@ def _same(value: object, wanted: str) -> bool:
     return str(value) == wanted
 
 
-def _joined(
+def _join_pair(
     ratios: Path, first: Columns, metrics: Path, weight: str | None, loss: str | None
 ) -> tuple[Columns, dict[str, str], dict[str, str]]:
     """A pair of files as one table, in the order of the first; its weights and losses by name."""
@@ -225,7 +246,7 @@ def _joined(
     ):
         own = {name: values for name, values in columns.items() if name not in LABELS}
         pattern = pair_pattern(own, given, usual)
-        located = _located(path, own, pattern, what, least=least)
+        located = _locate_columns(path, own, pattern, what, least=least)
         result |= {usual.replace("*", name): own[column] for name, column in located.items()}
         found.append({name: usual.replace("*", name) for name in located})
     return result, found[0], found[1]

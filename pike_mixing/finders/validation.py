@@ -64,7 +64,7 @@ def fewest(rest: int, count: int) -> int:
     return next(n for n in itertools.count(rest) if n - -(-n // min(count, n)) >= rest)
 
 
-def held_out(predicted_N: Floats, actual_N: Floats) -> dict[str, float | None]:
+def held_out_diagnostics(predicted_N: Floats, actual_N: Floats) -> dict[str, float | None]:
     """Diagnostics of predictions of losses, nats per token, that no fit has seen."""
     return {
         "held_out_rmse": rmse(predicted_N, actual_N),

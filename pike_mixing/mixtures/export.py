@@ -9,7 +9,6 @@ Shapes: K domains.
 
 import argparse
 import dataclasses
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pike_mixing import by_domain
+from pike_mixing import by_domain, foreign_json
 from pike_mixing.apportion import apportion
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import commands, options, saved
@@ -322,7 +321,7 @@ def of_file(path: Path, steps: int | None = None, tokens: float | None = None) -
         InputError: it cannot be read, holds several mixtures, or none.
     """
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = foreign_json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"--from: {path} cannot be read: {error}: check the path") from None
     where = str(path)

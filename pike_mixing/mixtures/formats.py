@@ -16,7 +16,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -68,7 +68,10 @@ class Format:
     """What a share is a share of."""
     files: dict[str, tuple[Part, ...]]
     checked: str
-    """How a test reads the files."""
+    """What reads the files in a test, and its version."""
+    stages: Literal["to a row", "by chance", "one file", "not run"]
+    """How two stages of a schedule kept our counts in a test: the trainer's code counts, or draws;
+    or it reads a schedule itself."""
     staged: dict[str, tuple[Part, ...]] | None = None
     """Files of a schedule, where the trainer knows one."""
     needs_rows: bool = False
@@ -77,6 +80,15 @@ class Format:
     forbidden: str = ""
     """Characters that its parser would take for something else, in paths or names."""
     notes: tuple[str, ...] = ()
+
+    @property
+    def refusals(self) -> str:
+        """What is refused beside ramps, weights of losses and rules that follow signals."""
+        names = {" ": "space", "\t": "tab", "\n": "line break"}
+        marks = [names.get(mark, f"`{mark}`") for mark in self.forbidden]
+        where = "paths and names" if self.writes_names else "paths"
+        told = [f"in {where}: {', '.join(marks)}"] if marks else []
+        return "; ".join(told + ["shares without `--rows`"] * self.needs_rows) or "nothing more"
 
     @property
     def writes_names(self) -> bool:
@@ -130,14 +142,16 @@ FORMATS = {
                 ")\n",
             )
         },
-        "run with the package datasets",
+        "its own code: run, datasets 5.2.0",
+        "by chance",
         notes=("small domains are read again until the largest has ended",),
     ),
     "megatron-lm": Format(
         "Megatron-LM",
         "sequences of seq_length tokens",
         {"blend.txt": (Each("{weight} {path}", "\n"), "\n")},
-        "read by get_blend_from_list of the package megatron-core",
+        "its own code: get_blend_from_list, build_blending_indices, megatron-core 0.16.1",
+        "to a row",
         forbidden=" \t\n",
         notes=("give it as --data-args-path blend.txt",),
     ),
@@ -152,7 +166,8 @@ FORMATS = {
                      "        subflavors: {{domain: {name:j}}}\n"),
             )
         },
-        "loaded by load_config of the package megatron-energon",
+        "its own code: load_config, then its loader on two data sets, megatron-energon 5.1.1",
+        "by chance",
         notes=("each sample carries its domain as a subflavor",),
     ),
     "olmo-core": Format(
@@ -165,7 +180,8 @@ FORMATS = {
                      "    paths: [{path:j}]\n    max_repetition_ratio: {repetition}\n"),
             )
         },
-        "loaded by SourceMixtureList.from_yaml of the package ai2-olmo-core",
+        "its documented schema; by hand SourceMixtureList.from_yaml, ai2-olmo-core 3.0.0",
+        "not run",
         has_repetition=True,
         notes=(
             "read it with SourceMixtureList.from_yaml; requested_tokens is the run's budget",
@@ -182,8 +198,10 @@ FORMATS = {
                 "    )\n)\n",
             )
         },
-        "run with stand-ins that have the documented fields: no release has this loader; by hand, "
-        "its main branch of August 2026 gave 700 and 300 of 1,000 rows for 0.7 and 0.3",
+        "stand-ins with the documented fields, then Grain's mix, 0.2.18: no release has this "
+        "loader; by hand, its main branch of August 2026 gave 700 and 300 of 1,000 rows for 0.7 "
+        "and 0.3",
+        "to a row",
         forbidden="\n",
         notes=(
             "config.dataloader = GrainDataLoader.Config(dataset=mixture)",
@@ -194,7 +212,8 @@ FORMATS = {
         "levanter, marin",
         "sequences of the model's length",
         {"data.yaml": _levanter((Each("    {name:j}: {weight}\n"),))},
-        "compared with the documented schema of LmDataConfig",
+        "its documented schema: LmDataConfig, September 2025",
+        "one file",
         staged={
             "data.yaml": _levanter(
                 (PerStage(("    - [{start}, {{", Each("{name:j}: {weight}", ", "), "}}]\n")),)
@@ -220,7 +239,8 @@ FORMATS = {
                 ")\n",
             )
         },
-        "run with the package litdata",
+        "its documented schema; by hand its loader, litdata 0.2.66",
+        "not run",
         notes=("an epoch ends with the first domain that ends",),
     ),
     "mosaicml-streaming": Format(
@@ -234,7 +254,8 @@ FORMATS = {
                 "]\nmixed = StreamingDataset(streams=streams, shuffle=True, batch_size=1)\n",
             )
         },
-        "run with the package mosaicml-streaming",
+        "its documented schema: release 0.13.0 wants NumPy below 2.2",
+        "not run",
         forbidden="\n",
         notes=(
             "set batch_size to the rows of a device, and epoch_size to those of the run; for "
@@ -251,7 +272,8 @@ FORMATS = {
                 "shuffle_merged_datasets: true\n",
             )
         },
-        "each split is loaded by the package datasets, as axolotl loads it",
+        "its documented schema; each split is loaded as axolotl loads it, datasets 5.2.0",
+        "to a row",
         needs_rows=True,
         notes=(
             "axolotl has no weights: it joins what each split holds, so that shares are whole rows",
@@ -272,7 +294,8 @@ FORMATS = {
                 "{{\n", Each('  {name:j}: {{"file_name": {path:j}}}', ",\n"), "\n}}\n",
             ),
         },
-        "read as its DataArguments split it",
+        "its documented schema, split as its DataArguments do; run as it does, datasets 5.2.0",
+        "by chance",
         forbidden=',"\\\n',
         notes=("streaming needs max_steps",),
     ),
@@ -286,7 +309,8 @@ FORMATS = {
                 " --stopping_strategy all_exhausted --streaming true\n",
             )
         },
-        "split by a shell's rules, as its argument parser gets it",
+        "its documented schema, split by a shell's rules; run as it does, datasets 5.2.0",
+        "by chance",
         forbidden="#:\n",
         notes=("streaming needs --max_steps",),
     ),
@@ -294,7 +318,8 @@ FORMATS = {
         "NeMo (PreTrainingDataModule)",
         "sequences of seq_length tokens",
         {"paths.json": ("[\n", Each('  "{weight}", {path:j}', ",\n"), "\n]\n")},
-        "read by get_blend_from_list of the package megatron-core, as NeMo reads it",
+        "get_blend_from_list, build_blending_indices, as NeMo calls them, megatron-core 0.16.1",
+        "to a row",
         notes=("PreTrainingDataModule(paths=json.load(open('paths.json')), ...)",),
     ),
 }  # fmt: skip

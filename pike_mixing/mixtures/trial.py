@@ -85,7 +85,10 @@ def trial(seed: int = 0) -> Trial:
     weights_NxK, loss_NxM = models.arrays()
     targets = (dict.fromkeys(proxies.losses, 0.0) | {"pile_cc": 1.0}, None)
     predicted_2xN = np.stack(
-        [_predicted(finder, proxies, result.predictor.record(), t, weights_NxK) for t in targets]
+        [
+            _predict_target(finder, proxies, result.predictor.record(), t, weights_NxK)
+            for t in targets
+        ]
     )
     measured_2xN = np.stack([loss_NxM @ models.target(t) for t in targets])
     pairs = zip(predicted_2xN, measured_2xN, strict=True)
@@ -103,7 +106,7 @@ def trial(seed: int = 0) -> Trial:
     )
 
 
-def _predicted(
+def _predict_target(
     finder: SwarmFinder, swarm: Swarm, record: dict[str, Any], target: Any, weights_NxK: Floats
 ) -> Floats:
     """Predictions of one target: each loss has a law of its own, which no target changes."""

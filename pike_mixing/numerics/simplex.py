@@ -122,7 +122,7 @@ def logsumexp(x_K: Floats) -> float:
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def capped(weights_SxK: Floats, cap_K: Floats) -> Floats:
+def cap_weights(weights_SxK: Floats, cap_K: Floats) -> Floats:
     """Each mixture with no weight above its cap: w = min(cap, factor w), with one factor for all.
 
     Args:

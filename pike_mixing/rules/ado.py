@@ -90,11 +90,11 @@ class ADO(Method):
         if np.isnan(signals.loss_K).all():
             return state
         step = signals.step
-        state = self.remembered(state, signals.loss_K, step)
+        state = self.remember(state, signals.loss_K, step)
         realised_K = signals.count_K.astype(np.float64) / signals.batch_rows
         state["share_K"] = 0.9 * state["share_K"] + 0.1 * realised_K
         if step >= self.first and (step - self.first) % self.every == 0:
-            state["law_Kx3"] = self.fitted(state, step, signals.batch_rows)
+            state["law_Kx3"] = self.fit_laws(state, step, signals.batch_rows)
         if np.isnan(state["law_Kx3"]).any():
             return state
         return state | self.policy(state, (step + 1) * signals.batch_rows, step)
@@ -121,7 +121,7 @@ class ADO(Method):
             "average_K": average_K + (rho_K - average_K) / (t + 1),
         }
 
-    def remembered(self, state: State, loss_K: Floats, step: int) -> State:
+    def remember(self, state: State, loss_K: Floats, step: int) -> State:
         """The state with a step's losses; a domain without rows repeats its last loss.
 
         Args:
@@ -137,14 +137,14 @@ class ADO(Method):
             return state
         # The first full window smooths the beginning of the series too, later ones their middle.
         begin = 0 if step == self.window - 1 else self.window // 2
-        step_T, smooth_TxK = self.extended(state, step, begin, self.window // 2 + 1)
+        step_T, smooth_TxK = self.extend(state, step, begin, self.window // 2 + 1)
         if len(step_T) > self.points:
             stride = np.asarray(2 * state["stride"])
             kept_T = (step_T - self.ignore) % stride == 0
             state["stride"], step_T, smooth_TxK = stride, step_T[kept_T], smooth_TxK[kept_T]
         return state | {"step_T": step_T, "smooth_TxK": smooth_TxK}
 
-    def extended(self, state: State, step: int, begin: int, end: int) -> tuple[Ints, Floats]:
+    def extend(self, state: State, step: int, begin: int, end: int) -> tuple[Ints, Floats]:
         """The history of steps and smoothed losses, with those places that are points of a fit.
 
         Args:
@@ -162,7 +162,7 @@ class ADO(Method):
         step_T = np.concatenate([state["step_T"], step_P[point_P]])
         return step_T, np.concatenate([state["smooth_TxK"], smooth_PxK])
 
-    def fitted(self, state: State, step: int, b: int) -> Floats:
+    def fit_laws(self, state: State, step: int, b: int) -> Floats:
         """The law of each domain, from the history and the end of the last window.
 
         A loop that began to observe too late to have enough points keeps the laws that it has.
@@ -174,7 +174,7 @@ class ADO(Method):
         """
         if len(state["recent_WxK"]) < self.window:
             return state["law_Kx3"]
-        step_T, smooth_TxK = self.extended(state, step, self.window // 2 + 1, self.window)
+        step_T, smooth_TxK = self.extend(state, step, self.window // 2 + 1, self.window)
         if len(step_T) < FEWEST:
             return state["law_Kx3"]
         for k in np.flatnonzero(smooth_TxK.min(axis=0) < np.exp(self.min_log_irreducible)):

@@ -98,9 +98,9 @@ class Aioli(Method):
         fall_KxK = state["fall_KxK"].copy()
         fall_KxK[:, ended] += fall_K
         state = state | {"last_K": loss_K, "fall_KxK": fall_KxK}
-        return state if self.leaning(state, signals.step) is not None else self.updated(state)
+        return state if self.leaning(state, signals.step) is not None else self.update(state)
 
-    def updated(self, state: State) -> State:
+    def update(self, state: State) -> State:
         """A from M A^T = falls^T, shifted to be non-negative, of sum 1, averaged; then w."""
         K, old_KxK = len(state["weights_K"]), state["graph_KxK"]
         graph_KxK = normalise(np.linalg.solve(mixtures(K, self.lean), state["fall_KxK"].T).T)
@@ -118,10 +118,10 @@ class Aioli(Method):
             return None
         sweep = f"round {step // self.every} sweep {place // len(key_K)}"
 
-        def drawn(k: int) -> bytes:
+        def draw_key(k: int) -> bytes:
             return hashlib.sha256(f"{key_K[k]} {sweep}".encode()).digest()
 
-        return sorted(range(len(key_K)), key=drawn)[place % len(key_K)]
+        return sorted(range(len(key_K)), key=draw_key)[place % len(key_K)]
 
 
 def normalise(graph_KxK: NDArray[np.floating[Any]]) -> Floats:

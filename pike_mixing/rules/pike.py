@@ -95,7 +95,7 @@ class PiKE(Method):
         """W after the last update."""
         return np.exp(state["log_weights_K"])
 
-    def proposed(self, statistics: Statistics, b: int) -> dict[str, float]:
+    def proposed_settings(self, statistics: Statistics, b: int) -> dict[str, float]:
         """Coefficients by the norm that the method uses."""
         if self.norm == "plug-in":
             statistics = dataclasses.replace(
@@ -211,12 +211,12 @@ class BalancedPiKE(PiKE):
         """Line 7: (y*_k)^2 (zeta_1 |grad L_k|^2 - zeta_2 / (2b) sigma_k^2)."""
         return tilt(statistics.loss_K, self.tau) ** 2 * super().exponent(statistics, b)
 
-    def proposed(self, statistics: Statistics, b: int) -> dict[str, float]:
+    def proposed_settings(self, statistics: Statistics, b: int) -> dict[str, float]:
         """PiKE's, of norms and variances times (y*_k)^2."""
         factor_K = tilt(statistics.loss_K, self.tau) ** 2
         names = ("squared_norm_K", "squared_norm_unbiased_K", "variance_K")
         tilted = {name: factor_K * getattr(statistics, name) for name in names}
-        return super().proposed(dataclasses.replace(statistics, **tilted), b)
+        return super().proposed_settings(dataclasses.replace(statistics, **tilted), b)
 
 
 def tilt(loss_K: Floats, tau: float) -> Floats:
@@ -280,14 +280,14 @@ class ConceptualPiKE(Method):
         """
         if signals.statistics is None:
             return state
-        lam_K, kap_K = self.bound(signals.statistics, signals.batch_rows)
+        lam_K, kap_K = self.descent_bound(signals.statistics, signals.batch_rows)
         weights_K, known_K = state["weights_K"].copy(), np.isfinite(lam_K + kap_K)
         if known_K.any():
             rest = weights_K[known_K].sum()
             weights_K[known_K] = rest * minimiser(lam_K[known_K], kap_K[known_K])
         return {"weights_K": weights_K}
 
-    def bound(self, statistics: Statistics, b: int) -> tuple[Floats, Floats]:
+    def descent_bound(self, statistics: Statistics, b: int) -> tuple[Floats, Floats]:
         """Line 5, with the settings' constants and estimate of the norm."""
         squared_norm_K = statistics.squared_norm_K
         if self.norm == "unbiased":

@@ -161,9 +161,9 @@ class ScaleFreePiKE(Method):
         measured_K = np.isfinite(q_K) & (state["estimates_K"] >= LEAST_ESTIMATES)
         measured_K &= np.isfinite(state["row_variance_K"]) & (state["epochs_K"] <= 1)
         measured_K &= np.isfinite(state["log_prior_K"])
-        return state | {"log_weights_K": self.updated(state, worth_K, measured_K)}
+        return state | {"log_weights_K": self.update(state, worth_K, measured_K)}
 
-    def updated(self, state: State, worth_K: Floats, measured_K: Array) -> Floats:
+    def update(self, state: State, worth_K: Floats, measured_K: Array) -> Floats:
         """Log v after a step towards log tau, among domains measured now and those read over.
 
         Those measured share what the prior gives them together; those neither keep their weight.

@@ -280,10 +280,10 @@ def _turn_into_gradient(logits_nxV: Tensor, target_nx1: Tensor, weight_nx1: Tens
     # Two at least: threads would share a single row, and its sum have another order.
     rows = max(2, torch.get_num_threads() * CACHED_LOGITS // logits_nxV.shape[1])
     pieces = zip(*(t.split(rows) for t in (logits_nxV, target_nx1, weight_nx1)), strict=True)
-    return torch.cat([_turned_at_once(*piece) for piece in pieces])
+    return torch.cat([_turn_at_once(*piece) for piece in pieces])
 
 
-def _turned_at_once(logits_nxV: Tensor, target_nx1: Tensor, weight_nx1: Tensor) -> Tensor:
+def _turn_at_once(logits_nxV: Tensor, target_nx1: Tensor, weight_nx1: Tensor) -> Tensor:
     highest_nx1 = logits_nxV.amax(dim=1, keepdim=True)
     of_target_nx1 = logits_nxV.gather(1, target_nx1) - highest_nx1
     logits_nxV.sub_(highest_nx1).exp_()

@@ -89,7 +89,7 @@ def backward_pass(model: nn.Module, target: Target, batch: Rows, weight_B: Tenso
     """
     scaled_B = weight_B if target.divisor == 1 else weight_B * target.divisor
     with target.passes.timed("forward"):
-        weighted, loss_B = target.passes.weighted(model, batch, scaled_B)
+        weighted, loss_B = target.passes.weighted_sum(model, batch, scaled_B)
     if not weighted.requires_grad:
         raise InputError(
             "the loss has no graph to the model's parameters: is loss_fn under torch.no_grad, or "

@@ -129,13 +129,13 @@ class Engine:
         count_K = self.counts(self.step).clip(min=due.rows)
         began, result, gram_KxK = time.perf_counter(), [], None
         passes, model = self.gradient.passes, self.gradient.target.model
-        with passes.undisturbed(model, training=True):
+        with passes.leave_no_trace(model, training=True):
             for _ in range(due.estimates):
                 rows = self._source.rows_of("statistics", self.fresh_positions_K, count_K)
                 self.fresh_positions_K = self.fresh_positions_K + count_K
                 statistics, gram_KxK = self.gradient.fresh(rows, inner_products=due.inner_products)
                 result.append(statistics)
-        mean = Statistics.averaged(result)
+        mean = Statistics.average(result)
         b = self._source.batch_rows
         self._show(Signals(self.step, b, statistics=mean, gram_KxK=gram_KxK))
         return FreshStatistics(mean, time.perf_counter() - began)
@@ -169,6 +169,6 @@ class Engine:
             if self.method.needs().losses_after:
                 # What was measured before them has come when they have.
                 after_K = self.gradient.means(self.gradient.passes.losses, self._rows)
-            self._show(dataclasses.replace(result.seen, loss_after_K=after_K))
+            self._show(dataclasses.replace(result.signals, loss_after_K=after_K))
         self.positions_K = self.positions_K + self._rows.count_K
         self.step += 1

@@ -88,7 +88,7 @@ def gradient_statistics(
     """
     target, rows_K = _open(model, loss_fn, rows_by_domain, micro_batch, group)
     if coefficients is None:
-        with target.passes.undisturbed(model, training=model.training):
+        with target.passes.leave_no_trace(model, training=model.training):
             return measure_domains(target, rows_K).on_host(target.passes)
     if len(coefficients) != len(rows_K):
         raise InputError(f"coefficients: {len(coefficients)} for {len(rows_K)} domains")
@@ -119,7 +119,7 @@ def gramian(
         group: Processes that share the rows; None: all.
     """
     target, rows_K = _open(model, loss_fn, rows_by_domain, micro_batch, group)
-    with target.passes.undisturbed(model, training=model.training):
+    with target.passes.leave_no_trace(model, training=model.training):
         return measure_gramian(target, rows_K)[1:]
 
 

@@ -281,7 +281,7 @@ class MixedDataset(IterableDataset[Any]):
         self._weights_K = None
 
     @property
-    def published(self) -> int:
+    def published_step(self) -> int:
         """The last step whose counts are published; -1 before the first."""
         return self._published.last
 
@@ -293,7 +293,7 @@ class MixedDataset(IterableDataset[Any]):
         """
         if step == self._step and self._count_K is not None:
             return self._count_K
-        if self._weights_K is not None and self.published < step:
+        if self._weights_K is not None and self.published_step < step:
             return systematic(self._weights_K, self.batch_rows, step)
         return self._published.counts(step)
 
@@ -334,7 +334,7 @@ class MixedDataset(IterableDataset[Any]):
             self.seek(0, np.zeros_like(self._positions_K))
         while self.steps is None or self._step < self.steps:
             count_K = self.counts(self._step)
-            if self._exhausted(count_K):
+            if self._is_exhausted(count_K):
                 break
             self._count_K, domain_B = count_K, np.repeat(np.arange(len(count_K)), count_K)
             offset_B = np.concatenate([np.arange(n) for n in count_K.tolist()])
@@ -352,7 +352,7 @@ class MixedDataset(IterableDataset[Any]):
             raise InputError(f"batch_rows: {self.batch_rows} take more rows than a domain has")
         self._ended = self._step
 
-    def _exhausted(self, count_K: Ints) -> bool:
+    def _is_exhausted(self, count_K: Ints) -> bool:
         """Whether the domains that end it are read, before a step of these counts."""
         if self._length_K is None:
             return False
@@ -403,7 +403,7 @@ class MixedDataset(IterableDataset[Any]):
             row=row,
             positions=positions_K.tolist(),
             weights=states.as_json(self._weights_K),
-            last=self.published,
+            last=self.published_step,
             plan=self._published.since(step),
             begun=states.as_json(self._count_K) if row else None,
             ended=step == self._ended,

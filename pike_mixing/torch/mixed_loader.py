@@ -12,7 +12,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.torch.rows import Rows
 
 
-def drawn_ahead(options: Mapping[str, Any]) -> int:
+def batches_ahead(options: Mapping[str, Any]) -> int:
     """Micro-batches that the workers of a DataLoader with these options draw ahead."""
     workers: int = options.get("num_workers", 0)
     return workers * (options.get("prefetch_factor") or 2)
@@ -59,7 +59,7 @@ class MixedLoader:
         """The micro-batches."""
         mixing, dataset = self._mixing, self._mixing.dataset
         in_step = dataset.micro_batches
-        spare = mixing.latency - self._drawn_ahead(in_step)
+        spare = mixing.latency - self._steps_ahead(in_step)
         if self._ended == mixing.step:
             raise InputError(
                 f"the loader is read again after all {self._ended} steps: give MixedDataset the "
@@ -87,13 +87,13 @@ class MixedLoader:
             step += 1
         self._ended = step
 
-    def _drawn_ahead(self, in_step: int) -> int:
+    def _steps_ahead(self, in_step: int) -> int:
         """Steps that workers draw ahead, none of which may be undecided."""
-        ahead = math.ceil(drawn_ahead(self._options) / in_step)
+        ahead = math.ceil(batches_ahead(self._options) / in_step)
         if ahead > self._mixing.latency:
             raise InputError(
                 f"data_loader: {self._options['num_workers']} workers draw "
-                f"{drawn_ahead(self._options)} micro-batches ahead, {ahead} steps: "
+                f"{batches_ahead(self._options)} micro-batches ahead, {ahead} steps: "
                 f"set Mixing's latency to {ahead}, so that new weights act {ahead} steps later, or "
                 "num_workers to 0"
             )

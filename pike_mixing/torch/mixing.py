@@ -33,7 +33,7 @@ import dataclasses
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import numpy as np
 import torch
@@ -46,8 +46,9 @@ from pike_mixing.arrays import Ints
 from pike_mixing.delivered import Delivered, tokens_of
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.interface import Method, Rounding, RunFacts, Statistics
+from pike_mixing.registry import make
 from pike_mixing.settings import unknown
-from pike_mixing.torch import loop_checks, parallel, rows, states
+from pike_mixing.torch import parallel, rows, states
 from pike_mixing.torch.engine import Engine
 from pike_mixing.torch.losses import IGNORED, RowLosses
 from pike_mixing.torch.mixed_dataset import MixedDataset
@@ -58,6 +59,138 @@ from pike_mixing.torch.rows import Rows
 from pike_mixing.torch.step_gradient import StepGradient, StepResult, shares
 from pike_mixing.torch.step_rows import StepRecord
 from pike_mixing.torch.streams import Stream
+
+
+def fit_method(
+    method: Method | str,
+    facts: RunFacts | None,
+    *,
+    has_losses: bool,
+    has_excess: bool,
+    has_moments: bool,
+) -> Method:
+    """The method with what the run knows.
+
+    Args:
+        method: The method, or the name of one without settings.
+        facts: Sizes and budget, for methods that ask for them.
+        has_losses: Whether there is a function for the loss of each row.
+        has_excess: Whether there is one for the excess of each row over a reference.
+        has_moments: Whether the optimizer takes the gradient of each domain.
+
+    Raises:
+        InputError: it is no method, or one of these is missing.
+    """
+    method = make(method) if isinstance(method, str) else method
+    if not isinstance(method, Method):
+        name = method.__name__ if isinstance(method, type) else "ScaleFreePiKE"
+        raise InputError(f"method: {method!r} is none with settings: give, for one, {name}(...)")
+    if not dataclasses.is_dataclass(method):
+        raise InputError(
+            f"method: {type(method).__name__} is no dataclass: put @dataclasses.dataclass("
+            "frozen=True) before the class"
+        )
+    method = method if facts is None else method.for_run(facts)
+    needs, name = method.needs(), type(method).__name__
+    if needs.moments_per_domain and not has_moments:
+        raise InputError(
+            f"{name} needs an optimizer with moments for each domain: give `optimizer`, a "
+            "pike_mixing.torch.PerDomainAdamW, and train with it"
+        )
+    if needs.reference and not has_excess:
+        raise InputError(
+            f"{name} needs a frozen reference model: give `excess_fn(model, rows)`, the excess of "
+            "each row's loss over the reference's (for a causal language model: "
+            "pike_mixing.torch.causal_excess(reference))"
+        )
+    if needs.passes() and not has_losses:
+        raise InputError(
+            f"{name} measures losses or gradients: give `loss_fn(model, rows)`, the loss of each "
+            "row (for a causal language model: pike_mixing.torch.causal_losses)"
+        )
+    return method
+
+
+def refuse_dataset(dataset: Any) -> None:
+    """Refuses what no method can mix.
+
+    Raises:
+        InputError: it is no MixedDataset, or one with weights of its own, which nobody would read.
+    """
+    if not isinstance(dataset, MixedDataset):
+        raise InputError(f"dataset: give a MixedDataset, not a {type(dataset).__name__}")
+    weights_K = dataset.given_weights
+    if weights_K is not None and not np.allclose(weights_K, 1 / len(weights_K)):
+        raise InputError(
+            f"dataset: it has the weights {weights_K.tolist()}, but the method sets them: leave "
+            "`weights` (`probabilities`) away, or take the method "
+            "Fixed(weights_by_domain={...}) with them"
+        )
+
+
+def refuse_numbers(
+    rounding: str, latency: int, statistics_micro_batch: int, max_norm: float
+) -> None:
+    """Refuses settings of a Mixing that are out of their limits; its docstring has them.
+
+    Raises:
+        InputError: one is.
+    """
+    if rounding not in get_args(Rounding):
+        raise InputError(f"rounding: {rounding!r}: take {' or '.join(get_args(Rounding))}")
+    if latency < 0:
+        raise InputError(f"latency: {latency} must not be negative")
+    if statistics_micro_batch < 1:
+        raise InputError(f"statistics_micro_batch: {statistics_micro_batch} must be at least 1")
+    if not max_norm > 0:
+        raise InputError(f"max_norm: {max_norm} must be positive; leave it away not to clip")
+
+
+def refuse_shared_rows(place: tuple[int, int], group: Group) -> None:
+    """Refuses a data set's place and a group that disagree on who has rows of its own.
+
+    Raises:
+        InputError: the numbers differ, as where ranks of tensor parallelism see the same rows.
+    """
+    own = (parallel.rank(group), parallel.world_size(group))
+    if parallel.world_size() > 1 and place != own:
+        raise InputError(
+            f"dataset: it deals rows to process {place[0]} of {place[1]}, but `group` makes this "
+            f"one {own[0]} of {own[1]}: where processes share rows (tensor, context, pipeline "
+            "parallelism), give both the data-parallel ones: MixedDataset(place=(rank, number)), "
+            "Mixing(group=...)"
+        )
+
+
+def passes_of(
+    loss_fn: RowLosses | Passes | None, excess_fn: RowLosses | None, group: Group
+) -> Passes:
+    """How a training's passes are made.
+
+    Args:
+        loss_fn: Loss of each row, or passes of one's own.
+        excess_fn: Excess of each row over a reference.
+        group: The data-parallel processes.
+
+    Raises:
+        InputError: passes of one's own, and what belongs to them beside.
+    """
+    if isinstance(loss_fn, Passes):
+        if excess_fn is not None or group not in (None, loss_fn.group):
+            raise InputError("loss_fn: Passes have an excess_fn and a group: give them there")
+        return loss_fn
+    excess = None if excess_fn is None else _on_device(excess_fn)
+    return Passes(_on_device(loss_fn or _no_losses), excess, group)
+
+
+def _on_device(of_rows: RowLosses) -> RowLosses:
+    """The same function, for rows that do not lie on the model's device yet."""
+    return lambda model, batch: of_rows(model, rows.to(batch, next(model.parameters()).device))
+
+
+def _no_losses(model: nn.Module, batch: Rows) -> Tensor:
+    raise InputError("loss: give Mixing a loss_fn")
+
 
 log = logging.getLogger("pike_mixing")
 
@@ -162,17 +295,17 @@ class Mixing(Engine):
             InputError: the method needs one of these that is missing, one is out of its limits,
                 processes share rows, or the data set has weights of its own.
         """
-        loop_checks.refuse_dataset(dataset)
-        passes = loop_checks.passes_of(loss_fn, excess_fn, group)
-        method = loop_checks.fit_method(
+        refuse_dataset(dataset)
+        passes = passes_of(loss_fn, excess_fn, group)
+        method = fit_method(
             method,
             facts,
             has_losses=loss_fn is not None,
             has_excess=passes.excess_fn is not None,
             has_moments=hasattr(optimizer, "take"),
         )
-        loop_checks.refuse_numbers(rounding, latency, statistics_micro_batch, max_norm)
-        loop_checks.refuse_shared_rows(dataset.place, passes.group)
+        refuse_numbers(rounding, latency, statistics_micro_batch, max_norm)
+        refuse_shared_rows(dataset.place, passes.group)
         gradient = StepGradient(
             model,
             passes,
@@ -244,7 +377,9 @@ class Mixing(Engine):
         self.dataset.compare_rows(self._collate_fn, self.group)
         if self._prepared == self.step:
             return
-        if self.dataset.published != (self._prepared + self.latency if self._prepared >= 0 else -1):
+        if self.dataset.published_step != (
+            self._prepared + self.latency if self._prepared >= 0 else -1
+        ):
             raise InputError(
                 "dataset: the counts of its steps are published by somebody else, such as the "
                 "Mixing of a training before: give each Mixing a MixedDataset of its own"
@@ -252,7 +387,7 @@ class Mixing(Engine):
         fresh = self.measure()
         if fresh is not None:
             self._measured = fresh.statistics
-        for later in range(self.dataset.published + 1, self.step + self.latency + 1):
+        for later in range(self.dataset.published_step + 1, self.step + self.latency + 1):
             self.dataset.publish(later, self.counts(later))
         self._prepared = self.step
 
@@ -369,13 +504,13 @@ class Mixing(Engine):
         # Those before the passes are of evaluation mode, as are those after the update.
         if at.losses and not (needs.losses and needs.losses_after):
             result = result.with_losses(at.training_losses())
-        self._measured = result.seen.statistics or self._measured
+        self._measured = result.signals.statistics or self._measured
         self._metrics = tracking.metrics(
             self.dataset.domains,
             statistics=self._measured,
             weight=self.method.weights(self.state, self.step),
             count=at.count_K,
-            loss=result.seen.loss_K,
+            loss=result.signals.loss_K,
             coefficient=result.coefficient_K,
         )
         self._rows = at
@@ -404,7 +539,7 @@ class Mixing(Engine):
         """Numbers of the last step, and the last statistics, by name: `mixing/weight/<domain>`."""
         return dict(self._metrics)
 
-    def validated(self, losses: Mapping[str, float]) -> list[Alarm]:
+    def observe_validation(self, losses: Mapping[str, float]) -> list[Alarm]:
         """Warns in the log `pike_mixing` of domains whose held-out loss has risen: alarms `worse`.
 
         Losses are in nats per token; some domains may be missing. NaN counts as infinite: the model
@@ -414,7 +549,9 @@ class Mixing(Engine):
             InputError: a name is no domain.
         """
         domains = self.dataset.domains
-        refuse([unknown(name, domains, "validated") for name in losses if name not in domains])
+        refuse(
+            [unknown(name, domains, "observe_validation") for name in losses if name not in domains]
+        )
         given = {n: math.inf if math.isnan(loss) else loss for n, loss in losses.items()}
         loss_K = np.array([given.get(domain, math.nan) for domain in domains])
         self._watched, alarms = self._watch.after_validation(self._watched, self.step, loss_K)

@@ -135,7 +135,7 @@ def summing(parameters: Sequence[Tensor], group: Group = None) -> Iterator[None]
     def begin() -> None:
         begun.append(_Bucket([_gradient(p) for p in buckets[len(begun)]], group))
 
-    def arrived(bucket: int, parameter: Tensor) -> None:
+    def count_arrival(bucket: int, parameter: Tensor) -> None:
         if id(parameter) not in missing[bucket]:
             raise InputError(
                 "a parameter's gradient comes in several parts: it is used within and without "
@@ -147,7 +147,7 @@ def summing(parameters: Sequence[Tensor], group: Group = None) -> Iterator[None]
 
     with contextlib.ExitStack() as hooks:
         for number, own in enumerate(buckets):
-            listen = functools.partial(arrived, number)
+            listen = functools.partial(count_arrival, number)
             for p in own:
                 hooks.enter_context(p.register_post_accumulate_grad_hook(listen))
         yield

@@ -127,7 +127,9 @@ class Passes:
     """Whether gradients of a model in shards stay whole on each process until the last of several
     passes, which then makes the only sum over the processes (FSDP2)."""
 
-    def weighted(self, model: nn.Module, batch: Rows, weight_B: Tensor) -> tuple[Tensor, Tensor]:
+    def weighted_sum(
+        self, model: nn.Module, batch: Rows, weight_B: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """The sum of the rows' losses by weight, with its graph, and the losses (B) without."""
         # Torch 2.9 keeps a weight that was cast without a gradient, and so hides it.
         torch.clear_autocast_cache()
@@ -189,7 +191,7 @@ class Passes:
 
         return wait
 
-    def undisturbed(self, model: nn.Module, *, training: bool) -> AbstractContextManager[object]:
+    def leave_no_trace(self, model: nn.Module, *, training: bool) -> AbstractContextManager[object]:
         """Around passes, in training mode or not, beside the training: nothing of them remains."""
         stack = contextlib.ExitStack()
         stack.enter_context(in_mode(model, training))

@@ -1,4 +1,4 @@
-"""What a training goes on from: plain values that say what they are of, and a digest of each.
+"""What a training goes on from: plain values that say what they are of, and a digest.
 
 A state names every setting that rows and weights depend on, and a training goes on with the same.
 Free to change are the number of workers and what they draw ahead within `latency`, the data set's
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse
 from pike_mixing.interface import State
 
 FORMAT = 2
@@ -31,17 +31,16 @@ def as_json(value: Any) -> Any:
 
 
 def seal(**content: Any) -> dict[str, Any]:
-    """The state of this content: with its format, a digest of each value, and one of these."""
+    """The state of this content, with its format and a digest of both."""
     state = content | {"format": FORMAT}
-    digests = {name: _digest([name, value]) for name, value in _values(state).items()}
-    return state | {"digests": digests, "digest": _digest(digests)}
+    return state | {"digest": _digest(state)}
 
 
 def refuse_unfit(state: Any, same: Mapping[str, Any]) -> None:
     """Makes sure that a state is one that `seal` gave, and has the values that it must have.
 
     Raises:
-        InputError: it is not; each value is named, with the reason.
+        InputError: it is not; each value that is another here is named.
     """
     result = state.get("format") if isinstance(state, Mapping) else None
     if result != FORMAT:
@@ -49,21 +48,19 @@ def refuse_unfit(state: Any, same: Mapping[str, Any]) -> None:
             f"state.format: {result}, but this version of the library reads {FORMAT}: go on with "
             "the version that wrote the state, or begin anew"
         )
-    values = _values({n: value for n, value in state.items() if n not in ("digests", "digest")})
-    written = _values(state.get("digests")) | {"digest": state.get("digest")}
-    now = {n: _digest([n, value]) for n, value in values.items()}
-    now["digest"] = _digest(state.get("digests"))
-    wrong = {
-        name: "is another than was written" if name in now else "is missing"
-        for name in {**written, **now}
-        if written.get(name) != now.get(name)
-    }
-    for name, here in _values(same).items():
-        if name not in wrong and as_json(values.get(name)) != as_json(here):
-            wrong[name] = f"{values.get(name, 'none')} in the state, but here it is {here}"
-    if wrong:
-        told = [f"state.{name}: {reason}" for name, reason in wrong.items()]
-        raise InputError("\n".join([*told, "go on as the state says, or from one that is whole"]))
+    if state.get("digest") != _digest({n: one for n, one in state.items() if n != "digest"}):
+        raise InputError(
+            "state.digest: the state is another than was written: go on from one that is whole"
+        )
+    values = _values(state)
+    refuse(
+        [
+            f"state.{name}: {values.get(name, 'none')} in the state, but here it is {here}: go on "
+            "as the state says"
+            for name, here in _values(same).items()
+            if as_json(values.get(name)) != as_json(here)
+        ]
+    )
 
 
 def _values(value: Any, name: str = "") -> dict[str, Any]:

@@ -45,14 +45,14 @@ class StepResult:
     """Weights of the domains' losses, or of their gradients, where the method chose them."""
 
     @functools.cached_property
-    def seen(self) -> Signals:
+    def signals(self) -> Signals:
         """What was measured on the way."""
         return self.read_seen()
 
     def with_losses(self, loss_K: Floats | None) -> "StepResult":
         """The same with other losses of the domains."""
         return dataclasses.replace(
-            self, read_seen=lambda: dataclasses.replace(self.seen, loss_K=loss_K)
+            self, read_seen=lambda: dataclasses.replace(self.signals, loss_K=loss_K)
         )
 
     @functools.cached_property
@@ -63,8 +63,8 @@ class StepResult:
     @property
     def losses(self) -> Floats:
         """Mean loss of each domain's rows; NaN for a domain without rows."""
-        assert self.seen.loss_K is not None
-        return self.seen.loss_K
+        assert self.signals.loss_K is not None
+        return self.signals.loss_K
 
 
 class StepRows(Protocol):
@@ -79,7 +79,7 @@ class StepRows(Protocol):
     def domains(self, size: int, *, with_variance: bool) -> list[DomainRows]:
         """The rows by domain, in micro-batches of a size."""
 
-    def joined(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
+    def join_parts(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
         """What `means` needs of numbers of each row, by piece: summed over the processes."""
 
     def means(self, joined: Tensor) -> Floats:
@@ -149,18 +149,18 @@ class StepGradient:
         compares = needs.losses and needs.losses_after and self.passes.modes
         if needs.weighs_losses or compares:
             seen = dataclasses.replace(seen, loss_K=self.means(self.passes.losses, rows))
-        result = self._made(method, state, seen, rows, leaves)
+        result = self._make_gradient(method, state, seen, rows, leaves)
         # As those after the update, not as the training's passes, which may have dropout.
         return result.with_losses(seen.loss_K) if compares else result
 
-    def _made(
+    def _make_gradient(
         self, method: Method, state: State, seen: Signals, rows: StepRows, leaves: bool
     ) -> StepResult:
         needs = method.needs()
         if needs.moments_per_domain:
             return self._into_moments(method, state, seen, rows, leaves)
         if needs.gramian:
-            return self._combined(method, state, seen, rows, leaves)
+            return self._combine_gradients(method, state, seen, rows, leaves)
         if needs.reference:
             seen = dataclasses.replace(seen, excess_K=self.means(self.passes.excess, rows))
         return self._by_weights(method, seen, rows, method.loss_weights(state, seen), leaves)
@@ -175,9 +175,9 @@ class StepGradient:
             def add(k: int, parts: list[Tensor]) -> None:
                 self.target.add(parts, float(share_K[k]))
 
-            measured = self._measured(method, seen, rows, add if leaves else None, leaves)
+            measured = self._measure_domains(method, seen, rows, add if leaves else None, leaves)
         elif leaves:
-            return self._weighted(seen, rows, share_K, c_K)
+            return self._weigh_rows(seen, rows, share_K, c_K)
         return self._result(seen, measured, leaves, c_K)
 
     def _result(
@@ -204,7 +204,7 @@ class StepGradient:
 
         return read_seen, lambda: host()[3 * len(numbers) :].tolist() if host else []
 
-    def _weighted(
+    def _weigh_rows(
         self, seen: Signals, rows: StepRows, share_K: Floats, c_K: Floats | None
     ) -> StepResult:
         target, passes, result = self.target, self.passes, []
@@ -215,7 +215,7 @@ class StepGradient:
                     loss_B = backward_pass(plain, target, piece.rows, piece.weight_B)
                 passes.settle()
                 result.append((piece, loss_B))
-        joined, norm = rows.joined(result), self._clip()
+        joined, norm = rows.join_parts(result), self._clip()
         # One transfer.
         both = torch.cat([joined.flatten(), norm[None].to(joined)])
         numbers = functools.cache(passes.fetch(both.double()))
@@ -243,7 +243,7 @@ class StepGradient:
             self.optimizer.zero_grad()
             self.passes.settle()
 
-        measured = self._measured(method, seen, rows, take, leaves)
+        measured = self._measure_domains(method, seen, rows, take, leaves)
         read_seen, read_norms = self._reading(seen, measured, norms)
 
         def read_norm() -> float:
@@ -255,7 +255,7 @@ class StepGradient:
         """Means by domain of a number of each row, at the current weights and without gradients."""
         result = []
         with (
-            self.passes.undisturbed(self.target.model, training=False),
+            self.passes.leave_no_trace(self.target.model, training=False),
             parallel.without_synchronization(self.target.model) as plain,
         ):
             for piece in rows.pieces():
@@ -263,9 +263,9 @@ class StepGradient:
                 self.passes.settle()
                 result.append((piece, number_B))
         free_weights(self.target.units)
-        return rows.means(self.passes.fetch(rows.joined(result))())
+        return rows.means(self.passes.fetch(rows.join_parts(result))())
 
-    def _measured(
+    def _measure_domains(
         self,
         method: Method,
         seen: Signals,
@@ -283,7 +283,7 @@ class StepGradient:
         """Around passes over the batch: where they are not the training's, nothing remains."""
         if leaves:
             return contextlib.nullcontext()
-        return self.passes.undisturbed(self.target.model, training=True)
+        return self.passes.leave_no_trace(self.target.model, training=True)
 
     def fresh(self, rows: StepRows, *, inner_products: bool) -> tuple[Statistics, Floats | None]:
         """Statistics of rows of their own; with the inner products, where they are wanted."""
@@ -296,7 +296,7 @@ class StepGradient:
             return measured, gram_KxK
         return gradients.measure_domains(target, of_domains).on_host(self.passes), None
 
-    def _combined(
+    def _combine_gradients(
         self, method: Method, state: State, seen: Signals, rows: StepRows, leaves: bool
     ) -> StepResult:
         """All K gradients of the batch, combined by what their inner products say."""

@@ -86,7 +86,7 @@ class StepRecord:
                 pieces += rows.split(rows.select(batch, own), size)
         return gradients.own_rows(pieces_K, self.group, self.spare)
 
-    def joined(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
+    def join_parts(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
         """Sums of numbers by domain over all processes, then rows (2K)."""
         return self._sums([numbers for _, numbers in parts])
 
@@ -145,7 +145,7 @@ class DealtRows:
             at += R
         return result
 
-    def joined(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
+    def join_parts(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
         """A number of each row, in their order."""
         own = [(numbers[: piece.size], piece.counts) for piece, numbers in parts]
         return parallel.join_rows(own, int(self.count_K.sum()), self.passes.group)

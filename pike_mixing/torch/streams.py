@@ -128,7 +128,7 @@ class _InOrder:
         self._turns = True
         self._process = os.getpid()
 
-    def _opened(self) -> Iterator[Any]:
+    def _open(self) -> Iterator[Any]:
         if self._own is None:
             try:
                 self._own = copy_for_reader(self._given)
@@ -157,7 +157,7 @@ class _InOrder:
             while True:
                 try:
                     if self._rows is None:
-                        self._rows = self._opened()
+                        self._rows = self._open()
                     row = next(self._rows)
                 except StopIteration:
                     if not self._read:

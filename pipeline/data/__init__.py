@@ -4,10 +4,9 @@
 `formats` reads their files, `source_interface` says what they share, `documents` are the files
 between the stages), `tokenizer` makes a SentencePiece model of them, `packing` writes their tokens
 into `shards`, `batches` mixes rows of several domains, and `packed_rows` gives them to other
-trainers. `splits` says which documents are for validation, `ngrams` which windows of tokens occur
-elsewhere, `corpus_manifest` whether files are still what their manifests say. What a configuration
-sets lies in modules that a plan can import: `file_settings`, `tokenizer_settings`,
-`packing_settings`, and `synthetic` and `python_stdlib` themselves.
+trainers. `ngrams` says which windows of tokens occur elsewhere. What a configuration sets lies in
+modules that a plan can import: `file_settings`, `corpus_settings`, and `synthetic` and
+`python_stdlib` themselves.
 
 `SOURCES` is the table of the readers of each kind of source. They are imported when asked for,
 since `datasets` takes seconds to import and may not be installed.

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import yaml
 
 from pike_mixing.errors import InputError
-from pipeline.data.corpus_manifest import SPLITS, manifest_of
+from pipeline.data.shards import SPLITS, manifest_of
 from pipeline.runtime import atomic_files, manifests, presentation
 
 Format = Literal["table", "csv", "json"]

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.errors import InputError
+from pipeline.data.corpus_settings import Decontamination, text_hash
 from pipeline.data.ngrams import window_hashes
-from pipeline.data.packing_settings import Decontamination, text_hash
 from pipeline.runtime import file_patterns, record_files
 
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"

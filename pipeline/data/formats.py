@@ -73,7 +73,7 @@ class Reading:
     """How a text file is cut into documents: see `pipeline.data.cutting.cut`."""
 
     @contextlib.contextmanager
-    def named(self) -> Iterator[None]:
+    def explain_troubles(self) -> Iterator[None]:
         """Tells what goes wrong in the block with the file's name.
 
         Raises:
@@ -222,7 +222,7 @@ def _open_text(reading: Reading, newline: str) -> Iterator[TextIO]:
     Raises:
         InputError: UTF-16, UTF-32 or no text, or a compressed stream that is truncated or damaged.
     """
-    with reading.named(), _open_unpacked(reading) as raw:
+    with reading.explain_troubles(), _open_unpacked(reading) as raw:
         stream = io.BufferedReader(raw, _CHUNK)
         head = stream.peek(file_kinds.HEAD)[: file_kinds.HEAD]
         for name, marks in _WIDE.items():
@@ -253,7 +253,7 @@ def _open_unpacked(reading: Reading) -> Any:
 
 
 def _parquet(reading: Reading) -> Iterator[Document]:
-    with reading.named(), pq.ParquetFile(reading.path) as file:
+    with reading.explain_troubles(), pq.ParquetFile(reading.path) as file:
         path = _column(reading, file.schema_arrow)
         wanted = [reading.field, *_identity(path, file.schema_arrow)]
         batches = file.iter_batches(batch_size=_ROWS, columns=wanted)
@@ -262,7 +262,7 @@ def _parquet(reading: Reading) -> Iterator[Document]:
 
 def _arrow(reading: Reading) -> Iterator[Document]:
     """A stream, as `datasets` writes it, or a file (Feather)."""
-    with reading.named(), pa.memory_map(str(reading.path)) as mapped:
+    with reading.explain_troubles(), pa.memory_map(str(reading.path)) as mapped:
         whole = mapped.read(len(_ARROW_FILE)) == _ARROW_FILE
         mapped.seek(0)
         with (pa.ipc.open_file if whole else pa.ipc.open_stream)(mapped) as table:
@@ -374,7 +374,7 @@ def documents(reading: Reading) -> Iterator[Document]:
         InputError: it cannot be read as what its suffix says.
     """
     before, given = reading.skipped.total(), False
-    with reading.named():
+    with reading.explain_troubles():
         size = reading.path.stat().st_size
         if size:
             file_kinds.refuse_other_kind(reading.path, reading.place)

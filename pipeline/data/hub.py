@@ -36,8 +36,8 @@ class HuggingFace(HuggingFaceSettings):
                 format that is not read here, a file that is not what its suffix says, or one that
                 is also of the validation text.
         """
-        listed, held_out = self._listed(), self.validation()
-        if held_out and (both := sorted({*listed} & {*held_out._listed()})):
+        listed, held_out = self._list_files(), self.validation()
+        if held_out and (both := sorted({*listed} & {*held_out._list_files()})):
             raise InputError(
                 f"dataset {self.dataset!r}: {', '.join(both[:3])} would be trained on and be "
                 "validation text: name other files in data_files or validation_data_files"
@@ -67,7 +67,7 @@ class HuggingFace(HuggingFaceSettings):
             "huggingface_hub": huggingface_hub.__version__,
         }
 
-    def _listed(self) -> list[str]:
+    def _list_files(self) -> list[str]:
         """Paths of the files within the repository."""
         try:
             result = self._of_config() if self.data_files is None else self._matching()

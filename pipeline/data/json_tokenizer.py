@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pike_mixing import foreign_json
 from pike_mixing.errors import InputError
 from pipeline.runtime.environment import import_optional
 
@@ -32,7 +33,7 @@ def read(content: bytes, place: str) -> dict[str, Any]:
         InputError: it is not a `tokenizer.json`.
     """
     try:
-        values = json.loads(content)
+        values = foreign_json.loads(content)
     except ValueError as error:
         raise InputError(f"{place} is not valid JSON ({error}): download it again") from None
     try:
@@ -96,7 +97,7 @@ class JsonPieces:
             InputError: it is none, the package is not installed, or cannot read the file.
         """
         try:
-            values = json.loads(content)
+            values = foreign_json.loads(content)
             self.known = pieces(values["tokenizer"])
             self.eos = self.known[values["end"]]
         except (ValueError, KeyError, TypeError, AttributeError):

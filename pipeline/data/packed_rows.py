@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from pike_mixing.errors import InputError
-from pipeline.data.corpus_manifest import SPLITS
-from pipeline.data.shards import Corpus, Tokens
+from pipeline.data.shards import SPLITS, Corpus, Tokens
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ def open_rows(folder: str | Path, split: str, length: int) -> PackedRows:
 
     Args:
         folder: The corpus: `results/corpora/{tokenizer}/{source}`.
-        split: One of `corpus_manifest.SPLITS`.
+        split: One of `shards.SPLITS`.
         length: Tokens L of context.
 
     Raises:

@@ -1,10 +1,11 @@
 """Documents to token shards: whole documents, an end-of-sentence token after each, no padding.
 
-Legend of shapes: V pieces of the vocabulary.
+Legend of shapes: N documents of a batch, T tokens of all of them, V pieces of the vocabulary.
 """
 
 import contextlib
 import functools
+import hashlib
 import logging
 import math
 import tempfile
@@ -12,23 +13,123 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from pike_mixing.errors import InputError
 from pipeline import errors
-from pipeline.data import describe, encoding, filters
+from pipeline.data import describe, filters
 from pipeline.data import documents as store
-from pipeline.data.corpus_manifest import FORMAT, SPLITS, data_fingerprint, documents_file
-from pipeline.data.encoding import UNTOUCHED, Encoded
-from pipeline.data.packing_settings import Packing, is_held_out, is_search
-from pipeline.data.shards import DOCUMENT, ShardWriter, token_dtype
+from pipeline.data.corpus_settings import Hygiene, Packing, is_held_out, is_search, normalise_text
+from pipeline.data.filters import holds_item
+from pipeline.data.shards import (
+    DOCUMENT,
+    FORMAT,
+    SPLITS,
+    ShardWriter,
+    data_fingerprint,
+    documents_file,
+    token_dtype,
+)
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.runtime import atomic_files, environment, made_from
 from pipeline.runtime.progress import Progress
 from pipeline.runtime.validation import validate
+
+UNTOUCHED = Hygiene()
+BLANK = "\N{LOWER ONE EIGHTH BLOCK}".encode()
+"""What stands for a blank in pieces of SentencePiece."""
+
+
+class DocumentBatch(NamedTuple):
+    """A row group of a file of documents, which is encoded at once."""
+
+    path: Path
+    group: int
+
+
+class Encoded(NamedTuple):
+    """A batch's documents, in their order."""
+
+    tokens_T: npt.NDArray[Any]
+    """Ids with an end behind each document, in the corpus's dtype."""
+    tokens_N: npt.NDArray[np.int64]
+    """Tokens of each document, its end included."""
+    bytes_N: npt.NDArray[np.int64]
+    characters_N: npt.NDArray[np.int64]
+    hash_N: npt.NDArray[np.uint64]
+    """First 8 bytes of each text's SHA-256."""
+    blanks: int
+    """How often U+2581 stands in them, which SentencePiece reads as a blank."""
+    read_bytes: int
+    """UTF-8 bytes that were read, those of documents left out included."""
+    skipped: Counter[str]
+    """Documents left out, by reason."""
+
+
+def batches(listed: list[Path]) -> list[DocumentBatch]:
+    """All batches of files of documents, in order.
+
+    Raises:
+        InputError: a file that is not readable as Parquet.
+    """
+    result = []
+    for path in listed:
+        with store.open_documents(path) as file:
+            result += [DocumentBatch(path, group) for group in range(file.num_row_groups)]
+    return result
+
+
+def encode(batch: DocumentBatch, encoder: Tokenizer, hygiene: Hygiene = UNTOUCHED) -> Encoded:
+    """Encodes the documents of a batch, each whole.
+
+    Args:
+        batch: The row group.
+        encoder: The corpus's tokenizer.
+        hygiene: What is left out or changed first.
+
+    Raises:
+        InputError: a file that is not readable as Parquet.
+    """
+    with store.open_documents(batch.path) as file:
+        table = file.read_row_group(batch.group, columns=["text"], use_threads=False)
+    # As bytes: neither SentencePiece nor SHA-256 wants Python's texts.
+    column = table.column("text").combine_chunks()
+    contents: list[bytes] = pc.cast(column, pa.binary()).to_pylist()
+    read, skipped = sum(map(len, contents)), Counter[str]()
+    if hygiene != UNTOUCHED:
+        cleaned = (_clean(content, hygiene, skipped) for content in contents)
+        contents = [content for content in cleaned if content is not None]
+    pieces = encoder.encode(contents)
+    end = np.array([encoder.eos], np.int32)
+    stream = np.concatenate([part for ids in pieces for part in (ids, end)] or [end[:0]])
+    hashes = b"".join(hashlib.sha256(content).digest()[:8] for content in contents)
+    return Encoded(
+        stream.astype(token_dtype(encoder.vocabulary)),
+        np.array([len(ids) + 1 for ids in pieces], np.int64),
+        np.array([len(content) for content in contents], np.int64),
+        np.array([len(content.decode()) for content in contents], np.int64),
+        np.frombuffer(hashes, ">u8").astype(np.uint64),
+        sum(content.count(BLANK) for content in contents),
+        read,
+        skipped,
+    )
+
+
+def _clean(content: bytes, chosen: Hygiene, skipped: Counter[str]) -> bytes | None:
+    """The text as it is to be encoded; None when it is to be left out."""
+    text = normalise_text(content.decode(), chosen.normalisation)
+    if len(text.strip()) < max(chosen.min_characters, 1):
+        skipped["short"] += 1
+        return None
+    if chosen.decontaminate is not None and holds_item(text, chosen.decontaminate):
+        skipped["contaminated"] += 1
+        return None
+    return text.encode()
 
 
 class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
@@ -39,7 +140,7 @@ class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
 
         Args:
             folder: The corpus in the making.
-            split: One of `corpus_manifest.SPLITS`.
+            split: One of `shards.SPLITS`.
             vocabulary: Pieces of the tokenizer.
             shard_tokens: Tokens in a shard file.
         """
@@ -181,7 +282,7 @@ def pack(
         work.run(workers or environment.available_cpus(), progress)
         facts = {name: split.close(encoder.unknown) for name, split in splits.items()}
         _refuse(chosen, documents, facts)
-        result = {**_facts(documents.name, source, encoder, splits, facts), **work.cleaned()}
+        result = {**_facts(documents.name, source, encoder, splits, facts), **work.hygiene_facts()}
         result["warnings"] = [
             *_doubts(chosen, documents, facts, own=work.own),
             *_read_as_blanks(documents.name, encoder, work.blanks),
@@ -240,15 +341,13 @@ class _Work:
         if self._chosen.hygiene.decontaminate is not None:
             # Read once, before several threads ask for them.
             filters.item_ngrams(self._chosen.hygiene.decontaminate)
-        call = functools.partial(
-            encoding.encode, encoder=self._tokenizer, hygiene=self._chosen.hygiene
-        )
-        reading = encoding.batches(self._listed)
+        call = functools.partial(encode, encoder=self._tokenizer, hygiene=self._chosen.hygiene)
+        reading = batches(self._listed)
         for read, batch in zip(reading, _in_order(call, reading, workers), strict=True):
             self._add(batch, store.is_validation(read.path.name))
             progress.add(batch.read_bytes / 1e6, tokens=f"{self._splits['train'].tokens:,}")
 
-    def _add(self, batch: encoding.Encoded, held_out: bool) -> None:
+    def _add(self, batch: Encoded, held_out: bool) -> None:
         train = self._splits["train"]
         if self.own:
             share, held_out_N = 1.0, np.full(len(batch.hash_N), held_out)
@@ -278,7 +377,7 @@ class _Work:
             self._seen.add(hashed)
         return new_N
 
-    def cleaned(self) -> dict[str, Any]:
+    def hygiene_facts(self) -> dict[str, Any]:
         """What the manifest says of hygiene, where there was any."""
         if self._chosen.hygiene == UNTOUCHED:
             return {}
@@ -290,12 +389,12 @@ class _Work:
 
 
 def _in_order(
-    call: Callable[[encoding.DocumentBatch], encoding.Encoded],
-    work: Iterable[encoding.DocumentBatch],
+    call: Callable[[DocumentBatch], Encoded],
+    work: Iterable[DocumentBatch],
     workers: int,
-) -> Iterator[encoding.Encoded]:
+) -> Iterator[Encoded]:
     """`call` of each batch, in order, so many at once: encoding happens outside Python's lock."""
-    waiting: deque[Future[encoding.Encoded]] = deque()
+    waiting: deque[Future[Encoded]] = deque()
     with ThreadPoolExecutor(workers) as pool:
         for batch in work:
             waiting.append(pool.submit(call, batch))
@@ -351,7 +450,7 @@ def _doubts(
 
 def _read_as_blanks(domain: str, encoder: Tokenizer, count: int) -> Iterator[str]:
     """That the tokenizer reads a character of the text as another."""
-    named, blank = encoder.encode([f"a{encoding.BLANK.decode()}b", "a b"])
+    named, blank = encoder.encode([f"a{BLANK.decode()}b", "a b"])
     if count and named.tolist() == blank.tolist():
         yield (
             f"domain {domain!r}: U+2581 (\N{LOWER ONE EIGHTH BLOCK}), which SentencePiece reads "

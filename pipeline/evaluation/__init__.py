@@ -6,7 +6,6 @@ perplexity    nats per token on packed validation windows, summed by document
 items         multiple-choice items from held-out documents: the task `continuation-{domain}`
 answers       items + model -> picks, accuracies and their rows
 log_likelihoods   questions + model -> log-likelihood of each candidate
-batch_layout      questions laid out as rows, and which contexts are read together
 gradient_probe    how alike the domains' gradients are: `pike probe`
 prompt_encoding   prompts of downstream tasks -> tokens, cut where a candidate begins
 """

@@ -52,7 +52,7 @@ def encode_benchmark(benchmark: Benchmark, tokenizer: Tokenizer, length: int) ->
         InputError: a question does not fit alone, a candidate has no token, or a context ends
             inside a token; each names the item.
     """
-    spec, prompts, solved = benchmark.spec, benchmark.prompts, benchmark.solved
+    spec, prompts, solved = benchmark.spec, benchmark.prompts, benchmark.demonstration_texts
     start: Tokens = (tokenizer.eos,) if spec.document_start else ()
     unconditional = {
         text: (*start, *tokens.tolist()) if text else (tokenizer.eos,)

@@ -91,7 +91,7 @@ class Foreign(Transformer):
         """The shared tokens themselves: every text is read from its beginning."""
         return tokens_P
 
-    def _hidden(self, tokens_BxL: Tensor, sight: AttentionLayout | None) -> Tensor:
+    def _hidden_states(self, tokens_BxL: Tensor, sight: AttentionLayout | None) -> Tensor:
         if sight is None:
             return self._read(tokens_BxL)
         texts, places = _texts(tokens_BxL, sight)

@@ -14,8 +14,7 @@ from torch import Tensor
 
 from pike_mixing.errors import InputError
 from pipeline import settings
-from pipeline.model.layers import NORM_EPSILON, ROTARY_BASE
-from pipeline.model.transformer import Transformer
+from pipeline.model.transformer import NORM_EPSILON, ROTARY_BASE, Transformer
 
 NAMES = {
     "attention_norm": "input_layernorm",

@@ -80,7 +80,7 @@ def shard(model: Transformer, device: torch.device) -> None:
         fully_shard(block, mesh=mesh, mp_policy=of_blocks)
     # A piece's gradient is a sum over all its tokens, which bfloat16 would round: it is in float32.
     fully_shard(model, mesh=mesh)
-    register_fsdp_forward_method(model, "hidden")
+    register_fsdp_forward_method(model, "hidden_states")
     for unit in units:
         assert isinstance(unit, FSDPModule)
         # Weights of the rows make the sum a mean.

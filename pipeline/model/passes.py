@@ -49,7 +49,7 @@ class PipelinePasses(Passes):
         super().__init__(row_losses, None if reference is None else excess, timed=timed)
         self.device, self.fixed = model.device, devices.compiles(model.device)
 
-    def weighted(self, model: Any, batch: Tensor, weight_B: Tensor) -> tuple[Tensor, Tensor]:
+    def weighted_sum(self, model: Any, batch: Tensor, weight_B: Tensor) -> tuple[Tensor, Tensor]:
         """The chunked loss, which wants its weights beforehand."""
         return weighted_loss(model, batch, weight_B)
 
@@ -93,7 +93,7 @@ class PipelinePasses(Passes):
         self.settle()
         return tensor.cpu
 
-    def undisturbed(
+    def leave_no_trace(
         self, model: nn.Module, *, training: bool
     ) -> contextlib.AbstractContextManager[object]:
         """Nothing of this model changes in a pass: no buffer that changes, no dropout."""

@@ -12,10 +12,10 @@ records                     a plan               -> the places of manifests, a d
 stages                      a stage's name       -> its function, the code that it depends on
 output_root                 a plan               -> its folder, settings files
 notices                     a plan               -> names that nothing uses
-outdated, stamps            a plan, manifests    -> what the plan would make otherwise, as times
+outdated                    a plan, manifests    -> what the plan would make otherwise, as times
 verify                      results              -> what is changed, missing or foreign
 jobs, resources, cost       a plan               -> every job with what it takes: `pike plan`
 profile, slurm              a profile            -> what it sets for the jobs, judged
-rule_inputs, rule_resources a plan               -> what the workflow's rules read and take
-workflow_jobs, undocumented what was asked of Snakemake -> the jobs' inputs, and what they find
+rule_inputs                 a plan               -> what the workflow's rules read
+workflow_jobs, undocumented what Snakemake asks  -> what jobs read and take, and what they find
 """

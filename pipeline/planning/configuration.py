@@ -10,11 +10,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator
 
 from pike_mixing.limits import Limits, NonNegativeInt, Proportions
+from pipeline.data.corpus_settings import File, Hub, Packing, TrainOptions
 from pipeline.data.file_settings import HuggingFaceSettings, LocalSettings
-from pipeline.data.packing_settings import Packing
 from pipeline.data.python_stdlib import Python
 from pipeline.data.synthetic import Synthetic
-from pipeline.data.tokenizer_settings import File, Hub, TrainOptions
 from pipeline.runtime.validation import OrOne
 from pipeline.settings import Commit, Model, Training
 from pipeline.tasks.benchmark import TaskOptions

@@ -99,7 +99,7 @@ def _numbers(work: jobs.Jobs) -> dict[str, Any]:
         "device": work.device.name,
         "processes": work.processes,
         "rules": rules,
-        "refused": {run: why for run in work.runs() if (why := work.refused(run))},
+        "refused": {run: why for run in work.runs() if (why := work.refusal(run))},
     }
 
 
@@ -129,12 +129,12 @@ def _for(work: jobs.Jobs, bill: dict[str, Any]) -> str:
         f"in all: {sum(one['hours'] for one in rules):,.1f} {device.hours_of}-hours",
         *_parts(work),
         f"disk: {_size(sum(one['disk_bytes'] for one in rules))}",
-        *_fetched(work),
+        *_network_line(work),
         *(f"refused, and not counted: {why}" for why in refused[:3]),
         *([f"  and {len(refused) - 3} more"] if len(refused) > 3 else []),
         *(
             f"tokenizer {name}: its file is not here: {jobs.ASSUMED_PIECES:,} pieces are assumed"
-            for name in work.assumed()
+            for name in work.assumed_tokenizers()
         ),
         *(f"rule {r}: a plan imports none but ours: its runs are counted as mix's" for r in own),
     ]
@@ -151,7 +151,7 @@ def _runs(work: jobs.Jobs) -> str:
     rows = []
     for runs in groups.values():
         run = max(runs, key=lambda one: work.training(one).seconds)
-        taken, refused = work.training(run), work.refused(run)
+        taken, refused = work.training(run), work.refusal(run)
         rows.append(
             (
                 run,
@@ -165,7 +165,7 @@ def _runs(work: jobs.Jobs) -> str:
     return _table(titles, rows)
 
 
-def _fetched(work: jobs.Jobs) -> Iterator[str]:
+def _network_line(work: jobs.Jobs) -> Iterator[str]:
     """A line on what the network must give, where it must."""
     sources = [
         name
@@ -185,7 +185,7 @@ def _parts(work: jobs.Jobs) -> Iterator[str]:
     requested, hours = set(work.plan.requested), defaultdict[str, float](float)
     runs, named = Counter[str](), work.plan.work()
     for run in work.runs():
-        if work.refused(run):
+        if work.refusal(run):
             continue
         part = f"seed {work.plan.runs[run]['seed']}" if run in requested else "serving others"
         hours[part] += _hours([work.job(rule, run) for rule in TRAINS if run in named[rule]])

@@ -165,7 +165,10 @@ def _target_problems(config: Config) -> Iterable[str]:
     for name, scenario in config["scenarios"].items():
         if (target := scenario.get("target")) is not None:
             yield from domain_problems(
-                target, scenario["domains"], f"scenarios.{name}.target", "has no weight"
+                target,
+                scenario["domains"],
+                f"scenarios.{name}.target",
+                "has no weight: give it one, or 0 to leave it out",
             )
             if config["evaluation"][scenario["evaluation"]].get("domains"):
                 yield (

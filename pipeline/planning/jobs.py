@@ -98,7 +98,7 @@ class Jobs:
 
     def _text_bytes(self, source: str) -> int:
         """Bytes of a source's text: as its settings say, or what its files hold."""
-        if stated := planner.text_bytes(self.plan.named("sources", source)):
+        if stated := planner.text_bytes(self.plan.section_value("sources", source)):
             return stated
         paths = map(Path, rule_inputs.RuleInputs(self.plan).of("download", source).given)
         held = (
@@ -119,16 +119,18 @@ class Jobs:
             for rule, names in self.plan.work().items()
             if rule != "theory" and (self.targets or rule != "database_of_selection")
             for name in names
-            if not self.targets or (rule, name) in self._needed
-            if not (rule in TRAINS and self.refused(name))
+            if not self.targets or (rule, name) in self._needed_jobs
+            if not (rule in TRAINS and self.refusal(name))
         )
 
     def runs(self) -> list[str]:
         """Runs that are trained, refused ones among them."""
-        return [r for r in self.plan.runs if not self.targets or ("pretrain", r) in self._needed]
+        return [
+            r for r in self.plan.runs if not self.targets or ("pretrain", r) in self._needed_jobs
+        ]
 
     @functools.cached_property
-    def _needed(self) -> set[Key]:
+    def _needed_jobs(self) -> set[Key]:
         """The jobs of the targets and all that these stand on.
 
         Raises:
@@ -157,9 +159,9 @@ class Jobs:
                 waiting += map(maker, reads.of(*job).paths())
         return result
 
-    def refused(self, run: str) -> str | None:
+    def refusal(self, run: str) -> str | None:
         """Why a run is not trained on such devices; None where it is."""
-        taken, values = self.training(run), self.plan.named("runs", run)
+        taken, values = self.training(run), self.plan.section_value("runs", run)
         named, shape = f"run {run}: model {values['model_name']}", values["model"]
         if architecture := shape.get("architecture"):
             longest = architecture.get("max_position_embeddings")
@@ -180,13 +182,13 @@ class Jobs:
         """Pieces of a tokenizer: its own where it is made, else what its settings tell of it."""
         return self._pieces(tokenizer) or ASSUMED_PIECES
 
-    def assumed(self) -> list[str]:
+    def assumed_tokenizers(self) -> list[str]:
         """Tokenizers whose size is not known yet."""
         return [name for name in self.plan.tokenizers if self._pieces(name) is None]
 
     @functools.cache  # noqa: B019 - one plan lives as long as its process
     def _pieces(self, tokenizer: str) -> int | None:
-        values = self.plan.named("tokenizers", tokenizer)
+        values = self.plan.section_value("tokenizers", tokenizer)
         made, path = Path(self.plan.results, "tokenizers", f"{tokenizer}.json"), values.get("path")
         # One that is missing or damaged is made.
         with contextlib.suppress(InputError):
@@ -199,7 +201,7 @@ class Jobs:
         return values.get("vocabulary") or KNOWN_PIECES.get(values.get("repository", ""))
 
     def _of_run(self, run: str) -> tuple[dict[str, Any], int]:
-        values = self.plan.named("runs", run)
+        values = self.plan.section_value("runs", run)
         return values, self.vocabulary(values["tokenizer"])
 
     @functools.cache  # noqa: B019 - one plan lives as long as its process
@@ -213,13 +215,13 @@ class Jobs:
 
     def _evaluate(self, run: str) -> Job:
         values, vocabulary = self._of_run(run)
-        wanted = self.plan.named("evaluations", run)
+        wanted = self.plan.section_value("evaluations", run)
         memory, seconds, disk = resources.of_evaluation(values, wanted, vocabulary, self.device)
         return Job(seconds, memory, disk, 1)
 
     def _probe(self, run: str) -> Job:
         values, vocabulary = self._of_run(run)
-        wanted = self.plan.named("probes", run)
+        wanted = self.plan.section_value("probes", run)
         memory, seconds = resources.of_probe(values, wanted, vocabulary, self.device)
         return Job(seconds, memory, DISK_BYTES["probe"], 1)
 

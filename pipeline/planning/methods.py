@@ -242,15 +242,23 @@ def refuse_at_start(
 
     Raises:
         InputError: methods of the user's own that cannot train their runs, packages of finders
-            that are not installed, or finders of epochs: every reason once.
+            that are not installed, finders of epochs, or caps on them: every reason once.
     """
+    mixtures = list(mixtures)
     named = sorted({m["finder"] for m in mixtures} & FINDERS.keys())
-    problems = [problem for name in named if (problem := finders.uninstalled(name))]
+    problems = [problem for name in named if (problem := finders.missing_package(name))]
     problems += [
         f"mixtures: the finder {name!r} reads how much text each run had, which mixtures of a "
         "configuration do not tell: take another, or fit a table (pike-mixing fit)"
         for name in named
         if finders.kind(name).reads == "epochs"
+    ]
+    problems += [
+        f"mixtures: the cap on epochs of {one['finder']!r}: mixtures of a configuration do not "
+        "tell how much text there is: leave it out, give 'mixing-law' tokens_by_domain and "
+        "budget_tokens, or fit a table (pike-mixing fit)"
+        for one in mixtures
+        if (given := one.get("options") or {}).get("epochs") and "budget_tokens" not in given
     ]
     own = [run for run in runs if run["rule"] not in RULES]
     if own and importlib.util.find_spec("torch") is None:

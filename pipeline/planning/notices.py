@@ -136,7 +136,7 @@ def closing(plan: Plan) -> list[str]:
         if manifest.exists()
         for doubt in atomic_files.read_mapping(manifest).get("warnings", ())
     ]
-    report, database = Path(plan.results) / "report" / "index.html", plan.shown()[1]
+    report, database = Path(plan.results) / "report" / "index.html", plan.report_inputs()[1]
     if not report.exists():
         return doubts
     asked = ("advise", database, "--format", "summary")

@@ -2,24 +2,102 @@
 
 What work was made from stands in its manifest, and nowhere else: results that were copied, without
 Snakemake's own memory (`.snakemake/`) or with other times, are compared like all others.
+
+A stamp for each piece of work, a small file that is an input of its job, tells Snakemake: its time
+is old where the work is what the plan would make, and new where it is not. All other inputs are
+`ancient`. A stamp is written whenever jobs are looked for, by dry runs, too: it says nothing of an
+earlier time, but that work which was found to differ, and has been touched since (`--touch`),
+counts as made.
 """
 
 import atexit
+import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pike_mixing.errors import refuse
-from pipeline.planning import notices, output_root, planner, rule_inputs, stages, stamps
+from pike_mixing.errors import InputError, refuse
+from pipeline.planning import notices, output_root, planner, rule_inputs, stages
 from pipeline.planning.plan import Plan
 from pipeline.planning.records import MADE
 from pipeline.runtime import atomic_files, checksums, made_from, manifests
+
+STAMPS = made_from.KEPT
+"""In the folder where the workflow is started: a dry run writes nothing among the results."""
+OLD_STAMP = 0
+"""The time of a stamp of what stands, in nanoseconds."""
+
+
+def stamp_of(manifest: str) -> str:
+    """Where the stamp of the work with this manifest lies."""
+    parts = Path(os.path.relpath(manifest)).parts
+    return str(STAMPS.joinpath(*("up" if part == ".." else part for part in parts)))
+
+
+def ensure_stamp(manifest: str) -> str:
+    """The stamp of a piece of work, as it is: an old one where there was none."""
+    if not Path(stamp_of(manifest)).exists():
+        make_stamp_old(manifest)
+    return stamp_of(manifest)
+
+
+def make_stamp_old(manifest: str) -> None:
+    """Says that work stands, or is not there."""
+    stamp = Path(stamp_of(manifest))
+    with contextlib.suppress(FileNotFoundError):
+        if stamp.stat().st_mtime_ns == OLD_STAMP:
+            return
+    stamp.parent.mkdir(parents=True, exist_ok=True)
+    stamp.touch()
+    os.utime(stamp, ns=(OLD_STAMP, OLD_STAMP))
+
+
+def make_stamp_new(manifest: str, differences: Sequence[made_from.Difference]) -> None:
+    """Says that finished work differs from the plan, from now on, unless it is said already."""
+    if _stamp_says(manifest, differences):
+        return
+    stamp, made = Path(stamp_of(manifest)), Path(manifest).stat().st_mtime_ns
+    # Snakemake compares contents, too: the same difference at another time is another content.
+    content = {**_stamp_content(manifest, differences), "since": time.time_ns()}
+    atomic_files.write_json(stamp, content)
+    if made >= stamp.stat().st_mtime_ns:
+        # Another machine's clock was ahead.
+        os.utime(stamp, ns=(made + 10**9, made + 10**9))
+
+
+def is_touched(manifest: str, differences: Sequence[made_from.Difference]) -> bool:
+    """Whether work was touched after it had been found to differ like this."""
+    if not _stamp_says(manifest, differences):
+        return False
+    return Path(manifest).stat().st_mtime_ns > Path(stamp_of(manifest)).stat().st_mtime_ns
+
+
+def _stamp_says(manifest: str, differences: Sequence[made_from.Difference]) -> bool:
+    stamp = Path(stamp_of(manifest))
+    if not stamp.is_file() or stamp.stat().st_mtime_ns == OLD_STAMP:
+        return False
+    try:
+        said: Any = atomic_files.read_json(stamp)
+    except InputError:
+        return False
+    wanted = _stamp_content(manifest, differences)
+    return isinstance(said, dict) and {name: said.get(name) for name in wanted} == wanted
+
+
+def _stamp_content(manifest: str, differences: Sequence[made_from.Difference]) -> dict[str, Any]:
+    # One that was copied, or made anew, is another file: only what was touched is the same.
+    return {"differs": [[*one] for one in differences], "manifest": Path(manifest).stat().st_ino}
+
 
 RECORDED = ("settings.licence",)
 """Differences that change no text, no token and no number."""
 STAND = ("tokenizer", "pack", "pretrain", "mixture", "evaluate", "probe")
 """Rules whose jobs look first whether their work stands (`made_from.Taken.stands`)."""
+MOST_TOLD = 4
+"""Differences of one piece of work that a line names."""
 
 
 class Stale(NamedTuple):
@@ -72,7 +150,7 @@ class Comparison:
             InputError: the plan has no such work, or a file cannot be read.
         """
         made, reads = MADE[rule], self.inputs.of(rule, name)
-        settings = self._plan.made_of(made.section, name)
+        settings = self._plan.settings_of(made.section, name)
         part = settings[made.part] if made.part else None
         stage = made.stage or rule
         foreign = stage == "pretrain" and bool(settings["model"].get("architecture"))
@@ -95,23 +173,23 @@ class Comparison:
     def differs(self, rule: str, name: str) -> bool:
         """Whether finished work differs from the plan, and was not touched since that was found."""
         found = self.of(rule, name)
-        return bool(found) and not stamps.is_touched(self._plan.manifest(rule, name), found)
+        return bool(found) and not is_touched(self._plan.manifest(rule, name), found)
 
     @functools.cache  # noqa: B019 - as above.
-    def outdated(self, rule: str, name: str) -> bool:
+    def is_outdated(self, rule: str, name: str) -> bool:
         """Whether a piece of work differs from the plan, or may, as any does that it stands on."""
         if self.differs(rule, name) or self._forced(rule, self._plan.manifest(rule, name)):
             return True
         return any(self.is_made_again(path, rule) for path in self.inputs.of(rule, name).paths())
 
     def stamp(self, rule: str, name: str) -> str:
-        """The stamp of a piece of work (`stamps`), as new or old as the comparison says."""
+        """The stamp of a piece of work, as new or old as the comparison says."""
         manifest = self._plan.manifest(rule, name)
         if found := self.of(rule, name) or self._cut_off(rule, name):
-            stamps.make_new(manifest, found)
+            make_stamp_new(manifest, found)
         else:
-            stamps.make_old(manifest)
-        return stamps.place(manifest)
+            make_stamp_old(manifest)
+        return stamp_of(manifest)
 
     def _cut_off(self, rule: str, name: str) -> tuple[made_from.Difference, ...]:
         """What finished work stands on that has lost its manifest alone.
@@ -142,13 +220,17 @@ class Comparison:
         else:
             made_from.forget(place)
 
-    def told(self, rule: str, name: str) -> Iterator[str]:
+    def reasons(self, rule: str, name: str) -> Iterator[str]:
         """A line for settings, code, versions or inputs that differ, of the first such work."""
+        by_kind: dict[tuple[str, str], list[str]] = {}
         for one in self.of(rule, name) if self.differs(rule, name) else ():
-            kind = (rule, one.what.partition(".")[0])
+            by_kind.setdefault((rule, one.what.partition(".")[0]), []).append(str(one))
+        for kind, several in by_kind.items():
             if kind not in self._told:
                 self._told.add(kind)
-                yield f"{MADE[rule].artifact.format(name)} is made again: {one}"
+                more = several[MOST_TOLD:]
+                told = "; ".join([*several[:MOST_TOLD], *([f"{len(more)} more"] if more else [])])
+                yield f"{MADE[rule].artifact.format(name)} is made again: {told}"
         forced = self._forced(rule, self._plan.manifest(rule, name))
         if rule in STAND and not (self.of(rule, name) or forced or ("", "") in self._told):
             self._told.add(("", ""))
@@ -171,7 +253,7 @@ class Comparison:
             stage = MADE[reader].stage or reader
             if stage not in manifests.SHOW_ALL:
                 return self._is_another(rule, name)
-        return self.outdated(rule, name)
+        return self.is_outdated(rule, name)
 
     @functools.cache  # noqa: B019 - as above.
     def _is_another(self, rule: str, name: str) -> bool:

@@ -78,7 +78,7 @@ class Plan:
         """Where the manifest of what a rule makes lies, or will."""
         return f"{self.results}/{records.MADE[rule].manifest.format(name)}"
 
-    def named(self, section: str, name: str) -> Settings:
+    def section_value(self, section: str, name: str) -> Settings:
         """What a section has under a name: a target of the command line may hold any name.
 
         Raises:
@@ -166,9 +166,8 @@ class Plan:
         outputs = {"table": self.tables, "figure": self.figures}
         return sorted(
             {
-                outputs[kind][name].get("query")
-                or f"{kind}_{outputs[kind][name].get('kind', name)}"
-                for kind, name in self._needed
+                f"{kind}_{outputs[kind][name].get('kind', name)}"
+                for kind, name in self._needed_runs
                 if self.selection(kind, name) == database
             }
         )
@@ -227,7 +226,7 @@ class Plan:
             "figures": self.figures,
         }
 
-    def made_of(self, section: str, name: str) -> Any:
+    def settings_of(self, section: str, name: str) -> Any:
         """What a piece of work is made under, as its manifest records it; None: nothing is.
 
         `section` is `databases`, `article`, `report`, `theory`, or one of the plan.
@@ -240,7 +239,7 @@ class Plan:
             return {"config": records.in_full(self.config), "rules": self.rule_descriptions()}
         if section == "databases":
             return records.database_settings(self.experiment_of(name))
-        return self.named(section, name)
+        return self.section_value(section, name)
 
     @functools.cached_property
     def of_paper(self) -> list[str]:
@@ -260,12 +259,12 @@ class Plan:
         return f"{self.results}/theory" if shown and whole else None
 
     @functools.cached_property
-    def _needed(self) -> dict[tuple[str, str], tuple[str, ...]]:
+    def _needed_runs(self) -> dict[tuple[str, str], tuple[str, ...]]:
         """The runs that each table and figure needs, in the order of the plan."""
         every, requested = map(RunName.parse, self.runs), set(map(RunName.parse, self.requested))
         listed, outputs = list(every), {"table": self.tables, "figure": self.figures}
 
-        def needed(kind: str, name: str, wanted: Settings) -> tuple[str, ...]:
+        def runs_of(kind: str, name: str, wanted: Settings) -> tuple[str, ...]:
             if name in STANDALONE[kind]:
                 return ()
             if kind == "table" and name in OF_ALL:
@@ -273,22 +272,22 @@ class Plan:
             return tuple(map(str, dependencies.select_runs(listed, requested, wanted)))
 
         return {
-            (kind, name): needed(kind, name, values["selection"])
+            (kind, name): runs_of(kind, name, values["selection"])
             for kind, named in outputs.items()
             for name, values in named.items()
         }
 
-    def selected(self, kind: str, name: str) -> tuple[str, ...]:
+    def selected_runs(self, kind: str, name: str) -> tuple[str, ...]:
         """The runs that a table or figure needs, in the order of the plan."""
-        self.named(f"{kind}s", name)
-        return self._needed[kind, name]
+        self.section_value(f"{kind}s", name)
+        return self._needed_runs[kind, name]
 
     def selection(self, kind: str, name: str) -> str | None:
         """Name of the database of the runs that a table or figure needs; None: of all runs."""
-        chosen = self.selected(kind, name)
+        chosen = self.selected_runs(kind, name)
         if kind == "table" and name in OF_SETTINGS:
             same = (n for n in OF_SETTINGS if n in self.tables)
-            return UNTRAINED + next(n for n in same if self.selected("table", n) == chosen)
+            return UNTRAINED + next(n for n in same if self.selected_runs("table", n) == chosen)
         if len(chosen) == len(self.runs):
             return None
         if not chosen:
@@ -299,7 +298,7 @@ class Plan:
         kinds = self.kinds(kind, name)
         return next(
             "-".join(output)
-            for output, runs in self._needed.items()
+            for output, runs in self._needed_runs.items()
             if runs == chosen and self.kinds(*output) == kinds
         )
 
@@ -307,20 +306,20 @@ class Plan:
         """What a table or figure shows of checkpoints, of that which was asked of its runs."""
         has = {EVALUATE: self.evaluations, PROBE: self.probes}
         shown = RECORDS[kind].get(name, (EVALUATE, PROBE))
-        runs = self.selected(kind, name)
+        runs = self.selected_runs(kind, name)
         return tuple(one for one in shown if any(run in has[one] for run in runs))
 
     @functools.cached_property
     def _kinds(self) -> dict[str, tuple[str, ...]]:
         """What the databases of some runs hold of checkpoints, by their names."""
-        named = {self.selection(*output): self.kinds(*output) for output in self._needed}
+        named = {self.selection(*output): self.kinds(*output) for output in self._needed_runs}
         whole = ("requested", "theory")
         return {n: kinds for n, kinds in named.items() if n is not None and n not in whole}
 
     @functools.cached_property
     def selections(self) -> dict[str, tuple[str, ...]]:
         """The databases of some runs that tables and figures read, by name."""
-        named = {self.selection(*output): runs for output, runs in self._needed.items()}
+        named = {self.selection(*output): runs for output, runs in self._needed_runs.items()}
         if len(self.requested) < len(self.runs):
             named["requested"] = self.requested
         return {name: chosen for name, chosen in named.items() if name is not None}
@@ -332,7 +331,7 @@ class Plan:
         settings = f"{self.results}/settings/databases/{selection}.json"
         return settings, f"{self.results}/databases/{selection}.duckdb"
 
-    def shown(self) -> tuple[str, str]:
+    def report_inputs(self) -> tuple[str, str]:
         """Settings and database of the report: of the runs that were asked for."""
         return self.holding("requested" if "requested" in self.selections else None)
 

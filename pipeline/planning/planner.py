@@ -68,7 +68,7 @@ def alone(path: Path) -> Settings:
 
 def read(path: Path) -> Settings:
     """The same with what it includes, and its short forms written out."""
-    return shorthand.written_out(merge_included(alone(path), path.parent))
+    return shorthand.write_out(merge_included(alone(path), path.parent))
 
 
 def merge_included(
@@ -176,7 +176,7 @@ def of_workflow(
     owners = [_owner(path, load) for path in files]
     named = " + ".join(map(str, files)), " + ".join(map(os.path.relpath, owners))
     names, given = tuple(map(str, files)), copy.deepcopy(dict(options))
-    planned = plan(shorthand.written_out(whole), *named)
+    planned = plan(shorthand.write_out(whole), *named)
     return dataclasses.replace(planned, files=names, options=given), config
 
 

@@ -19,7 +19,9 @@ from pipeline.settings import DEVICES
 TRAINS = ("pretrain", "evaluate", "probe")
 """Rules whose jobs run on an accelerator."""
 
-RULES = (*stages.STAGES, "database_of_selection", "all", "quick")
+TARGETS = ("all", "quick", "pdf")
+"""Rules that are targets alone."""
+RULES = (*stages.STAGES, "database_of_selection", *TARGETS)
 """All rules of the workflow."""
 
 READ_FOR = {
@@ -29,8 +31,8 @@ READ_FOR = {
     "nodes": ("pretrain",),
     "save_on": ("pretrain",),
     "wait": ("pretrain",),
-    "longest": tuple(rule for rule in RULES if rule not in ("theory", "all", "quick")),
-    "python": tuple(rule for rule in RULES if rule not in ("all", "quick")),
+    "longest": tuple(rule for rule in RULES if rule not in ("theory", *TARGETS)),
+    "python": tuple(rule for rule in RULES if rule not in TARGETS),
 }
 """Resources of these rules alone."""
 

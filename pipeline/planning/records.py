@@ -100,7 +100,7 @@ def in_full(config: Settings) -> Settings:
                 result[name] = other
         return {**scenario, "methods": result}
 
-    def found(mixture: Settings) -> Settings:
+    def fill_options(mixture: Settings) -> Settings:
         options = mixture.get("options", {})
         kind = finders.kind(mixture["finder"])
         return {**mixture, "options": normal_form.of_settings(kind, options)}
@@ -112,7 +112,7 @@ def in_full(config: Settings) -> Settings:
         listed = own["scenarios"].items()
         result["scenarios"] = {n: overlaid(one) if "methods" in one else one for n, one in listed}
     if "mixtures" in own:
-        result["mixtures"] = {name: found(one) for name, one in own["mixtures"].items()}
+        result["mixtures"] = {name: fill_options(one) for name, one in own["mixtures"].items()}
     return result
 
 

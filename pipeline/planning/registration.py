@@ -3,19 +3,48 @@
 One file says all of it before the first run: methods with their settings, scenarios by stream and
 seed, sizes, seeds, hypotheses, analysis. `pike scenarios` makes the configuration of the workflow
 from it, `pike registered` compares the results with it.
+
+Costs beside Mix: batches here are small beside what methods measure: 16 rows of each of 5 domains,
+every 10 steps, beside batches of 20 rows are 40 % more rows; beside the paper's batches of 256
+rows, measured as often in a run, a sixtieth of a percent. So each cost is told at both sizes.
 """
 
+import math
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
+
+import yaml
 
 from pike_mixing.errors import InputError
 from pike_mixing.limits import Limits, PositiveInt
 from pike_mixing.settings import unknown
-from pipeline.planning import planner
-from pipeline.planning.configuration import Board, Hypothesis, Level, Name, Names, Seeds, Source
-from pipeline.planning.drawn_scenarios import DrawnScenarios
+from pipeline import settings
+from pipeline.data.corpus_settings import SPECIAL_PIECES
+from pipeline.planning import (
+    dependencies,
+    drawn_scenarios,
+    methods,
+    planner,
+    resources,
+    shorthand,
+    stage_settings,
+)
+from pipeline.planning.configuration import (
+    BOARDS,
+    Board,
+    Hypothesis,
+    Level,
+    Name,
+    Names,
+    Seeds,
+    Source,
+)
+from pipeline.planning.dependencies import RunName
+from pipeline.planning.drawn_scenarios import Drawn, DrawnScenarios
+from pipeline.runtime import atomic_files, presentation
 from pipeline.runtime.environment import ROOT
 from pipeline.runtime.validation import validate
 from pipeline.settings import Commit, Training
@@ -101,10 +130,10 @@ class Registration:
         for name, equal in self.mix_for.items():
             named.append((f"mix_for.{name}.of", equal.of, [*self.rows]))
         for name, one in self.hypotheses.items():
-            on_board = self.compared(one.board)
+            on_board = self.compared_methods(one.board)
             named.append((f"hypotheses.{name}.method", one.method, on_board))
             named.append((f"hypotheses.{name}.against", one.against, on_board))
-        result = [self._uncompared(*one) for one in named if one[1] not in one[2]]
+        result = [self._comparison_problem(*one) for one in named if one[1] not in one[2]]
         taken = {"models": rf"{re.escape(self.size)}(-\d+)?", "recipes": rf"{STEPS}\d+"}
         result += [
             f"{kind}.{name}: the runs that are compared have such names: choose another"
@@ -131,14 +160,14 @@ class Registration:
             result.append("commit: name the commit at which the rules are frozen")
         return result
 
-    def _uncompared(self, where: str, method: str, known: list[str]) -> str:
+    def _comparison_problem(self, where: str, method: str, known: list[str]) -> str:
         if method == AT_TARGET:
             return f"{where}: {method} is on the board `target` alone"
         if method in self.methods:
             return f"{where}: {method} is not in rows, so that its runs are not compared: add it"
         return unknown(method, known, where)
 
-    def compared(self, board: Board) -> list[str]:
+    def compared_methods(self, board: Board) -> list[str]:
         """Methods of a board."""
         of_target = [AT_TARGET] if board == "target" else []
         return [*self.rows, *self.mix_for, *of_target]
@@ -186,3 +215,210 @@ def others_on_its_scenarios(chosen: Registration) -> list[str]:
         if one.status != "withdrawn"
         if drawn.stream == one.scenarios.stream == "test" and drawn.seed == one.scenarios.seed
     ]
+
+
+PAPER = {"rows": 256, "steps": 120_000}
+"""Batch and steps of the paper's runs (`workflow/configs/paper.yaml`)."""
+IN_STEPS = ("every", "first")
+"""Settings of rules that count steps: at another size they keep their share of the run."""
+
+Run = Mapping[str, Any]
+"""The content of a `run.json`."""
+
+
+def rows_over_batches(run: Run) -> float:
+    """Rows that a run reads, those that its method measures included, over those of its batches."""
+    needs, batch = methods.needs(run), run["training"]["rows"]
+    domains, result = len(run["domains"]), 1.0
+    if needs.statistics and needs.statistics.fresh:
+        each = max(batch, needs.statistics.rows * domains)
+        result += needs.statistics.estimates * each / (batch * needs.statistics.every)
+    if needs.validation:
+        result += needs.validation.rows * domains / (batch * needs.validation.every)
+    if every := run["training"].get("validation_every"):
+        result += domains / every
+    return result
+
+
+def passes_over_mix(run: Run) -> float:
+    """Passes over the model of a run over those of Mix, by the plan's arithmetic."""
+    return resources.passes(run) / 3
+
+
+def flops_of_step(run: Run, tokenizers: Mapping[str, Mapping[str, Any]]) -> float:
+    """FLOPs of training on one batch: models differ, and rows and their length.
+
+    `tokenizers` are settings by name, with their vocabularies.
+    """
+    recipe, shape = run["training"], settings.Model(**run["model"])
+    length, vocabulary = recipe["length"], tokenizers[run["tokenizer"]]["vocabulary"]
+    of_token = resources.training_flops(shape, vocabulary, length)
+    return float(recipe["rows"] * length * of_token)
+
+
+def at_paper_size(run: Run) -> Run:
+    """The run with the paper's batches and steps, measured as often as here."""
+    longer = PAPER["steps"] / run["training"]["steps"]
+    scaled = {n: round(v * longer) for n, v in run["method"].items() if n in IN_STEPS and v}
+    return {
+        **run,
+        "training": {**run["training"], **PAPER},
+        "method": {**run["method"], **scaled},
+    }
+
+
+MADE_BY = "# Made by `pike scenarios "
+"""What a file of this command begins with."""
+
+
+class _Size(NamedTuple):
+    """What is run at one number of steps."""
+
+    model: str
+    recipe: dict[str, Any]
+    scenarios: list[Drawn]
+
+
+def _sizes(chosen: Registration) -> list[_Size]:
+    base = chosen.training
+    result = []
+    for steps in chosen.steps or [base["steps"]]:
+        end = f"-{steps}" if chosen.steps else ""
+        tokens = base["rows"] * base["length"] * steps
+        scenarios = list(drawn_scenarios.draw(chosen.scenarios, tokens, end))
+        recipe = _of_length(base, steps) if chosen.steps else base
+        result.append(_Size(chosen.size + end, recipe, scenarios))
+    return result
+
+
+def _of_length(base: Mapping[str, Any], steps: int) -> dict[str, Any]:
+    """A recipe with another number of steps, which have the same share of warm-up."""
+    warmup = round(base.get("warmup_steps", 0) * steps / base["steps"])
+    return {**base, "steps": steps, "warmup_steps": warmup, "checkpoint_every": steps}
+
+
+def configuration(chosen: Registration) -> dict[str, Any]:
+    """The configuration that the workflow runs."""
+    sizes = _sizes(chosen)
+    scenarios = [(one, size) for size in sizes for one in size.scenarios]
+    result: dict[str, Any] = {
+        "experiment": chosen.benchmark,
+        "results": f"results/registered/{chosen.benchmark}",
+        "compare": {"baseline": "mix"},
+        "sources": {name: values for one, _ in scenarios for name, values in one.sources.items()},
+        "tokenizers": {one.name: _tokenizer(one) for one, _ in scenarios},
+        "packing": {"validation_share": drawn_scenarios.VALIDATION_SHARE},
+        "models": {**chosen.models, **{size.model: chosen.model for size in sizes}},
+        "training": {**chosen.recipes, **{_name(size.recipe): size.recipe for size in sizes}},
+        "evaluation": {
+            "last": {"rows": chosen.evaluation_rows, "batch_tokens": 8192, "checkpoints": "last"}
+        },
+        "probe": {},
+        "scenarios": {one.name: _scenario(one, _name(size.recipe)) for one, size in scenarios},
+        "methods": {
+            **chosen.methods,
+            **{name: {"rule": "mix"} for name in chosen.mix_for},
+            # Each scenario with a target lays its own weights over these.
+            AT_TARGET: {"rule": "fixed", "weights_by_domain": {}},
+        },
+        **{n: section for n in ("swarms", "mixtures", "grids") if (section := getattr(chosen, n))},
+    }
+    for one, size in scenarios:
+        _at_equal_cost(result, one, size, chosen)
+    if chosen.hypotheses:
+        asked = {name: asdict(one) for name, one in chosen.hypotheses.items()}
+        result["predictions"] = {"hypotheses": asked, "level": chosen.level}
+    result["runs"] = [entry for size in sizes for entry in _runs(chosen, size)]
+    return result | {"tables": {"board": {}, "perplexity": {}}, "figures": {}}
+
+
+def _name(recipe: Mapping[str, Any]) -> str:
+    return f"{STEPS}{recipe['steps']}"
+
+
+def _tokenizer(one: Drawn) -> dict[str, Any]:
+    """Pieces of text alone, else characters, so that the entropy of a language is known."""
+    letters = {
+        letter
+        for values in one.sources.values()
+        if values["kind"] == "synthetic"
+        for letter in range(values["alphabet"], values["alphabet"] + values["symbols"])
+    }
+    text = {"languages": 0, "both": 256, "texts": 507}[one.kind]
+    return {
+        "kind": "train",
+        "sources": list(one.sources),
+        "model": "unigram" if one.kind == "texts" else "char",
+        # A space and a line break are pieces of every tokenizer.
+        "vocabulary": len(letters) + text + SPECIAL_PIECES + 2,
+        "characters": 400_000,
+        **({"newlines": True} if text else {}),
+    }
+
+
+def _scenario(one: Drawn, recipe: str) -> dict[str, Any]:
+    return {
+        "about": one.about(),
+        "domains": list(one.sources),
+        "tokenizer": one.name,
+        "training": recipe,
+        "evaluation": "last",
+        **({"target": one.target} if one.target else {}),
+    }
+
+
+def _at_equal_cost(result: dict[str, Any], one: Drawn, size: _Size, chosen: Registration) -> None:
+    """Adds what differs in a scenario: the fixed mixture, and recipes of as much as others cost."""
+    own: Sections = {AT_TARGET: {"weights_by_domain": one.target}} if one.target else {}
+    result["scenarios"][one.name]["methods"] = own
+    long = shorthand.write_out(result)
+    for name, equal in chosen.mix_for.items():
+        run = RunName(one.name, size.model, equal.of, chosen.seeds[0])
+        every = dependencies.closure(long, [run]) if equal.search else [run]
+        cost = sum(_cost(long, each, run, equal) for each in every)
+        longer = _of_length(chosen.training, math.ceil(round(cost, 6)))
+        own[name] = {"training": _name(longer)}
+        result["training"].setdefault(_name(longer), longer)
+
+
+def _cost(long: dict[str, Any], run: RunName, asking: RunName, equal: EqualCost) -> float:
+    """What a run costs, in steps of Mix on the model of the run that asks."""
+    values, asked = (stage_settings.run_settings(long, one) for one in (run, asking))
+    size, own = (flops_of_step(v, long["tokenizers"]) for v in (values, asked))
+    cost = passes_over_mix if equal.by == "time" else rows_over_batches
+    return float(values["training"]["steps"] * cost(values) * size / own)
+
+
+def _runs(chosen: Registration, size: _Size) -> Iterator[dict[str, Any]]:
+    """One entry for each board that has scenarios."""
+    for board in BOARDS:
+        names = [one.name for one in size.scenarios if bool(one.target) == (board == "target")]
+        if names:
+            yield {
+                "scenarios": names,
+                "models": [size.model],
+                "methods": chosen.compared_methods(board),
+                "seeds": list(chosen.seeds),
+            }
+
+
+def write(given: Path, out: Path) -> str:
+    """Writes the configuration of a registration as YAML; returns a line for each scenario.
+
+    Raises:
+        InputError: the registration is wrong, or its configuration is, or another file is in the
+            place of `out`.
+    """
+    if out.is_file() and not out.read_bytes().startswith(MADE_BY.encode()):
+        raise InputError(
+            f"--out: {out} was not made by `pike scenarios`: give another place, or delete it"
+        )
+    chosen = read(given)
+    config = configuration(chosen)
+    planner.plan(shorthand.write_out(config), str(given))
+    head = f"{MADE_BY}{given}`: change that file.\n"
+    text = yaml.safe_dump(config, sort_keys=False, width=120, default_flow_style=None)
+    with atomic_files.atomic_write(out) as file:
+        file.write_text(head + text, encoding="utf-8")
+    rows = [(name, values["about"]) for name, values in config["scenarios"].items()]
+    return presentation.align(("scenario", "about"), rows)

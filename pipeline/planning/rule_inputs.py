@@ -81,17 +81,17 @@ class RuleInputs:
         return result if isinstance(result, Reads) else Reads(result, [])
 
     def _download(self, source: str) -> Reads:
-        return Reads({}, _matching(files_of(self.plan.named("sources", source))))
+        return Reads({}, _matching(files_of(self.plan.section_value("sources", source))))
 
     def _tokenizer(self, tokenizer: str) -> Reads:
         """The sources that it is trained on, or the user's own tokenizer."""
-        given = files_of(self.plan.named("tokenizers", tokenizer))
+        given = files_of(self.plan.section_value("tokenizers", tokenizer))
         sources = self.plan.tokenizer_sources[tokenizer]
         return Reads({"documents": [self.plan.manifest("download", s) for s in sources]}, given)
 
     def _pack(self, corpus: str) -> Reads:
         """Documents, tokenizer, and the evaluation items that no corpus may hold."""
-        self.plan.named("corpora", corpus)
+        self.plan.section_value("corpora", corpus)
         tokenizer, _, source = corpus.partition("/")
         hygiene = self.plan.config["packing"].get("hygiene", {})
         fetched = unwanted_tasks(self.plan.config)
@@ -104,11 +104,11 @@ class RuleInputs:
         return Reads(made, _matching(own))
 
     def _fetch(self, task: str) -> Reads:
-        return Reads({}, list(self.plan.named("tasks", task).get("files", {}).values()))
+        return Reads({}, list(self.plan.section_value("tasks", task).get("files", {}).values()))
 
     def _pretrain(self, run: str) -> dict[str, Any]:
         """Manifests of corpora, and what other runs left for it."""
-        plan, values = self.plan, self.plan.named("runs", run)
+        plan, values = self.plan, self.plan.section_value("runs", run)
         result: dict[str, Any] = {"corpora": self._corpora(run, values["domains"])}
         if run in plan.references:
             result["reference"] = plan.manifest("pretrain", plan.references[run])
@@ -118,13 +118,13 @@ class RuleInputs:
 
     def _mixture(self, mixture: str) -> dict[str, Any]:
         """Manifests of the runs that it is found from and, where it reads losses, evaluations."""
-        values = self.plan.named("mixtures", mixture)
+        values = self.plan.section_value("mixtures", mixture)
         rules = ("pretrain",) if reads_states(values["finder"]) else ("pretrain", "evaluate")
         return {"proxies": [self.plan.manifest(r, run) for run in values["proxies"] for r in rules]}
 
     def _evaluate(self, run: str) -> dict[str, Any]:
         """The run's own manifest stands for the corpora that it trained on."""
-        plan, values = self.plan, self.plan.named("runs", run)
+        plan, values = self.plan, self.plan.section_value("runs", run)
         further = [d for d in plan.read_domains(run) if d not in values["domains"]]
         return {
             "run": plan.manifest("pretrain", run),
@@ -134,7 +134,7 @@ class RuleInputs:
         }
 
     def _probe(self, run: str) -> dict[str, Any]:
-        self.plan.named("probes", run)
+        self.plan.section_value("probes", run)
         return {"run": self.plan.manifest("pretrain", run)}
 
     def _theory(self, _: str) -> dict[str, Any]:
@@ -162,11 +162,15 @@ class RuleInputs:
     def _report(self, _: str) -> dict[str, Any]:
         tables = [self.plan.manifest("table", name) for name in self.plan.tables]
         figures = [self.plan.manifest("figure", name) for name in self.plan.figures]
-        return {"database": _record(self.plan.shown()[1]), "tables": tables, "figures": figures}
+        return {
+            "database": _record(self.plan.report_inputs()[1]),
+            "tables": tables,
+            "figures": figures,
+        }
 
     def task_arguments(self, wildcards: Wildcards) -> list[str]:
         """Arguments that say where a downstream task's data set comes from."""
-        values = self.plan.named("tasks", wildcards.task)
+        values = self.plan.section_value("tasks", wildcards.task)
         revision = ["--revision", values["revision"]] if "revision" in values else []
         own = [f"{split}={path}" for split, path in values.get("files", {}).items()]
         return [*revision, *(["--from", *own] if own else [])]
@@ -182,11 +186,11 @@ class RuleInputs:
     @with_signature_at_hand
     def corpora_folder(self, wildcards: Wildcards) -> str:
         """Folder of the corpora of a run's tokenizer."""
-        tokenizer = self.plan.named("runs", wildcards.run)["tokenizer"]
+        tokenizer = self.plan.section_value("runs", wildcards.run)["tokenizer"]
         return f"{self.plan.results}/corpora/{tokenizer}"
 
     def _corpora(self, run: str, domains: Iterable[str]) -> list[str]:
-        tokenizer = self.plan.named("runs", run)["tokenizer"]
+        tokenizer = self.plan.section_value("runs", run)["tokenizer"]
         return [self.plan.manifest("pack", f"{tokenizer}/{domain}") for domain in domains]
 
 

@@ -11,7 +11,7 @@ from pipeline.runtime import model_folders
 Config = Mapping[str, Any]
 
 
-def written_out(config: Config) -> dict[str, Any]:
+def write_out(config: Config) -> dict[str, Any]:
     """The configuration in its long form; what does not have a section's shape stays as it is.
 
     - `scenarios.NAME.like`: what another scenario sets and this one does not.

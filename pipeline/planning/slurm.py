@@ -74,7 +74,7 @@ class _WithSlurm:
             await asyncio.sleep(min(1.0, self.next_seconds_between_status_checks))
 
 
-def mended(executor: type[Any]) -> type[Any]:
+def mend_executor(executor: type[Any]) -> type[Any]:
     """The plugin's executor, made to keep jobs, wait for the controller, and tell of memory.
 
     All that it overrides is the interface of executors.
@@ -87,10 +87,10 @@ def mended(executor: type[Any]) -> type[Any]:
         async def check_active_jobs(self, active_jobs: list[Any]) -> AsyncIterator[Any]:
             """Yields whatever has not ended; jobs that Slurm has forgotten have failed."""
             self._ended, kept = frozenset(), set[str]()
-            listed = await asyncio.to_thread(_listed)
+            listed = await asyncio.to_thread(_list_jobs)
             async for job in super().check_active_jobs(active_jobs):
                 number = job.external_jobid
-                if listed is not None and number not in listed and _forgotten(number):
+                if listed is not None and number not in listed and _is_forgotten(number):
                     told = f"Slurm has forgotten job {number}, which counts as failed. "
                     self.report_job_error(job, msg=told)
                 else:
@@ -119,14 +119,14 @@ def mended(executor: type[Any]) -> type[Any]:
     return Mended
 
 
-def _listed() -> set[str] | None:
+def _list_jobs() -> set[str] | None:
     """The user's jobs that the controller knows; None where it does not answer."""
     command = ("squeue", "--noheader", "--states=all", "--format=%i", "--user", getpass.getuser())
     done = _ask(*command)
     return None if done.returncode else set(done.stdout.split())
 
 
-def _forgotten(job: str) -> bool:
+def _is_forgotten(job: str) -> bool:
     """Whether the controller answers that there is no such job."""
     return "Invalid job id" in _ask("scontrol", "show", "job", job).stderr
 

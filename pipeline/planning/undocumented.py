@@ -53,7 +53,7 @@ class Request:
         asked = self._settings
         return bool(asked.until or asked.omit_from or asked.batch)
 
-    def forced(self) -> set[str] | None:
+    def forced_work(self) -> set[str] | None:
         """Rules and files that are to be made whatever is there; None: all.
 
         Snakemake runs these jobs by itself. That a forced training begins anew is ours, and that
@@ -85,4 +85,4 @@ def mend_slurm_plugin() -> None:
     ).ExecutorPluginRegistry()
     if registry.is_installed("slurm"):
         plugin = registry.get_plugin("slurm")
-        plugin.executor = slurm.mended(plugin.executor)
+        plugin.executor = slurm.mend_executor(plugin.executor)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pike_mixing.errors import InputError
-from pipeline.data import corpus_manifest
+from pipeline.data import shards
 from pipeline.data.shards import Corpus
 from pipeline.planning import outdated, output_root, records
 from pipeline.runtime import atomic_files, checksums, made_from, manifests, ownership, presentation
@@ -44,7 +44,7 @@ SUFFIXES = {
 """Of the files that a stage makes, which may lie there without their manifest."""
 PLUMBING = re.compile(
     rf"(.*/)?((logs|settings)/.*|experiment\.json|README\.md|{re.escape(ownership.MARK)}"
-    r"|(run|evaluation|probe|starts|lease|\.[^/]+\.sha256)\.json|(live|parts)/.*|article/index\.pdf)"
+    r"|(run|evaluation|probe|starts|lease|\.[^/]+\.sha256)\.json|log\.jsonl|article/index\.pdf)"
 )
 """Files of an output root that no manifest lists: settings, logs, what a training goes on from."""
 _LINES = 20
@@ -158,8 +158,9 @@ def _stage_at(path: Path) -> str:
     places = {"evaluations": "evaluate", "probes": "probe", "runs": "pretrain", "data": "download"}
     places |= {"corpora": "pack", "tasks": "fetch", "databases": "database"}
     places |= {f"{stage}s": stage for stage in ("tokenizer", "mixture", "table", "figure")}
+    places |= {stage: stage for stage in ("theory", "report")}
     names = [path.parent.name, *(folder.name for folder in path.parents)]
-    return next((places[n] for n in names if n in places), path.name.partition(".")[0])
+    return next((places[n] for n in names if n in places), "database")
 
 
 def _files(folder: Path, above: frozenset[tuple[int, int]] = frozenset()) -> Iterator[Path]:
@@ -248,20 +249,31 @@ def _again(path: Path, stage: str, *places: Path) -> str:
         return f"{stage} it anew"
     command = output_root.command(path, force=path.is_file())
     away = [p for p in places if p.is_symlink() or (p.exists() and atomic_files.not_a_file(p))]
-    away += [place for place in _unclaimed_files(path, stage) if place not in away]
+    unclaimed = _unclaimed_files(path, stage, alone=path not in places)
+    away += [place for place in unclaimed if place not in away]
     first = f"rm -rf {shlex.join(map(str, away))} && " if away else ""
     return f"make it again with `{first}{command}`"
 
 
-def _unclaimed_files(path: Path, stage: str) -> list[Path]:
-    """Files of a name that a stage would not replace, for lack of its mark, and a spoilt mark."""
+def _unclaimed_files(path: Path, stage: str, *, alone: bool) -> list[Path]:
+    """Files that a stage would not replace, for lack of its mark, and a spoilt mark.
+
+    Args:
+        path: The manifest of the stage's work.
+        stage: The stage.
+        alone: Whether the manifest is whole: then it says itself what lies in its folder.
+    """
+    folder, whole = path.parent, stage not in ownership.MAKE_FILES
     stem = path.name.removesuffix(".json").removesuffix(".manifest")
     files = [path.with_name(f"{stem}.{suffix}") for suffix in SUFFIXES.get(stage, ())]
-    found = ownership.files_without_mark(
-        [file for file in files if file.is_file()], stage, path.parent
-    )
-    spoilt = [mark for mark in found if ownership.is_spoilt(mark)]
-    return [*(file for left in found.values() for file in left), *spoilt]
+    if (whole and stage != "pretrain" and not alone) or stage == "report":
+        files = [file for file in folder.rglob("*") if file.name != ownership.MARK]
+    files = [file for file in files if file.is_file()]
+    found = ownership.files_without_mark(files, stage, folder)
+    left = [file for of_mark in found.values() for file in of_mark]
+    if whole and files and left == files:
+        return [folder]
+    return [*left, *(mark for mark in found if ownership.is_spoilt(mark))]
 
 
 def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[str]:
@@ -284,7 +296,7 @@ def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[
             broken.add(place)
             of_run = place.parent.parent.name == "checkpoints"
             own = place.parents[2] / atomic_files.MANIFEST if of_run else place
-            yield f"{place} is missing: {_again(own, 'make', place)}"
+            yield f"{place} is missing: {_again(own, _stage_at(own), place)}"
     settings = _settings(one)
     if settings and settings.is_file() and not _is_under(one, settings):
         yield (
@@ -295,8 +307,8 @@ def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[
     read = {Path(os.path.normpath(folder / name)) for name in one.content["inputs"]}
     if stage == "pack" and not broken & {*read, *(file.path for file in one.files)}:
         try:
-            corpus_manifest.refuse_other_tokenizer(folder, one.content)
-            for split in corpus_manifest.SPLITS:
+            shards.refuse_other_tokenizer(folder, one.content)
+            for split in shards.SPLITS:
                 Corpus.open(folder, split)
         except InputError as error:
             yield str(error)
@@ -407,7 +419,7 @@ def _missing(place: Path, broken: set[Path]) -> Iterator[tuple[str, str]]:
                 continue
             broken.add(path)
             stage = _stage_at(path)
-            yield f"{path} is missing: {_again(path, 'make', path)}", stage
+            yield f"{path} is missing: {_again(path, stage, path)}", stage
 
 
 def _is_root(folder: Path) -> bool:

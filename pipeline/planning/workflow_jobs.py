@@ -1,8 +1,17 @@
-"""What the Snakefile takes from the plan for its jobs, and what happens when it starts."""
+"""What the Snakefile takes from the plan for its jobs, and what happens when it starts.
+
+Jobs of one group of rules are forks of a process that has imported their modules, where they are
+many and run on this machine.
+"""
 
 import functools
+import math
 import os
-from collections.abc import Callable, Mapping
+import socket
+import sys
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +19,226 @@ import yaml
 
 from pike_mixing.errors import InputError
 from pipeline.planning import (
-    forked_jobs,
     methods,
     notices,
     outdated,
     output_root,
     planner,
+    records,
     rule_inputs,
-    rule_resources,
     slurm,
-    stamps,
+    stages,
     undocumented,
 )
-from pipeline.runtime import made_from, signal_handler
+from pipeline.planning.jobs import DISK_BYTES, Job, Jobs
+from pipeline.planning.plan import Plan
+from pipeline.planning.profile import TRAINS, Profile
+from pipeline.planning.rule_inputs import with_signature_at_hand
+from pipeline.runtime import accelerators, fork_server, launch, made_from, signal_handler
+
+RETRIES = 3
+"""Of a job that fails, as in workflow/profiles/slurm."""
+STARTED = "PIKE_STARTED"
+"""The environment variable by which jobs know that a workflow has started them."""
+Wildcards = Any
+Resources = dict[str, Callable[..., int | str] | int | str]
+"""By name, as Snakemake takes them."""
+
+
+def is_started_here() -> bool:
+    """Whether this process is the workflow's own, and not one that it has started for a job."""
+    own = f"{socket.gethostname()}:{os.getpid()}"
+    return os.environ.setdefault(STARTED, own) == own
+
+
+class RuleResources:
+    """Resources of the rules of a plan under a profile."""
+
+    def __init__(self, plan: Plan, profile: Profile) -> None:
+        """Prepares the jobs of each kind of device.
+
+        Raises:
+            InputError: the profile names an unknown device, or nodes that a run or its device
+                cannot share.
+        """
+        self._plan, self._profile = plan, profile
+        self._jobs = {rule: self._jobs_of(rule) for rule in (*TRAINS, "")}
+        self._nodes = int(profile.of("pretrain", "nodes", "1"))
+        work = self._jobs["pretrain"]
+        where = f"set-resources of pretrain: processes: {work.processes}"
+        accelerators.refuse_too_many(work.device, work.processes, where)
+        launch.refuse_nodes(self._nodes, profile.of("pretrain", "device"))
+        self._refuse_uneven()
+
+    def of(self, rule: str) -> Resources:
+        """A rule's resources: values, or functions of its wildcards.
+
+        Each try has more time and memory.
+
+        The interpreter and the device are among them: where a job runs is not what it computes,
+        and profiles set them per rule (set-resources).
+        """
+
+        def job(wildcards: Wildcards) -> Job:
+            named = [str(v) for name, v in wildcards.items() if name != "selection"]
+            return self._of_rule(rule).job(rule, "/".join(named))
+
+        def runtime(wildcards: Wildcards, attempt: int) -> int:
+            minutes = attempt * (10 + math.ceil(job(wildcards).seconds / 30))
+            return min(minutes, self._profile.longest(rule) or minutes)
+
+        def disk_mb(wildcards: Wildcards) -> int:
+            return math.ceil(job(wildcards).disk_bytes / 1e6)
+
+        # A number costs a plan of many runs less than a function that Snakemake asks for each.
+        memory, disk = self._of_rule(rule).device.memory, DISK_BYTES.get(rule)
+        gpu = (lambda wildcards: job(wildcards).devices) if memory else 0
+        return {
+            "mem_mb": with_signature_at_hand(
+                lambda wildcards, attempt: job(wildcards).memory_mb(attempt)
+            ),
+            "disk_mb": math.ceil(disk / 1e6) if disk else disk_mb,
+            "runtime": with_signature_at_hand(runtime),
+            **({"gpu": gpu} if rule in TRAINS else {}),
+            **(self._steps() if rule == "pretrain" and self._nodes > 1 else {}),
+            "python": self.python(rule),
+            **({"device": "auto"} if rule in TRAINS else {}),
+        }
+
+    def python(self, rule: str) -> str:
+        """The interpreter of a rule's jobs."""
+        return self._profile.of(rule, "python", sys.executable)
+
+    def _steps(self) -> Resources:
+        """What the Slurm plugin must know so that a job can start a task on each of its nodes.
+
+        With `mpi`, the job itself calls srun (`runtime.launch`); without `tasks_per_gpu`, `tasks`
+        would be taken for it; and `gpu` counts those of all nodes, where each needs as many.
+        """
+        n = self._nodes
+
+        def each(wildcards: Wildcards) -> int:
+            return max(1, self.processes(wildcards) // n)
+
+        taken: Resources = {"mpi": "srun", "tasks_per_gpu": 0, "nodes": n, "tasks": n}
+        if self._of_rule("pretrain").device.memory:
+            taken |= {"gpu": 0, "gres": lambda wildcards: f"gpu:{each(wildcards)}"}
+        return {**taken, "cpus_per_task": each}
+
+    def _refuse_uneven(self) -> None:
+        work = self._jobs["pretrain"]
+        counts = {work.processes}
+        if self._nodes > 1:
+            counts |= {work.training(run).devices for run in self._plan.runs} - {1}
+        for count in sorted(n for n in counts if n % self._nodes):
+            raise InputError(
+                f"set-resources of pretrain: nodes: {self._nodes}: they cannot share the {count} "
+                "processes of a run evenly: change `processes` or `nodes`"
+            )
+
+    @with_signature_at_hand
+    def processes(self, wildcards: Wildcards) -> int:
+        """How many processes train a run, each on a device: what the profile or the model asks.
+
+        Raises:
+            InputError: its model does not fit the devices.
+        """
+        if why := self._jobs["pretrain"].refusal(wildcards.run):
+            raise InputError(why)
+        return self._jobs["pretrain"].training(wildcards.run).devices
+
+    @with_signature_at_hand
+    def process_arguments(self, wildcards: Wildcards, output: Any) -> list[str]:
+        """Arguments that say how a run is shared out.
+
+        What is made of `output` is no reason for Snakemake to make a run again: where it is
+        computed is not what it computes. (Nor is what is made of `resources`, but these would be
+        found for every job of a plan.)
+        """
+        taken = self._jobs["pretrain"].training(wildcards.run)
+        # A run that one process alone can train stays on the first node.
+        nodes = ["--nodes", str(self._nodes)] if taken.devices > 1 < self._nodes else []
+        chosen = {"--shard": taken.sharded, "--recompute": taken.recomputes}
+        ways = [option for option, wanted in chosen.items() if wanted]
+        return ["--processes", str(taken.devices), *nodes, *ways]
+
+    def retries(self, rule: str) -> int | None:
+        """Further tries of a rule's jobs, where the time limit of a profile cuts one into several.
+
+        As many as the longest job of the rule needs, and those of a job that fails: Snakemake
+        counts tries by rule, not by job. None, which leaves it to `--retries`: without a limit, and
+        in the Snakemake within a cluster's job, which would try again in an allocation that ends.
+        """
+        slices = self._slices(rule, self._plan.work()[rule])
+        return slices + RETRIES if slices and is_started_here() else None
+
+    def _slices(self, rule: str, names: Iterable[str]) -> int:
+        seconds = [self._of_rule(rule).job(rule, name).seconds for name in names]
+        longest = self._profile.longest(rule)
+        return math.ceil(2 * max(seconds) / 60 / longest) if seconds and longest else 0
+
+    def _of_rule(self, rule: str) -> Jobs:
+        return self._jobs[rule if rule in TRAINS else ""]
+
+    def _jobs_of(self, rule: str) -> Jobs:
+        device = accelerators.accelerator(self._profile.of(rule, "accelerator", "cpu"))
+        return Jobs(self._plan, device, int(self._profile.of(rule, "processes", "1")))
+
+
+GROUPS = (
+    TRAINS,
+    ("database_of_selection", "database", "table", "figure", "article", "report"),
+)
+"""Rules whose jobs import the same packages."""
+FEWEST = 4
+"""Jobs from which on a server takes less time than it saves."""
+
+
+def start_servers(rules: Iterable[str], profile: Profile, prefix: str) -> str:
+    """Starts a server for each group of rules with jobs enough. It ends with this process.
+
+    Args:
+        rules: Rule of each job that will run.
+        profile: What is set for them: rules of accelerators and of other interpreters have none.
+        prefix: Shell commands that stand before each job's.
+
+    Returns:
+        What stands before every job's command line, for a shell; nothing without a server.
+    """
+    jobs, name = Counter(rules), ""
+    for group in GROUPS if fork_server.possible() else ():
+        own = [rule for rule in group if _is_ordinary(rule, profile)]
+        if sum(jobs[rule] for rule in own) >= FEWEST:
+            name = name or f"pike-{uuid.uuid4().hex}"
+            commands = (records.MADE[rule].stage or rule for rule in own)
+            places = {c: stages.STAGES[c].partition(":")[0] for c in commands}
+            fork_server.start(name, places, prefix)
+    return fork_server.words(name) if name else ""
+
+
+def spawn(words: str = "") -> str:
+    """A shell function that becomes the command it is given, with words before it (`start`)."""
+    why = "$1 is not here: in a container, set PIKE_IMAGE to its image; elsewhere, unset it"
+    return f'spawn() {{ command -v "$1" > /dev/null || {_refusal(why)}; exec {words} "$@"; }}; '
+
+
+def refuse_unbegun() -> str:
+    """The same of a workflow that has not begun: Snakemake begins no module by itself."""
+    why = (
+        "this workflow has not begun: a Snakefile that takes it as the module pike says "
+        "'onstart: pike.onstart()'"
+    )
+    return f"spawn() {_refusal(why)}; "
+
+
+def _refusal(why: str) -> str:
+    return f'{{ echo "{why}" >&2; exit 2; }}'
+
+
+def _is_ordinary(rule: str, profile: Profile) -> bool:
+    device = profile.of(rule, "device", "auto")
+    return device in ("auto", "cpu") and not profile.of(rule, "python")
+
 
 CONFIG = (Path("config.yaml"), Path("config/config.yaml"))
 """Where the configuration lies; the second is that of a Snakefile that takes ours as a module."""
@@ -53,7 +269,7 @@ class WorkflowJobs:
         files = request.files or [_config_file(config, request.options)]
         self.plan, self.config = planner.of_workflow(files, request.options)
         output_root.claim(self.plan)
-        self.takes = rule_resources.RuleResources(self.plan, request.profile)
+        self.takes = RuleResources(self.plan, request.profile)
         work = self.plan.work()
         self._pythons = {rule: own for rule in work if (own := request.profile.of(rule, "python"))}
         self._compared = outdated.Comparison(self.plan, self._pythons, self._is_forced)
@@ -64,10 +280,10 @@ class WorkflowJobs:
             self._compared.refuse_missing()
             # It lists a folder once: a stamp that is made later would not be found.
             for manifest in (self.plan.manifest(r, n) for r, names in work.items() for n in names):
-                stamps.ensure(manifest)
+                outdated.ensure_stamp(manifest)
         self._asked: dict[tuple[str, str], None] = {}
         self._shell = shell
-        self._spawn(forked_jobs.refuse())
+        self._spawn(refuse_unbegun())
         if not request.is_local:
             undocumented.mend_slurm_plugin()
 
@@ -95,17 +311,17 @@ class WorkflowJobs:
         is_of_job = self._request.is_of_job()
         compares = self._request.compares_settings() and not is_of_job
         if is_of_job:
-            self._spawn(forked_jobs.spawn())
+            self._spawn(spawn())
         if compares:
             stamp = self._compared.stamp(rule, name)
-            if self._compared.outdated(rule, name):
-                for line in self._compared.told(rule, name):
+            if self._compared.is_outdated(rule, name):
+                for line in self._compared.reasons(rule, name):
                     warn(line)
         else:
-            stamp = ancient(stamps.ensure(self.plan.manifest(rule, name)))
+            stamp = ancient(outdated.ensure_stamp(self.plan.manifest(rule, name)))
         self._asked[rule, name] = None
 
-        def marked(path: str) -> str:
+        def as_input(path: str) -> str:
             again = compares and self._compared.is_made_again(path, rule)
             return path if again else ancient(path)
 
@@ -113,7 +329,7 @@ class WorkflowJobs:
         # declared, but read and compared like the others.
         given = [path for path in read.given if "{" not in path]
         named = {**read.made, "given": given}.items()
-        result = {k: marked(v) if isinstance(v, str) else [*map(marked, v)] for k, v in named}
+        result = {k: as_input(v) if isinstance(v, str) else [*map(as_input, v)] for k, v in named}
         return {"stamp": stamp, **result}
 
     def start(self, warn: Callable[[str], None]) -> None:
@@ -142,8 +358,8 @@ class WorkflowJobs:
         if self._request.is_local:
             undocumented.lift_rate_limit(self._workflow)
             own = rule_inputs.shell_prefix(str(HERE)).format()
-            words = forked_jobs.start(rules, self._request.profile, own)
-        self._spawn(forked_jobs.spawn(words))
+            words = start_servers(rules, self._request.profile, own)
+        self._spawn(spawn(words))
 
     def _spawn(self, function: str) -> None:
         """Gives jobs' commands the shell function `spawn`, and our folder to find modules in."""
@@ -151,15 +367,17 @@ class WorkflowJobs:
 
     def _is_to_be_made(self, rule: str, name: str) -> bool:
         there = Path(self.plan.manifest(rule, name)).is_file()
-        return not there or self._compared.outdated(rule, name)
+        return not there or self._compared.is_outdated(rule, name)
 
     def _is_forced(self, rule: str, manifest: str) -> bool:
-        return self._forced is None or rule in self._forced or manifest in self._forced
+        return (
+            self._forced_work is None or rule in self._forced_work or manifest in self._forced_work
+        )
 
     @functools.cached_property
-    def _forced(self) -> set[str] | None:
+    def _forced_work(self) -> set[str] | None:
         """Rules and manifests of what the user forces; None: all."""
-        named = self._request.forced()
+        named = self._request.forced_work()
         if named is None:
             return None
         files = [Path(os.path.normpath(one)) for one in named]

@@ -18,7 +18,6 @@
     curves       rows of curves                 -> panels of lines
     drawing      panels                         -> .svg, .png
     figures      a kind of figure, by its name  -> .svg, .png, .json
-    inline       .svg                           -> pieces of a page
     provenance   database + docs/decisions.md   -> what a page says beside numbers
     report_parts .csv, .svg, .json              -> parts of a page
     article      tables + figures of the paper  -> one page in its order, for print

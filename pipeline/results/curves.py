@@ -225,14 +225,14 @@ def _lines(
     leave a gap. `band` says of rows whether they have the ends of a band, `low` and `high`.
     """
 
-    def shown(value: float | None) -> float | None:
+    def drawable(value: float | None) -> float | None:
         return value if is_finite(value) and (value > 0 or not positive) else None
 
     lines = []
     for (name, position), points in _groups(part, key, f"{key}_position"):
         if baseline is not None:
             position = -1 if name == baseline else position - 1
-        x, y = [row["step"] for row in points], [shown(row[column]) for row in points]
+        x, y = [row["step"] for row in points], [drawable(row[column]) for row in points]
         low, high = ([r[end] for r in points] if band(points) else None for end in ("low", "high"))
         sign = points[0].get("sign", "") if points[0].get("method") == name else ""
         lines.append(Series(name, position, x, y, low, high, sign=sign))

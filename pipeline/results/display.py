@@ -78,7 +78,7 @@ def notes(marks: Collection[str]) -> list[str]:
     return [text for mark, text in NOTES.items() if mark in marks]
 
 
-def explained(section: str, marks: Collection[str]) -> set[str]:
+def explained_marks(section: str, marks: Collection[str]) -> set[str]:
     """Those of a section's marks that notes explain: bold in the paper's own rows is its own."""
     return {mark for mark in marks if mark != "bold" or not section.startswith(PRINTED)}
 

@@ -83,7 +83,7 @@ def style(position: int, palette: Sequence[str] = PALETTE) -> tuple[str, Any]:
     return palette[colour], DASHES[turn % len(DASHES)]
 
 
-def hidden(panel: Panel) -> list[tuple[str, ...]]:
+def hidden_lines(panel: Panel) -> list[tuple[str, ...]]:
     """Keys of lines that lie on each other, in groups."""
     height = np.log10 if panel.scale == "log" else np.array
     with np.errstate(all="ignore"):
@@ -110,7 +110,7 @@ def hidden(panel: Panel) -> list[tuple[str, ...]]:
 
 def _notes(panels: Sequence[Panel], labelled: Mapping[str, str]) -> list[str]:
     """Sentences on lines that lie on each other, and on points beside lines."""
-    groups = [keys for panel in panels for keys in hidden(panel)]
+    groups = [keys for panel in panels for keys in hidden_lines(panel)]
     most = max(map(len, groups), default=0)
     told = [" under ".join(labelled[key] for key in keys) for keys in groups if len(keys) == 2]
     told += [f"up to {most} lines on each other"] if most > 2 else []
@@ -147,7 +147,8 @@ def draw(
         note: What stands below the panels.
 
     Returns:
-        The panels' places in the SVG and their numbers, for a page that shows values.
+        The panels' places in the SVG and their numbers, for a page that shows values, and the note
+        as it was drawn.
     """
     columns = max(1, min(columns, len(panels)))
     cells = _cells(panels, columns)
@@ -185,6 +186,7 @@ def draw(
         _save(figure, out)
     dashed = ("" if d == "-" else " ".join(f"{v:g}" for v in d[1]) for _, d in styles.values())
     return {
+        "note": note,
         "legend": [
             {"key": key, "label": labelled[key], "colour": colour, "dashes": dashes}
             for (key, (colour, _)), dashes in zip(styles.items(), dashed, strict=True)
@@ -262,7 +264,7 @@ def _fill(axes: Axes, panel: Panel, gid: str, palette: Sequence[str]) -> None:
     axes.grid(axis="y", color=INK, alpha=0.18, linewidth=0.6)
     axes.set_axisbelow(True)
     _references(axes, panel, gid)
-    below = {key for keys in hidden(panel) for key in keys[:-1]}
+    below = {key for keys in hidden_lines(panel) for key in keys[:-1]}
     long = [x for series in panel.series if len(series.x) > 1 for x in series.x]
     aside = ASIDE * (max(long) - min(long)) if long else 0.0
     singles = [series.key for series in panel.series if len(series.x) == 1]
@@ -316,7 +318,7 @@ def _line(
         x, y, color=colour, linestyle="-" if wide else dashes, gid=gid,
         marker=_marker(series) if _is_marked(series) else None,
         markersize=5 if len(x) == 1 else 4, zorder=2 if wide or series.position < 0 else 3,
-        **({"linewidth": 4.5, "alpha": 0.45} if wide else {}),
+        linewidth=4.5 if wide else None, alpha=0.45 if wide else None,
     )  # fmt: skip
     if series.sign:
         axes.annotate(series.sign, (x[-1], y[-1]), (2, 0), textcoords="offset points",

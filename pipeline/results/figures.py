@@ -74,7 +74,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
     if kind.lines == "domains":
         panels, palette = _one_place_each(panels), drawing.DOMAINS
     elif kind.lines != OF_MIXTURES:
-        panels = _coloured(panels, named, baseline)
+        panels = _colour_panels(panels, named, baseline)
     data = drawing.draw(
         figure.name, panels, kind.columns, out, palette=palette, labels=named, note=note
     )
@@ -116,19 +116,19 @@ def _sizes_and_seeds(connection: duckdb.DuckDBPyConnection, result: Sequence[Row
     )
 
 
-def _coloured(panels: list[Panel], named: Mapping[str, str], baseline: str) -> list[Panel]:
+def _colour_panels(panels: list[Panel], named: Mapping[str, str], baseline: str) -> list[Panel]:
     """Panels whose methods have one colour each in all figures; pairs have other colours."""
     others = [name for name in named if name not in labels.of_paper()]
     order = [name for name in (*labels.of_paper(), *others) if name != baseline]
 
-    def coloured(series: Series) -> Series:
+    def colour_series(series: Series) -> Series:
         if series.position < 0:
             return series
         if series.key in order:
             return dataclasses.replace(series, position=order.index(series.key))
         return dataclasses.replace(series, palette=drawing.DOMAINS)
 
-    return [dataclasses.replace(p, series=[*map(coloured, p.series)]) for p in panels]
+    return [dataclasses.replace(p, series=[*map(colour_series, p.series)]) for p in panels]
 
 
 def _one_place_each(panels: list[Panel]) -> list[Panel]:

@@ -8,19 +8,18 @@ from typing import Any
 
 import jinja2
 
+from pike_mixing.comparison.detectable import LEVEL
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pipeline.results import decisions, display, provenance
 from pipeline.results.provenance import count_of
 from pipeline.results.selection import Row, ours
 
-MOST_LINES = 10
-"""Lines of a block; the others fold."""
 ROUND = (1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0)
 """First digits of an axis' ends."""
 
 
 def picture(
-    places: Sequence[Row], doubts: display.Doubts, most: int = MOST_LINES
+    places: Sequence[Row], doubts: display.Doubts, most: int = decisions.MOST_LINES
 ) -> dict[str, Any]:
     """A block of lines for each place, the lowest loss first.
 
@@ -148,7 +147,7 @@ def write_headline(database: Path, docs: Path) -> None:
     page = FRAME.format(
         against=shown[0]["against"],
         least=LEAST_SEEDS,
-        level=decisions.LEVEL,
+        level=LEVEL,
         summary=_summary(shown),
         findings="\n".join(map(_finding, shown)),
         notes=" ".join(whole["notes"]),

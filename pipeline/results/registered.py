@@ -16,7 +16,6 @@ from pipeline.planning import (
     normal_form,
     outdated,
     planner,
-    registered_configuration,
     registration,
     shorthand,
     stage_settings,
@@ -36,7 +35,7 @@ SECTIONS = ("sources", "tokenizers", "evaluation", "scenarios")
 """Sections of a configuration that runs stand on beside their own settings."""
 
 
-def registered(given: Path, database: Path | None = None, format: str = "text") -> str:
+def compare_registered(given: Path, database: Path | None = None, format: str = "text") -> str:
     """Compares results with the registration that they were made for.
 
     Args:
@@ -48,9 +47,7 @@ def registered(given: Path, database: Path | None = None, format: str = "text") 
         InputError: the registration is wrong, or there is no database.
     """
     chosen = registration.read(given)
-    plan = planner.plan(
-        shorthand.written_out(registered_configuration.configuration(chosen)), str(given)
-    )
+    plan = planner.plan(shorthand.write_out(registration.configuration(chosen)), str(given))
     place = database or Path(plan.results, "pike.duckdb")
     if database is None and not place.exists():
         drawn = f"results/{chosen.benchmark}.yaml"
@@ -178,7 +175,9 @@ def _boards(
         places = scenarios[row["board"], row["model"]]
         runs = [RunName(s, row["model"], row["method"], chosen.seeds[0]) for s in places]
         # Of other runs costs are not known: deviations name what is missing.
-        if row["method"] not in chosen.compared(row["board"]) or {*map(str, runs)} - {*plan.runs}:
+        if row["method"] not in chosen.compared_methods(row["board"]) or {*map(str, runs)} - {
+            *plan.runs
+        }:
             continue
         # None where a run had another kind of device than those of Mix.
         each = [steps.get((run.scenario, run.model, run.method)) for run in runs]
@@ -197,26 +196,22 @@ def _costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -> Row:
 
     def rows(run: RunName) -> float:
         values = plan.runs[str(run)]
-        return float(
-            values["training"]["steps"] * registered_configuration.rows_over_batches(values) / base
-        )
+        return float(values["training"]["steps"] * registration.rows_over_batches(values) / base)
 
     def with_search(run: RunName) -> float:
         every = dependencies.closure(plan.config, [run])
         return sum(rows(one) * flops(one) for one in every) / flops(run)
 
     def flops(run: RunName) -> float:
-        return registered_configuration.flops_of_step(plan.runs[str(run)], plan.tokenizers)
+        return registration.flops_of_step(plan.runs[str(run)], plan.tokenizers)
 
     equal = chosen.mix_for.get(runs[0].method)
     others = [run._replace(method=equal.of) if equal else run for run in runs]
-    paper = [registered_configuration.at_paper_size(plan.runs[str(run)]) for run in others]
+    paper = [registration.at_paper_size(plan.runs[str(run)]) for run in others]
     return {
         "rows": fmean([rows(run) for run in runs]),
         "with search": fmean(map(with_search, runs)),
-        "time at the paper's size": fmean(
-            [registered_configuration.passes_over_mix(run) for run in paper]
-        ),
+        "time at the paper's size": fmean([registration.passes_over_mix(run) for run in paper]),
     }
 
 

@@ -16,7 +16,6 @@ from pipeline.planning import outdated, records
 from pipeline.planning.configuration import Predictions
 from pipeline.planning.records import PAGES
 from pipeline.results import (
-    advise,
     board_tests,
     decisions,
     display,
@@ -125,7 +124,7 @@ def _content(
         for scenario in named.scenarios()
     ]
     for place in places:
-        place["snippets"] = advise.snippets(place)
+        place["snippets"] = decisions.snippets(place)
     return _facts(connection, named) | {
         "places": places,
         "picture": picture.picture(places, doubts),

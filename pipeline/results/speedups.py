@@ -93,7 +93,7 @@ def speedup(
         return None
     used, seeds, tokens_T, budget = curves
     parts = [part for part in parts if part.weight]
-    kept = [_shared(part, used) for part in parts]
+    kept = [_shared_sums(part, used) for part in parts]
     if not all(len(count_G) > 1 for _, count_G, _ in kept):
         return None
     sign, weight_K = -1 if higher else 1, [part.weight for part in parts]
@@ -165,7 +165,7 @@ def _curves(checkpoints: Sequence[CheckpointKey], method: str, against: str) -> 
     return _Curves([*itertools.chain(*of_method), *ends], len(seeds), tokens_T, budget)
 
 
-def _shared(part: TaskCurve, used: list[int]) -> tuple[Floats, Floats, npt.NDArray[Any]]:
+def _shared_sums(part: TaskCurve, used: list[int]) -> tuple[Floats, Floats, npt.NDArray[Any]]:
     """Sums R x G over the documents of what all the used rows have, counts and names."""
     value_RxN = part.value_RxN[used]
     shared_N = np.isfinite(value_RxN).all(axis=0)

@@ -211,7 +211,7 @@ def _marks(blocks: list[TableSection]) -> set[str]:
         for part in blocks
         for line in part.lines
         for cell in line.cells.values()
-        for mark in display.explained(part.section, cell.marks)
+        for mark in display.explained_marks(part.section, cell.marks)
     }
 
 

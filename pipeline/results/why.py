@@ -1,6 +1,7 @@
 """The chain behind an artifact, down to the text's revision and the code."""
 
 import difflib
+import functools
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -16,12 +17,16 @@ from pipeline.runtime import presentation
 
 FACTS = ("revision", "licence", "device", "weights_sha256", "data_fingerprint")
 """Facts of a manifest that the tree shows."""
+MANY = 8
+"""Artifacts of one kind beside each other that are all unfolded."""
 
 
 def why(artifact: str, database: Path, format: str = "text") -> str:
     """What the artifact was made from, by which code, from which revision.
 
-    What occurs a second time is named with `(above)` and not unfolded again.
+    What occurs a second time is named with `(above)` and not unfolded again. Of many artifacts of
+    one kind that something was made from, such as the evaluations of a table, those are unfolded
+    that lead to another text or are out of date; the others are counted.
 
     Args:
         artifact: A stable name: table/perplexity, figure/losses, run/..., checkpoint/.../step800,
@@ -53,9 +58,10 @@ def why(artifact: str, database: Path, format: str = "text") -> str:
     lineage = {row["artifact"]: row for row in rows}
     if artifact not in lineage:
         raise InputError(_unknown(artifact, list(lineage)))
-    chain: dict[str, Row] = {}
-    text = "\n".join(_tree(lineage, stale, artifact, "", chain))
-    return presentation.render(format, list(chain.values()), lambda: text)
+    tree = _Tree(lineage, stale)
+    if format == "json":
+        return presentation.render(format, tree.chain(artifact), str)
+    return presentation.render(format, None, lambda: "\n".join(tree.lines(artifact)))
 
 
 def _unknown(artifact: str, names: list[str]) -> str:
@@ -75,29 +81,70 @@ def _unknown(artifact: str, names: list[str]) -> str:
     )
 
 
-def _tree(
-    lineage: Mapping[str, Row],
-    stale: Mapping[str, list[str]],
-    name: str,
-    indent: str,
-    chain: dict[str, Row],
-) -> Iterator[str]:
-    """The tree's lines of an artifact and of what it was made from, which the chain gets, too."""
-    if name in chain:
-        yield f"{indent}{name}  (above)"
-        return
-    row = lineage[name]
-    facts = json.loads(row["facts"]) if row["facts"] else {}
-    chain[name] = {**row, "facts": facts, "out_of_date": stale.get(name, [])}
-    yield f"{indent}{name}  {_maker(row)}"
-    detail = indent + "    "
-    yield f"{detail}{row['path']}" + (f"  sha256 {row['sha256'][:16]}" if row["sha256"] else "")
-    if shown := [f"{key} {_short(facts[key])}" for key in FACTS if facts.get(key)]:
-        yield f"{detail}{', '.join(shown)}"
-    for reason in stale.get(name, []):
-        yield detail + presentation.paint(f"OUT OF DATE: {reason} changed", "red")
-    for source in row["inputs"]:
-        yield from _tree(lineage, stale, source, f"{indent}  ", chain)
+class _Tree:
+    """Artifacts with what they were made from."""
+
+    def __init__(self, lineage: Mapping[str, Row], stale: Mapping[str, list[str]]) -> None:
+        self._lineage, self._stale = lineage, stale
+        self._seen: set[str] = set()
+
+    def chain(self, name: str) -> list[Row]:
+        """The artifact and all that it was made from, each once."""
+        found: dict[str, Row] = {}
+        waiting = [name]
+        while waiting:
+            one = waiting.pop()
+            if one not in found:
+                row = self._lineage[one]
+                known = {"facts": self._facts(one), "out_of_date": self._stale.get(one, [])}
+                found[one] = {**row, **known}
+                waiting += reversed(row["inputs"])
+        return list(found.values())
+
+    def lines(self, name: str, indent: str = "") -> Iterator[str]:
+        """The artifact and, further in, what it was made from."""
+        if name in self._seen:
+            yield f"{indent}{name}  (above)"
+            return
+        self._seen.add(name)
+        row, facts, detail = self._lineage[name], self._facts(name), indent + "    "
+        yield f"{indent}{name}  {_maker(row)}"
+        yield f"{detail}{row['path']}" + (f"  sha256 {row['sha256'][:16]}" if row["sha256"] else "")
+        if shown := [f"{key} {_short(facts[key])}" for key in FACTS if facts.get(key)]:
+            yield f"{detail}{', '.join(shown)}"
+        for reason in self._stale.get(name, []):
+            yield detail + presentation.paint(f"OUT OF DATE: {reason} changed", "red")
+        kinds: dict[str, list[str]] = {}
+        for source in row["inputs"]:
+            kinds.setdefault(source.partition("/")[0], []).append(source)
+        for kind, sources in kinds.items():
+            folded = 0
+            for number, source in enumerate(sources):
+                news = self._is_stale(source) or not self._texts(source) <= self._seen
+                if number and len(sources) > MANY and not news:
+                    folded += 1
+                else:
+                    yield from self.lines(source, f"{indent}  ")
+            if folded:
+                yield (
+                    f"{indent}  and {folded} more of {kind}/: `pike why {sources[-1]}` "
+                    "shows one, `--format json` all"
+                )
+
+    def _facts(self, name: str) -> Any:
+        facts = self._lineage[name]["facts"]
+        return json.loads(facts) if facts else {}
+
+    @functools.cache  # noqa: B019 - one tree lives as long as its process
+    def _texts(self, name: str) -> frozenset[str]:
+        """The sources of text, and the tasks, that the artifact was made from."""
+        own = frozenset([name] if name.startswith(("source/", "task/")) else [])
+        return own.union(*map(self._texts, self._lineage[name]["inputs"]))
+
+    @functools.cache  # noqa: B019 - one tree lives as long as its process
+    def _is_stale(self, name: str) -> bool:
+        """Whether the artifact, or anything that it was made from, is out of date."""
+        return name in self._stale or any(map(self._is_stale, self._lineage[name]["inputs"]))
 
 
 def _maker(row: Row) -> str:

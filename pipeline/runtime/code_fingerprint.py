@@ -78,7 +78,7 @@ def versions_of(
     """
     there = environment.installed_versions(python)
     read = modules if stage in COPYING else closure(*modules)
-    named = {name.partition(".")[0] for module in read for name in _imported(module)}
+    named = {name.partition(".")[0] for module in read for name in _imported_names(module)}
     packages = [one for name, one in sorted(environment.COMPUTING.items()) if name in named]
     return None if there is None else {name: there[name] for name in packages if name in there}
 
@@ -91,7 +91,7 @@ def closure(*modules: str) -> set[str]:
         module = waiting.pop()
         if module not in result and exists(module):
             result.add(module)
-            waiting += _near(module, _imported(module))
+            waiting += _near(module, _imported_names(module))
     return {module for module in result if not (is_first_party(module) and _is_package(module))}
 
 
@@ -101,7 +101,7 @@ def _near(module: str, named: tuple[str, ...]) -> list[str]:
 
     For a module of the user's own they may be the user's modules, too.
     """
-    names = {*named, *map(_defined_in, named)}
+    names = {*named, *map(_defining_module, named)}
     if is_first_party(module):
         return [*filter(is_first_party, names)]
     # Who imports a.b.c runs the packages a and a.b, too.
@@ -112,7 +112,7 @@ def _near(module: str, named: tuple[str, ...]) -> list[str]:
     return [name for name, top in tops.items() if top in known or _is_own(top)]
 
 
-def _imported(module: str) -> tuple[str, ...]:
+def _imported_names(module: str) -> tuple[str, ...]:
     """The dotted names that a module imports, those inside functions included."""
     return tuple(_absolute(name, module) for name in _read(path_of(module))[1:])
 
@@ -165,14 +165,14 @@ def _absolute(name: str, module: str) -> str:
     return name
 
 
-def _defined_in(name: str) -> str:
+def _defining_module(name: str) -> str:
     """The module behind `package.Name`, where a package of this repository hands the name on."""
     package, _, last = name.rpartition(".")
-    return _handed_on(package).get(last, name)
+    return _exported_names(package).get(last, name)
 
 
 @functools.cache
-def _handed_on(package: str) -> dict[str, str]:
+def _exported_names(package: str) -> dict[str, str]:
     """Modules of the names that a package's `__init__` imports, for type checkers or for all."""
     if not is_first_party(package) or not _is_package(package):
         return {}
@@ -188,7 +188,7 @@ def place_of(name: str, module: str) -> str:
     own = first if dot else f"{module}.{first}"
     full = _absolute(known[first], module) if first in known else own
     package, _, last = f"{full}{dot}{rest}".rpartition(".")
-    return f"{_handed_on(package).get(last, package)}:{last}"
+    return f"{_exported_names(package).get(last, package)}:{last}"
 
 
 def tree(module: str) -> ast.Module:
@@ -344,7 +344,7 @@ def _names(source: ast.Module) -> set[str]:
             result.add(_origin(node))
         else:
             packages |= {own: full for own, full in pairs if is_first_party(full)}
-    # `import pike_mixing` names no module, `pike_mixing.PiKE` does (`_defined_in`).
+    # `import pike_mixing` names no module, `pike_mixing.PiKE` does (`_defining_module`).
     for part in ast.walk(source) if packages else ():
         if isinstance(part, ast.Attribute) and (package := packages.get(ast.unparse(part.value))):
             result.add(f"{package}.{part.attr}")

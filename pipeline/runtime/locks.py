@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
+from pike_mixing import foreign_json
 from pike_mixing.errors import InputError
 
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
@@ -213,7 +214,7 @@ def _lock(path: Path) -> IO[bytes]:
 
 def _refusal(path: Path) -> str:
     try:
-        holder = json.loads(path.read_text(encoding="utf-8"))
+        holder = foreign_json.loads(path.read_text(encoding="utf-8"))
         who = f"process {holder['pid']} on {holder['host']} since {holder['since']}"
     except (OSError, ValueError, TypeError, KeyError):
         # It has just begun or ended.

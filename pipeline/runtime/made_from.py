@@ -123,14 +123,14 @@ class Taken:
             return False
         result = manifests.read(kept, self.stage)
         kept.unlink()
-        here, before = path.parent, _recorded(result)
+        here, before = path.parent, _recorded_parts(result)
         now = {
             "settings": settings,
             "inputs": _relative(self.inputs | self.content, here),
             "given": {str(one): digest for one, digest in self.given.items()},
             "code": self.code["code"]["fingerprint"],
             "versions": self.code["versions"],
-            "loaded": _loaded_today(before["loaded"]),
+            "loaded": _digests_of_loaded(before["loaded"]),
         }
         # What is gone has not changed: checkpoints may be deleted.
         before["inputs"] = {n: one for n, one in before["inputs"].items() if (here / n).exists()}
@@ -342,7 +342,7 @@ def of_finished(
         result = manifests.read(path, stage)
     except InputError as damage:
         return [Difference("manifest", str(damage), "a whole one")]
-    before, content = _recorded(result), result.get("content", {})
+    before, content = _recorded_parts(result), result.get("content", {})
     places = {name: os.path.normpath(path.parent / name) for name in result["inputs"]}
     lacking = set(map(os.path.normpath, inputs)).difference(places.values())
     digests = {
@@ -359,13 +359,13 @@ def of_finished(
         "given": None if own is None or None in own.values() else own,
         "code": code,
         "versions": versions,
-        "loaded": _loaded_today(before["loaded"]),
+        "loaded": _digests_of_loaded(before["loaded"]),
     }
     now = {name: before[name] if one is None else one for name, one in now.items()}
     return [*differences(before, now), *_damaged_files(path.parent, result, known)]
 
 
-def _recorded(manifest: Mapping[str, Any]) -> dict[str, Any]:
+def _recorded_parts(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """What a manifest says that its work was made from, as it is compared."""
     code = manifest["code"]
     return {
@@ -376,7 +376,7 @@ def _recorded(manifest: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _loaded_today(recorded: Mapping[str, Any]) -> dict[str, str | None]:
+def _digests_of_loaded(recorded: Mapping[str, Any]) -> dict[str, str | None]:
     return {name: code_fingerprint.of_file(name) for name in recorded}
 
 
@@ -392,7 +392,7 @@ def differences_of_identity(before: Any, now: Mapping[str, Any]) -> list[Differe
     """
     code = before.get("code") if isinstance(before, Mapping) else None
     if isinstance(code, Mapping) and isinstance(recorded := code.get("loaded"), Mapping):
-        loaded = {**_loaded_today(recorded), **now["code"]["loaded"]}
+        loaded = {**_digests_of_loaded(recorded), **now["code"]["loaded"]}
         now = {**now, "code": {**now["code"], "loaded": loaded}}
     return differences(before, now)
 

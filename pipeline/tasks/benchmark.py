@@ -88,7 +88,7 @@ class Benchmark:
         return [make_prompt(row, self.task.style, self.spec.formulation) for row in self.rows]
 
     @functools.cached_property
-    def solved(self) -> list[str]:
+    def demonstration_texts(self) -> list[str]:
         """The demonstrations' texts."""
         formulation = self.spec.formulation
         return [make_demonstration(row, self.task.style, formulation) for row in self.shots]
@@ -112,7 +112,7 @@ class Benchmark:
     def sha256(self) -> str:
         """Identity of everything that is asked: prompts, candidates, demonstrations, gold."""
         digest = hashlib.sha256()
-        whole = [join_prompt(self.solved, prompt.context) for prompt in self.prompts]
+        whole = [join_prompt(self.demonstration_texts, prompt.context) for prompt in self.prompts]
         for row, text, prompt in zip(self.rows, whole, self.prompts, strict=True):
             identity = [row.id, text, *prompt.candidates, prompt.unconditional, row.gold]
             digest.update(atomic_files.canonical(identity).encode() + b"\n")

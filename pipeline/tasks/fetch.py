@@ -81,7 +81,7 @@ def _fetch(task: Task, place: Path, revision: str | None, own: Mapping[str, Path
     sources, unusable = {}, {}
     for split in own or task.files:
         path = own.get(split) or _download(task, split, revision)
-        sha256 = _checked_sha256(path, task.files[split].sha256 if pinned else None, task)
+        sha256 = _check_sha256(path, task.files[split].sha256 if pinned else None, task)
         sources[split] = {"path": path.name if own else task.files[split].path, "sha256": sha256}
         kept[split] = [*record_files.read(path, "give the data set's own .parquet or .jsonl file")]
         if split != CURATED_SPLIT:
@@ -114,7 +114,7 @@ def _download(task: Task, split: str, revision: str) -> Path:
     )
 
 
-def _checked_sha256(path: Path, expected: str | None, task: Task) -> str:
+def _check_sha256(path: Path, expected: str | None, task: Task) -> str:
     if not path.is_file():
         raise InputError(f"--from: {path} does not exist (from {Path.cwd()})")
     result = atomic_files.sha256(path)

@@ -187,7 +187,7 @@ def steps_until(
         weights_NxK = np.full((paths, K), 1 / K)
         if method == "conceptual PiKE":
             weights_NxK = _pike_weights(problem, known, eta, theta_NxD)
-        theta_NxD = problem.stepped(theta_NxD, weights_NxK, eta, known.b, generator)
+        theta_NxD = problem.step(theta_NxD, weights_NxK, eta, known.b, generator)
     return reached
 
 

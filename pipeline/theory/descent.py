@@ -144,11 +144,11 @@ def measurements(draws: int, generator: np.random.Generator) -> list[Row]:
             eta = times / problem.smoothness_of_sum()
             for mixture, weights_K in _mixtures(problem, theta_D, eta).items():
                 start_NxD = np.tile(theta_D, (draws, 1))
-                after_NxD = problem.stepped(start_NxD, weights_K, eta, ROWS, generator)
+                after_NxD = problem.step(start_NxD, weights_K, eta, ROWS, generator)
                 after_N = problem.losses(after_NxD).sum(axis=1)
                 exact = None
                 if problem.shape == "quadratic":
-                    exact = problem.expected(theta_D, weights_K, eta, ROWS)
+                    exact = problem.expected_loss(theta_D, weights_K, eta, ROWS)
                 rows.append(
                     {
                         "problem": problem.name,

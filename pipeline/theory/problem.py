@@ -72,7 +72,7 @@ class Problem:
             squared_norm_K, squared_norm_K, self.variance_K, loss_K, np.ones_like(loss_K)
         )
 
-    def stepped(
+    def step(
         self,
         theta_NxD: Floats,
         weights_NxK: Floats,
@@ -96,7 +96,7 @@ class Problem:
         noise_NxD = generator.standard_normal(theta_NxD.shape)
         return theta_NxD - eta * (gradient_NxD + spread_N[..., None] * noise_NxD)
 
-    def expected(self, theta_D: Floats, weights_K: Floats, eta: float, b: int) -> float:
+    def expected_loss(self, theta_D: Floats, weights_K: Floats, eta: float, b: int) -> float:
         """E[L] after that step, from the Taylor series of quadratic losses, which ends.
 
         Args:

@@ -145,7 +145,7 @@ def _best(search: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
         )
     # The first of equal ones.
     lowest = min(finite, key=lambda name: float(by_seed[name].mean()))
-    against = {name: _paired(by_seed[name] - by_seed[lowest]) for name in finite}
+    against = {name: _paired_mean(by_seed[name] - by_seed[lowest]) for name in finite}
     best = next(
         name
         for name, (mean, stderr) in against.items()
@@ -158,7 +158,7 @@ def _best(search: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
     others = [name for name in finite if name != best]
     if others:
         second = min(others, key=lambda name: float(by_seed[name].mean()))
-        mean, stderr = _paired(by_seed[second] - by_seed[best])
+        mean, stderr = _paired_mean(by_seed[second] - by_seed[best])
         told["next"] = {
             "gives": search.proxies[second].gives,
             "difference": mean,
@@ -176,7 +176,7 @@ def _best(search: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
     return {"weights_by_domain": {}, "chosen": search.proxies[best].gives, "diagnostics": told}
 
 
-def _paired(difference_S: Floats) -> tuple[float, float | None]:
+def _paired_mean(difference_S: Floats) -> tuple[float, float | None]:
     """The mean of differences over S seeds, and its standard error, of which one seed has none."""
     mean, seeds = float(difference_S.mean()), len(difference_S)
     return mean, float(difference_S.std(ddof=1) / math.sqrt(seeds)) if seeds > 1 else None

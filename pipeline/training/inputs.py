@@ -15,8 +15,7 @@ from pike_mixing.limits import Proportions
 from pike_mixing.settings import domain_problems, value_problems
 from pike_mixing.torch import parallel
 from pipeline import settings
-from pipeline.data.corpus_manifest import refuse_other_tokenizer
-from pipeline.data.shards import Corpus
+from pipeline.data.shards import Corpus, refuse_other_tokenizer
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, chips, devices, distributed, environment, made_from
@@ -87,7 +86,7 @@ def read_inputs(
             identity["mixture"] = weights = _found_weights(mixture, work)
     if reference is not None:
         model, identity["reference"] = _reference(reference, work)
-    held_out = _held_out(corpora, work) if work.training.validation_every else {}
+    held_out = _validation_splits(corpora, work) if work.training.validation_every else {}
     return Inputs(opened_corpora, held_out, weights, model, taken, identity)
 
 
@@ -144,7 +143,7 @@ def _refuse_other_pieces(folder: Path, corpus: Corpus, work: settings.Run) -> No
         )
 
 
-def _held_out(folder: Path, work: settings.Run) -> dict[str, Corpus]:
+def _validation_splits(folder: Path, work: settings.Run) -> dict[str, Corpus]:
     """The validation split of each domain, of a row at least."""
     corpora, length = _open(folder, work, "validation"), work.training.length
     if empty := [d for d, corpus in corpora.items() if not corpus.rows(length)]:

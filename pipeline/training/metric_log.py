@@ -1,17 +1,22 @@
 """What a run writes down at every step, kept so that a killed run neither loses nor repeats a row.
 
-Rows gather in memory and are written as one part at each checkpoint, before the checkpoint itself;
-what a killed run wrote behind its last checkpoint is dropped when it goes on. At the end the parts
-are joined to one Parquet file per table; they stay, so that a run can go on from any checkpoint.
-Rows that no part holds yet can be read from `pipeline.training.live_log`.
+    log.jsonl    one JSON object a line: the table's name and the row's columns
+
+Rows are appended between steps, once a second at most, for those who watch the run. At each
+checkpoint a line marks its step, and all up to it is on the disk before the checkpoint is. A run
+that goes on from a checkpoint cuts the log behind that mark. At the end the log becomes one Parquet
+file per table; it stays, so that a run can go on from any checkpoint.
 """
 
 import contextlib
+import json
+import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from math import isnan
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,7 +26,10 @@ from pike_mixing.arrays import Array
 from pike_mixing.errors import InputError
 from pipeline import errors
 from pipeline.runtime import atomic_files
-from pipeline.training.live_log import Stream, Value
+
+Value = int | float | str | None
+Rows = dict[str, list[dict[str, Any]]]
+"""By table, each with its columns' names."""
 
 
 class Clock:
@@ -77,21 +85,42 @@ TABLES = {
     "timings": pa.schema([("phase", TEXT), ("seconds", REAL)]),
 }
 
-Rows = dict[str, list[dict[str, Value]]]
-"""By table, each with its columns' names."""
+LOG = "log.jsonl"
+CHECKPOINT = "checkpoint"
+"""In the place of a table's name: the line that marks a checkpoint's step."""
+SECONDS = 1.0
+"""Between two writes."""
+_CHUNK = 2**16
+"""Rows that are made a part of a table at once."""
 
 
 class Records:
     """The tables of one run."""
 
-    def __init__(self, folder: Path, domains: Sequence[str]) -> None:
-        self._folder, self._domains = folder, domains
-        self._rows: Rows = {name: [] for name in TABLES}
+    def __init__(
+        self,
+        folder: Path,
+        domains: Sequence[str],
+        *,
+        writes: bool = True,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Opens nothing yet.
+
+        Args:
+            folder: The run's folder.
+            domains: The run's domains.
+            writes: Whether this process writes them; of several that train together one does.
+            now: A clock, in seconds.
+        """
+        self.path = folder / LOG
+        self._folder, self._domains, self._writes, self._now = folder, domains, writes, now
+        self._lines: list[str] = []
+        self._written = now()
         self.clock = Clock()
         self.timed = self.clock.timed
         """Counts the block's wall seconds to a phase, but for those of phases within it."""
-        self.stream = Stream(folder)
-        self.listeners: list[Callable[[str, Mapping[str, Value]], None]] = [self.stream.add]
+        self.listeners: list[Callable[[str, Mapping[str, Value]], None]] = []
         """Who is given the table and the columns of each row as it comes."""
 
     def add(self, table: str, **values: Value) -> None:
@@ -99,7 +128,7 @@ class Records:
         names = TABLES[table].names
         assert values.keys() == set(names), f"{table}: {sorted(values)}"
         row = {n: None if isinstance(v := values[n], float) and isnan(v) else v for n in names}
-        self._rows[table].append(row)
+        self._add_line(table, row)
         for listener in self.listeners:
             listener(table, row)
 
@@ -109,55 +138,60 @@ class Records:
         for k, domain in enumerate(self._domains):
             self.add(table, step=step, domain=domain, **{n: v[k] for n, v in lists.items()})
 
-    def drop_after(self, step: int) -> None:
-        """Forgets the parts that a killed run wrote behind the checkpoint of `step`."""
-        for number, part in self._parts().items():
-            if number > step:
-                atomic_files.remove(part)
-        self.stream.clear()
-        self.stream.begin(step)
-
-    def drain(self, step: int) -> Rows:
-        """Hands over the rows since the part before, to be written as `parts/step{step}`."""
-        self._rows["timings"] += self._timings()
-        self.stream.begin(step)
-        rows, self._rows = self._rows, {name: [] for name in TABLES}
-        self.clock.seconds.clear()
-        return rows
-
-    def write(self, step: int, rows: Rows) -> None:
-        """Writes a part; it appears whole or not at all.
+    def write_if_due(self) -> None:
+        """Writes what waits, where the last write is a second ago.
 
         Raises:
             InputError: the disk is full or the folder cannot be written.
         """
-        place = self._folder / "parts" / f"step{step}"
-        with errors.explain_disk_errors(place), atomic_files.atomic_write(place) as partial:
-            partial.mkdir()
-            for name, schema in TABLES.items():
-                _write(pa.Table.from_pylist(rows[name], schema), partial / f"{name}.parquet")
-        self.stream.drop_before(step)
+        if self._now() - self._written >= SECONDS:
+            self._write()
 
-    def finish(self, step: int) -> list[Path]:
-        """Joins the parts of so many updates into one file per table; returns the files' paths.
-
-        What was timed since the last part counts, too: above all, that part's own checkpoint.
+    def mark(self, step: int) -> None:
+        """Writes what waits, and that the checkpoint of so many updates follows.
 
         Raises:
-            InputError: the parts do not hold each step once.
+            InputError: as of `write_if_due`.
         """
-        self.refuse_gaps(step)
+        for row in self._timings():
+            self._add_line("timings", row)
+        self.clock.seconds.clear()
+        self._add_line(CHECKPOINT, {"step": step})
+        self._write()
+
+    def sync(self) -> None:
+        """Flushes to the disk what was written."""
+        with errors.explain_disk_errors(self.path):
+            atomic_files.sync(self.path)
+
+    def cut(self, step: int) -> None:
+        """Drops what a killed run wrote behind the checkpoint of so many updates."""
+        mark = _line(CHECKPOINT, {"step": step}).encode()
+        with self.path.open("r+b") as file:
+            end = 0
+            for line in file:
+                end += len(line)
+                if line == mark:
+                    break
+            file.truncate(end)
+
+    def finish(self, step: int) -> list[Path]:
+        """Makes one file per table of the rows of so many updates; returns the files' paths.
+
+        What was timed since the last mark counts, too: above all, that checkpoint.
+
+        Raises:
+            InputError: the log does not hold each step once, or is damaged.
+        """
+        tables = self._read(step)
+        last = pa.Table.from_pylist(self._timings(), TABLES["timings"])
+        tables["timings"] = _shares(pa.concat_tables([tables["timings"], last]))
         written = []
-        for name in TABLES:
-            parts = [self._read(part, name) for part in self._parts().values()]
-            if name == "timings":
-                parts.append(pa.Table.from_pylist(self._timings(), TABLES[name]))
-            table = pa.concat_tables(parts)
+        for name, table in tables.items():
             path = self._folder / f"{name}.parquet"
             with atomic_files.atomic_write(path) as partial:
-                _write(_shares(table) if name == "timings" else table, partial)
+                pq.write_table(table, partial, compression="zstd")
             written.append(path)
-        self.stream.clear()
         return written
 
     def seconds(self) -> float:
@@ -165,42 +199,100 @@ class Records:
         return float(pc.sum(pq.read_table(self._folder / "timings.parquet")["seconds"]).as_py())
 
     def clear(self) -> None:
-        """Deletes the parts, to begin anew."""
-        atomic_files.remove(self._folder / "parts")
-        self.stream.clear()
+        """Deletes the log, to begin anew."""
+        self._lines.clear()
+        atomic_files.remove(self.path)
 
     def refuse_gaps(self, step: int) -> None:
-        """Raises InputError where a part up to `step` was lost: nothing later would notice."""
-        parts = {number: part for number, part in self._parts().items() if number <= step}
-        columns = [self._read(part, "steps")["step"] for part in parts.values()]
-        result = [number for column in columns for number in column.to_pylist()]
-        if step not in parts or result != list(range(step)):
-            raise InputError(
-                f"{self._folder / 'parts'} does not hold all records up to step {step}: delete "
-                f"{self._folder / 'checkpoints'} to train the run anew"
-            )
+        """Raises InputError where rows up to `step` were lost: nothing later would notice."""
+        self._read(step)
 
-    def _read(self, part: Path, name: str) -> pa.Table:
-        path = part / f"{name}.parquet"
+    def _read(self, step: int) -> dict[str, pa.Table]:
+        """The rows up to the mark of a checkpoint, by table."""
+        rows: Rows = {name: [] for name in TABLES}
+        parts = {name: [schema.empty_table()] for name, schema in TABLES.items()}
+        remedy = f"delete {self._folder / 'checkpoints'} to train the run anew"
+        place, marked = str(self.path), False
+
+        def gather(name: str) -> None:
+            parts[name].append(pa.Table.from_pylist(rows[name], TABLES[name]))
+            rows[name] = []
+
         try:
-            result = pq.read_table(path)
-        except (pa.ArrowException, OSError) as error:
-            errors.refuse_shortage(error)
-            result, problem = None, str(error).splitlines()[0]
-        else:
-            problem = f"its columns are {', '.join(result.schema.names)}"
-        if result is None or result.schema.remove_metadata() != TABLES[name]:
-            raise InputError(
-                f"{path} is not a whole table of {name} ({problem}): delete "
-                f"{self._folder / 'checkpoints'} to train the run anew"
-            )
+            # A log that is gone holds nothing.
+            with contextlib.suppress(FileNotFoundError), self.path.open("rb") as file:
+                for number, line in enumerate(file, start=1):
+                    place = f"{self.path}:{number}"
+                    row = json.loads(line)
+                    name = row.pop("table")
+                    if marked := name == CHECKPOINT and row["step"] == step:
+                        break
+                    if name != CHECKPOINT:
+                        if row.keys() != set(TABLES[name].names):
+                            raise ValueError(f"its columns are {', '.join(row)}")
+                        rows[name].append(row)
+                        if len(rows[name]) == _CHUNK:
+                            gather(name)
+            for name in TABLES:
+                gather(name)
+        except (ValueError, TypeError, KeyError, AttributeError, pa.ArrowException) as error:
+            raise InputError(f"{place} is no row of a run's log ({error}): {remedy}") from None
+        result = {name: pa.concat_tables(several) for name, several in parts.items()}
+        if not marked or result["steps"]["step"].to_pylist() != list(range(step)):
+            raise InputError(f"{self.path} does not hold all records up to step {step}: {remedy}")
         return result
+
+    def _add_line(self, table: str, row: Mapping[str, Value]) -> None:
+        if self._writes:
+            self._lines.append(_line(table, row))
+
+    def _write(self) -> None:
+        self._written = self._now()
+        if self._lines:
+            with (
+                errors.explain_disk_errors(self.path),
+                self.path.open("a", encoding="utf-8") as file,
+            ):
+                file.write("".join(self._lines))
+            self._lines.clear()
 
     def _timings(self) -> list[dict[str, Value]]:
         return [{"phase": phase, "seconds": s} for phase, s in self.clock.seconds.items()]
 
-    def _parts(self) -> dict[int, Path]:
-        return atomic_files.steps(self._folder / "parts")
+
+def rows_of(folder: Path, tables: Collection[str], newest: int | None = None) -> Rows:
+    """A run's rows as they were written while it went on, by table.
+
+    Args:
+        folder: The run's folder.
+        tables: Names of `TABLES`.
+        newest: How many bytes of the log, the last ones; absent: all.
+    """
+    result: Rows = {name: [] for name in tables}
+    # What goes while one looks is left out.
+    with contextlib.suppress(FileNotFoundError), (folder / LOG).open("rb") as file:
+        if newest is not None:
+            file.seek(max(file.seek(0, os.SEEK_END) - newest, 0))
+        for line in file:
+            # Half a line of a killed run, or one that is being written, is no record.
+            with contextlib.suppress(ValueError):
+                row = json.loads(line)
+                if isinstance(row, dict) and row.get("table") in result:
+                    result[row.pop("table")].append(row)
+    return result
+
+
+def is_log(path: Path) -> bool:
+    """Whether a file begins as a run's log does, or as one that was cut off at once."""
+    with path.open("rb") as file:
+        return file.read(len(_BEGINNING)) in (_BEGINNING, b"")
+
+
+_BEGINNING = b'{"table": '
+
+
+def _line(table: str, row: Mapping[str, Value]) -> str:
+    return json.dumps({"table": table, **row}) + "\n"
 
 
 def _shares(timings: pa.Table) -> pa.Table:
@@ -208,7 +300,3 @@ def _shares(timings: pa.Table) -> pa.Table:
     seconds = summed["seconds_sum"]
     share = pc.divide(seconds, pc.sum(seconds))
     return pa.table({"phase": summed["phase"], "seconds": seconds, "share": share})
-
-
-def _write(table: pa.Table, path: Path) -> None:
-    pq.write_table(table, path, compression="zstd")

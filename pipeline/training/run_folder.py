@@ -2,8 +2,7 @@
 
 run.json                what to train
 checkpoints/step{n}/    kept every so many steps, and the newest few to go on from
-parts/step{n}/          records since the checkpoint before
-live/                   records since the last part, while the run lasts
+log.jsonl               records as they come
 starts.json             the step of each start: 0, and that of each going on; a run without it
                         begins anew
 *.parquet               records, once the run is done
@@ -11,7 +10,6 @@ manifest.json           appears last
 """
 
 import contextlib
-import fnmatch
 import functools
 import logging
 from collections.abc import Callable
@@ -29,7 +27,7 @@ from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer, parameter_count
 from pipeline.runtime import atomic_files, devices, distributed, locks, made_from, manifests
 from pipeline.runtime.signal_handler import Interrupted
-from pipeline.training.metric_log import Records, Rows
+from pipeline.training.metric_log import LOG, Records, is_log
 
 log = logging.getLogger("pike")
 
@@ -79,10 +77,6 @@ class Writer:
             log.warning("%s", str(error))
 
 
-_OURS = {"checkpoints": "step*", "parts": "step*", "live": "since-step*.jsonl"}
-"""Folders of a run that training writes and clears away, and what is called how in them."""
-
-
 class RunFolder:
     """The folder of one run, whose lease is held.
 
@@ -115,9 +109,8 @@ class RunFolder:
         self.checkpoints = self.folder / "checkpoints"
         self.starts_file = self.folder / "starts.json"
         self.starts: list[int] = []
-        self.records = Records(self.folder, work.domains)
-        if not distributed.is_main_process():
-            self.records.listeners.clear()
+        writes = distributed.is_main_process()
+        self.records = Records(self.folder, work.domains, writes=writes)
         self.writer = Writer()
 
     def begin(
@@ -178,7 +171,7 @@ class RunFolder:
         for number, folder in atomic_files.steps(self.checkpoints).items():
             if number > step:
                 atomic_files.remove(folder)
-        self.records.drop_after(step)
+        self.records.cut(step)
 
     def _begin_anew(self) -> None:
         if atomic_files.steps(self.checkpoints):
@@ -195,15 +188,15 @@ class RunFolder:
             self.starts.append(step)
             atomic_files.write_json(self.starts_file, self.starts)
 
-    def _made_from(self) -> dict[str, Any]:
+    def _current_identity(self) -> dict[str, Any]:
         """The identity, with what code of the user's own has been run up to now."""
         return {**self.identity, **made_from.code("pretrain", self._modules)}
 
     def due(self, step: int) -> bool:
         """Whether a checkpoint is due after so many updates."""
-        return step % self.work.training.resume_every == 0 or self._kept(step)
+        return step % self.work.training.resume_every == 0 or self._is_kept(step)
 
-    def _kept(self, step: int) -> bool:
+    def _is_kept(self, step: int) -> bool:
         recipe = self.work.training
         return step % recipe.checkpoint_every == 0 or step == recipe.steps
 
@@ -221,14 +214,14 @@ class RunFolder:
         with self.records.timed("checkpoint"):
             # Two copies of all states would not always fit: the one before goes first.
             self.writer.wait()
-            rows = self.records.drain(state.step)
-            taken = checkpoint.snapshot(self.model, self.optimizer, state, self._made_from())
+            self.records.mark(state.step)
+            taken = checkpoint.snapshot(self.model, self.optimizer, state, self._current_identity())
             if distributed.is_main_process():
-                self.writer.start(functools.partial(self._write, state.step, rows, taken))
+                self.writer.start(functools.partial(self._write, state.step, taken))
 
-    def _write(self, step: int, rows: Rows, taken: checkpoint.Snapshot) -> None:
-        """Writes both, in this order, and drops what they make superfluous."""
-        self.records.write(step, rows)
+    def _write(self, step: int, taken: checkpoint.Snapshot) -> None:
+        """Has both on the disk, in this order, and drops what they make superfluous."""
+        self.records.sync()
         checkpoint.write(self.checkpoints / f"step{step}", taken)
         self._drop_but(step, self.work.training.resume_keep)
 
@@ -237,7 +230,7 @@ class RunFolder:
         result = atomic_files.steps(self.checkpoints)
         spared = [number for number in result if number <= step][-newest:]
         for number, folder in result.items():
-            if number not in spared and not self._kept(number):
+            if number not in spared and not self._is_kept(number):
                 atomic_files.remove(folder)
 
     def finish(
@@ -298,10 +291,11 @@ def _refuse_foreign(folder: Path) -> None:
     """Refuses a folder in which training would clear away what no training wrote."""
     result = [
         entry
-        for name, pattern in _OURS.items()
-        for entry in (folder / name).glob("*")
-        if not fnmatch.fnmatchcase(entry.name.removeprefix("."), f"{pattern}*")
+        for entry in (folder / "checkpoints").glob("*")
+        if not entry.name.removeprefix(".").startswith("step")
     ]
+    if (log_file := folder / LOG).exists() and not is_log(log_file):
+        result.append(log_file)
     manifest = folder / atomic_files.MANIFEST
     with contextlib.suppress(InputError):
         if manifests.stage_of(manifest) != "pretrain":

@@ -19,9 +19,8 @@ import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files, manifests
-from pipeline.training import watch
-from pipeline.training.live_log import Value
-from pipeline.training.metric_log import TABLES
+from pipeline.training import metric_log, watch
+from pipeline.training.metric_log import TABLES, Value
 
 NAMED = ("kind", "domain", "task", "shots", "formulation", "metric")
 """Columns that say what a row's numbers are of, in the order of a name's parts."""
@@ -213,7 +212,7 @@ def _steps(folder: Path, finished: bool) -> list[Step]:
         if finished:
             tables = {name: pq.read_table(folder / f"{name}.parquet").to_pylist() for name in names}
         else:
-            tables = watch.so_far(folder, names)
+            tables = metric_log.rows_of(folder, names)
         evaluated = folder / "evaluations"
         if (evaluated / atomic_files.MANIFEST).exists():
             for part, name in itertools.product(atomic_files.steps(evaluated).values(), _EVALUATED):

@@ -41,10 +41,9 @@ from pipeline.runtime import (
 )
 from pipeline.runtime.progress import Progress
 from pipeline.runtime.validation import validate
-from pipeline.training import inputs, throughput
+from pipeline.training import inputs, step_log
 from pipeline.training.run_folder import RunFolder
-from pipeline.training.step_log import StepLog, UnwrittenStep, watch_of
-from pipeline.training.throughput import Meter
+from pipeline.training.step_log import Meter, StepLog, UnwrittenStep, watch_of
 
 
 class MixedRows:
@@ -171,7 +170,7 @@ def pretrain(
             training.records.clock.settle = functools.partial(devices.synchronize, training.device)
         with training.folder.writer:
             training.run()
-    return throughput.time_table(run.parent) if profile and distributed.is_main_process() else None
+    return step_log.time_table(run.parent) if profile and distributed.is_main_process() else None
 
 
 class _Training:
@@ -328,7 +327,7 @@ class _Training:
             devices.mark_step(self.device)
         with timed("method"):
             if engine.watches:
-                self.log.refuse_nan(result.seen)
+                self.log.refuse_nan(result.signals)
             engine.observe(result)
         state.method, state.positions_K = engine.state, engine.positions_K
         state.statistics_positions_K = engine.fresh_positions_K

@@ -1,24 +1,21 @@
 """`pike watch`: a table of the runs below a folder, from their records."""
 
 import contextlib
-import json
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.runtime import atomic_files, locks, presentation
 from pipeline.runtime.validation import validate
-from pipeline.training import live_log
+from pipeline.training import metric_log
 
 Rows = list[dict[str, Any]]
 
+_NEWEST = 2**20
+"""Bytes of a log in which the last step is looked for."""
 NUMBERS = ("run", "state", "step", "steps", "loss", "tokens_per_second")
 
 
@@ -68,8 +65,8 @@ def _facts(run: Path) -> dict[str, Any]:
     path, name = run / "run.json", "/".join(run.absolute().parts[-4:])
     try:
         steps = validate(settings.Run, atomic_files.read_json(path), str(path)).training.steps
-        rows = so_far(run, ("steps", "weights"), newest=1)
-    except (InputError, pa.ArrowInvalid) as error:
+        rows = metric_log.rows_of(run, ("steps", "weights"), newest=_NEWEST)
+    except InputError as error:
         return {"run": name, "state": f"unreadable: {error}".replace(f"{run}/", "")}
     facts = {"run": name, "state": _state(run), "step": 0, "steps": steps}
     if last := max(rows["steps"], key=lambda row: row["step"], default=None):
@@ -92,28 +89,3 @@ def _state(run: Path) -> str:
     if locks.is_held(run):
         return "running"
     return "stopped" if (run / "starts.json").exists() else "waiting"
-
-
-def so_far(run: Path, tables: Sequence[str], newest: int | None = None) -> dict[str, Rows]:
-    """A run's rows as they were written while it went on, by table.
-
-    Args:
-        run: Its folder.
-        tables: Names of `metric_log.TABLES`.
-        newest: How many parts, the last ones; absent: all.
-    """
-    result: dict[str, Rows] = {name: [] for name in tables}
-    for name, rows in result.items():
-        for part in list(atomic_files.steps(run / "parts").values())[-(newest or 0) :]:
-            # What goes while one looks is left out.
-            with contextlib.suppress(FileNotFoundError):
-                rows += pq.read_table(part / f"{name}.parquet").to_pylist()
-    for path in live_log.places(run).values():
-        with contextlib.suppress(FileNotFoundError):
-            for line in path.read_bytes().splitlines():
-                # Half a line of a killed run, or one that is being written, is no record.
-                with contextlib.suppress(ValueError):
-                    row = json.loads(line)
-                    if isinstance(row, dict) and row.get("table") in result:
-                        result[row.pop("table")].append(row)
-    return result

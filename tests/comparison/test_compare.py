@@ -403,6 +403,7 @@ DAMAGED = {
     ),
     "nothing": (lambda _: [], "is empty"),
     "no JSON": (lambda ls: ["{'doc_id': 1}\n", *ls[1:]], "line 1 is cut or damaged"),
+    "brackets": (lambda ls: ["[" * 200_000, *ls[1:]], "line 1 is cut or damaged"),
     "a list": (lambda ls: ["[1]\n", *ls[1:]], "line 1 has no doc_id"),
     "another text": (
         lambda ls: [*ls[:-1], line(39, {"acc": 1.0}, document=77)],
@@ -421,6 +422,37 @@ def test_damaged_files_are_refused_by_name(tmp_path, said, kind):
     assert (code, out) == (2, "")
     assert expected in err
     assert err.startswith("pike-mixing compare: ")
+
+
+def device(path):
+    path.symlink_to("/dev/zero")
+
+
+def sparse(path):
+    path.touch()
+    os.truncate(path, 2**31)
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "expected"),
+    [
+        *((f"results_{DATE}.json", make, "is no file: evaluate") for make in (os.mkfifo, device)),
+        (f"results_{DATE}.json", sparse, "2,147,483,648 bytes, too many for JSON"),
+        (f"samples_more_{DATE}.jsonl", os.mkfifo, "is no file: evaluate again"),
+        ("other/log.json", os.mkfifo, "is no file: write the log again"),
+        ("other/results/m/t.json", os.mkfifo, "is no file: evaluate again"),
+    ],
+)
+def test_what_is_found_in_a_folder_and_is_no_file_is_refused_at_once(
+    tmp_path, said, name, make, expected
+):
+    a, b = (points(tmp_path / side, [1] * 40) for side in "ab")
+    (b / name).unlink(missing_ok=True)
+    (b / name).parent.mkdir(parents=True, exist_ok=True)
+    make(b / name)
+    code, _, err = said("compare", "--a", a, "--b", b / "other" if "other" in name else b)
+    assert (code, err[:21]) == (2, "pike-mixing compare: ")
+    assert expected in err
 
 
 def test_other_versions_and_a_second_evaluation_are_refused_by_name(tmp_path, said):
@@ -669,6 +701,11 @@ def test_what_lighteval_logs_beside_means(tmp_path, said, numbers):
     assert (task["difference"], task["documents"]) == (pytest.approx(0.5), 20)
     assert (task["higher_is_better"], task["metric"]) == (False, "word_perplexity (nats per word)")
     assert "bleu is left out" in said("compare", "--a", a, "--b", b, "--metric", "bleu")[2]
+    old = write_lighteval(tmp_path / "old", [1, 0] * 20)
+    (path,) = old.rglob("details_*.parquet")
+    parquet.write_table(pa.table({"example": ["q"], "metrics": [1]}), path)
+    code, _, err = said("compare", "--a", a, "--b", old, "--metric", "acc")
+    assert (code, "details of older versions of lighteval are not read" in err) == (2, True)
     (results,) = b.rglob("results_*.json")
     results.unlink()
     code, _, err = said("compare", "--a", a, "--b", b, "--metric", "acc")

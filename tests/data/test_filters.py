@@ -5,10 +5,9 @@ from downloads import lines, manifest, parquet
 
 from pike_mixing.errors import InputError
 from pipeline.data import filters
-from pipeline.data.corpus_manifest import SPLITS
+from pipeline.data.corpus_settings import text_hash
 from pipeline.data.filters import Decontamination, ngrams
-from pipeline.data.packing_settings import text_hash
-from pipeline.data.shards import Corpus
+from pipeline.data.shards import SPLITS, Corpus
 
 WORDS = [f"{a}{b}" for a in "abcdefgh" for b in "abcdefgh"]
 """64 documents of two letters."""

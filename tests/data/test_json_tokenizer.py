@@ -122,7 +122,12 @@ def test_a_file_that_says_too_little_is_refused(tmp_path, values, changed, messa
         make(tmp_path, given(tmp_path, values, **changed))
 
 
-@pytest.mark.parametrize("content", ["{", "{}", '{"text": "a"}\n{"text": "b"}', '{"end": "a"}'])
+DEEP = '{"model": ' + "[" * 200_000
+
+
+@pytest.mark.parametrize(
+    "content", ["{", "{}", '{"text": "a"}\n{"text": "b"}', '{"end": "a"}', DEEP], ids=range(5)
+)
 def test_a_model_file_of_something_else_is_refused(tmp_path, content):
     (tmp_path / "tok.model").write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match="is not a SentencePiece model, nor what"):
@@ -131,9 +136,10 @@ def test_a_model_file_of_something_else_is_refused(tmp_path, content):
 
 def test_damaged_json_and_an_end_for_sentencepiece_are_refused(tmp_path, make_source):
     path = tmp_path / "tokenizer.json"
-    path.write_text('{"model": ', encoding="utf-8")
-    with pytest.raises(InputError, match="is not valid JSON"):
-        make(tmp_path, {"kind": "file", "path": str(path), "end": "a"})
+    for text in ('{"model": ', DEEP):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match="is not valid JSON"):
+            make(tmp_path, {"kind": "file", "path": str(path), "end": "a"})
     source = make_source(tmp_path / "prose", prose(0))
     values = {"kind": "train", "model": "bpe", "vocabulary": 60, "characters": 5000}
     trained = make(tmp_path, {**values, "validation_share": 0.1}, [source])

@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
+from pipeline.data.corpus_settings import is_held_out, is_search, text_hash
 from pipeline.data.documents import read
 from pipeline.data.packing import pack, unigram_nats
-from pipeline.data.packing_settings import is_held_out, is_search, text_hash
 from pipeline.data.shards import Corpus
-from pipeline.data.tokenizer import Tokenizer
-from pipeline.data.tokenizer_training import sample
+from pipeline.data.tokenizer import Tokenizer, sample
 from pipeline.planning import planner
 from pipeline.runtime import atomic_files
 

@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline.data.packing_settings import is_held_out, is_search, text_hash
+from pipeline.data.corpus_settings import is_held_out, is_search, text_hash
 
 
 def test_the_hash_is_the_beginning_of_sha256():

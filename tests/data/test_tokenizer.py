@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pipeline.data.packing_settings import is_held_out, text_hash
-from pipeline.data.tokenizer import Tokenizer, build, named_pieces
-from pipeline.data.tokenizer_training import sample
+from pipeline.data.corpus_settings import is_held_out, text_hash
+from pipeline.data.tokenizer import Tokenizer, build, named_pieces, sample
 from pipeline.runtime import atomic_files
 
 WORDS = ["the", "a", "of", "token", "row", "domain", "step", "weight", "batch", "corpus", "model"]

@@ -9,12 +9,12 @@ import pytest
 from downloads import manifest
 
 from pike_mixing.errors import InputError
-from pipeline.data import corpus_manifest
+from pipeline.data import shards
 from pipeline.data.shards import Corpus
 from pipeline.planning.verify import verify
 from pipeline.runtime import atomic_files, checksums, ownership
 
-LIST = corpus_manifest.documents_file("train")
+LIST = shards.documents_file("train")
 
 
 @pytest.fixture
@@ -205,7 +205,7 @@ def test_a_tokenizer_that_was_replaced_is_refused(corpus):
     packed_with = {"../../../tokenizers/tok.model": sha256}
 
     def refuse():
-        corpus_manifest.refuse_other_tokenizer(corpus, manifest(corpus))
+        shards.refuse_other_tokenizer(corpus, manifest(corpus))
 
     changes = {"tokenizer/sha256": sha256, "inputs": packed_with}
     edits.values(atomic_files.MANIFEST, changes)(corpus)

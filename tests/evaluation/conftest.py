@@ -69,7 +69,7 @@ class Known(nn.Module):
         self.embedding = nn.Embedding.from_pretrained(torch.eye(vocabulary))
         self.device = torch.device("cpu")
 
-    def hidden(self, tokens_BxL, sight=None):
+    def hidden_states(self, tokens_BxL, sight=None):
         token_BxLxV = text_BxSxV = self.one_hot(tokens_BxL)
         if sight is None:
             return self.logits(token_BxLxV, token_BxLxV.cummax(dim=1).values)

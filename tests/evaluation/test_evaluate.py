@@ -5,6 +5,7 @@ import pytest
 from recipes import written
 
 from pike_mixing.errors import InputError
+from pipeline.__main__ import main
 from pipeline.evaluation.evaluate import evaluate
 from pipeline.runtime import atomic_files
 
@@ -101,6 +102,44 @@ def test_a_second_evaluation_leaves_nothing_of_the_first(finished, asked):
     asked(run)
     out = asked(run, checkpoints="last")
     assert sorted(path.name for path in out.iterdir()) == [".made-by", "manifest.json", "step3"]
+
+
+MEASURES = {
+    "evaluate": ("evaluations", ASKED, ["--tokenizer", "symbols.model"]),
+    "probe": ("probes", {"rows": 12, "microbatch": 3, "checkpoints": "all"}, []),
+}
+
+
+@pytest.mark.slow
+# No file fits, or all but the largest.
+@pytest.mark.parametrize(("size", "before"), [(100, False), (100, True), (0, True)])
+@pytest.mark.parametrize("command", MEASURES)
+def test_a_disk_that_takes_no_more_leaves_what_was_there(
+    finished, corpora, tmp_path, largest_file, capsys, command, size, before
+):
+    run, (name, values, more) = finished(), MEASURES[command]
+    path, out = written(tmp_path / "settings.json", values), run / name
+    tokenizer = [str(corpora.parent / one) if one.endswith(".model") else one for one in more]
+    words = [command, path, "--run", run, "--corpora", corpora, *tokenizer, "--device", "cpu"]
+
+    def measure():
+        return main([*map(str, words)])
+
+    def there():
+        return {one: one.read_bytes() for one in run.rglob("*") if one.is_file()}
+
+    if before:
+        assert measure() == 0
+    kept = there()
+    capsys.readouterr()
+    with largest_file(size or max(len(c) for p, c in kept.items() if out in p.parents) - 1):
+        assert measure() == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith(f"pike {command}: {out}")
+    assert "File too large" in told
+    assert there() == kept
+    assert measure() == 0
+    assert atomic_files.read_json(out / atomic_files.MANIFEST)["steps"] == [0, 3]
 
 
 def test_the_manifest_says_what_was_asked_and_lists_every_file(finished, asked):

@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from pike_mixing.errors import InputError
 from pipeline import settings
-from pipeline.evaluation import batch_layout, log_likelihoods
+from pipeline.evaluation import log_likelihoods
 from pipeline.evaluation.log_likelihoods import Question
 from pipeline.model.transformer import initial_model
 
@@ -72,8 +72,8 @@ def test_scores_are_those_of_a_naive_scorer(seed, shared, layers, heads, budget)
     model = initial_model(shape, VOCABULARY, seed)
     questions = drawn(seed, 5, shared) + drawn(seed + 1, 4, shared)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batch_layout, "BEGINNING_TOKENS", 4)
-        patch.setattr(batch_layout, "FEWEST", 3)
+        patch.setattr(log_likelihoods, "BEGINNING_TOKENS", 4)
+        patch.setattr(log_likelihoods, "FEWEST", 3)
         scored = score(model, questions, budget)
     for found, question in zip(scored, questions, strict=True):
         np.testing.assert_allclose(found, naive(model, question), atol=1e-4, rtol=0)

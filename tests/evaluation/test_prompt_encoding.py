@@ -28,7 +28,7 @@ def test_context_and_candidate_are_the_whole_text(
         benchmark = load(benchmarks, asked(task, shots, formulation))
         items = encode_benchmark(benchmark, tokenizer, LONG)
         texts = [
-            join_prompt(benchmark.solved, prompt.context) + candidate
+            join_prompt(benchmark.demonstration_texts, prompt.context) + candidate
             for prompt in benchmark.prompts
             for candidate in prompt.candidates
         ]
@@ -87,7 +87,7 @@ def test_whole_demonstrations_are_dropped_from_the_front_until_it_fits(
     for item, whole, prompt in zip(found, full, benchmark.prompts, strict=True):
         assert longest(item) <= length
         assert (item.shots == 7) == (longest(whole) <= length)
-        kept = benchmark.solved[7 - item.shots :]
+        kept = benchmark.demonstration_texts[7 - item.shots :]
         assert tokenizer.decode(item.context_C[1:]) == join_prompt(kept, prompt.context)
         assert item.candidates == whole.candidates
     # One token less and none keeps all seven.

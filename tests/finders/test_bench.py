@@ -28,9 +28,9 @@ def few(monkeypatch):
 def test_blocks_are_the_same_for_everybody_and_share_no_mixture():
     weights_NxK = np.array([[n / 10, 1 - n / 10] for n in range(10)])
     # By the SHA-256 of "0.000000,1.000000", "0.100000,0.900000" and so on.
-    assert [block.tolist() for block in bench.frozen(weights_NxK)] == BLOCKS
+    assert [block.tolist() for block in bench.frozen_blocks(weights_NxK)] == BLOCKS
     # The order of the rows does not matter.
-    again = bench.frozen(weights_NxK[::-1])
+    again = bench.frozen_blocks(weights_NxK[::-1])
     assert [[9 - n for n in block] for block in again] == BLOCKS
     for fold in bench.folds(
         "known", Swarm(DOMAINS, proxies(256)), {"large": Swarm(DOMAINS, proxies(9))}

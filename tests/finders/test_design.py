@@ -16,7 +16,7 @@ from pike_mixing.finders import commands, saved
 from pike_mixing.finders.design import Draw, propose, resolution
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
-from pike_mixing.numerics.simplex import capped
+from pike_mixing.numerics.simplex import cap_weights
 
 FREE = Draw(np.full(3, 1 / 3), np.full(3, np.inf))
 NOTHING = np.empty((0, 3))
@@ -24,12 +24,12 @@ NOTHING = np.empty((0, 3))
 
 def test_what_is_above_a_cap_goes_to_the_others_in_proportion():
     # 0.6 to 0.5: 0.1 goes to 0.3 and 0.1 as 3 : 1.
-    both = capped(np.array([[0.6, 0.3, 0.1], [0.2, 0.3, 0.5]]), np.array([0.5, 1, 1]))
+    both = cap_weights(np.array([[0.6, 0.3, 0.1], [0.2, 0.3, 0.5]]), np.array([0.5, 1, 1]))
     assert both.tolist() == [pytest.approx([0.5, 0.375, 0.125]), [0.2, 0.3, 0.5]]
     # Then the second is above its own.
-    weights_K = capped(np.array([[0.6, 0.3, 0.1]]), np.array([0.5, 0.35, 1]))[0]
+    weights_K = cap_weights(np.array([[0.6, 0.3, 0.1]]), np.array([0.5, 0.35, 1]))[0]
     assert weights_K.tolist() == pytest.approx([0.5, 0.35, 0.15])
-    assert capped(np.array([[1.0, 0, 0]]), np.array([0.4, 1, 1])).tolist() == [[0.4, 0.3, 0.3]]
+    assert cap_weights(np.array([[1.0, 0, 0]]), np.array([0.4, 1, 1])).tolist() == [[0.4, 0.3, 0.3]]
 
 
 @effort(max_examples=30)
@@ -187,7 +187,7 @@ def test_no_edit_of_a_saved_predictor_ends_in_a_traceback(record, tmp_path, data
     saved_to.write_text(data.draw(edited(record)), encoding="utf-8")
     asked = Namespace(predictor=saved_to, mixture=[f"{DOMAINS[0]}=1"], format="text")
     with contextlib.suppress(InputError):
-        assert "predicted loss: " in commands.predicted(asked)
+        assert "predicted loss: " in commands.predict_loss(asked)
 
 
 def test_several_targets_are_fitted_each_by_itself(said, write, tmp_path):

@@ -336,7 +336,10 @@ def reweighted(dataset, weights):
         (lambda: mixing_of(PiKE), r"none with settings: give, for one, PiKE\(\.\.\.\)"),
         (lambda: mixing_of(AdaTask()), "AdaTask needs an optimizer .*: give `optimizer`"),
         (lambda: mixing_of(DoReMi(reference="r")), "a frozen reference model: give `excess_fn"),
-        (lambda: mixing_of("mix").validated({"aa": 2.0}), "'aa' is unknown: did you mean 'a'"),
+        (
+            lambda: mixing_of("mix").observe_validation({"aa": 2.0}),
+            "'aa' is unknown: did you mean 'a'",
+        ),
         (lambda: mixing_of("mix", rounding="sistematic"), "rounding: 'sistematic': take largest-"),
         (lambda: mixing_of(Fixed(mixture="m")), "the weights of 'm' were not given"),
         (lambda: Mixing(PIKE, DOMAINS), "give a MixedDataset, not a dict"),

@@ -1,4 +1,4 @@
-"""States that were damaged, or are of something else: each value is named, and nothing changes."""
+"""States that were damaged, or are of something else, are refused, and nothing changes."""
 
 import copy
 import dataclasses
@@ -124,16 +124,16 @@ def damage(draw, state):
         holder[key], holder_2[key_2] = holder_2[key_2], holder[key]
     else:
         holder[key] = draw(st.sampled_from(WRONG))
-    return state, (*path, key)
+    return state
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STATES)
 @effort(max_examples=300)
 @given(st.data())
-def test_whatever_is_damaged_is_refused_by_its_name(name, data):
+def test_whatever_is_damaged_is_refused(name, data):
     made, state = STATES[name]
-    damaged, path = data.draw(damage(state))
+    damaged = data.draw(damage(state))
     into = made()
     before = into.state_dict()
     if repr(damaged) == repr(state):
@@ -141,11 +141,8 @@ def test_whatever_is_damaged_is_refused_by_its_name(name, data):
         into.load_state_dict(damaged)
         assert into.state_dict() == state
         return
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=r"^state\.(digest: the state is another|format: )"):
         into.load_state_dict(damaged)
-    told = [line.partition(":")[0] for line in str(caught.value).splitlines()]
-    # What was written of a value that is gone, or of one that was added, is another thing.
-    assert any(name.startswith((f"state.{path[0][:6]}", "state.format")) for name in told)
     assert into.state_dict() == before
 
 
@@ -246,8 +243,7 @@ def test_a_state_of_other_numbers_is_that_of_plain_ones(kind):
 def test_parts_of_two_states_are_no_state():
     one, other = stopped(2).state_dict(), stopped(4).state_dict()
     mixed = one | {"fresh_positions": other["fresh_positions"]}
-    mixed["digests"] = one["digests"] | {"fresh_positions": other["digests"]["fresh_positions"]}
-    with pytest.raises(InputError, match=r"^state.digest: is another than was written\ngo on"):
+    with pytest.raises(InputError, match=r"^state.digest: the state is another than"):
         mixture().load_state_dict(mixed)
 
 
@@ -320,7 +316,7 @@ def test_the_state_before_the_first_step_takes_the_counts_back():
     mixing = stopped(8, method=Switches(), shuffle=False)
     assert mixing.dataset.counts(3).tolist() == [0, 4]
     mixing.load_state_dict(before)
-    assert mixing.dataset.published == -1
+    assert mixing.dataset.published_step == -1
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import runpy
 import shlex
 import subprocess
 import sys
+import tarfile
 import tempfile
 import types
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 import yaml
 from repository import ROOT
 
+from pike_mixing import registry
 from pike_mixing.errors import InputError
 from pike_mixing.mixtures import export
 from pike_mixing.mixtures.formats import FORMATS
@@ -202,7 +204,53 @@ def by_axolotl(files, paths):
         yield one["path"], count / ROWS
 
 
-OWN = {"interleave-datasets": by_datasets, "axolotl": by_axolotl}
+def by_megatron(files, paths):
+    utils = pytest.importorskip("megatron.core.datasets.utils")
+    words = next(iter(files.values()))
+    words = json.loads(words) if words.startswith("[") else words.split()
+    return zip(*utils.get_blend_from_list(words), strict=True)
+
+
+def prepare_energon(paths):
+    """A data set of 60 samples in each folder, as `energon prepare` makes it."""
+    from megatron.energon.epathlib import EPath
+    from megatron.energon.flavors.webdataset import BaseWebdatasetFactory
+
+    for path in map(Path, paths.values()):
+        if (path / ".nv-meta").exists():
+            continue
+        with tarfile.open(path / "rows.tar", "w") as archive:
+            for n in range(60):
+                archive.addfile(tarfile.TarInfo(f"{n}.txt"))
+        options = {"split_parts_ratio": [("train", 1.0)], "tar_index_only": False}
+        place = EPath(str(path))
+        BaseWebdatasetFactory.prepare_dataset(place, ["rows.tar"], workers=1, **options)
+        kind = {"__module__": "megatron.energon", "__class__": "CrudeWebdataset"}
+        (path / ".nv-meta" / "dataset.yaml").write_text(json.dumps(kind), encoding="utf-8")
+
+
+def by_energon(files, paths):
+    pytest.importorskip("megatron.energon")
+    prepare_energon(paths)
+    from megatron.energon.dataset_config import load_config
+    from megatron.energon.epathlib import EPath
+    from megatron.energon.metadataset import MetadatasetV2
+
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "metadataset.yaml"
+        place.write_text(files["metadataset.yaml"], encoding="utf-8")
+        given = {"parent_path": EPath(folder)}
+        loaded = load_config(EPath(str(place)), default_type=MetadatasetV2, default_kwargs=given)
+    return [(str(one.path), one.weight) for one in loaded.splits["train"].blend]
+
+
+OWN = {
+    "interleave-datasets": by_datasets,
+    "axolotl": by_axolotl,
+    "megatron-lm": by_megatron,
+    "nemo": by_megatron,
+    "megatron-energon": by_energon,
+}
 """Trainers whose own code is among the packages of the tests."""
 
 
@@ -213,6 +261,127 @@ def test_the_trainers_own_code_reads_the_shares(trainer, paths, monkeypatch):
     files, _ = exported(trainer, paths)
     read = dict(OWN[trainer](files, paths))
     assert read == pytest.approx({paths[name]: share for name, share in READ.items()}, abs=1e-6)
+
+
+# Two stages of 50 steps with 8 rows.
+STAGES = {
+    "rule": "schedule",
+    "points": [{"web": 0.63, "code": 0.37}, {"web": 0.21, "code": 0.79}],
+    "at": [0, 0.5],
+}
+STAGE_ROWS = 400
+
+
+def of_ours():
+    """Rows of each domain in both stages, in a loop of ours."""
+    torch = pytest.importorskip("pike_mixing.torch")
+    settings = {name: value for name, value in STAGES.items() if name != "rule"}
+    rule = registry.build("schedule", settings | {"steps": 100}, "test")
+    parts = {name: list(range(9)) for name in ("web", "code")}
+    mixing = torch.Mixing(rule, torch.MixedDataset(parts, 8, steps=100), rounding="systematic")
+    counts = np.zeros((2, 2))
+    for step, batch in enumerate(mixing.data_loader()):
+        mixing.record(batch.float())
+        mixing.end_step()
+        made = mixing.metrics()
+        counts[step // 50] += [made[f"mixing/count/{name}"] for name in parts]
+    return counts
+
+
+def run_megatron(files, paths):
+    helpers = pytest.importorskip("megatron.core.datasets.helpers")
+    shares = dict(by_megatron(files, paths))
+    place, sample = np.zeros(STAGE_ROWS, np.int16), np.zeros(STAGE_ROWS, np.int64)
+    weights = list(shares.values())
+    helpers.build_blending_indices(place, sample, weights, len(weights), STAGE_ROWS, False)
+    return np.bincount(place, minlength=2)
+
+
+def run_grain(files, paths):
+    grain = pytest.importorskip("grain")
+    shares = dict(of_torchtitan(files))
+    parts = [grain.MapDataset.source([k] * 9).repeat() for k in range(len(shares))]
+    mixed = grain.MapDataset.mix(parts, weights=list(shares.values()))
+    return np.bincount([mixed[n] for n in range(STAGE_ROWS)], minlength=2)
+
+
+def run_axolotl(files, paths):
+    datasets = pytest.importorskip("datasets")
+    given = yaml.safe_load(files["datasets.yaml"])["datasets"]
+    # axolotl joins what each split holds.
+    return [len(datasets.load_dataset(one["path"], split=one["split"])) for one in given]
+
+
+def run_interleaved(files, paths):
+    pytest.importorskip("datasets")
+    mixed = defined(files["mixture.py"])["mixed"]
+    names = [row["text"] for row in mixed.take(STAGE_ROWS)]
+    return [names.count(name) for name in ("web", "code")]
+
+
+def run_by_names(files, paths):
+    """As LlamaFactory and ms-swift call `interleave_datasets` with what they read."""
+    datasets = pytest.importorskip("datasets")
+    shares = dict((of_llamafactory if "mixture.yaml" in files else of_swift)(files))
+    parts = [datasets.load_dataset(p, split="train", streaming=True) for p in shares]
+    mixed = datasets.interleave_datasets(
+        parts, list(shares.values()), seed=1, stopping_strategy="all_exhausted"
+    )
+    names = [row["text"] for row in mixed.take(STAGE_ROWS)]
+    return [names.count(name) for name in ("web", "code")]
+
+
+def run_energon(files, paths):
+    energon = pytest.importorskip("megatron.energon")
+    prepare_energon(paths)
+    cookers = [energon.Cooker(lambda sample: sample)]
+    encoder = type("Encoder", (energon.TaskEncoder,), {"cookers": cookers})()
+    place = Path(paths["web"]).parent / "metadataset.yaml"
+    place.write_text(files["metadataset.yaml"], encoding="utf-8")
+    mixed = energon.get_train_dataset(
+        str(place), batch_size=None, shuffle_buffer_size=None, max_samples_per_sequence=None,
+        worker_config=energon.WorkerConfig(rank=0, world_size=1, num_workers=0),
+        task_encoder=encoder,
+    )  # fmt: skip
+    drawn = itertools.islice(energon.get_loader(mixed), STAGE_ROWS)
+    names = [sample["__subflavors__"]["domain"] for sample in drawn]
+    return [names.count(name) for name in ("web", "code")]
+
+
+RUNS = {
+    "megatron-lm": (run_megatron, True),
+    "nemo": (run_megatron, True),
+    "torchtitan": (run_grain, True),
+    "axolotl": (run_axolotl, True),
+    "interleave-datasets": (run_interleaved, False),
+    "llamafactory": (run_by_names, False),
+    "ms-swift": (run_by_names, False),
+    "megatron-energon": (run_energon, False),
+}
+"""The mixing code of each trainer that runs here, and whether it counts or draws its rows."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trainer", RUNS)
+def test_two_stages_have_the_counts_of_the_schedule(trainer, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    paths = {name: str(tmp_path / name) for name in ("web", "code")}
+    for name, path in paths.items():
+        Path(path).mkdir()
+        lines = (json.dumps({"text": name}) + "\n") * 900
+        (Path(path) / "rows.jsonl").write_text(lines, encoding="utf-8")
+    plan = export.of_rule(STAGES, "s", steps=100)
+    files, _ = export.export(trainer, plan, paths, steps=100, rows=2 * STAGE_ROWS)
+    run, counts_exactly = RUNS[trainer]
+    for stage, ours_K in enumerate(of_ours(), 1):
+        place = f"stage-{stage}/"
+        own = {n.removeprefix(place): t for n, t in files.items() if n.startswith(place)}
+        # What is drawn lies within four standard deviations, sqrt(n p (1 - p)).
+        spread = 1 if counts_exactly else 4 * np.sqrt(ours_K.prod() / STAGE_ROWS)
+        came_K = run(own, paths)
+        assert sum(came_K) == STAGE_ROWS
+        np.testing.assert_allclose(came_K, ours_K, atol=spread, rtol=0)
+    np.testing.assert_allclose(of_ours(), [[252, 148], [84, 316]], atol=1)
 
 
 SCHEDULE = {
@@ -331,5 +500,16 @@ def test_a_schedule_needs_its_length():
 
 def test_the_page_lists_every_format():
     page = (ROOT / "docs" / "mixtures.md").read_text(encoding="utf-8")
-    lines = [f"| `{n}` | {f.trainer} | {f.counts} | {f.checked} |" for n, f in FORMATS.items()]
+    lines = [
+        f"| `{n}` | {f.trainer} | {f.counts} | {f.checked} | {f.stages} | {f.refusals} |"
+        for n, f in FORMATS.items()
+    ]
     assert "\n".join(lines) in page
+    # What the table says is what the tests above do.
+    ran = {name: "to a row" if counts else "by chance" for name, (_, counts) in RUNS.items()}
+    assert ran == {n: f.stages for n, f in FORMATS.items() if f.stages in ran.values()}
+    assert {n for n, f in FORMATS.items() if f.staged} == {
+        n for n, f in FORMATS.items() if f.stages == "one file"
+    }
+    for name in OWN:
+        assert "documented schema" not in FORMATS[name].checked or name == "axolotl"

@@ -46,7 +46,7 @@ def test_blocks_are_computed_again_in_the_backward_pass():
 def test_bfloat16_keeps_the_loss_to_a_hundredth_and_the_gradient_to_a_twentieth():
     tokens = rows(4)
     net = arranged(precision="bfloat16")
-    assert net.hidden(tokens).dtype == torch.float32
+    assert net.hidden_states(tokens).dtype == torch.float32
     (loss_B, g), (expected_B, expected) = gradient(net, tokens), gradient(arranged(), tokens)
     assert loss_B.dtype == g.dtype == torch.float32
     assert not torch.equal(loss_B, expected_B)

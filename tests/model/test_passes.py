@@ -98,8 +98,8 @@ def test_the_training_pass_measures_what_a_pass_of_its_own_does(counts, microbat
     found, _ = left(measuring(Mix()), given, statistics_micro_batch=microbatch)
     net = initial_model(SHAPE, 12, 0)
     own = gradient_statistics(net, row_losses, by_domain(given), micro_batch=microbatch)
-    same(found.seen.statistics, own)
-    assert found.seen.statistics.rows_K.tolist() == counts
+    same(found.signals.statistics, own)
+    assert found.signals.statistics.rows_K.tolist() == counts
 
 
 @pytest.mark.parametrize("counts", COUNTS)
@@ -108,11 +108,11 @@ def test_measuring_leaves_the_gradient_of_an_ordinary_step(method, counts):
     plain, expected = left(method, batch(counts))
     found, gradient = left(measuring(method), batch(counts))
     torch.testing.assert_close(gradient, expected, rtol=1e-5, atol=1e-7)
-    assert plain.seen.statistics is None
-    assert found.seen.statistics is not None
+    assert plain.signals.statistics is None
+    assert found.signals.statistics is not None
     assert found.norm == pytest.approx(plain.norm, rel=1e-5)
     torch.testing.assert_close(
-        found.seen.loss_K, plain.seen.loss_K, rtol=1e-6, atol=0, equal_nan=True
+        found.signals.loss_K, plain.signals.loss_K, rtol=1e-6, atol=0, equal_nan=True
     )
 
 
@@ -120,7 +120,7 @@ def test_the_gradient_is_shortened_after_it_is_measured():
     found, gradient = left(measuring(Mix()), batch([5, 4, 0, 0]), max_norm=0.01)
     assert gradient.norm().item() == pytest.approx(0.01, rel=1e-4)
     unclipped, _ = left(measuring(Mix()), batch([5, 4, 0, 0]))
-    same(found.seen.statistics, unclipped.seen.statistics)
+    same(found.signals.statistics, unclipped.signals.statistics)
 
 
 def test_weights_of_the_losses_count_in_a_measured_pass_too():
@@ -135,7 +135,7 @@ def test_weights_of_the_losses_count_in_a_measured_pass_too():
     expected = 0.9 * g_RxP[:5].mean(dim=0) + 0.1 * g_RxP[5:].mean(dim=0)
     torch.testing.assert_close(gradient.double(), expected, rtol=1e-4, atol=1e-6)
     # The statistics are of the domains' own losses, whatever they count.
-    assert found.seen.statistics.squared_norm_K[1] == pytest.approx(
+    assert found.signals.statistics.squared_norm_K[1] == pytest.approx(
         g_RxP[5:].mean(dim=0).square().sum().item(), rel=1e-4
     )
 

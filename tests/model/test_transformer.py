@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from pipeline import settings
-from pipeline.model import layers, transformer
+from pipeline.model import transformer
 from pipeline.model.transformer import Transformer, initial_model, parameter_count, token_losses
 
 TINY = settings.Model(layers=2, width=12, heads=2, head_width=4, vocabulary_multiple=8)
@@ -64,11 +64,13 @@ def test_no_logit_depends_on_a_later_token():
 
 def test_rotary_angles_are_those_of_the_paper():
     # Pair i of W/2 turns by position * 10000^(-2i/W): for W = 4 by 1 and by 1/100 a position.
-    cosine_LxP, sine_LxP = layers.turns(torch.arange(3), 4)
+    cosine_LxP, sine_LxP = transformer.turns(torch.arange(3), 4)
     torch.testing.assert_close(cosine_LxP[2], torch.tensor([math.cos(2), math.cos(0.02)]))
     torch.testing.assert_close(sine_LxP[2], torch.tensor([math.sin(2), math.sin(0.02)]))
     # Pairs are (0, 2) and (1, 3); x + iy turned by the angle a is (x + iy) e^ia.
-    turned = layers.rotate(torch.tensor([1.0, 2, 3, 4]).expand(1, 1, 3, 4), (cosine_LxP, sine_LxP))
+    turned = transformer.rotate(
+        torch.tensor([1.0, 2, 3, 4]).expand(1, 1, 3, 4), (cosine_LxP, sine_LxP)
+    )
     one, two = (1 + 3j) * cmath.exp(2j), (2 + 4j) * cmath.exp(0.02j)
     expected = torch.tensor([one.real, two.real, one.imag, two.imag])
     torch.testing.assert_close(turned[0, 0, 2], expected, atol=1e-6, rtol=0)
@@ -92,8 +94,8 @@ def plain_losses(net, tokens_BxL1):
             norm(x, f"{block}.attention_norm"), weights[f"{block}.attention.qkv.weight"]
         )
         q, k, v = inside.view(B, L, 3, net.shape.heads, W).permute(2, 0, 3, 1, 4)
-        q = layers.rotate(norm(q, f"{block}.attention.query_norm"), rotation)
-        k = layers.rotate(norm(k, f"{block}.attention.key_norm"), rotation)
+        q = transformer.rotate(norm(q, f"{block}.attention.query_norm"), rotation)
+        k = transformer.rotate(norm(k, f"{block}.attention.key_norm"), rotation)
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2)
         x = x + F.linear(y.reshape(B, L, -1), weights[f"{block}.attention.out.weight"])
         up = F.linear(norm(x, f"{block}.mlp_norm"), weights[f"{block}.up.weight"])
@@ -138,10 +140,10 @@ def test_what_rows_share_can_be_read_once(shared):
     net, tokens = initial_model(TINY, 16, 0), random_tokens(3, 7, 16)
     tokens[:, :shared] = tokens[0, :shared]
     kept = net.prefill_cache(tokens[0, :shared])
-    found = net.hidden(
+    found = net.hidden_states(
         tokens[:, shared:], transformer.AttentionLayout(*in_order(3, 7 - shared, shared), kept)
     )
-    torch.testing.assert_close(found, net.hidden(tokens)[:, shared:], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(found, net.hidden_states(tokens)[:, shared:], atol=1e-5, rtol=1e-5)
 
 
 def test_tokens_see_what_the_mask_says_and_stand_where_they_are_put():
@@ -149,8 +151,11 @@ def test_tokens_see_what_the_mask_says_and_stand_where_they_are_put():
     net = initial_model(TINY, 16, 0)
     seen = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 1, 1]]).bool()
     sight = transformer.AttentionLayout(torch.tensor([[0, 1, 1, 2]]), seen[None])
-    found = net.hidden(torch.tensor([[3, 5, 7, 9]]), sight)[0]
-    one, two = net.hidden(torch.tensor([[3, 5]]))[0], net.hidden(torch.tensor([[3, 7, 9]]))[0]
+    found = net.hidden_states(torch.tensor([[3, 5, 7, 9]]), sight)[0]
+    one, two = (
+        net.hidden_states(torch.tensor([[3, 5]]))[0],
+        net.hidden_states(torch.tensor([[3, 7, 9]]))[0],
+    )
     torch.testing.assert_close(found[:2], one, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(found[2:], two[1:], atol=1e-5, rtol=1e-5)
 

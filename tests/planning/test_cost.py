@@ -10,7 +10,7 @@ from repository import CONFIGS, ROOT
 
 from pike_mixing.errors import InputError
 from pipeline import settings
-from pipeline.planning import cost, jobs, planner, profile, rule_resources
+from pipeline.planning import cost, jobs, planner, profile, workflow_jobs
 from pipeline.runtime import accelerators
 from pipeline.runtime.validation import validate
 
@@ -230,10 +230,10 @@ def test_the_tpu_profile_books_the_time_that_the_bill_of_table_1_has():
     chosen = yaml.safe_load((ROOT / "workflow/profiles/tpu/config.yaml").read_text())
     resources = chosen["set-resources"]
     plan = planner.plan(planner.read(PAPER), PAPER.name)
-    takes = rule_resources.RuleResources(plan, profile.read(resources, {}))
+    takes = workflow_jobs.RuleResources(plan, profile.read(resources, {}))
     own = resources["pretrain"]
     work = jobs.Jobs(plan, accelerators.accelerator(own["accelerator"]), own["processes"])
-    runs = plan.selected("table", "table1")
+    runs = plan.selected_runs("table", "table1")
     assert len(runs) == 9
     for rule in ("pretrain", "evaluate"):
         minutes = (takes.of(rule)["runtime"](of_run(run), attempt=1) for run in runs)

@@ -139,7 +139,11 @@ TARGET = "scenarios.symbols.target"
         ("methods.proxy.reference", "doremi", "in a circle: doremi <- proxy <- doremi"),
         ("methods.proxy.reference", "mixx", "reference: 'mixx' is unknown: did you mean 'mix'"),
         ("mixtures.found.swarm", "smal", "swarm: 'smal' is unknown: did you mean 'small'"),
-        (TARGET, {"like-en": 1, "like-hi": 1}, f"{TARGET}: domain 'like-de' has no weight"),
+        (
+            TARGET,
+            {"like-en": 1, "like-hi": 1},
+            f"{TARGET}: domain 'like-de' has no weight: give it",
+        ),
         (
             TARGET,
             {"like-en": 1, "lik-de": 1},
@@ -189,16 +193,16 @@ def test_runs_that_only_serve_others_are_evaluated_once_and_never_probed(chained
 def test_a_table_that_names_the_method_of_a_helper_selects_its_runs(chained):
     values = chained("doremi", tables={"perplexity": {"methods": ["proxy"]}})
     plan = planner.plan(values, "config.yaml")
-    assert plan.selected("table", "perplexity") == (named("proxy"),)
+    assert plan.selected_runs("table", "perplexity") == (named("proxy"),)
 
 
 def test_tables_show_the_runs_that_were_asked_for(chained):
     plan = planner.plan(chained("found"), "config.yaml")
-    assert plan.selected("table", "perplexity") == plan.requested
+    assert plan.selected_runs("table", "perplexity") == plan.requested
     assert plan.database("table", "perplexity") == "results/databases/requested.duckdb"
     assert plan.selections == {"requested": plan.requested}
     settings = "results/settings/databases/requested.json"
-    assert plan.shown() == (settings, "results/databases/requested.duckdb")
+    assert plan.report_inputs() == (settings, "results/databases/requested.duckdb")
     found = named("found", 100)
     shown = plan.experiment(plan.requested)
     assert shown["mixtures"] == {found: f"results/mixtures/{found}.json"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.planning import forked_jobs, stages
+from pipeline.planning import stages, workflow_jobs
 from pipeline.planning.profile import Profile
 
 NOTHING = Profile({})
@@ -13,12 +13,12 @@ TRAININGS = ["pretrain"] * 3 + ["evaluate"]
 def started(monkeypatch):
     """What servers are started with, of which none is."""
     found = []
-    monkeypatch.setattr(forked_jobs.fork_server, "start", lambda *given: found.append(given))
+    monkeypatch.setattr(workflow_jobs.fork_server, "start", lambda *given: found.append(given))
     return found
 
 
 def test_four_jobs_that_import_the_same_have_a_server(started):
-    words = forked_jobs.start(["download", *TRAININGS, "table"], NOTHING, "before; ")
+    words = workflow_jobs.start_servers(["download", *TRAININGS, "table"], NOTHING, "before; ")
     ((name, modules, prefix),) = started
     assert words.endswith(f"fork_client.py {name}")
     assert (list(modules), prefix) == (["pretrain", "evaluate", "probe"], "before; ")
@@ -26,7 +26,7 @@ def test_four_jobs_that_import_the_same_have_a_server(started):
 
 
 def test_jobs_of_results_have_another_of_the_same_name(started):
-    forked_jobs.start(
+    workflow_jobs.start_servers(
         ["database_of_selection", "table", "table", "report", *TRAININGS], NOTHING, ""
     )
     (first, second) = started
@@ -46,5 +46,5 @@ def test_jobs_of_results_have_another_of_the_same_name(started):
 def test_few_jobs_and_those_of_accelerators_and_other_interpreters_have_none(
     started, rules, chosen
 ):
-    assert forked_jobs.start(rules, Profile(chosen), "") == ""
+    assert workflow_jobs.start_servers(rules, Profile(chosen), "") == ""
     assert started == []

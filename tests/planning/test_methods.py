@@ -281,6 +281,11 @@ def test_what_is_no_method_is_refused_where_it_is_imported(own, rule, expected):
 def test_a_finder_that_cannot_find_is_told_at_the_start(monkeypatch):
     with pytest.raises(InputError, match="'exposure-law' reads how much text each run had"):
         methods.refuse_at_start([], [{"finder": "exposure-law"}, {"finder": "best"}])
+    law = {"epochs": 4, "tokens_by_domain": {"code": 1e6}, "budget_tokens": 1e6}
+    methods.refuse_at_start([], [{"finder": "mixing-law", "options": law}])
+    for name in ("best", "mixing-law"):
+        with pytest.raises(InputError, match=f"the cap on epochs of '{name}'"):
+            methods.refuse_at_start([], [{"finder": name, "options": {"epochs": 4}}])
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(InputError, match="'regmix' needs the package 'lightgbm'"):
         methods.refuse_at_start([], [{"finder": "regmix"}, {"finder": "best"}])

@@ -154,7 +154,7 @@ def test_what_make_quick_builds_needs_few_of_the_runs(whole, plan):
         run
         for section, kind in (("tables", "table"), ("figures", "figure"))
         for name in whole["quick"][section]
-        for run in plan.selected(kind, name)
+        for run in plan.selected_runs(kind, name)
     }
     assert len(chosen) < len(plan.runs) / 4
 

@@ -147,6 +147,19 @@ def test_files_that_are_not_there_are_all_told(local, tmp_path):
     )
 
 
+def test_what_runs_again_names_all_that_differs_of_the_first(local, monkeypatch):
+    places = [f"settings.method.{name}" for name in ("rate", "gamma", "a", "b", "c", "d")]
+    differences = [made_from.Difference(what, "1", "2") for what in (*places, "code")]
+    monkeypatch.setattr(Comparison, "of", lambda *_: differences)
+    monkeypatch.setattr(Comparison, "differs", lambda *_: True)
+    compared, run = Comparison(local, forced=lambda *_: True), next(iter(local.runs))
+    assert list(compared.told("pretrain", run)) == [
+        f"run/{run} is made again: {'; '.join(f'{p} was 1, is 2' for p in places[:4])}; 2 more",
+        f"run/{run} is made again: code was 1, is 2",
+    ]
+    assert list(compared.told("pretrain", run)) == []
+
+
 def test_a_finished_workflow_tells_of_too_little_text_what_to_train_with_and_what_is_next(
     local, tmp_path, monkeypatch
 ):
@@ -161,7 +174,7 @@ def test_a_finished_workflow_tells_of_too_little_text_what_to_train_with_and_wha
     first, verdict, report, *commands = notices.closing(local)
     assert (first, report) == ("too few", "The report: results/report/index.html")
     # There is none, and its command says so.
-    database = local.shown()[1]
+    database = local.report_inputs()[1]
     assert f"pike advise: {database} does not exist" in verdict
     assert all(database in line for line in commands)
     assert [line.split("pike ")[1].split()[0] for line in commands] == ["advise", "claims", "why"]

@@ -162,7 +162,7 @@ def test_a_default_that_is_written_out_is_no_change(small, tmp_path, monkeypatch
     # Those of databases hold the configuration as the report shows it.
     assert all(files[1][name] == one for name, one in files[0].items() if "runs" not in one)
     for section in ("databases", "report"):
-        assert written.made_of(section, "") == silent.made_of(section, "")
+        assert written.settings_of(section, "") == silent.settings_of(section, "")
     mine = silent.runs["installed/nano/mine/seed0"]["method"]
     assert mine == {"lean": 2.0, "taken": -3, "among": [1, 2]}
 
@@ -223,25 +223,18 @@ def test_a_table_needs_the_runs_that_it_selects(small):
         "gradients": {"seeds": [0, 1]},
     }
     plan = planned(small)
-    assert plan.selected("table", "perplexity") == tuple(plan.runs)
-    assert plan.selected("table", "costs") == ("symbols/nano/mix/seed1",)
-    assert plan.selected("table", "accuracy") == tuple(n for n in plan.runs if "/pike/" in n)
+    assert plan.selected_runs("table", "perplexity") == tuple(plan.runs)
+    assert plan.selected_runs("table", "costs") == ("symbols/nano/mix/seed1",)
+    assert plan.selected_runs("table", "accuracy") == tuple(n for n in plan.runs if "/pike/" in n)
     assert plan.database("table", "perplexity") == "results/pike.duckdb"
     assert plan.database("table", "gradients") == "results/pike.duckdb"
     assert plan.database("table", "accuracy") == "results/databases/table-accuracy.duckdb"
     written = plan.settings_files()
     assert "results/settings/databases/table-costs.json" in written
     assert "results/settings/databases/table-perplexity.json" not in written
-    # That of some runs has what its tables read, and is made again where they read another view.
+    # That of some runs has what its tables read.
     assert "views" not in written["results/settings/experiment.json"]
     assert written["results/settings/databases/table-costs.json"]["views"] == ["table_costs"]
-    of_costs = plan.made_of("databases", "table-costs")
-    small["tables"]["costs"]["query"] = "table_gradients"
-    other = planned(small)
-    assert other.made_of("databases", "table-costs") == {**of_costs, "views": ["table_gradients"]}
-    assert other.made_of("databases", "table-accuracy") == plan.made_of(
-        "databases", "table-accuracy"
-    )
 
 
 def test_a_database_of_some_runs_knows_what_they_stand_on(small):

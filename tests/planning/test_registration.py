@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from repository import ROOT
 
 from pike_mixing.errors import InputError
-from pipeline.planning import planner, registered_configuration, registration, shorthand
+from pipeline.planning import planner, registration, shorthand
 from pipeline.runtime.validation import validate
 
 REGISTRATION = yaml.safe_load("""
@@ -52,8 +52,8 @@ def made(**changes):
 
 def planned(**changes):
     """The configuration of a registration, and its plan."""
-    config = registered_configuration.configuration(made(**changes))
-    return config, planner.plan(shorthand.written_out(config), "mine.yaml")
+    config = registration.configuration(made(**changes))
+    return config, planner.plan(shorthand.write_out(config), "mine.yaml")
 
 
 SHIPPED = sorted((ROOT / "workflow" / "registered").glob("*.yaml"))
@@ -65,7 +65,7 @@ def test_what_is_shipped_is_sound_and_judges_on_test_scenarios(path, tmp_path):
     chosen = registration.read(path)
     assert chosen.benchmark == path.stem
     assert chosen.status == "draft" or chosen.scenarios.stream == "test"
-    registered_configuration.write(path, tmp_path / "made.yaml")
+    registration.write(path, tmp_path / "made.yaml")
 
 
 @effort(max_examples=10, deadline=None)
@@ -82,7 +82,7 @@ def test_every_configuration_is_sound_and_plans_what_is_registered(seed, stream)
 
 
 def test_mix_for_the_same_cost_has_as_many_steps_as_the_other_method_costs():
-    config = registered_configuration.configuration(made())
+    config = registration.configuration(made())
     for scenario in config["scenarios"].values():
         # 16 rows of each domain every 20 steps, beside 20 rows a step.
         measured = max(16 * len(scenario["domains"]), 20) / 20
@@ -97,13 +97,13 @@ def test_mix_for_the_same_cost_has_as_many_steps_as_the_other_method_costs():
 
 
 def test_the_configuration_says_what_is_expected():
-    config = registered_configuration.configuration(made(level=0.01))
+    config = registration.configuration(made(level=0.01))
     (expected,) = config["predictions"]["hypotheses"].values()
     assert expected == {**REGISTRATION["hypotheses"]["gain"], "margin": 0.0}
     assert config["predictions"]["level"] == 0.01
     expected["against"] = "mixx"
     with pytest.raises(InputError, match=r"predictions\.hypotheses\.gain\.against: 'mixx'.*mix"):
-        planner.plan(shorthand.written_out(config), "mine.yaml")
+        planner.plan(shorthand.write_out(config), "mine.yaml")
 
 
 def test_a_search_by_smaller_models_costs_its_share():
@@ -113,9 +113,7 @@ def test_a_search_by_smaller_models_costs_its_share():
     served, *_ = [run for run in plan.runs.values() if run["model_name"] == "half"]
     assert served["model"].items() >= HALF.items()
     asking = plan.runs["d0-00/pico/pike-tuned/seed0"]
-    flops = [
-        registered_configuration.flops_of_step(run, plan.tokenizers) for run in (served, asking)
-    ]
+    flops = [registration.flops_of_step(run, plan.tokenizers) for run in (served, asking)]
     ratio = flops[0] / flops[1]
     # With C characters, 64 tokens: 6 (3,072 + 16 C) + 12 * 64 * 16 FLOPs against twice or more.
     assert 0.25 < ratio < 0.5
@@ -176,15 +174,15 @@ def test_a_file_that_is_not_of_this_command_is_not_replaced(tmp_path):
     text = yaml.safe_dump(REGISTRATION)
     given.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=r"mine\.yaml was not made by `pike scenarios`"):
-        registered_configuration.write(given, given)
+        registration.write(given, given)
     assert given.read_text(encoding="utf-8") == text
 
 
 def test_the_same_registration_gives_the_same_bytes(tmp_path):
     given, one, two = (tmp_path / f"{name}.yaml" for name in ("mine", "one", "two"))
     given.write_text(yaml.safe_dump(REGISTRATION), encoding="utf-8")
-    assert "d0-03" in registered_configuration.write(given, one)
-    registered_configuration.write(given, two)
+    assert "d0-03" in registration.write(given, one)
+    registration.write(given, two)
     assert one.read_bytes() == two.read_bytes()
     assert planner.read(one)["results"] == "results/registered/board"
 
@@ -222,7 +220,7 @@ def test_a_wrong_registration_is_refused(tmp_path, place, value, message):
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump(values), encoding="utf-8")
     with pytest.raises(InputError) as caught:
-        registered_configuration.write(path, tmp_path / "out.yaml")
+        registration.write(path, tmp_path / "out.yaml")
     assert message in str(caught.value)
     assert not (tmp_path / "out.yaml").exists()
 
@@ -238,12 +236,12 @@ RUN = {
 def test_costs_here_and_at_the_papers_size():
     # 80 rows every 10 steps beside 20: 0.4. Every 6,000 of 120,000 steps beside 256: none of a
     # domain is measured on less than its share of a batch.
-    assert registered_configuration.rows_over_batches(RUN) == pytest.approx(1.4)
-    assert registered_configuration.passes_over_mix(RUN) == pytest.approx(1.4)
-    paper = registered_configuration.at_paper_size(RUN)
+    assert registration.rows_over_batches(RUN) == pytest.approx(1.4)
+    assert registration.passes_over_mix(RUN) == pytest.approx(1.4)
+    paper = registration.at_paper_size(RUN)
     assert paper["method"] == {"rows": 16, "every": 6000}
-    assert registered_configuration.passes_over_mix(paper) == pytest.approx(1 + 1 / 6000)
+    assert registration.passes_over_mix(paper) == pytest.approx(1 + 1 / 6000)
     # Losses of 16 rows: rows are read, and passed forward alone.
     skill = {**RUN, "rule": "skill-it", "method": {"rows": 16, "every": 10, "eta": 0.2}}
-    assert registered_configuration.rows_over_batches(skill) == pytest.approx(1.4)
-    assert registered_configuration.passes_over_mix(skill) == pytest.approx(1 + 0.4 / 3)
+    assert registration.rows_over_batches(skill) == pytest.approx(1.4)
+    assert registration.passes_over_mix(skill) == pytest.approx(1 + 0.4 / 3)

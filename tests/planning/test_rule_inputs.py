@@ -10,7 +10,7 @@ from pike_mixing.errors import InputError
 from pipeline.planning import planner, records, rule_inputs
 from pipeline.planning.profile import Profile
 from pipeline.planning.rule_inputs import RuleInputs
-from pipeline.planning.rule_resources import RETRIES, STARTED, RuleResources
+from pipeline.planning.workflow_jobs import RETRIES, STARTED, RuleResources
 
 PIKE = "symbols/pico/pike-middle/seed100"
 MANIFEST = "manifest.json"

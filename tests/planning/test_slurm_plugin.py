@@ -47,7 +47,7 @@ class Reporting(plugin.Executor):
         self.submitted.append(job)
 
 
-MENDED = slurm.mended(Reporting)
+MENDED = slurm.mend_executor(Reporting)
 
 
 def still_active(job, kind=MENDED):

@@ -63,31 +63,38 @@ def small(tmp_path):
     return build(tmp_path, seeds=(0,), scenarios=("real",), methods=("mix", "pike"))
 
 
+def _database(root):
+    """The database of a made-up experiment below a folder."""
+    database.build(build(root), root / "results" / "pike.duckdb")
+
+
 @pytest.fixture(scope="session")
-def made(tmp_path_factory):
+def made(made_once):
     """A results folder with its database. Not to be written to."""
-    results = tmp_path_factory.mktemp("made") / "results"
-    database.build(build(results.parent), results / "pike.duckdb")
-    return results
+    return made_once("made", _database) / "results"
 
 
 @pytest.fixture(scope="session")
-def shown(made):
-    """The same with tables, figures (of two methods, to save time) and the report."""
-    two = {"methods": ["mix", "pike"]}
-    for kind, write, names, selection, suffix in (
-        ("table", tables.write, ("perplexity", "accuracy", "gradients", "costs"), {}, ".md"),
-        ("figure", figures.write, OWN_FIGURES, two, ".svg"),
-    ):
-        for name in names:
-            own = made / "settings" / f"{kind}s" / f"{name}.json"
-            atomic_files.write_json(own, {"name": name, "selection": selection})
-            write(own, made / "pike.duckdb", made / f"{kind}s" / f"{name}{suffix}")
-    report.write(
-        made / "settings" / "experiment.json",
-        made / "pike.duckdb",
-        made / "tables",
-        made / "figures",
-        made / "report" / "index.html",
-    )
-    return made
+def shown(made_once):
+    """Another with tables, figures (of two methods, to save time) and the report too."""
+
+    def fill(root):
+        _database(root)
+        results, two = root / "results", {"methods": ["mix", "pike"]}
+        for kind, write, names, selection, suffix in (
+            ("table", tables.write, ("perplexity", "accuracy", "gradients", "costs"), {}, ".md"),
+            ("figure", figures.write, OWN_FIGURES, two, ".svg"),
+        ):
+            for name in names:
+                own = results / "settings" / f"{kind}s" / f"{name}.json"
+                atomic_files.write_json(own, {"name": name, "selection": selection})
+                write(own, results / "pike.duckdb", results / f"{kind}s" / f"{name}{suffix}")
+        report.write(
+            results / "settings" / "experiment.json",
+            results / "pike.duckdb",
+            results / "tables",
+            results / "figures",
+            results / "report" / "index.html",
+        )
+
+    return made_once("shown", fill) / "results"

@@ -7,7 +7,7 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.results import archive
-from pipeline.results.crate import LICENCE, PROFILES, crate
+from pipeline.results.archive import LICENCE, PROFILES, crate
 
 
 @pytest.fixture

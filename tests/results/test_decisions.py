@@ -11,7 +11,7 @@ from test_views import paired
 from pike_mixing import make
 from pike_mixing.comparison.detectable import detection_probability
 from pike_mixing.errors import InputError
-from pipeline.results import advise, decisions, display, labels, picture
+from pipeline.results import decisions, display, labels, picture
 
 ROW = {"scenario": "s", "model": "m", "seeds": 3, "nll_document_stderr": 0.01}
 ROW |= {"effective": 40, "nll_stderr": 0.02, "seeds_better": 1}
@@ -63,7 +63,7 @@ def test_of_many_domains_with_little_text_some_are_named(monkeypatch):
 def test_an_interval_without_zero_may_decide_nothing_and_says_why():
     place = {"scenario": "s", "model": "m", "title": "T", "size": "1 thousand parameters"}
     place |= {"text": [], "shares": {}, "fixed": True, "against": "Mix", "open": [], "warnings": []}
-    said = advise.text(place | {"rows": judged(row("b", 0.2, p_holm=0.06))})
+    said = decisions.text(place | {"rows": judged(row("b", 0.2, p_holm=0.06))})
     assert "B +0.200 (+0.150 to +0.250, 3 seeds): not decided; lower in 1 of 3" in said
     assert "(95% interval of each alone): verdict after Holm's correction" in said
 
@@ -114,13 +114,13 @@ def test_a_rule_that_drew_the_baselines_shares_is_no_mixture(empty):
     _leads(empty, {"a": 0.5, "b": 0.5})
     (place,) = decisions.of(empty)
     assert place["text"][0] == "Use PiKE."
-    copied = advise.snippets(place)
+    copied = decisions.snippets(place)
     assert "PiKE drew the shares of Mix" in copied["interleave"]
     assert "probabilities" not in copied["interleave"]
     # Other shares than the baseline's may be why.
     empty.execute("update weights set count = if(domain = 'a', 4, 12) where run like '%pike%'")
     (place,) = decisions.of(empty)
-    assert "probabilities" in advise.snippets(place)["interleave"]
+    assert "probabilities" in decisions.snippets(place)["interleave"]
 
 
 def test_doubts_about_the_chosen_method_are_told(empty):
@@ -133,7 +133,33 @@ def test_doubts_about_the_chosen_method_are_told(empty):
     (warning,) = (one for one in place["warnings"] if "never moved" in one)
     assert warning.startswith("PiKE: in some runs the method never moved a row")
     assert warning.endswith("(2 of 3 runs).")
-    assert f"Warning: {warning}" in advise.text(place)
+    assert f"Warning: {warning}" in decisions.text(place)
+
+
+@pytest.mark.parametrize(
+    ("target", "unmoved", "said"),
+    [
+        # It trained on the target, whatever its rule would have done.
+        ({"a": 1, "b": 3}, 3, "Train on the target itself: the shares of PiKE."),
+        ({"a": 1, "b": 3}, 2, "Use PiKE."),
+        # On its first weights, which are not the target, and where there is no target.
+        ({"a": 3, "b": 1}, 3, "Use the shares of PiKE."),
+        ({"a": 1, "b": 1}, 3, "Use the shares of PiKE."),
+    ],
+)
+def test_a_rule_that_never_moved_a_row_is_its_first_weights(empty, target, unmoved, said):
+    _leads(empty, {"a": 0.25, "b": 0.75})
+    for domain, weight in target.items():
+        empty.execute("update domains set target = ? where domain = ?", [weight, domain])
+    empty.execute(
+        "insert into alarms (run, kind, step) select run, 'never-moved', steps - 1 from runs "
+        "where method = 'pike' and seed < ?",
+        [unmoved],
+    )
+    (place,) = decisions.of(empty)
+    assert place["text"][0] == said
+    copied = decisions.snippets(place)["python"]
+    assert ("make('fixed', weights_by_domain={'a': 0.25, 'b': 0.75})" in copied) == (unmoved == 3)
 
 
 def test_settings_that_a_grid_chose_are_copied_with_the_methods_own(empty):
@@ -148,7 +174,7 @@ def test_settings_that_a_grid_chose_are_copied_with_the_methods_own(empty):
     assert place["rule"] == {"rule": "pike", "every": 40, "zeta1": 2.0, "zeta2": 0.5}
     names = {}
     # What a user copies from the report must run.
-    exec(advise.snippets(place)["python"], names)  # noqa: S102
+    exec(decisions.snippets(place)["python"], names)  # noqa: S102
     assert names["method"] == make("pike", every=40, zeta1=2.0, zeta2=0.5)
 
 
@@ -217,7 +243,7 @@ PLACE = {
 
 def test_what_is_copied_makes_the_method(tmp_path):
     # A target may leave a domain out.
-    copied = advise.snippets(PLACE | {"shares": {"fr": 0.0, **PLACE["shares"]}})
+    copied = decisions.snippets(PLACE | {"shares": {"fr": 0.0, **PLACE["shares"]}})
     (values,) = yaml.safe_load(copied["yaml"])["methods"].values()
     assert values == PLACE["rule"]
     names = {}
@@ -233,24 +259,24 @@ def test_a_database_of_another_version_is_to_be_made_anew(tmp_path):
     with duckdb.connect(str(tmp_path / "pike.duckdb")) as connection:
         connection.execute("create table experiment (name text)")
     with pytest.raises(InputError, match=r"another version: make it anew with `snakemake .*"):
-        advise.advise(tmp_path / "pike.duckdb")
+        decisions.advise(tmp_path / "pike.duckdb")
 
 
 @pytest.mark.slow
 def test_the_command_answers_for_people_and_machines(made):
     database = made / "pike.duckdb"
-    assert "Keep equal shares (Mix)." in advise.advise(database)
-    (place,) = json.loads(advise.advise(database, scenario="languages", format="json"))
+    assert "Keep equal shares (Mix)." in decisions.advise(database)
+    (place,) = json.loads(decisions.advise(database, scenario="languages", format="json"))
     assert place["shares"] == dict.fromkeys(["easy", "hard", "noise"], 1 / 3)
     assert place["rule"] == {"rule": "mix"}
-    (place,) = json.loads(advise.advise(database, scenario="real", format="json"))
+    (place,) = json.loads(decisions.advise(database, scenario="real", format="json"))
     assert place["text"][0] == "Use PiKE."
     assert place["rule"]["rule"] == "pike"
     assert sum(place["shares"].values()) == pytest.approx(1)
     with pytest.raises(InputError, match="give --scenario and --model"):
-        advise.advise(database, format="yaml")
+        decisions.advise(database, format="yaml")
     with pytest.raises(InputError, match="'reel' is unknown"):
-        advise.advise(database, scenario="reel")
+        decisions.advise(database, scenario="reel")
 
 
 @pytest.mark.slow
@@ -262,7 +288,7 @@ def test_several_seeds_of_few_documents_are_not_told_as_one_seed(made, monkeypat
         return [p | with_few | {"tested": p["scenario"] != "real"} for p in places(connection)]
 
     monkeypatch.setattr(decisions, "of", of_few)
-    shown = advise.advise(made / "pike.duckdb")
+    shown = decisions.advise(made / "pike.duckdb")
     assert "real / " in shown.partition("One seed each")[0]
     assert (
         "    A -0.100 (-0.150 to -0.050, 3 seeds): few documents; lower in 1 of 3"

@@ -117,7 +117,7 @@ UNDER = [
     ],
 )
 def test_lines_that_lie_on_each_other_are_found_on_the_axis_that_is_drawn(change, found):
-    assert drawing.hidden(panel(**({"series": UNDER} | change))) == found
+    assert drawing.hidden_lines(panel(**({"series": UNDER} | change))) == found
 
 
 def test_no_line_and_no_point_is_hidden(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ import yaml
 from played import fresh, insert, ran, records, scenarios_of_two
 
 from pike_mixing.errors import InputError
-from pipeline.planning import planner, registered_configuration, registration, shorthand
+from pipeline.planning import planner, registration, shorthand
 from pipeline.planning.registration import Registration
 from pipeline.results import board_tests, registered
 from pipeline.runtime import atomic_files, made_from
@@ -181,7 +181,7 @@ def registered_once(tmp_path_factory):
     file.write_text(FILE.replace("COMMIT", git("rev-parse", "HEAD~1")))
     git("add", ".")
     git("commit", "-qm", "registration")
-    config = shorthand.written_out(registered_configuration.configuration(registration.read(file)))
+    config = shorthand.write_out(registration.configuration(registration.read(file)))
     plan = planner.plan(config, str(file))
     connection = fresh(path=folder / "b.duckdb")
     insert(connection, "experiment", name="b", baseline="mix", config=json.dumps(plan.config))
@@ -219,7 +219,7 @@ def registry(registered_once, tmp_path):
 
 def deviations(file, connection):
     connection.close()
-    facts = json.loads(registered.registered(file, file.with_suffix(".duckdb"), "json"))
+    facts = json.loads(registered.compare_registered(file, file.with_suffix(".duckdb"), "json"))
     return facts["deviations"], facts
 
 
@@ -232,7 +232,7 @@ def test_runs_of_the_registrations_commit_do_not_deviate(registry):
     assert lines == [f"{file} differs from what was committed"]
     assert facts["hypotheses"][0]["verdict"] == "too few scenarios"
     # Both scenarios are alike: there is no p to correct.
-    text = registered.registered(file, file.with_suffix(".duckdb"))
+    text = registered.compare_registered(file, file.with_suffix(".duckdb"))
     assert "p by Holm over the 0 that have one, level 0.05" in text
     costs = [(row["board"], row["method"], row["rows"]) for row in facts["methods"]]
     of_target = [("target", "fixed-at-target", 1.0), ("target", "odm", 1.0)]
@@ -320,7 +320,7 @@ def test_runs_that_code_of_today_would_make_otherwise_are_named_in_a_draft(
             place, stage="pretrain", settings={}, inputs=(), files=(), modules=(__name__,), facts={}
         )
     file.write_text(file.read_text().replace("status: registered", "status: draft"))
-    registered_configuration.write(file, tmp_path / "drawn.yaml")
+    registration.write(file, tmp_path / "drawn.yaml")
     # Beside the database.
     stamp = {"started_with": ["drawn.yaml"], "options": {"results": "."}}
     atomic_files.write_json(tmp_path / "experiment.json", stamp)
@@ -331,7 +331,7 @@ def test_runs_that_code_of_today_would_make_otherwise_are_named_in_a_draft(
 def test_before_its_runs_a_registration_says_how_they_are_made(registry):
     _, file, _ = registry
     with pytest.raises(InputError) as refused:
-        registered.registered(file)
+        registered.compare_registered(file)
     drawn = f"results/{registration.read(file).benchmark}.yaml"
     assert f"`pike scenarios {file} --out {drawn}`" in str(refused.value)
     assert f"--configfile {drawn}`" in str(refused.value)

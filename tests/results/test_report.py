@@ -118,6 +118,8 @@ def test_a_newcomer_finds_verdicts_tables_plots_and_provenance(texts):
         ("tables", "is shown to have a lower validation loss."),
         ("index", "How to read this"),
         ("index", 'id="figure-losses-all"'),
+        # What stands below a figure's panels, which the page cuts out.
+        ("index", "real / tiny: 131,000 parameters, 3 seeds"),
         ("tables", 'id="table-perplexity-real"'),
         ("methods", "Every batch holds every domain in equal parts"),
         ("methods", "zeta1 0.05"),

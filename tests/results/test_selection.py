@@ -6,8 +6,8 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.results import figures, report, tables
-from pipeline.results.advise import advise
 from pipeline.results.database import build
+from pipeline.results.decisions import advise
 from pipeline.results.query import query
 from pipeline.results.selection import connect, connect_ours, rows
 from pipeline.results.why import why

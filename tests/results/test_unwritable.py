@@ -1,25 +1,11 @@
 """A disk that takes no more: commands that write say so, end with code 2, leave nothing half."""
 
-import contextlib
-import resource
-
 import pytest
 
 from pipeline import __main__
 from pipeline.theory import stage
 
 pytestmark = pytest.mark.slow
-
-
-@contextlib.contextmanager
-def _limit(size):
-    """Files of so many bytes, no longer than need be: pytest writes larger ones itself."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def outputs(shown):
@@ -45,11 +31,13 @@ def outputs(shown):
         ("database", 20_000),
     ],
 )
-def test_a_disk_that_takes_no_more_is_told(shown, tmp_path, command, size, monkeypatch, capsys):
+def test_a_disk_that_takes_no_more_is_told(
+    shown, tmp_path, command, size, largest_file, monkeypatch, capsys
+):
     rows = [{"word": f"{number**9:x}"} for number in range(5000)]
     monkeypatch.setattr(stage, "records", lambda sizes: {"tilt": rows})
     words, name = outputs(shown)[command]
-    with _limit(size):
+    with largest_file(size):
         assert __main__.main([*map(str, words), "--out", str(tmp_path / name)]) == 2
     error = capsys.readouterr().err
     assert f"pike {command}: {tmp_path}" in error

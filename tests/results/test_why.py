@@ -32,7 +32,16 @@ def test_a_table_leads_to_every_source(made):
 def test_what_occurs_twice_is_unfolded_once(made):
     text = why("table/perplexity", made / "pike.duckdb")
     assert text.count("source/code  [") == 1
-    assert "corpus/real/code  (above)" in text
+    assert "tokenizer/real  (above)" in text
+
+
+def test_of_many_that_lead_to_the_same_text_one_is_unfolded(made):
+    text = why("table/perplexity", made / "pike.duckdb")
+    unfolded = [line for line in text.splitlines() if line.startswith("  evaluation/")]
+    # One of each scenario; both have 12 runs.
+    assert len(unfolded) == 2
+    (rest,) = [line for line in text.splitlines() if " more of " in line]
+    assert rest.startswith("  and 22 more of evaluation/: `pike why evaluation/")
 
 
 def test_programs_get_each_artifact_of_the_chain_once(made):

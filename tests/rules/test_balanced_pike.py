@@ -57,7 +57,7 @@ def test_balanced_pike_moves_by_the_squared_tilt():
 def test_proposed_coefficients_count_the_tilt():
     # Equal losses: (y*_k)^2 = (1/2)^2, so that zeta1 is four times PiKE's ln 1.1 / (3 - 1).
     method, statistics = BalancedPiKE(zeta1=1, zeta2=0, tau=1), measured((3, 1), loss=(2, 2))
-    zeta1 = method.proposed(statistics, 4)["zeta1"]
+    zeta1 = method.proposed_settings(statistics, 4)["zeta1"]
     assert zeta1 == pytest.approx(4 * math.log(1.1) / 2)
     proposed = BalancedPiKE(zeta1=zeta1, zeta2=0, tau=1)
     assert_close(weights_after(proposed, statistics), vector(1.1, 1) / 2.1)

@@ -151,7 +151,7 @@ def test_nothing_is_proposed_where_no_coefficient_moves_a_weight():
 def test_a_method_proposes_by_the_norm_that_it_uses():
     # 5 - 8 / 4 = 3 and 1 - 0 = 1: leads of 2 and, plug-in, of 4.
     statistics = measured((5, 1), variance=(8, 0))
-    unbiased = PiKE(zeta1=1, zeta2=1).proposed(statistics, 4)
-    plug_in = PiKE(zeta1=1, zeta2=1, norm="plug-in").proposed(statistics, 4)
+    unbiased = PiKE(zeta1=1, zeta2=1).proposed_settings(statistics, 4)
+    plug_in = PiKE(zeta1=1, zeta2=1, norm="plug-in").proposed_settings(statistics, 4)
     assert unbiased["zeta1"] == pytest.approx(math.log(1.1) / 2)
     assert plug_in["zeta1"] == pytest.approx(math.log(1.1) / 4)

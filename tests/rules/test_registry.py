@@ -21,7 +21,8 @@ def test_every_rule_is_a_class_of_the_package_and_of_the_mapping(rule):
 
 
 def test_every_rule_and_finder_says_where_it_comes_from():
-    assert list(provenance.RULES) == list(RULES)
+    where = "pike_mixing/provenance.py: RULES there and in pike_mixing/__init__.py have one order"
+    assert list(provenance.RULES) == list(RULES), where
     assert set(finders.FINDERS) < set(provenance.FINDERS)
 
 

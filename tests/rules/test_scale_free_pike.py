@@ -122,7 +122,7 @@ def test_a_domain_that_was_read_over_goes_back_to_its_prior():
     method = ScaleFreePiKE(**HALF_WAY)
     state = method.init(DOMAINS[:2], 0)
     state |= {"log_weights_K": np.log([0.7, 0.3]), "epochs_K": np.array([2, 2])}
-    back = np.exp(method.updated(state, np.ones(2), np.zeros(2, dtype=bool)))
+    back = np.exp(method.update(state, np.ones(2), np.zeros(2, dtype=bool)))
     assert_close(back, np.array([0.7**0.5, 0.3**0.5]) / (0.7**0.5 + 0.3**0.5))
 
 

@@ -50,7 +50,7 @@ def bound_at_the_solution():
         gamma=descent.gamma(descent.alignment(gradient_3x3), 3),
         norm="plug-in",
     )
-    weights_3 = minimiser(*method.bound(problem.statistics(theta_3), b))
+    weights_3 = minimiser(*method.descent_bound(problem.statistics(theta_3), b))
     return descent.bounds(problem, theta_3, weights_3, eta, b)["of_sum"]
 
 

@@ -63,7 +63,7 @@ def step(device, rule="mix", **how):
     method = registry.build(rule, STATISTICS_OF_THE_BATCH if rule == "pike" else {}, "test")
     rows = DealtRows(passes, tokens, count_K, 12)
     left = passing.compute(method, method.init(("one", "two"), 0), 0, rows)
-    return left.seen, torch.cat([p.grad.flatten().cpu() for p in own.parameters()])
+    return left.signals, torch.cat([p.grad.flatten().cpu() for p in own.parameters()])
 
 
 def test_a_step_is_that_of_a_cpu():

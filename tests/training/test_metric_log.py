@@ -1,16 +1,13 @@
-"""What a run writes down: as parts, as live rows, and as one table each at its end."""
+"""What a run writes down: a row at a time in its log, and as one table each at its end."""
 
-import json
 import math
-import shutil
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.training import live_log
-from pipeline.training.metric_log import TABLES, Records
+from pipeline.training.metric_log import LOG, TABLES, Records, rows_of
 
 DOMAINS = ("en", "hi")
 PACE = {"tokens_per_second": 3200.0, "model_flops_utilisation": math.nan, "memory_bytes": 2**20}
@@ -26,19 +23,15 @@ def add_step(records, step):
         pass
 
 
-def keep(records, step):
-    records.write(step, records.drain(step))
-
-
 def written(folder, until, *, since=0):
-    """Records of the steps `since` to `until`, with a part every other step as the loop makes."""
+    """Records of the steps `since` to `until`, with a mark every other step as the loop makes."""
     records = Records(folder, DOMAINS)
     if not since:
-        keep(records, 0)
+        records.mark(0)
     for step in range(since, until):
         add_step(records, step)
         if step % 2:
-            keep(records, step + 1)
+            records.mark(step + 1)
     return records
 
 
@@ -52,24 +45,23 @@ def steps(folder):
 
 def test_rows_are_recorded_as_they_were_and_nan_is_null(tmp_path):
     records = Records(tmp_path, DOMAINS)
-    add_step(records, 1)
+    add_step(records, 0)
     values = ("squared_norm", "squared_norm_unbiased", "variance", "loss")
     norms = {
         name: np.array([float(n), math.nan]) for name, n in zip(values, (4, 3, 8, 2), strict=True)
     }
     records.add_domains(
-        "gradient_statistics", 1, **norms, rows=np.array([8, 0]), seconds=np.full(2, 0.25)
+        "gradient_statistics", 0, **norms, rows=np.array([8, 0]), seconds=np.full(2, 0.25)
     )
-    records.add_domains("coefficients", 1, coefficient=np.array([1.25, math.nan]))
-    records.add("alarms", step=1, kind="no-rows", domain="hi", message="lost")
-    records.add("alarms", step=1, kind="effective-domains", domain=None, message="collapsed")
+    records.add_domains("coefficients", 0, coefficient=np.array([1.25, math.nan]))
+    records.add("alarms", step=0, kind="no-rows", domain="hi", message="lost")
+    records.add("alarms", step=0, kind="effective-domains", domain=None, message="collapsed")
     with pytest.raises(AssertionError, match="alarms: "):
         records.add("alarms", step=1)
-    keep(records, 0)
-    # Joined at step 0, that is without a look at the steps.
-    (tmp_path / "parts" / "step0").rename(tmp_path / "part")
-    english, hindi = {"step": 1, "domain": "en"}, {"step": 1, "domain": "hi"}
-    assert {n: read(tmp_path / "part", n) for n in TABLES if n not in ("steps", "timings")} == {
+    records.mark(1)
+    records.finish(1)
+    english, hindi = {"step": 0, "domain": "en"}, {"step": 0, "domain": "hi"}
+    assert {n: read(tmp_path, n) for n in TABLES if n not in ("steps", "timings")} == {
         "domain_losses": [english | {"loss": 1.5}, hindi | {"loss": None}],
         "weights": [english | {"weight": 0.75, "count": 4}, hindi | {"weight": 0.25, "count": 0}],
         "gradient_statistics": [
@@ -79,11 +71,11 @@ def test_rows_are_recorded_as_they_were_and_nan_is_null(tmp_path):
         "coefficients": [english | {"coefficient": 1.25}, hindi | {"coefficient": None}],
         "alarms": [
             hindi | {"kind": "no-rows", "message": "lost"},
-            {"step": 1, "kind": "effective-domains", "domain": None, "message": "collapsed"},
+            {"step": 0, "kind": "effective-domains", "domain": None, "message": "collapsed"},
         ],
     }
-    (step,) = read(tmp_path / "part", "steps")
-    assert (step["tokens"], step["loss"], step["model_flops_utilisation"]) == (64, 1.5, None)
+    (step,) = read(tmp_path, "steps")
+    assert (step["tokens"], step["loss"], step["model_flops_utilisation"]) == (32, 2.5, None)
 
 
 @pytest.mark.slow
@@ -98,87 +90,87 @@ def test_the_joined_files_hold_every_step_once_and_in_order(tmp_path):
 @pytest.mark.slow
 def test_what_lies_behind_the_checkpoint_is_dropped_and_made_again(tmp_path):
     written(tmp_path, 7)
-    # Killed at step 7: parts up to 6 were written, but the last whole checkpoint is that of 4.
-    Records(tmp_path, DOMAINS).drop_after(4)
-    assert sorted(p.name for p in (tmp_path / "parts").iterdir()) == ["step0", "step2", "step4"]
-    written(tmp_path, 8, since=4)
-    # A part that is written twice counts once.
-    written(tmp_path, 8, since=6).finish(8)
+    # Killed at step 7 in the midst of a line; the last whole checkpoint is that of 4.
+    with (tmp_path / LOG).open("a") as log:
+        log.write('{"table": "ste')
+    Records(tmp_path, DOMAINS).cut(4)
+    assert [row["step"] for row in rows_of(tmp_path, ["steps"])["steps"]] == [0, 1, 2, 3]
+    written(tmp_path, 8, since=4).finish(8)
     assert steps(tmp_path) == list(range(8))
     Records(tmp_path, DOMAINS).clear()
     written(tmp_path, 2).finish(2)
     assert steps(tmp_path) == [0, 1]
 
 
-@pytest.mark.parametrize("lost", ["step2", "step4", "step6", "."])
-def test_lost_parts_are_missed(tmp_path, lost):
+def without(*lost):
+    return lambda lines: [one for n, one in enumerate(lines) if n not in lost]
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda _: None, GAP),
+        (lambda _: [], GAP),
+        (lambda lines: lines[:-1], GAP),
+        (without(1), GAP),
+        (lambda lines: [*lines[:3], lines[3][:-9], *lines[4:]], r"log\.jsonl:4 is no row"),
+        (lambda lines: [*lines[:3], b"3\n", *lines[4:]], r"log\.jsonl:4 is no row"),
+        (lambda lines: [*lines[:3], b'{"table": "st"}\n', *lines[4:]], r"log\.jsonl:4 is no row"),
+        (lambda lines: [lines[1].replace(b"loss", b"lost")], r"log\.jsonl:1 is no row.*columns"),
+        (lambda lines: [lines[1].replace(b"2.5", b'"x"')], r"log\.jsonl:1 is no row"),
+    ],
+)
+def test_lost_and_damaged_rows_are_missed(tmp_path, damage, says):
     records = written(tmp_path, 6)
-    shutil.rmtree(tmp_path / "parts" / lost)
-    with pytest.raises(InputError, match=GAP):
+    path = tmp_path / LOG
+    lines = damage(path.read_bytes().splitlines(keepends=True))
+    path.unlink()
+    if lines is not None:
+        path.write_bytes(b"".join(lines))
+    with pytest.raises(InputError, match=says):
         records.finish(6)
-    with pytest.raises(InputError, match=GAP):
+    with pytest.raises(InputError, match=says):
         Records(tmp_path, DOMAINS).refuse_gaps(6)
     assert not (tmp_path / "steps.parquet").exists()
 
 
-@pytest.mark.parametrize("name", ["steps", "weights"])
-def test_a_part_that_is_cut_or_of_other_columns_is_refused(tmp_path, name):
-    records = written(tmp_path, 6)
-    path = tmp_path / "parts" / "step4" / f"{name}.parquet"
-    whole = path.read_bytes()
-    for spoiled in (whole[:-9], b"", (path.parent / "timings.parquet").read_bytes()):
-        path.write_bytes(spoiled)
-        with pytest.raises(InputError, match=rf"{name}\.parquet is not a whole table of {name}"):
-            records.finish(6)
-
-
 @pytest.mark.slow
-def test_timings_add_up_over_parts_and_interruptions(tmp_path):
+def test_timings_add_up_over_checkpoints_and_interruptions(tmp_path):
     written(tmp_path, 4)
     records = written(tmp_path, 8, since=4)
-    # Behind the last part: that part's own checkpoint.
+    # Behind the last mark: that checkpoint.
     records.clock.seconds["checkpoint"] = 3.0
     records.finish(8)
     checkpoint, optimizer = read(tmp_path, "timings")
     assert (checkpoint["phase"], checkpoint["seconds"]) == ("checkpoint", 3.0)
     assert checkpoint["share"] + optimizer["share"] == pytest.approx(1)
-    parts = [pq.read_table(p / "timings.parquet") for p in (tmp_path / "parts").iterdir()]
-    seconds = sum(sum(part["seconds"].to_pylist()) for part in parts)
+    seconds = sum(row["seconds"] for row in rows_of(tmp_path, ["timings"])["timings"])
     assert optimizer["seconds"] == pytest.approx(seconds)
     assert records.seconds() == pytest.approx(3 + seconds)
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     """A full disk: test_going_on.py."""
-    (tmp_path / "parts").touch()
+    (tmp_path / LOG).mkdir()
     records = Records(tmp_path, DOMAINS)
     add_step(records, 0)
-    with pytest.raises(InputError, match=r"parts.* a file is in the place of a folder"):
-        keep(records, 1)
+    with pytest.raises(InputError, match=r"log\.jsonl.* a folder is in the place of a file"):
+        records.mark(1)
 
 
-# Rows that no part holds yet.
-
-
-def live(folder):
-    """By the step of the part before, each row's table and step."""
-    return {
-        step: [(row["table"], row["step"]) for row in map(json.loads, path.open(encoding="utf-8"))]
-        for step, path in live_log.places(folder).items()
-    }
-
-
-@pytest.mark.slow
-def test_a_run_that_goes_on_drops_its_live_rows_and_a_finished_one_has_none(tmp_path):
-    records, heard = written(tmp_path, 4), []
+def test_rows_are_written_once_a_second_and_told_as_they_come(tmp_path):
+    now, heard = [0.0], []
+    records = Records(tmp_path, DOMAINS, now=lambda: now[0])
     records.listeners.append(lambda *row: heard.append(row))
-    add_step(records, 4)
-    records.stream.begin(4)
-    tables = ["steps", *["domain_losses"] * 2, *["weights"] * 2]
-    assert live(tmp_path) == {4: [(table, 4) for table in tables]}
-    assert heard[1] == ("domain_losses", {"step": 4, "domain": "en", "loss": 1.5})
-    # It goes on from the checkpoint of step 2.
-    Records(tmp_path, DOMAINS).drop_after(2)
-    assert live(tmp_path) == {}
-    written(tmp_path, 6, since=2).finish(6)
-    assert not (tmp_path / "live").exists()
+    add_step(records, 0)
+    records.write_if_due()
+    assert rows_of(tmp_path, ["steps"]) == {"steps": []}
+    now[0] = 1.0
+    records.write_if_due()
+    english, _ = rows_of(tmp_path, ["domain_losses"])["domain_losses"]
+    assert english == {"step": 0, "domain": "en", "loss": 1.5}
+    assert heard[1] == ("domain_losses", english)
+    silent = Records(tmp_path / "other", DOMAINS, writes=False)
+    add_step(silent, 0)
+    silent.mark(1)
+    assert not (tmp_path / "other").exists()

@@ -98,9 +98,7 @@ def test_a_shard_that_changes_while_it_is_trained_on_ends_the_run(
     assert outcome(run.parent) == outcome(mixed)
 
 
-@pytest.mark.parametrize(
-    "name", ["checkpoints/epoch1.pt", "parts/1.txt", "live/x", "manifest.json"]
-)
+@pytest.mark.parametrize("name", ["checkpoints/epoch1.pt", "log.jsonl", "manifest.json"])
 def test_what_no_training_wrote_is_not_cleared_away(make_run, corpora, name):
     run = make_run()
     edits.put(name, '{"stage": "pack"}')(run.parent)
@@ -117,7 +115,7 @@ def test_what_no_training_wrote_is_not_cleared_away(make_run, corpora, name):
             "'none' is unknown",
         ),
         (edits.put("starts.json", "null"), "starts.json is not whole"),
-        (edits.remove("parts"), "not hold all records"),
+        (edits.remove("log.jsonl"), "not hold all records"),
     ],
     ids=["settings of no rule", "damaged starts", "lost records"],
 )

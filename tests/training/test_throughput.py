@@ -3,7 +3,7 @@ import pytest
 from pipeline import settings
 from pipeline.model.transformer import initial_model
 from pipeline.planning import resources
-from pipeline.training import throughput
+from pipeline.training import step_log
 
 SHAPE = settings.Model(layers=2, width=12, heads=2, head_width=4, vocabulary_multiple=8)
 
@@ -13,7 +13,7 @@ def test_flops_are_six_a_weight_and_attentions_products():
     # A block: queries, keys, values 12 x 24, output 8 x 12, MLP 12 x 48 twice.
     block = 12 * 24 + 8 * 12 + 2 * 12 * 48
     expected = 6 * (2 * block + 16 * 12) + 12 * 2 * 8 * 10
-    assert throughput.training_flops(net, SHAPE, 10) == expected
+    assert step_log.training_flops(net, SHAPE, 10) == expected
     # What a plan assumes before there is a model.
     assert resources.training_flops(SHAPE, 16, 10) == expected
 
@@ -33,4 +33,4 @@ def test_flops_are_six_a_weight_and_attentions_products():
     ],
 )
 def test_a_known_gpu_has_its_data_sheets_peak(name, precision, expected):
-    assert throughput.known_peak(name, precision) == expected
+    assert step_log.known_peak(name, precision) == expected

@@ -13,7 +13,7 @@ from pike_mixing.errors import InputError
 from pipeline import __main__, cli
 from pipeline.evaluation.output_tables import TableRows
 from pipeline.runtime import atomic_files
-from pipeline.training import track
+from pipeline.training import metric_log, track
 
 RUN = "languages/tiny/pike/seed0"
 PERPLEXITY = "perplexities/nll/hard"
@@ -83,10 +83,10 @@ def test_of_a_run_that_goes_on_there_is_what_is_written_and_alarms_are_texts(res
     copy = shutil.copytree(results, tmp_path / "copy")
     whole = track._run(copy, copy / RUN)
     (copy / RUN / atomic_files.MANIFEST).unlink()
-    shutil.rmtree(copy / RUN / "parts" / "step6")
+    metric_log.Records(copy / RUN, ()).cut(3)
     alarm = {"table": "alarms", "step": 3, "kind": "worse", "domain": "hard", "message": "rises"}
-    (copy / RUN / "live").mkdir()
-    (copy / RUN / "live" / "since-step3.jsonl").write_text(json.dumps(alarm) + "\n")
+    with (copy / RUN / metric_log.LOG).open("a") as log:
+        log.write(json.dumps(alarm) + "\n")
     run = track._run(copy, copy / RUN)
     assert run.steps[:3] == whole.steps[:3]
     assert run.steps[3] == (3, {}, {"alarms/message/worse/hard": "rises"})

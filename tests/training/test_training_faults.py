@@ -58,7 +58,7 @@ def saved(run):
         # What is asked in a step where a checkpoint is due leaves none besides it: asked again.
         os.kill(run.process.pid, signal.SIGUSR1)
         time.sleep(0.05)
-        return any(step % 4 for step in atomic_files.steps(run.folder / "parts"))
+        return any(step % 4 for step in atomic_files.steps(run.folder / "checkpoints"))
 
     assert run.reach(between)
     assert run.end(KILL) == -KILL
@@ -66,7 +66,7 @@ def saved(run):
 
 def while_writing(run):
     run.at(run.newest() + 4)
-    assert run.reach(lambda: run.writing("parts"))
+    assert run.reach(lambda: run.writing("checkpoints"))
     assert run.end(KILL) == -KILL
 
 
@@ -96,7 +96,7 @@ def moved(run):
 
 
 def test_a_run_ends_with_the_bits_of_one_that_nothing_happened_to(begin):
-    """SIGTERM, SIGUSR1, SIGKILL while records are written, two processes, the folder moved."""
+    """SIGTERM, SIGUSR1, SIGKILL while a checkpoint is written, two processes, the folder moved."""
     run, plain = begin(), begin("plain")
     for fault in (stopped, saved, while_writing, doubled, moved):
         fault(run)

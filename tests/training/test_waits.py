@@ -15,7 +15,7 @@ from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
 from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus
-from pipeline.model import layers, transformer
+from pipeline.model import transformer
 from pipeline.model.passes import PipelinePasses
 from pipeline.training.train import MixedRows
 
@@ -51,9 +51,9 @@ def test_a_step_of_mix_is_launched_where_no_number_can_be_read():
 
 
 def test_a_block_has_no_graph_breaks():
-    block = torch.compile(layers.Block(SHAPE), backend="eager", fullgraph=True)
+    block = torch.compile(transformer.Block(SHAPE), backend="eager", fullgraph=True)
     x = torch.randn(2, 8, 16, requires_grad=True)
-    block(x, layers.turns(torch.arange(8, device=x.device), 8)).sum().backward()
+    block(x, transformer.turns(torch.arange(8, device=x.device), 8)).sum().backward()
     assert x.grad is not None
 
 

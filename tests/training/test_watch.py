@@ -9,7 +9,7 @@ import pytest
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files, locks
 from pipeline.training import watch
-from pipeline.training.live_log import Stream
+from pipeline.training.metric_log import LOG, Records
 
 
 @pytest.fixture
@@ -20,11 +20,11 @@ def finished(piked, tmp_path):
 
 @pytest.fixture
 def folder(finished):
-    """That run as it was before its end: its parts alone."""
+    """That run as it was before its end: its log up to the checkpoint of step 3."""
     (finished / atomic_files.MANIFEST).unlink()
     for path in finished.glob("*.parquet"):
         path.unlink()
-    shutil.rmtree(finished / "parts" / "step6")
+    Records(finished, ("en", "hi")).cut(3)
     return finished
 
 
@@ -53,26 +53,23 @@ def test_a_run_that_was_stopped_shows_what_it_had_written(folder):
     assert facts(folder) == [("languages/tiny/pike/seed0", "stopped", 3)]
 
 
-def test_rows_since_the_last_part_are_shown_at_once(folder):
-    stream = Stream(folder)
-    stream.begin(3)
-    stream.add("steps", {"step": 3, "loss": 0.25, "tokens_per_second": 24.0})
-    stream.add("weights", {"step": 3, "domain": "en", "weight": 0.75, "count": 3})
-    stream.begin(6)
-    path = folder / "live" / "since-step3.jsonl"
-    first = path.read_bytes()
+def test_rows_since_the_last_checkpoint_are_shown_at_once(folder):
+    numbers = {"step": 3, "loss": 0.25, "tokens_per_second": 24.0}
+    weight = {"step": 3, "domain": "en", "weight": 0.75, "count": 3}
+    rows = [{"table": "steps", **numbers}, {"table": "weights", **weight}]
+    lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
     # Half a line of a killed run, and at once the next one's first; a line that is half written.
-    path.write_bytes(b'{"table": "st' + first + first + b'\xff\n3\n{"table": "steps", "st')
+    with (folder / LOG).open("ab") as log:
+        log.write(b'{"table": "st' + lines + lines + b'\xff\n3\n{"table": "steps", "st')
     with locks.acquire(folder):
         (run,) = watch.look(folder)
     assert (run["state"], run["step"], run["loss"]) == ("running", 4, 0.25)
     assert run["weights"] == {"en": 0.75}
 
 
-@pytest.mark.parametrize("damage", ["run.json", "parts/step3/steps.parquet"])
-def test_a_run_that_cannot_be_read_does_not_hide_the_others(folder, tmp_path, damage):
+def test_a_run_that_cannot_be_read_does_not_hide_the_others(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "runs/languages/tiny/mix/seed0")
-    path = tmp_path / "runs/languages/tiny/mix/seed0" / damage
+    path = tmp_path / "runs/languages/tiny/mix/seed0/run.json"
     path.write_bytes(path.read_bytes()[:100])
     broken, whole = watch.look(tmp_path)
     assert broken["run"] == "languages/tiny/mix/seed0"

@@ -67,7 +67,7 @@ plan, _ = planner.of_workflow([Path("config.yaml")], {})
 compared = outdated.Comparison(plan)
 for rule, names in plan.work().items():
     for name in names:
-        if not Path(plan.manifest(rule, name)).is_file() or compared.outdated(rule, name):
+        if not Path(plan.manifest(rule, name)).is_file() or compared.is_outdated(rule, name):
             print(rule, *(name.split("/") if rule == "pack" else [name]))
 """
 ON_CLUSTER = "PIKE_TEST_SLURM" in os.environ
@@ -303,17 +303,20 @@ def _copy(source, target):
 
 
 FOLDER = "a folder"
+MEMORY = re.compile(r"sha256\.json$|/__pycache__/code\.\w+\.json$")
+"""Files that remember digests of others by their inodes and times."""
 
 
 def _state(root):
-    """Kind, size and time of change of every file below a folder."""
+    """Kind, size and time of change of every file below a folder, but for such memories."""
     found = {}
     for folder, folders, files in os.walk(root):
         for name in (*folders, *files):
             path = os.path.join(folder, name)  # noqa: PTH118 - ten thousands of them.
             seen = os.lstat(path)
             file = seen.st_mode, seen.st_size, seen.st_mtime_ns
-            found[os.path.relpath(path, root)] = FOLDER if stat.S_ISDIR(seen.st_mode) else file
+            if not MEMORY.search(path):
+                found[os.path.relpath(path, root)] = FOLDER if stat.S_ISDIR(seen.st_mode) else file
     return found
 
 

@@ -5,6 +5,7 @@ each fork, from its working folder. Run as a program this module is that process
 input is a request, each of its output the exit code.
 """
 
+import atexit
 import json
 import os
 import runpy
@@ -93,6 +94,8 @@ def _become(words, folder, environment, log):
     except BaseException:
         traceback.print_exc()
     finally:
+        # What a process does at its end: the pipeline remembers digests then.
+        atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -149,6 +149,21 @@ HEALED = {
 """By damage, files of every kind below the results."""
 
 
+BOTH = [
+    "data/easy/manifest.json",
+    "tokenizers/letters.json",
+    "corpora/letters/hard/manifest.json",
+    f"{RUN}/mix/seed0/evaluations/manifest.json",
+    f"{RUN}/pike/seed0/probes/manifest.json",
+    "pike.manifest.json",
+    "databases/table-accuracy.manifest.json",
+    "tables/costs.manifest.json",
+    "figures/losses.manifest.json",
+    "report/index.manifest.json",
+]
+"""Manifests that are damaged together with the mark beside them."""
+
+
 def heal(project):
     """Gives the commands that `pike verify` names, in their order; those of one kind together."""
     told = project.pike("verify", "results").stdout
@@ -186,6 +201,11 @@ def test_the_commands_that_are_named_heal_every_kind_of_file(finished):
     kept = (".made-by", checksums.REMEMBERED)
     assert not [p for p in finished.path("results").rglob(".*") if not p.name.endswith(kept)]
     assert finished.plan() == set()
+    for name in BOTH:
+        cut(f"results/{name}")(finished.root)
+        cut(f"results/{name.rpartition('/')[0]}/.made-by", 0)(finished.root)
+    heal(finished)
+    assert "all is whole" in finished.pike("verify", "results").stdout
     # A run that lost its manifest alone, as a job does that failed, is not finished.
     finished.path(finished.manifest("mix")).unlink()
     assert "pretrain words/tiny/mix/seed0" in finished.plan()

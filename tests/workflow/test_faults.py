@@ -49,7 +49,7 @@ def test_a_workflow_tries_again_by_itself_with_more_memory_and_time(untrained, u
     process = begun(untrained, 30, "--retries", 2)
     first = untrained.holder("mix")
     os.kill(first, signal.SIGTERM)
-    untrained.wait(lambda: untrained.checkpoint("mix") >= 60, "a checkpoint of mix at 60")
+    untrained.reach("mix", 60, process)
     assert untrained.holder("mix") != first
     os.kill(untrained.holder("mix"), signal.SIGKILL)
     assert process.wait(timeout=600) == 0

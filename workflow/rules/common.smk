@@ -17,7 +17,7 @@ from pipeline.planning import notices, planner, records, rule_inputs, workflow_j
 from pipeline.results import views
 
 
-def explained(function, *arguments, **named):
+def explain(function, *arguments, **named):
     """What a function answers; a user's mistake is explained without a traceback."""
     try:
         return function(*arguments, **named)
@@ -31,7 +31,7 @@ if any(word.startswith("--generate-unit-tests") for word in sys.argv):
         "without what they list, so that such tests fail; `make test` tests the rules"
     )
 
-JOBS = explained(workflow_jobs.WorkflowJobs, workflow, config, shell)
+JOBS = explain(workflow_jobs.WorkflowJobs, workflow, config, shell)
 PLAN, READS, TAKES, RESULTS = JOBS.plan, JOBS.reads, JOBS.takes, JOBS.plan.results
 FINAL = "manifest.json"
 
@@ -41,7 +41,7 @@ wildcard_constraints:
 
 
 onstart:
-    explained(JOBS.start, logger.warning)
+    explain(JOBS.start, logger.warning)
 
 
 onsuccess:
@@ -54,7 +54,7 @@ def reads(rule):
 
     def inputs(wildcards):
         name = "/".join(wildcards)
-        return explained(JOBS.inputs, rule, name, ancient=ancient, warn=logger.warning)
+        return explain(JOBS.inputs, rule, name, ancient=ancient, warn=logger.warning)
 
     return rule_inputs.with_signature_at_hand(inputs)
 

@@ -153,8 +153,8 @@ rule report:
     resources:
         **TAKES.of("report"),
     params:
-        file=PLAN.shown()[0],
-        database=PLAN.shown()[1],
+        file=PLAN.report_inputs()[0],
+        database=PLAN.report_inputs()[1],
         tables=f"{RESULTS}/tables",
         figures=f"{RESULTS}/figures",
     shell:

@@ -1,0 +1,53 @@
+"""JSON that other programs wrote: what is no file, too large or too deep is told as damage."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pike_mixing.errors import InputError
+
+MOST_BYTES = 2**30
+"""Bytes from which on no file of JSON is read."""
+
+
+def loads(text: str | bytes) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        ValueError: it is no JSON, or nested deeper than anybody writes.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("brackets within brackets, too many") from None
+
+
+def refuse_no_file(path: Path, remedy: str) -> None:
+    """Stops at a pipe, a device or a folder, of which whoever reads it may wait for ever.
+
+    Raises:
+        InputError: there is one; arguments as of `read`.
+    """
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is no file: {remedy}")
+
+
+def read(path: Path, remedy: str) -> Any:
+    """The value of a file that was found, not named: of a pipe or device nothing is read.
+
+    Args:
+        path: The file.
+        remedy: What to do where it is damaged, for messages.
+
+    Raises:
+        InputError: it is no file, cannot be read, has more than `MOST_BYTES`, or is no JSON.
+    """
+    refuse_no_file(path, remedy)
+    try:
+        if (size := path.stat().st_size) > MOST_BYTES:
+            raise ValueError(f"{size:,} bytes, too many for JSON")
+        return loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}: check the path") from None
+    except ValueError as error:
+        raise InputError(f"{path} is cut or damaged ({error}): {remedy}") from None
