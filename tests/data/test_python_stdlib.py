@@ -223,3 +223,31 @@ def test_shipped_configurations_name_packages_as_the_set_up_installs_them():
 )
 def test_a_topic_without_files_is_named(topic, packages, message):
     assert message in python_stdlib.Python(topic, packages).problems()[0]
+
+
+def test_docstrings_are_found_in_blocks_of_every_kind(tmp_path):
+    source = '''"""a"""
+try:
+    def f():
+        """b"""
+except ImportError:
+    class C:
+        async def g(self):
+            """c"""
+else:
+    for _ in ():
+        pass
+    else:
+        def h():
+            """d"""
+finally:
+    match 1:
+        case 1:
+            with open("x"):
+                def i():
+                    """e"""
+'''
+    file = tmp_path / "module.py"
+    file.write_text(source, encoding="utf-8")
+    ((_, text),) = python_stdlib.docstrings([("module.py", file)], Counter())
+    assert text.split() == ["a", "b", "c", "d", "e"]
