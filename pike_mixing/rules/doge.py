@@ -45,7 +45,9 @@ class DoGE(Surgeon):
         averaged = {n: state["weights_K"].copy() for n in ("proxy_K", "average_K")}
         return {**state, **averaged, "updates": np.array(0)}
 
-    def solve(self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals) -> Floats:
+    def coefficients(
+        self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals
+    ) -> Floats:
         """w_k after this batch's update, times the clipping of g_k."""
         proxy_P = self.observe(state, signals)["proxy_K"][present_P]
         return proxy_P / proxy_P.sum() * self.clipping(gram_PxP)

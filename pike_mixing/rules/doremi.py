@@ -67,7 +67,7 @@ class DoReMi(Method):
         return pull_K / pull_K.sum()
 
     def observe(self, state: State, signals: Signals) -> State:
-        """The state after `updated`."""
+        """The state after `update`."""
         return self.update(state, signals)
 
     def update(self, state: State, signals: Signals) -> State:

@@ -43,7 +43,9 @@ class GradNorm(Surgeon):
         zero_K = np.zeros_like(state["weights_K"])
         return {**state, "theta_K": zero_K, "initial_loss_K": np.full_like(zero_K, np.nan)}
 
-    def solve(self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals) -> Floats:
+    def coefficients(
+        self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals
+    ) -> Floats:
         """The softmax of theta, w_k / K: on the scale of Mix."""
         return softmax(state["theta_K"][present_P])
 

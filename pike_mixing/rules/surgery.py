@@ -43,11 +43,13 @@ class Surgeon(Mix):
         gram_PxP, present_P = of_present(signals)
         coefficient_K = np.zeros(len(state["weights_K"]))
         if len(present_P):
-            coefficient_K[present_P] = self.solve(gram_PxP, present_P, state, signals)
+            coefficient_K[present_P] = self.coefficients(gram_PxP, present_P, state, signals)
         return coefficient_K
 
     @abc.abstractmethod
-    def solve(self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals) -> Floats:
+    def coefficients(
+        self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals
+    ) -> Floats:
         """Coefficients c_P of the domains with a gradient.
 
         Args:
@@ -139,7 +141,9 @@ class MGDA(Surgeon):
         """The Gramian of every batch, and the losses that gradients are divided by."""
         return Needs(gramian=True, losses=self.normalise in ("loss", "loss+"))
 
-    def solve(self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals) -> Floats:
+    def coefficients(
+        self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals
+    ) -> Floats:
         """Weights that minimise |sum_k w_k g_k / n_k|^2, equation (3) of Sener and Koltun."""
         n_P = self._normaliser(gram_PxP, signals, present_P)
         point = lowest(np.zeros(len(n_P)), 1.0, gram_PxP / np.outer(n_P, n_P))
@@ -181,7 +185,9 @@ class CAGrad(Surgeon):
     scale: Scale = "mix"
     """mix: the update divided by 1 + c; reference: the update of Algorithm 1."""
 
-    def solve(self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals) -> Floats:
+    def coefficients(
+        self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals
+    ) -> Floats:
         """Coefficients of g_0 + sqrt(phi) / |g_w| g_w, with g_0 the mean gradient.
 
         sqrt(phi) = c |g_0|, and w minimises g_w . g_0 + sqrt(phi) |g_w| over the simplex.
@@ -224,7 +230,9 @@ class NashMTL(Surgeon):
     (nash-mtl cce1840, `weight_methods.py`: `max_norm` is 1.0) then clips it to length 1, as LibMTL
     and TorchJD do: clip to 1 for the same. Theirs is an approximation in 20 convex programs."""
 
-    def solve(self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals) -> Floats:
+    def coefficients(
+        self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals
+    ) -> Floats:
         """Weights alpha > 0 with G alpha = 1 / alpha, equation (2) of the paper."""
         alpha_P, decrement = bargain(gram_PxP)
         if decrement > BARGAIN_TOLERANCE:
@@ -276,7 +284,9 @@ class PCGrad(Surgeon):
         """Weights 1/K, and keys for the random order of the projections."""
         return {**super().init(domains, seed), "key_K": visit_keys(domains, seed)}
 
-    def solve(self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals) -> Floats:
+    def coefficients(
+        self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals
+    ) -> Floats:
         """Coefficients of the sum of the projected gradients, lines 8-9."""
         order = visit_orders(state["key_K"][present_P], signals.step)
         sum_P = without_conflicts(gram_PxP, order).sum(axis=0)
@@ -332,7 +342,9 @@ class GradVaccine(Surgeon):
             "target_KxK": np.zeros((K, K)),
         }
 
-    def solve(self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals) -> Floats:
+    def coefficients(
+        self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals
+    ) -> Floats:
         """Coefficients of the sum of the turned gradients."""
         sum_P = self._visit(state, signals.step, gram_PxP, present_P)[0].sum(axis=0)
         return sum_P / len(sum_P) if self.scale == "mix" else sum_P
@@ -416,7 +428,9 @@ class UPGrad(Surgeon):
         "Equal shares; each gradient is moved as little as makes it conflict with none."
     )
 
-    def solve(self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals) -> Floats:
+    def coefficients(
+        self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals
+    ) -> Floats:
         """Coefficients of the mean of the projections of the g_k onto the dual cone."""
         norm_P = np.sqrt(gram_PxP.diagonal())
         cosine_PxP = gram_PxP / np.outer(norm_P, norm_P)

@@ -101,11 +101,11 @@ class RuleResources:
             "runtime": with_signature_at_hand(runtime),
             **({"gpu": gpu} if rule in TRAINS else {}),
             **(self._steps() if rule == "pretrain" and self._nodes > 1 else {}),
-            "python": self.python(rule),
+            "python": self.interpreter(rule),
             **({"device": "auto"} if rule in TRAINS else {}),
         }
 
-    def python(self, rule: str) -> str:
+    def interpreter(self, rule: str) -> str:
         """The interpreter of a rule's jobs."""
         return self._profile.of(rule, "python", sys.executable)
 

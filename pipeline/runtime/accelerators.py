@@ -40,7 +40,7 @@ class Accelerator:
 
     @property
     def is_tpu(self) -> bool:
-        """Whether it compiles what it runs, with XLA."""
+        """Whether it is a TPU, which compiles what it runs with XLA."""
         return self.hours_of == "TPU"
 
 

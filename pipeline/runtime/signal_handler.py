@@ -65,7 +65,7 @@ class SignalState:
         else:
             self._stop = number
 
-    def checkpoint_requested(self) -> bool:
+    def take_checkpoint_request(self) -> bool:
         """Whether a checkpoint was asked for since the last call; also before the end."""
         # Read and cleared before anything else: a signal that comes later is the next look's.
         save, self._save = self._save, False

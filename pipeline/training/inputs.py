@@ -258,7 +258,7 @@ def refuse_untrainable(
     refuse(problems)
 
 
-def refuse_too_large(work: settings.Run, pieces: int, device: torch.device) -> None:
+def refuse_beyond_host_memory(work: settings.Run, pieces: int, device: torch.device) -> None:
     """Raises InputError where this machine cannot hold the model that is to be trained.
 
     Linux promises memory that is not there and kills who uses it.

@@ -21,7 +21,7 @@ from pike_mixing.alarms import Alarm, Watch
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, Signals, State, Statistics
-from pike_mixing.movement import Movement, moves
+from pike_mixing.movement import Movement, can_fail_to_move
 from pike_mixing.torch import parallel
 from pike_mixing.torch.step_gradient import StepResult
 from pipeline import settings
@@ -157,7 +157,7 @@ def watch_of(method: Method, work: settings.Run, epoch_rows: dict[str, float]) -
         epoch_rows=epoch_rows,
         adapts=method.needs() != Needs(),
         **dataclasses.asdict(limits),
-        movement=movement if moves(method) else None,
+        movement=movement if can_fail_to_move(method) else None,
     )
 
 

@@ -204,7 +204,7 @@ class _Training:
         code = inputs.modules(work)
         identity = {"run": values, **made_from.code("pretrain", code), **given.identity}
         pieces = next(iter(given.corpora.values())).vocabulary
-        inputs.refuse_too_large(work, pieces, device)
+        inputs.refuse_beyond_host_memory(work, pieces, device)
         vocabulary = work.model.padded_vocabulary(pieces)
         self.model = models.initial_model(work.model, vocabulary, work.seed).to(device)
         self.model.configure(recipe)
@@ -277,7 +277,7 @@ class _Training:
                     if state.step == recipe.steps:
                         self._validate(state.step)
                     bar.add(tokens, **self.log.shown)
-                if self.signals.checkpoint_requested() or self.folder.due(state.step):
+                if self.signals.take_checkpoint_request() or self.folder.due(state.step):
                     self.given.refuse_changed()
                     self.log.write_down()
                     state.alarms = self.log.alarms

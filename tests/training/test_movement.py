@@ -12,7 +12,7 @@ from watched import Watched
 from pike_mixing import interface, registry
 from pike_mixing.alarms import AlarmLimits
 from pike_mixing.interface import Statistics
-from pike_mixing.movement import moves
+from pike_mixing.movement import can_fail_to_move
 from pipeline import settings
 from pipeline.training.step_log import watch_of
 
@@ -164,7 +164,7 @@ def test_measured_statistics_propose_coefficients(caplog):
 
 def test_which_methods_can_fail_to_move():
     built = {
-        rule: moves(registry.build(rule, method, "method"))
+        rule: can_fail_to_move(registry.build(rule, method, "method"))
         for rule, method in {
             "mix": {},
             "random": {},
