@@ -3,11 +3,12 @@
 import html
 import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import pytest
 
@@ -106,3 +107,68 @@ def barriers(folder, text, width=1440):
     """
     )
     return Visit(text, script, width, AXE_SCRIPT)
+
+
+class Keyboard:
+    """A browser with a page, of which a test has the keys alone: commands by Chromium's pipe."""
+
+    CODES: ClassVar = {"Tab": 9, "Enter": 13, " ": 32, "ArrowRight": 39}
+    TEXTS: ClassVar = {"Enter": "\r", " ": " "}
+
+    def __init__(self, folder, page):
+        """Opens the page, a file."""
+        if BROWSER is None:
+            pytest.skip("neither chromium nor google-chrome is installed")
+        reads, self.written = os.pipe()
+        self.read, writes = os.pipe()
+
+        def connect():
+            # Both are moved away first: one may be where the other has to be.
+            os.dup2(reads, 103), os.dup2(writes, 104)
+            os.dup2(103, 3), os.dup2(104, 4)
+
+        words = [BROWSER, *OPTIONS[:4], "--remote-debugging-pipe"]
+        words.append(f"--user-data-dir={folder / 'profile'}")
+        self.process = subprocess.Popen(
+            words, preexec_fn=connect, close_fds=False, stderr=subprocess.DEVNULL
+        )
+        self.rest, self.number, self.session = b"", 0, {}
+        target = self.call("Target.createTarget", url=page.as_uri())["targetId"]
+        told = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        self.session = {"sessionId": told["sessionId"]}
+        while self.value("document.readyState") != "complete":
+            pass
+
+    def call(self, method, **parameters):
+        """What the browser answers to a command."""
+        self.number += 1
+        said = {"id": self.number, "method": method, "params": parameters} | self.session
+        os.write(self.written, json.dumps(said).encode() + b"\0")
+        while True:
+            while b"\0" not in self.rest:
+                self.rest += os.read(self.read, 65536)
+            told, self.rest = self.rest.split(b"\0", 1)
+            if (answer := json.loads(told)).get("id") == self.number:
+                return answer["result"]
+
+    def value(self, expression):
+        """A value of the page."""
+        told = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        return told["result"].get("value")
+
+    def press(self, key, times=1):
+        """Presses and releases a key."""
+        named = {"key": key, "code": key.replace(" ", "Space")}
+        named["windowsVirtualKeyCode"] = self.CODES[key]
+        text = {"text": self.TEXTS[key]} if key in self.TEXTS else {}
+        for _ in range(times):
+            self.call("Input.dispatchKeyEvent", type="keyDown", **named, **text)
+            self.call("Input.dispatchKeyEvent", type="keyUp", **named)
+
+    def go_to(self, part):
+        """Presses Tab until the part with this id has the focus."""
+        for _ in range(60):
+            if self.value("document.activeElement.id") == part:
+                return
+            self.press("Tab")
+        raise AssertionError(f"no Tab reaches {part}")

@@ -190,6 +190,28 @@ def test_sliders_keep_the_sum_and_mark_caps(law, tmp_path):
 
 
 @pytest.mark.workflow
+def test_a_mixture_is_moved_and_written_down_by_keys_alone(law, tmp_path):
+    (tmp_path / "m.html").write_text(explore.page(law), encoding="utf-8")
+    keys = browser.Keyboard(tmp_path, tmp_path / "m.html")
+    try:
+        keys.go_to("equal")
+        keys.press("Enter")
+        keys.go_to("keep-2")
+        keys.press(" ")
+        # The next round of Tabs begins at the first part again.
+        keys.go_to("slider-0")
+        keys.press("ArrowRight", 50)
+        # A slider has 1000 places: 333 for a third, and 50 more.
+        assert keys.value("weights") == pytest.approx([0.383, 2 / 3 - 0.383, 1 / 3])
+        keys.go_to("write")
+        keys.press("Enter")
+        assert len(keys.value("document.getElementById('hash').textContent")) == 64
+    finally:
+        keys.process.kill()
+        keys.process.wait()
+
+
+@pytest.mark.workflow
 def test_copies_are_those_of_export_and_a_guess_has_its_hash(law, tmp_path):
     weights = {"code": 0.25, "prose": 0.75, "talk": 0.0}
     found = inside(
