@@ -35,6 +35,7 @@ HOW = [
     (r"\.venv/bin/pike (advise|claims|corpus|query|tables|verify|watch|why)( .*)?", "finished"),
     (r"pike-mixing (compare|noise) ", "compared"),
     (r"pike-mixing bench( .*)?", "not run: minutes; test_bench.py scores the page's method"),
+    (r"pike-mixing swarms \S+", "not run: GitHub; test_swarms.py has files"),
     (r"(python -m pike_mixing|pike-mixing) ", "library"),
     (r"\.venv/bin/pike registered ", "not run: test_registered.py has a database of all its runs"),
     (r"\.venv/bin/pike crate ", "not run: test_crate.py reads one with rocrate"),

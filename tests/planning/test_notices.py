@@ -153,11 +153,11 @@ def test_what_runs_again_names_all_that_differs_of_the_first(local, monkeypatch)
     monkeypatch.setattr(Comparison, "of", lambda *_: differences)
     monkeypatch.setattr(Comparison, "differs", lambda *_: True)
     compared, run = Comparison(local, forced=lambda *_: True), next(iter(local.runs))
-    assert list(compared.told("pretrain", run)) == [
+    assert list(compared.reasons("pretrain", run)) == [
         f"run/{run} is made again: {'; '.join(f'{p} was 1, is 2' for p in places[:4])}; 2 more",
         f"run/{run} is made again: code was 1, is 2",
     ]
-    assert list(compared.told("pretrain", run)) == []
+    assert list(compared.reasons("pretrain", run)) == []
 
 
 def test_a_finished_workflow_tells_of_too_little_text_what_to_train_with_and_what_is_next(

@@ -154,6 +154,8 @@ class Project:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                # A shell has what it starts in the background ignore Ctrl-C, the tests among it.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
         self.started.append(process.pid)
         return process
