@@ -126,13 +126,15 @@ def _command(parser: argparse.ArgumentParser) -> list[str]:
 def _options(parser: argparse.ArgumentParser) -> str:
     rows = []
     for action in parser._actions:
-        if "-h" in action.option_strings:
+        if "-h" in action.option_strings or action.help == argparse.SUPPRESS:
             continue
         choices = "\\|".join(map(str, action.choices or [action.dest.upper()]))
         metavar = action.metavar or choices
         value = metavar if isinstance(metavar, str) else " ".join(metavar)
         written = " ".join([*action.option_strings[:1], *([] if action.nargs == 0 else [value])])
-        rows.append(f"| `{written}` | {_cell(action.help)} |")
+        # As `--help` shows it, with defaults put in.
+        about = parser._get_formatter()._expand_help(action) if action.help else ""
+        rows.append(f"| `{written}` | {_cell(about)} |")
     return "| option | meaning |\n| --- | --- |\n" + "\n".join(rows) + "\n"
 
 
@@ -182,6 +184,7 @@ def _keys(node: dict[str, Any], before: str) -> Iterator[str]:
 
 
 def _sentence(text: str) -> str:
+    text = text.strip()
     return text[:1].upper() + text[1:].rstrip(".") + "." if text else ""
 
 

@@ -92,7 +92,7 @@ EXAMPLES = {
     "claims": "",
     "tables": "",
     "advise": "results/pike.duckdb --format python",
-    "why": "run/installed/nano/pike/seed220",
+    "why": "table/table2",
     "crate": "results --out crate",
     "record": "results --out records",
     "corpus": "results/corpora",

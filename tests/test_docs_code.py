@@ -25,7 +25,7 @@ from pipeline.planning import planner, schema
 from pipeline.planning.registration import Registration
 from pipeline.runtime.validation import validate
 
-LANGUAGES = {"diff", "python", "sh", "sql", "text", "yaml"}
+LANGUAGES = {"diff", "python", "snakemake", "sh", "sql", "text", "yaml"}
 BEFORE = {
     "docs/trainers.md": """
 import torch

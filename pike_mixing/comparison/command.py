@@ -12,6 +12,7 @@ from pike_mixing.errors import InputError
 GATES = ("better", "not-worse")
 HOLDS, FAILS, OPEN = 0, 1, 3
 """Exit codes of a gate: it holds, it does not, nothing can be said."""
+GATE_SAYS = {HOLDS: "holds", FAILS: "does not hold", OPEN: "cannot tell"}
 ABOUT = "is one model better than another, on the same items, by seeds and items"
 ABOUT_NOISE = "how much repeats of one recipe differ, and what differences so many would show"
 MODELS = "names of a table's column `model`, or SCENARIO/SIZE/METHOD of a results database"
@@ -131,7 +132,12 @@ def compare_sides(arguments: argparse.Namespace) -> tuple[str, int]:
     text = report.FORMATS[arguments.format](found, notes)
     if arguments.plot is not None:
         plot.write(found, arguments.plot)
-    return text, HOLDS if arguments.gate is None else _gate(arguments.gate, found)
+    if arguments.gate is None:
+        return text, HOLDS
+    code = _gate(arguments.gate, found)
+    if arguments.format == "text":
+        text += f"\ngate {arguments.gate}: {GATE_SAYS[code]}"
+    return text, code
 
 
 def _sides(arguments: argparse.Namespace) -> Any:

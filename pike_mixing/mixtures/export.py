@@ -25,6 +25,8 @@ from pike_mixing.rules.schedule import Schedule
 from pike_mixing.rules.static import Fixed, Mix
 from pike_mixing.settings import parse, unknown
 
+OF_DATASETS = ("huggingface", "hf", "transformers", "trl")
+"""Names that people look for, whose trainers take what `interleave-datasets` makes."""
 SMALLEST = 1e-12
 """A share below this counts as 0: solvers leave such."""
 MOST = 1e15
@@ -92,6 +94,8 @@ def run(arguments: argparse.Namespace) -> str:
             f"{name:<20}  {one.trainer}: a share of {one.counts}" for name, one in FORMATS.items()
         )
     if arguments.trainer not in FORMATS:
+        if arguments.trainer in OF_DATASETS:
+            raise InputError(f"{arguments.trainer} trains on data sets: export interleave-datasets")
         raise InputError(unknown(arguments.trainer, FORMATS, "trainer"))
     if arguments.mixture is None and arguments.file is None:
         raise InputError("--mixture: give shares (web=0.7 code=0.3), or a file by --from FILE")

@@ -128,7 +128,7 @@ def packed(pattern):
 FORMATS = {
     "interleave-datasets": Format(
         "datasets.interleave_datasets (Hugging Face)",
-        "rows as they are stored: documents, if a row is one",
+        "rows as they are stored; of text files each line is a row",
         {
             "mixture.py": (
                 "from datasets import interleave_datasets, load_dataset\n\n"

@@ -278,12 +278,7 @@ class Comparison:
             if not absent or name not in used.get(section, {name}) or self._stands(rule, name):
                 continue
             where = "packing.hygiene.decontaminate" if rule == "pack" else f"{section}.{name}"
-            result |= {
-                f"{self._plan.origin}: {where}: there is no file {path}"
-                f"{'' if Path(path).is_absolute() else f' (in {Path.cwd()})'}: put it there, or "
-                "correct the path": None
-                for path in absent
-            }
+            result |= {f"{self._plan.origin}: {where}: {_of_absent(path)}": None for path in absent}
         return [*result]
 
     def _stands(self, rule: str, name: str) -> bool:
@@ -346,3 +341,10 @@ def of_results(*folders: Path) -> Comparison | None:
     if Path(plan.results).resolve() != found.folder.resolve():
         return None
     return Comparison(plan, found.pythons)
+
+
+def _of_absent(path: str) -> str:
+    if Path(path).is_dir():
+        return f"{path} is a folder: name its files, as in {path.rstrip('/')}/**/*.txt"
+    here = "" if Path(path).is_absolute() else f" (in {Path.cwd()})"
+    return f"there is no file {path}{here}: put it there, or correct the path"

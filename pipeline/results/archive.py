@@ -154,7 +154,12 @@ def restore(archive: Path, *, out: Path, only: Iterable[str] = ()) -> str:
     ) as pool:
         list(pool.map(work, *zip(*order, strict=True)))
     if wanted:
-        return f"{out}: {', '.join(sorted(wanted))}"
+        made_here = [
+            out / f"{kind}s" / f"{name}{'.md' if kind == 'table' else '.svg'}"
+            for each in jobs.values()
+            for kind, name in each
+        ]
+        return "\n".join(sorted(map(str, made_here)))
     index = out / "report" / "index.html"
     settings = archive / "settings" / f"{made['report']}.json"
     database_of_report = out / f"{made['report']}.duckdb"

@@ -84,13 +84,25 @@ def _claims(every: list[dict[str, Any]]) -> Iterator[str]:
     for one in every:
         ours = "" if one["ours"] is None else f"  {one['ours']:.3g} {one['unit']}"
         if one["ours_low"] is not None:
-            ours += f" ({one['ours_low']:.3g} to {one['ours_high']:.3g}, {one['seeds']} seeds)"
+            ours += f" ({one['ours_low']:.3g} to {one['ours_high']:.3g}{_basis(one)})"
         yield f"{one['claim']}: {presentation.paint(one['verdict'], 'bold')}{ours}"
         yield from textwrap.wrap(
             one["statement"], 96, initial_indent="    ", subsequent_indent="    "
         )
     counts = Counter(one["verdict"] for one in every)
     yield ", ".join(f"{n} {verdict}" for verdict, n in counts.most_common())
+
+
+def _basis(one: dict[str, Any]) -> str:
+    """What a claim's number is over; of several comparisons it is the least favourable one's."""
+    if one["seeds"] is None:
+        return ", exact"
+    told = f", {one['seeds']} seed{'s' * (one['seeds'] != 1)}"
+    if one["cells"] > 1:
+        told += f", the least favourable of {one['cells']} comparisons"
+        if one["verdict"] == "too few seeds":
+            told += ", some over fewer seeds"
+    return told
 
 
 def tables(results: Path, format: str = "text") -> str:

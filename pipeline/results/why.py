@@ -29,8 +29,9 @@ def why(artifact: str, database: Path, format: str = "text") -> str:
     that lead to another text or are out of date; the others are counted.
 
     Args:
-        artifact: A stable name: table/perplexity, figure/losses, run/..., checkpoint/.../step800,
-            evaluation/..., probe/..., corpus/..., tokenizer/..., source/...
+        artifact: A table or figure, by its file or name; or a stable name: table/perplexity,
+            figure/losses, run/..., checkpoint/.../step800, evaluation/..., probe/..., corpus/...,
+            tokenizer/..., source/...
         database: The experiment's database.
         format: text, an indented tree, or json: a list of the chain's artifacts, each once.
 
@@ -56,6 +57,10 @@ def why(artifact: str, database: Path, format: str = "text") -> str:
     for one in compared.every() if compared else ():
         stale.setdefault(one.artifact, []).append(one.reason)
     lineage = {row["artifact"]: row for row in rows}
+    if artifact not in lineage:
+        # A file of `tables/` or `figures/`, or its name alone.
+        named = [n for n in lineage if n.partition("/")[2] == Path(artifact).stem]
+        artifact = named[0] if len(named) == 1 else artifact
     if artifact not in lineage:
         raise InputError(_unknown(artifact, list(lineage)))
     tree = _Tree(lineage, stale)

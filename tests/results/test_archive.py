@@ -79,7 +79,7 @@ def test_records_in_any_order_give_the_same_bytes_without_runs_or_torch(shown, r
 
 
 def test_one_table_alone_and_only_what_is_there(recorded, tmp_path):
-    assert archive.restore(recorded, out=tmp_path / "one", only=["costs"]).endswith("costs")
+    assert archive.restore(recorded, out=tmp_path / "one", only=["costs"]).endswith("costs.md")
     assert {p.name for p in (tmp_path / "one/tables").glob("*.md")} == {"costs.md"}
     assert not (tmp_path / "one/report").exists()
     with pytest.raises(InputError, match=r"'cost' is unknown.*costs"):

@@ -24,18 +24,19 @@ LOSS, SIGNS = ("loss",), {-1, 0, 1}
 
 
 @pytest.fixture(scope="module")
-def restored(tmp_path_factory):
+def restored(made_once):
     """The tables of scores, the report and its database, of what is recorded."""
-    out = tmp_path_factory.mktemp("restored")
-    wanted = [*OF_PAPER, "perplexity", "accuracy"]
-    archive.restore(ROOT / "recorded", out=out, only=wanted)
-    settings, empty = json.loads((ROOT / "recorded/settings/databases/requested.json").read_text(
-        encoding="utf-8")), out / "empty"  # fmt: skip
-    empty.mkdir()
-    atomic_files.write_json(out / "requested.json", {**settings, "tables": {}, "figures": {}})
-    page = out / "report" / "index.html"
-    report.write(out / "requested.json", requested(out), empty, empty, page)
-    return out
+
+    def fill(out):
+        archive.restore(ROOT / "recorded", out=out, only=[*OF_PAPER, "perplexity", "accuracy"])
+        recorded = ROOT / "recorded" / "settings" / "databases" / "requested.json"
+        settings, empty = json.loads(recorded.read_text(encoding="utf-8")), out / "empty"
+        empty.mkdir()
+        atomic_files.write_json(out / "requested.json", {**settings, "tables": {}, "figures": {}})
+        page = out / "report" / "index.html"
+        report.write(out / "requested.json", requested(out), empty, empty, page)
+
+    return made_once("restored", fill)
 
 
 def requested(restored):

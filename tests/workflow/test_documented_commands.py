@@ -8,7 +8,7 @@ import documented
 
 OURS = {
     "runs/installed/nano": "runs/words/tiny",
-    "run/installed/nano/pike/seed220": "run/words/tiny/pike/seed0",
+    "table/table2": "table/perplexity",
     "results/mine/pike.duckdb": "results/pike.duckdb --scenario words --model tiny",
     "results/own/pike.duckdb": "results/pike.duckdb --scenario words --model tiny",
     "restored/pike.duckdb": "results/pike.duckdb",
