@@ -224,7 +224,7 @@ for number in range(rounds):
         print("lost", flush=True)
         sys.stdin.readline()
 """
-ROUNDS = 40
+ROUNDS = 20
 
 
 @pytest.mark.slow
