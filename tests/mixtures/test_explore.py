@@ -251,9 +251,13 @@ def test_copies_are_those_of_export_and_a_guess_has_its_hash(law, tmp_path):
 
 
 @pytest.mark.workflow
-@pytest.mark.parametrize(("width", "options"), [(360, ()), (1440, (browser.DARK,)), (800, ())])
-def test_axe_finds_no_barrier(law, tmp_path, width, options):
-    text = CSP.sub("", explore.page(law, inventory={"talk": 1e6}, budget=9e6))
+@pytest.mark.parametrize(
+    ("kind", "width", "options"),
+    [("law", 360, ()), ("exposures", 1440, (browser.DARK,)), ("processes", 800, ())],
+)
+def test_axe_finds_no_barrier(request, kind, tmp_path, width, options):
+    path = request.getfixturevalue(kind)
+    text = CSP.sub("", explore.page(path, inventory={"talk": 1e6}, budget=9e6))
     text = text.replace("show();\n</script>", 'show();\nat("write").click();\n</script>')
     visit = browser.barriers(tmp_path, text, width)
     (found,) = browser.answers(tmp_path, visit, options=options)
