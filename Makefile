@@ -45,7 +45,7 @@ SNAKEMAKE  = $(BIN)/python -m pipeline.planning.planner $(CONFIG) && \
   $(BIN)/snakemake $(SHOWN) --configfile $(CONFIG) --profile workflow/profiles/$(PROFILE) \
   $(if $(filter-out file,$(origin CORES)),--cores $(CORES))
 # Bars in place of a block for each job, which .snakemake/log has.
-run quick report: SHOWN := --logger pike
+run quick report article: SHOWN := --logger pike
 # A process for each core, each with one thread. Whoever has no test left takes over from another.
 # A process keeps what it has compiled for those after it, even where the environment says not to.
 PYTEST    := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(CORES) --maxprocesses 8 --dist worksteal

@@ -107,8 +107,8 @@ def judge(cell: Cell, random: np.random.Generator, seeds: int, draws: int) -> di
 
     `plain_wrong` is of those given; `all_given` by the shares alone, `all_wrong` of these, plain.
     """
-    names = ("draws", "given", "wrong", "plain_wrong", "all_given", "all_wrong", "width")
-    counts = dict.fromkeys(names, 0.0)
+    names = ("draws", "given", "wrong", "plain_wrong", "all_given", "all_wrong")
+    counts, width = dict.fromkeys(names, 0), 0.0
     for _ in range(draws):
         parts = cell.parts(random, seeds)
         found = mean_difference.estimate(parts)
@@ -128,10 +128,10 @@ def judge(cell: Cell, random: np.random.Generator, seeds: int, draws: int) -> di
             ("plain_wrong", told and plain_wrong),
             ("all_given", all_told),
             ("all_wrong", all_told and plain_wrong),
-            ("width", told * half / plain_half),
         ):
             counts[name] += more
-    return counts
+        width += half / plain_half if told else 0.0
+    return {**counts, "width": width}
 
 
 def main() -> None:

@@ -41,8 +41,7 @@ from typing import Any
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.comparison.command import refuse_without_scipy
-from pike_mixing.errors import InputError, refuse
+from pike_mixing.errors import InputError, refuse, refuse_without_scipy
 from pike_mixing.finders import FINDERS, intervals, law, registry, scores, table, validation
 from pike_mixing.finders.interface import FinderResult, Proxy, Swarm
 from pike_mixing.settings import unknown

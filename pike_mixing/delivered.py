@@ -316,9 +316,10 @@ class Delivered:
                 self.domains[k],
                 f"{self.domains[k]} is planned and never came: check its path and its name",
             )
-        for k in np.flatnonzero(self._is_empty()):
+        is_empty_K = self._is_empty()
+        for k in np.flatnonzero(is_empty_K):
             yield Finding("packing-or-filtering", self.domains[k], self._of_empty(int(k)))
-        if ended_K.any() or never_K.any() or self._is_empty().any() or not off_K.any():
+        if ended_K.any() or never_K.any() or is_empty_K.any() or not off_K.any():
             return
         if self.of == "tokens" and not off_rows_K.any():
             yield Finding("documents-not-tokens", None, self._of_lengths())

@@ -1,5 +1,6 @@
 """The one exception that stands for a mistake of the user's, and the remedy of a common one."""
 
+import importlib.util
 from collections.abc import Iterable, Sequence
 
 MOST_PROBLEMS, MOST_CHARACTERS, MOST_NAMES = 200, 200, 20
@@ -33,6 +34,15 @@ def enumerate_names(names: Iterable[str]) -> str:
     listed = [*names]
     more = len(listed) - MOST_NAMES
     return ", ".join(listed[:MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def refuse_without_scipy(command: str) -> None:
+    """Raises an InputError where a command of the library lacks SciPy."""
+    if importlib.util.find_spec("scipy") is None:
+        raise InputError(
+            f"{command} needs the package 'scipy', which is not installed: run "
+            "`pip install 'pike-mixing[compare]'`"
+        )
 
 
 def install(*extras: str) -> str:

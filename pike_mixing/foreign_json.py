@@ -32,6 +32,12 @@ def refuse_no_file(path: Path, remedy: str) -> None:
         raise InputError(f"{path} is no file: {remedy}")
 
 
+def read_object(path: Path, remedy: str) -> dict[str, Any]:
+    """The values of a file's object by name, as `read` reads it; none where it is no object."""
+    result = read(path, remedy)
+    return result if isinstance(result, dict) else {}
+
+
 def read(path: Path, remedy: str) -> Any:
     """The value of a file that was found, not named: of a pipe or device nothing is read.
 

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -137,7 +138,7 @@ class Keyboard:
         told = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self.session = {"sessionId": told["sessionId"]}
         while self.value("document.readyState") != "complete":
-            pass
+            time.sleep(0.02)
 
     def call(self, method, **parameters):
         """What the browser answers to a command."""

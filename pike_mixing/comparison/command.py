@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse_without_scipy
 
 GATES = ("better", "not-worse")
 HOLDS, FAILS, OPEN = 0, 1, 3
@@ -90,17 +90,6 @@ def _reading(arguments: argparse.Namespace) -> Any:
         arguments.same_document,
         columns,
     )
-
-
-def refuse_without_scipy(command: str) -> None:
-    """Raises an InputError where a command lacks its package."""
-    try:
-        import scipy  # noqa: F401
-    except ModuleNotFoundError:
-        raise InputError(
-            f"{command} needs the package 'scipy', which is not installed: run "
-            "`pip install 'pike-mixing[compare]'`"
-        ) from None
 
 
 def compare_sides(arguments: argparse.Namespace) -> tuple[str, int]:

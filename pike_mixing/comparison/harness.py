@@ -128,8 +128,7 @@ class _About:
 
 @functools.cache
 def _results(path: Path) -> dict[str, Any]:
-    read_ = foreign_json.read(path, "evaluate again")
-    return read_ if isinstance(read_, dict) else {}
+    return foreign_json.read_object(path, "evaluate again")
 
 
 def _lines(path: Path, whole: bool) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -8,7 +8,6 @@ stands in the results file, and so does what the scores must average to: what th
 mean over items. Sums of log-likelihoods with a count are compared per word or byte.
 """
 
-import hashlib
 import json
 import math
 import re
@@ -18,7 +17,7 @@ from typing import Any
 
 from pike_mixing import foreign_json
 from pike_mixing.comparison.harness import ROLLING
-from pike_mixing.comparison.scores import Run, Scores, plain
+from pike_mixing.comparison.scores import Run, Scores, hash_of, plain
 from pike_mixing.errors import InputError
 from pike_mixing.table_files import read_columns
 
@@ -83,8 +82,7 @@ def _results(path: Path, date: str) -> dict[str, Any]:
             f"{path}: there is no {name} beside the folder of details: keep both folders, results "
             "and details, that lighteval wrote"
         )
-    read_ = foreign_json.read(found, "evaluate again")
-    return read_ if isinstance(read_, dict) else {}
+    return foreign_json.read_object(found, "evaluate again")
 
 
 def _read_file(
@@ -118,18 +116,13 @@ def _read_file(
         _add(path, task, run, metric, rows, results, scores)
 
 
-def _hash(value: object) -> str:
-    text = json.dumps(value, sort_keys=True, default=repr)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
 def _item(path: Path, n: int, doc: Any, response: Any) -> tuple[tuple[str, str, str], str]:
     """What identifies a row, and its document."""
     if not isinstance(doc, dict) or _is_unnamed(doc):
         raise InputError(f"{path}: row {n} is no document of lighteval: evaluate again")
-    text = _hash([doc["query"], doc["choices"], doc["gold_index"]])
+    text = hash_of([doc["query"], doc["choices"], doc["gold_index"]])
     given = (response or {}).get("input")
-    prompt = _hash([given, *(doc.get(name) or None for name in PROMPT)])
+    prompt = hash_of([given, *(doc.get(name) or None for name in PROMPT)])
     return (str(doc["id"]), text, prompt), text
 
 

@@ -8,15 +8,13 @@ evaluator names its own fields. Read are those from which OpenCompass itself cou
 over replicas, and only where their mean is a number that the file reports.
 """
 
-import hashlib
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pike_mixing import foreign_json
-from pike_mixing.comparison.scores import Run, Scores, plain
+from pike_mixing.comparison.scores import Run, Scores, hash_of, plain
 from pike_mixing.errors import InputError
 
 RIGHT = ("correct", "is_correct", "cascade_correct")
@@ -72,7 +70,7 @@ def read(
 
 def _read_file(path: Path) -> tuple[str, list[tuple[tuple[str, str, str], float]]]:
     """The metric's name, and the items with their scores."""
-    whole = _json(path)
+    whole = foreign_json.read_object(path, "evaluate again")
     details = whole.get("details")
     if isinstance(details, dict):
         details = [{"example_abbr": n, **one} for n, one in details.items() if n != "type"]
@@ -103,11 +101,6 @@ def _read_file(path: Path) -> tuple[str, list[tuple[tuple[str, str, str], float]
     return plain(metric), list(zip(items, averages, strict=True))
 
 
-def _json(path: Path) -> dict[str, Any]:
-    read_ = foreign_json.read(path, "evaluate again")
-    return read_ if isinstance(read_, dict) else {}
-
-
 def _score(path: Path, one: dict[str, Any]) -> list[float]:
     """Points of an item's replicas."""
     given = next((one[name] for name in RIGHT if one.get(name) is not None), None)
@@ -135,7 +128,7 @@ def _predictions(path: Path) -> list[dict[str, Any]]:
         )
     result: list[dict[str, Any]] = []
     for file in files:
-        of = _json(file)
+        of = foreign_json.read_object(file, "evaluate again")
         try:
             result += [of[str(n)] for n in range(len(of))]
         except KeyError as error:
@@ -147,8 +140,4 @@ def _item(one: dict[str, Any], asked: dict[str, Any]) -> tuple[str, str, str]:
     """What identifies an item: its name, its reference and its prompt."""
     labels = {n: v.get("prompt") for n, v in asked.items() if isinstance(v, dict)}
     prompt = [asked.get("origin_prompt"), asked.get("prompt"), labels]
-    return str(one.get("example_abbr")), _hash(asked.get("gold")), _hash(prompt)
-
-
-def _hash(value: object) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:32]
+    return str(one.get("example_abbr")), hash_of(asked.get("gold")), hash_of(prompt)

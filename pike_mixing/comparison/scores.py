@@ -3,6 +3,8 @@
 Shapes: R runs of one side, I items that all runs have, G documents.
 """
 
+import hashlib
+import json
 from array import array
 from collections.abc import Container, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -81,6 +83,12 @@ def plain(metric: str) -> str:
     return metric.split(",")[0].split(" (")[0]
 
 
+def hash_of(value: object) -> str:
+    """What tells an item from others, made of whatever a log has of it."""
+    text = json.dumps(value, sort_keys=True, default=repr)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
 def item_name(item: Hashable) -> str:
     """An item's name in messages."""
     return str(item[0]) if isinstance(item, tuple) else str(item)
@@ -98,7 +106,6 @@ class Scores:
     """The tasks that are asked for; all when empty."""
     unread: dict[str, None] = field(default_factory=dict)
     """Names of tasks that were there and not asked for."""
-
     others: dict[str, dict[str, None]] = field(default_factory=dict)
     """By task the names of metrics that were there and not asked for."""
 

@@ -245,18 +245,13 @@ def _read(path: Path, side: str, model: str | None, how: Reading, scores: Scores
             f"{path}: --models names models of a table or a database: of logs give the folders of "
             "both sides: --a FOLDER --b FOLDER"
         )
-    if _is_harness(path):
-        files = harness.samples(path)
-        harness.read(
-            files, side, scores, how.metrics, cluster=how.cluster, same_document=how.same_document
-        )
-        return True
-    for harness_, files in (
-        (lighteval, lighteval.details(path)),
-        (opencompass, opencompass.results(path)),
+    for read_logs, files in (
+        (harness.read, harness.samples(path) if _is_harness(path) else []),
+        (lighteval.read, lighteval.details(path)),
+        (opencompass.read, opencompass.results(path)),
     ):
         if files:
-            harness_.read(
+            read_logs(
                 files,
                 side,
                 scores,

@@ -146,9 +146,9 @@ class _Task:
 
         The range of the scores (1 for what lies between 0 and 1), times the share of an average
         document, times the share of documents that tell no difference, or of more than half that
-        tell one and the same: in this task, since chance makes
-        most tell in one of several. Counted over five tasks, intervals were narrower, and held the
-        truth in 92 % where one document in twenty differs in all of them (50 documents, 5 runs).
+        tell one and the same: in this task, since chance makes most tell in one of several. Counted
+        over five tasks, intervals were narrower, and held the truth in 92 % where one document in
+        twenty differs in all of them (50 documents, 5 runs).
         """
         share_G = self.count_G / self.count_G.sum()
         alike = float((abs(self.sum_G) < 1e-12).mean())

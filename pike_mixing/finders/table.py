@@ -28,6 +28,15 @@ from pike_mixing.settings import unknown
 from pike_mixing.swarms.catalogue import KEYS, LABELS
 from pike_mixing.table_files import Columns, read_columns, refuse_first
 
+WEIGHT, LOSS = "weight/*", "loss/*"
+"""Columns of weights and losses, where no other pattern is given."""
+AVAILABLE = "available/*"
+"""Columns of tokens of each domain's text."""
+TOLERANCE = 0.01
+"""Weights of a row may sum to 1 within this: many write them with three digits."""
+ROUNDING = 1e-9
+"""Of their sum: 0.99 differs from 1 by a little more than 0.01."""
+
 
 def matching_columns(columns: Iterable[str], pattern: str) -> dict[str, str]:
     """The columns of a pattern, by what stands in the place of its *.
@@ -48,16 +57,6 @@ def matching_columns(columns: Iterable[str], pattern: str) -> dict[str, str]:
 def loss_names(losses: Iterable[str], pattern: str) -> list[str]:
     """Names of losses, of which some may be those of their columns."""
     return [next(iter(matching_columns([name], pattern)), name) for name in losses]
-
-
-WEIGHT, LOSS = "weight/*", "loss/*"
-"""Columns of weights and losses, where no other pattern is given."""
-AVAILABLE = "available/*"
-"""Columns of tokens of each domain's text."""
-TOLERANCE = 0.01
-"""Weights of a row may sum to 1 within this: many write them with three digits."""
-ROUNDING = 1e-9
-"""Of their sum: 0.99 differs from 1 by a little more than 0.01."""
 
 
 def read(

@@ -318,6 +318,7 @@ def files_below(root: Path, suffix: str, excluded: frozenset[str]) -> list[tuple
 
 
 def _modules(files: Files, skipped: Counter[str]) -> Iterator[tuple[str, ast.Module]]:
+    collects = gc.isenabled()
     for name, text in texts(files, skipped):
         try:
             with warnings.catch_warnings():
@@ -330,7 +331,8 @@ def _modules(files: Files, skipped: Counter[str]) -> Iterator[tuple[str, ast.Mod
             skipped["not Python"] += 1
             continue
         finally:
-            gc.enable()
+            if collects:
+                gc.enable()
         yield name, tree
 
 

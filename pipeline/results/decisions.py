@@ -21,9 +21,9 @@ from pike_mixing.comparison.mean_difference import LEAST_DOCUMENTS, LEAST_SEEDS
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 from pipeline.results import display, labels
-from pipeline.results.provenance import count_of
 from pipeline.results.selection import Row, at_hand, ours, query
 from pipeline.runtime import presentation
+from pipeline.runtime.presentation import count_of
 
 MOST_LINES = 10
 """Lines of a block; the others fold."""

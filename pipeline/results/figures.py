@@ -12,7 +12,7 @@ from pike_mixing.settings import unknown
 from pipeline.results import curves, display, drawing, labels, sealed, selection, views
 from pipeline.results.display import Panel, Series
 from pipeline.results.selection import Row, connect_ours, rows
-from pipeline.runtime import atomic_files, ownership
+from pipeline.runtime import atomic_files, ownership, presentation
 from pipeline.runtime.manifests import Slug
 from pipeline.runtime.validation import validate
 
@@ -108,7 +108,7 @@ def _sizes_and_seeds(connection: duckdb.DuckDBPyConnection, result: Sequence[Row
             + (
                 f"{min(n)} to {max(n)} seeds"
                 if min(n) < max(n)
-                else f"{n[0]} seed" + "s" * (n[0] > 1)
+                else presentation.count_of(n[0], "seed")
             )
             for (scenario, model, parameters), n in seeds.items()
         )

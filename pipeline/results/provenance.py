@@ -16,11 +16,6 @@ REPORT = Path(__file__).parent / "report"
 DECISIONS = Path(__file__).parents[2] / "docs" / "decisions.md"
 
 
-def count_of(number: int, noun: str) -> str:
-    """A number with its noun: 1 seed, 2 seeds."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
 def accuracies(connection: duckdb.DuckDBPyConnection, scenario: str, model: str) -> list[Row]:
     """The tests of mean accuracies against the baseline: a block per shots and formulation.
 

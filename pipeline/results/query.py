@@ -97,7 +97,7 @@ def _basis(one: dict[str, Any]) -> str:
     """What a claim's number is over; of several comparisons it is the least favourable one's."""
     if one["seeds"] is None:
         return ", exact"
-    told = f", {one['seeds']} seed{'s' * (one['seeds'] != 1)}"
+    told = f", {presentation.count_of(one['seeds'], 'seed')}"
     if one["cells"] > 1:
         told += f", the least favourable of {one['cells']} comparisons"
         if one["verdict"] == "too few seeds":

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from pipeline.results import display, labels, provenance, sealed, views
 from pipeline.results.drawing import INK
-from pipeline.runtime import atomic_files
+from pipeline.runtime import atomic_files, presentation
 
 SVG = "http://www.w3.org/2000/svg"
 HREF = "{http://www.w3.org/1999/xlink}href"
@@ -145,7 +145,7 @@ def templates() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    result.filters |= {"counted": provenance.count_of, "titled": title_of, "shortened": shorten}
+    result.filters |= {"counted": presentation.count_of, "titled": title_of, "shortened": shorten}
     result.filters |= {"ruled": labels.rule, "amount": labels.amount, "noted": notes_of}
     result.globals["style"] = Markup((provenance.REPORT / "style.css").read_text(encoding="utf-8"))
     return result

@@ -24,6 +24,13 @@ from typing import IO
 from pike_mixing import foreign_json
 from pike_mixing.errors import InputError
 
+log = logging.getLogger("pike")
+
+NAME = "lease.json"
+LOOK_SECONDS = 1.0
+"""Between two tries to take a lease that is waited for."""
+_TRIES, _TRY_SECONDS = 20, 0.02
+"""`pike watch` holds a lease while it asks whether it is held, and that is no refusal."""
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Answers of a file system that has no locks."""
 
@@ -86,14 +93,6 @@ def hold_output(path: Path, sweep: Callable[[], None]) -> Iterator[None]:
             with contextlib.suppress(OSError):
                 place.unlink()
 
-
-log = logging.getLogger("pike")
-
-NAME = "lease.json"
-LOOK_SECONDS = 1.0
-"""Between two tries to take a lease that is waited for."""
-_TRIES, _TRY_SECONDS = 20, 0.02
-"""`pike watch` holds a lease while it asks whether it is held, and that is no refusal."""
 
 _held: set[IO[bytes]] = set()
 """This process's leases. A lock lasts while any process has its file open: programs that are

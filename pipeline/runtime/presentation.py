@@ -17,6 +17,11 @@ WIDEST = 60
 COLOURS = {"bold": 1, "red": 31, "green": 32, "yellow": 33}
 
 
+def count_of(number: int, noun: str) -> str:
+    """A number with its noun: 1 seed, 2 seeds."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
 def render(format: str, facts: Any, text: Callable[[], str]) -> str:
     """What a command found, in the format that was asked for; ends without a line break.
 

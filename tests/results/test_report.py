@@ -12,8 +12,9 @@ from played import ask
 from pike_mixing.errors import InputError
 from pipeline.planning.records import PAGES
 from pipeline.results import database, display, report, report_parts
-from pipeline.results.provenance import REPORT, count_of
+from pipeline.results.provenance import REPORT
 from pipeline.runtime import atomic_files, made_from
+from pipeline.runtime.presentation import count_of
 
 pytestmark = pytest.mark.slow
 
