@@ -21,7 +21,7 @@ from pipeline.planning import schema
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = {
-    "A method": ("interface", "registry", "apportion", "alarms", "movement", "tracking"),
+    "A method": ("interface", "registry", "apportion", "alarms", "movement", "flat_metrics"),
     "In torch and in trainers": (
         "torch.mixing", "torch.mixed_dataset", "torch.losses",
         "torch.gradients", "torch.signals", "transformers", "lightning", "grain", "delivered",

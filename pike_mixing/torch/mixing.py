@@ -40,7 +40,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import default_collate
 
-from pike_mixing import tracking
+from pike_mixing import flat_metrics
 from pike_mixing.alarms import Alarm, Watch
 from pike_mixing.arrays import Ints
 from pike_mixing.delivered import Delivered, tokens_of
@@ -505,7 +505,7 @@ class Mixing(Engine):
         if at.losses and not (needs.losses and needs.losses_after):
             result = result.with_losses(at.training_losses())
         self._measured = result.signals.statistics or self._measured
-        self._metrics = tracking.metrics(
+        self._metrics = flat_metrics.metrics(
             self.dataset.domains,
             statistics=self._measured,
             weight=self.method.weights(self.state, self.step),

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import torch
 
 from pike_mixing.errors import InputError
-from pike_mixing.order import Order
+from pike_mixing.row_order import Order
 
 log = logging.getLogger("pike_mixing")
 

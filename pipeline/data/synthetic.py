@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt, Share
-from pike_mixing.order import GOLDEN, Uint64s, mix
+from pike_mixing.row_order import GOLDEN, Uint64s, mix
 from pipeline.data.source_interface import Document
 from pipeline.runtime import atomic_files
 

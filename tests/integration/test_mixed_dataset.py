@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, IterableDataset, default_collate
 
 from benchmarks import stream_resumes
 from pike_mixing.errors import InputError
-from pike_mixing.order import Order
+from pike_mixing.row_order import Order
 from pike_mixing.torch import MixedDataset, Mixing, interleave_datasets, parallel, streams
 
 NAMES = ("a", "b")
