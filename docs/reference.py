@@ -29,7 +29,7 @@ PARTS = {
     "Mixtures from other runs": ("finders.table", "finders.fit", "mixtures.export"),
 }  # fmt: skip
 """Modules of the library for whoever calls it; finders and rules follow by their tables."""
-MORE_FINDERS = ("mixmin", "reuse")
+MORE_FINDERS = ("mixmin", "mixture_reuse")
 
 
 def modules() -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from pike_mixing import METHODS, bench, delivered, registry
 from pike_mixing.comparison import command as comparison
 from pike_mixing.errors import InputError
-from pike_mixing.finders import FINDERS, commands, proposals, table, trajectory
+from pike_mixing.finders import FINDERS, commands, proposals, schedule_finder, table
 from pike_mixing.finders import registry as finder_registry
 from pike_mixing.mixtures import explore, export, trial
 from pike_mixing.settings import lines_of, wrap
@@ -157,7 +157,7 @@ def _fit_options(command: Any) -> None:
 
 
 def _stage_options(command: Any) -> None:
-    command.description = trajectory.__doc__
+    command.description = schedule_finder.__doc__
     about = "CSV or Parquet: a row for each run and step, with the weights since the row before"
     command.add_argument("table", type=Path, help=about)
     command.add_argument("--target", nargs="+", required=True, metavar="LOSS[=WEIGHT]")

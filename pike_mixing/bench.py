@@ -42,7 +42,15 @@ import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError, refuse, refuse_without_scipy
-from pike_mixing.finders import FINDERS, intervals, law, registry, scores, table, validation
+from pike_mixing.finders import (
+    FINDERS,
+    conformal_intervals,
+    exponential_law,
+    prediction_scores,
+    registry,
+    table,
+    validation,
+)
 from pike_mixing.finders.interface import FinderResult, Proxy, Swarm
 from pike_mixing.settings import unknown
 from pike_mixing.swarms import catalogue
@@ -101,7 +109,7 @@ class Finder:
             K = weights_NxK.shape[1]
             if np.linalg.matrix_rank(weights_NxK, tol=1e-6) < K or len(weights_NxK) < K + 1:
                 raise InputError(f"the law needs more than {K} runs that span all directions")
-            return law.fit(weights_NxK, loss_NxM, starts=4, huber=0.02)
+            return exponential_law.fit(weights_NxK, loss_NxM, starts=4, huber=0.02)
         if self.name == "regmix":
             return _trees(weights_NxK, loss_NxM)
         kind = registry.kind("exposure-law" if self.name == PERMUTED else self.name)
@@ -259,8 +267,10 @@ def _measures(predicted_SxT: Floats, actual_SxT: Floats, half_SxT: Floats | None
     actual_TxS, predicted_TxS = actual_SxT.T, predicted_SxT.T
     chance_T = actual_TxS.mean(axis=1) - actual_TxS.min(axis=1)
     found = {
-        "spearman": scores.correlations(scores.ranks(predicted_TxS), scores.ranks(actual_TxS)),
-        "regret": scores.regrets(predicted_TxS, actual_TxS) / chance_T,
+        "spearman": prediction_scores.correlations(
+            prediction_scores.ranks(predicted_TxS), prediction_scores.ranks(actual_TxS)
+        ),
+        "regret": prediction_scores.regrets(predicted_TxS, actual_TxS) / chance_T,
         "accuracy": accuracies(predicted_TxS, actual_TxS),
     }
     if half_SxT is not None:
@@ -303,7 +313,7 @@ def _scales(one: Any, weights_NxK: Floats, loss_NxM: Floats, epochs_NxK: Floats 
         predicted, spread = _predict(one, one.fit(*given), weights_NxK[part], new, given)
         score_NxT[part] = np.abs(predicted - _with_mean(loss_NxM[part])) / spread
     mixtures = len(np.unique(weights_NxK, axis=0))
-    return np.array([intervals.quantile(score_N, mixtures) for score_N in score_NxT.T])
+    return np.array([conformal_intervals.quantile(score_N, mixtures) for score_N in score_NxT.T])
 
 
 def record(name: str, parts: Sequence[Fold], jobs: int) -> dict[str, Any]:

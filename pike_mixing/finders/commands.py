@@ -13,7 +13,14 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import intervals, options, saved, scaling, scores, validation
+from pike_mixing.finders import (
+    conformal_intervals,
+    options,
+    prediction_scores,
+    saved,
+    scaling,
+    validation,
+)
 from pike_mixing.finders.fit import Fit, fit
 from pike_mixing.finders.interface import Swarm, SwarmFinder
 
@@ -162,7 +169,7 @@ def _test_predictions(
     mixture_N = validation.mixtures(weights_NxK)
     runs_M = np.bincount(mixture_N)
     predicted_M, actual_M = (np.bincount(mixture_N, n) / runs_M for n in (predicted_N, actual_N))
-    judged = scores.judge(predicted_M, actual_M, seed=arguments.seed)
+    judged = prediction_scores.judge(predicted_M, actual_M, seed=arguments.seed)
     # No interval of runs of one size holds those of another.
     sizes = [(one.runs[0].parameters, one.runs[0].tokens) for one in (swarm, other)]
     if result.intervals is not None and sizes[0] == sizes[1]:
@@ -259,7 +266,7 @@ def predict_loss(arguments: argparse.Namespace) -> str:
     mixture = _by_name(kept.swarm, weights_K)
     half = None
     if kept.scale is not None:
-        half = kept.scale * float(intervals.spread(kept.predictor, weights_K[None])[0])
+        half = kept.scale * float(conformal_intervals.spread(kept.predictor, weights_K[None])[0])
     values = {
         "mixture": mixture,
         "loss": float(losses[0]),

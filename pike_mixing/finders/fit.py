@@ -7,8 +7,8 @@ import numpy as np
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import validation
+from pike_mixing.finders.conformal_intervals import Intervals, calibrate
 from pike_mixing.finders.interface import FinderResult, Swarm, SwarmFinder
-from pike_mixing.finders.intervals import Intervals, calibrate
 
 APART = 2.0
 """By more than this factor the epochs of runs say little about those of the training."""

@@ -12,7 +12,7 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Array, Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders.intervals import HeldOut
+from pike_mixing.finders.conformal_intervals import HeldOut
 
 Reads = Literal["losses", "epochs", "state", "predictions"]
 """What a finder reads of a proxy beside its mixture; epochs: losses, and how often it read text;

@@ -13,10 +13,10 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import law, validation
+from pike_mixing.finders import exponential_law, validation
+from pike_mixing.finders.conformal_intervals import HeldOut
 from pike_mixing.finders.convex_program import Program, solve
 from pike_mixing.finders.interface import FinderResult, Inventory, Reads, Swarm
-from pike_mixing.finders.intervals import HeldOut
 from pike_mixing.limits import (
     Limits,
     NonNegativeFloat,
@@ -116,14 +116,14 @@ class MixingLaw(CheckedSettings):
     def restore(self, swarm: Swarm, record: dict[str, Any]) -> Program:
         """The program of a record's laws, with these settings."""
         arrays = {name: np.array(values) for name, values in record.items()}
-        return self._program(swarm, law.Laws(**arrays))
+        return self._program(swarm, exponential_law.Laws(**arrays))
 
-    def _laws(self, weights_NxK: Floats, loss_NxM: Floats) -> law.Laws:
+    def _laws(self, weights_NxK: Floats, loss_NxM: Floats) -> exponential_law.Laws:
         if (loss_NxM <= 0).any():
             raise InputError("the proxies' losses must be positive: they are nats per token")
-        return law.fit(weights_NxK, loss_NxM, starts=self.starts, huber=self.huber)
+        return exponential_law.fit(weights_NxK, loss_NxM, starts=self.starts, huber=self.huber)
 
-    def _program(self, swarm: Swarm, laws: law.Laws) -> Program:
+    def _program(self, swarm: Swarm, laws: exponential_law.Laws) -> Program:
         return Program(
             laws=laws,
             target_K=swarm.target(self.target),

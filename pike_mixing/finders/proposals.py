@@ -16,7 +16,7 @@ import numpy as np
 from pike_mixing import by_domain, table_files
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import design, options, reuse, scaling, table, trajectory
+from pike_mixing.finders import design, mixture_reuse, options, scaling, schedule_finder, table
 from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import Swarm
 
@@ -107,9 +107,11 @@ def _draw(arguments: argparse.Namespace, domains: tuple[str, ...]) -> design.Dra
 
 def reuse_mixture(arguments: argparse.Namespace) -> str:
     """An old mixture's ratios where domains come and go, or the new mixture of all domains."""
-    within = reuse.kept_weights(options.numbers(arguments.old, "--old"), arguments.changed)
+    within = mixture_reuse.kept_weights(options.numbers(arguments.old, "--old"), arguments.changed)
     if arguments.new:
-        within = reuse.expand(options.numbers(arguments.new, "--new"), arguments.virtual, within)
+        within = mixture_reuse.expand(
+            options.numbers(arguments.new, "--new"), arguments.virtual, within
+        )
     return json.dumps(within, indent=2)
 
 
@@ -120,7 +122,7 @@ def find_stages(arguments: argparse.Namespace) -> str:
     if not math.isfinite(arguments.eta):
         raise InputError("--eta: must be a finite number")
     swarm, target = options.read_targets(arguments, arguments.target)
-    seen = trajectory.stages(swarm, arguments.stages)
-    weights_SxK = trajectory.schedule(seen, target, arguments.eta)
+    seen = schedule_finder.stages(swarm, arguments.stages)
+    weights_SxK = schedule_finder.schedule(seen, target, arguments.eta)
     points = [dict(zip(seen.domains, row, strict=True)) for row in weights_SxK.tolist()]
     return json.dumps({"rule": "schedule", "points": points, "at": seen.at_S.tolist()})

@@ -15,8 +15,8 @@ from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import validation
+from pike_mixing.finders.conformal_intervals import HeldOut
 from pike_mixing.finders.interface import FinderResult, Reads, Swarm
-from pike_mixing.finders.intervals import HeldOut
 from pike_mixing.limits import (
     Limits,
     NonNegativeInt,

@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.finders.intervals import HeldOut, block_numbers
+from pike_mixing.finders.conformal_intervals import HeldOut, block_numbers
 
 OUTSIDE = 1e-6
 """A mixture further than this from every average of the proxies' mixtures lies outside of them."""

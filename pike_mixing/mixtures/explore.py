@@ -16,7 +16,7 @@ from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import exposure_law, gaussian_process, options, saved, scheffe
 from pike_mixing.finders.convex_program import Program
 from pike_mixing.finders.regmix import Trees
-from pike_mixing.finders.surface import Surface
+from pike_mixing.finders.smooth_finder import Surface
 from pike_mixing.mixtures.formats import FORMATS, Each, Format
 
 TEMPLATE = Path(__file__).with_name("explorer.html")

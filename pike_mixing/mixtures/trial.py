@@ -17,7 +17,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import registry, saved, scores, table
+from pike_mixing.finders import prediction_scores, registry, saved, table
 from pike_mixing.finders.interface import Swarm, SwarmFinder
 from pike_mixing.mixtures import explore
 from pike_mixing.swarms import catalogue
@@ -106,7 +106,7 @@ def trial(seed: int = 0) -> Trial:
         weights_NxK=weights_NxK,
         predicted_2xN=predicted_2xN,
         measured_2xN=measured_2xN,
-        scores=tuple(scores.judge(*pair, seed=seed) for pair in pairs),
+        scores=tuple(prediction_scores.judge(*pair, seed=seed) for pair in pairs),
         optimum_K=result.weights_K,
         predicted_gain=diagnostics["predicted_loss_uniform"] - diagnostics["predicted_loss"],
         record=saved.record(FINDER, finder, proxies, result),

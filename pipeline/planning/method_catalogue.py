@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from pike_mixing import RULES, provenance, registry
 from pike_mixing.errors import InputError
+from pike_mixing.finders import FINDERS
 from pike_mixing.interface import Method, Needs, StatisticsNeed
 from pike_mixing.settings import is_required, lines_of, settings_of, wrap
 from pipeline.runtime import presentation
@@ -95,13 +96,20 @@ def _provenance() -> str:
     """Where rules and finders come from, as Markdown."""
     titles = ("name", "source", "what differs here", "checked")
     finders = {
-        f"[{name}](../pike_mixing/finders/{name.replace('-', '_')}.py)": told
+        f"[{name}](../{_module_of_finder(name).replace('.', '/')}.py)": told
         for name, told in provenance.FINDERS.items()
     }
     return "\n".join(
         f"\n## {title}\n\n{_table(titles, ((name, *told) for name, told in table.items()))}"
         for title, table in {"Where rules come from": provenance.RULES, "Finders": finders}.items()
     )
+
+
+def _module_of_finder(name: str) -> str:
+    """The module of a finder, or of a command that looks for mixtures in another way."""
+    commands = {"reuse": "mixture_reuse"}
+    other = f"pike_mixing.finders.{commands.get(name, name)}"
+    return FINDERS.get(name, other).partition(":")[0]
 
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -10,8 +10,8 @@ from pike_mixing import make
 from pike_mixing.errors import InputError
 from pike_mixing.finders import table
 from pike_mixing.finders.convex_program import Program, solve
+from pike_mixing.finders.exponential_law import Laws
 from pike_mixing.finders.interface import Proxy, Swarm
-from pike_mixing.finders.law import Laws
 from pike_mixing.finders.mixing_law import MixingLaw
 
 SHARES = (0.75, 0.25)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pike_mixing.finders import intervals, registry, validation
+from pike_mixing.finders import conformal_intervals, registry, validation
 from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import Swarm
 
@@ -55,11 +55,11 @@ def test_constants_have_no_correlation():
 
 def test_the_quantile_of_scores_by_hand():
     # Of 9 mixtures the 9th score, of 19 the 18th; of 8 none is high enough for 90 %.
-    assert intervals.quantile(np.arange(9.0), 9) == 8
-    assert intervals.quantile(np.arange(19.0), 19) == 17
-    assert intervals.quantile(np.arange(8.0), 8) == np.inf
+    assert conformal_intervals.quantile(np.arange(9.0), 9) == 8
+    assert conformal_intervals.quantile(np.arange(19.0), 19) == 17
+    assert conformal_intervals.quantile(np.arange(8.0), 8) == np.inf
     # Two runs each of 19 mixtures: the 36th of 38.
-    assert intervals.quantile(np.arange(38.0), 19) == 35
+    assert conformal_intervals.quantile(np.arange(38.0), 19) == 35
 
 
 @pytest.mark.slow

@@ -3,14 +3,14 @@ import pytest
 from scipy import stats
 
 from pike_mixing.errors import InputError
-from pike_mixing.finders import scores
+from pike_mixing.finders import prediction_scores
 
 
 def test_scores_by_hand():
     # Ranks 1, 2, 3, 4 and 2, 1, 3, 4: 1 - 6 (1 + 1) / (4 * 15) = 0.8. The first is predicted best
     # and costs 2 - 1; the mean is 3. Slope: sum (x - 2.5) y / 5 with y = 2, 1, 4, 5.
     predicted, actual = np.array([1.0, 2, 3, 4]), np.array([2.0, 1, 4, 5])
-    result = scores.judge(predicted, actual, resamples=200)
+    result = prediction_scores.judge(predicted, actual, resamples=200)
     assert result["spearman"]["value"] == pytest.approx(0.8)
     assert (result["regret"]["value"], result["worth"]["value"]) == (1, 1)
     assert result["regret_of_chance"] == 2
@@ -23,7 +23,9 @@ def test_ranks_and_correlations_are_scipys():
     random = np.random.default_rng(0)
     one_SxN, other_SxN = random.integers(0, 6, (2, 8, 20)).astype(float)
     expected = [stats.spearmanr(a, b).statistic for a, b in zip(one_SxN, other_SxN, strict=True)]
-    ours = scores.correlations(scores.ranks(one_SxN), scores.ranks(other_SxN))
+    ours = prediction_scores.correlations(
+        prediction_scores.ranks(one_SxN), prediction_scores.ranks(other_SxN)
+    )
     np.testing.assert_allclose(ours, expected)
 
 
@@ -32,7 +34,7 @@ def test_the_interval_covers_the_correlation_of_the_population():
     random, held = np.random.default_rng(1), 0
     for seed in range(60):
         pair = random.multivariate_normal([0, 0], [[1, 0.8], [0.8, 1]], 60)
-        interval = scores.judge(*pair.T, resamples=300, seed=seed)["spearman"]
+        interval = prediction_scores.judge(*pair.T, resamples=300, seed=seed)["spearman"]
         held += interval["low"] <= 6 * np.arcsin(0.4) / np.pi <= interval["high"]
     assert held >= 51
 
@@ -40,11 +42,11 @@ def test_the_interval_covers_the_correlation_of_the_population():
 def test_equal_predictions_share_the_choice():
     predicted, actual = np.array([1.0, 1, 2]), np.array([1.0, 3, 0])
     # The first two tie: 2 - 0.
-    assert scores.regrets(predicted[None], actual[None]).tolist() == [2]
+    assert prediction_scores.regrets(predicted[None], actual[None]).tolist() == [2]
 
 
 def test_what_cannot_be_judged_is_refused():
     with pytest.raises(InputError, match="2 runs are too few"):
-        scores.judge(np.arange(2.0), np.arange(2.0))
+        prediction_scores.judge(np.arange(2.0), np.arange(2.0))
     with pytest.raises(InputError, match="are equal: nothing to judge"):
-        scores.judge(np.ones(4), np.arange(4.0))
+        prediction_scores.judge(np.ones(4), np.arange(4.0))

@@ -5,11 +5,11 @@ from numpy.testing import assert_allclose
 from scipy import optimize
 
 from pike_mixing.errors import InputError
-from pike_mixing.finders import law
+from pike_mixing.finders import exponential_law
 
 
 def fitted(weights_NxK, loss_NxK, *, starts=4, huber=0.02):
-    return law.fit(weights_NxK, loss_NxK, starts=starts, huber=huber)
+    return exponential_law.fit(weights_NxK, loss_NxK, starts=starts, huber=huber)
 
 
 @pytest.mark.parametrize("huber", [0.02, 1e12])  # The latter bounds nothing.
@@ -45,7 +45,7 @@ def of_scipy(weights_NxK, loss_N, huber):
 
     def errors(cs):
         e_N = np.exp(weights_NxK @ cs[1:])
-        return np.concatenate([cs[0] + e_N - loss_N, law.RIDGE**0.5 * cs[1:]])
+        return np.concatenate([cs[0] + e_N - loss_N, exponential_law.RIDGE**0.5 * cs[1:]])
 
     starts = [np.append(c, np.zeros(K)) for c in np.linspace(0.1, 0.9, 5) * loss_N.min()]
     bounds = ([0, *[-np.inf] * K], np.inf)
@@ -64,7 +64,7 @@ def test_all_losses_at_once_are_fitted_as_each_by_scipy(huber):
     loss_Nx4 = np.column_stack([LAWS.losses(weights_NxK) + noise_NxK, linear_Nx1])
     laws = fitted(weights_NxK, loss_Nx4, huber=huber)
     predicted_Nx4 = laws.losses(weights_NxK)
-    search = law._Search(weights_NxK, loss_Nx4.T, huber)
+    search = exponential_law._Search(weights_NxK, loss_Nx4.T, huber)
     cost_M = search.cost(np.column_stack([laws.c_K, laws.b_K[:, None] + laws.t_KxK]))
     assert laws.c_K[3] == 0
     for cost, predicted_N, loss_N in zip(cost_M, predicted_Nx4.T, loss_Nx4.T, strict=True):
@@ -78,7 +78,7 @@ def test_either_curvature_leads_to_the_same_law(monkeypatch):
     noise_NxK = np.random.default_rng(4).normal(0, 0.02, (24, 3))
     loss_NxK = LAWS.losses(weights_NxK) + noise_NxK
     sharp = fitted(weights_NxK, loss_NxK)
-    monkeypatch.setattr(law, "SHARP", 0)
+    monkeypatch.setattr(exponential_law, "SHARP", 0)
     blunt = fitted(weights_NxK, loss_NxK)
     assert_allclose(blunt.losses(weights_NxK), sharp.losses(weights_NxK), atol=1e-4)
 
@@ -99,7 +99,7 @@ def test_a_constant_loss_is_its_own_law(loss):
 
 
 def test_a_fit_that_does_not_converge_is_refused(monkeypatch):
-    monkeypatch.setattr(law, "ITERATIONS", 1)
+    monkeypatch.setattr(exponential_law, "ITERATIONS", 1)
     weights_NxK = mixtures(24)
     loss_NxK = LAWS.losses(weights_NxK) + np.random.default_rng(0).normal(0, 0.1, (24, 3))
     with pytest.raises(InputError, match="does not converge on these 24 proxy runs"):

@@ -6,8 +6,8 @@ from known_law import grid
 from numpy.testing import assert_allclose
 
 from pike_mixing.errors import InputError
+from pike_mixing.finders.data_experts import MDE, Features
 from pike_mixing.finders.interface import Proxy, Swarm
-from pike_mixing.finders.mde import MDE, Features
 
 DOMAINS = ("code", "prose", "web")
 random = np.random.default_rng(0)

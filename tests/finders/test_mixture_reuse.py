@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pike_mixing.finders.reuse import expand, kept_weights
+from pike_mixing.finders.mixture_reuse import expand, kept_weights
 
 OLD = {"code": 0.5, "prose": 0.3, "web": 0.2}
 

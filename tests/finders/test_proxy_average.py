@@ -3,8 +3,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from pike_mixing.errors import InputError
-from pike_mixing.finders.average import Average
 from pike_mixing.finders.interface import Proxy, Swarm
+from pike_mixing.finders.proxy_average import Average
 
 DOMAINS = ("code", "prose")
 

@@ -10,7 +10,7 @@ import pytest
 from pike_mixing import make
 from pike_mixing.errors import InputError
 from pike_mixing.finders.interface import Proxy, Swarm
-from pike_mixing.finders.trajectory import schedule, stages
+from pike_mixing.finders.schedule_finder import schedule, stages
 
 HELPS = ([[0.3, 0.1], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.4]])
 """A of two stages: rows are losses, columns domains."""
