@@ -28,14 +28,14 @@ from torch import Tensor
 
 from benchmarks import corpora, measure, records
 from pike_mixing.torch import gradient_statistics
-from pike_mixing.torch.domain_pass import domain_gradient
-from pike_mixing.torch.passes import Target
+from pike_mixing.torch.domain_gradient import domain_gradient
+from pike_mixing.torch.pass_interface import Target
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
 from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus
 from pipeline.model import checkpoint
-from pipeline.model.passes import PipelinePasses, row_losses
+from pipeline.model.pipeline_passes import PipelinePasses, row_losses
 from pipeline.model.transformer import Transformer
 from pipeline.planning import planner
 from pipeline.training import train

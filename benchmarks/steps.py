@@ -21,7 +21,7 @@ from pike_mixing.torch.step_gradient import StepGradient
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
 from pipeline.model import adamw
-from pipeline.model.passes import PipelinePasses
+from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import initial_model
 
 

@@ -41,7 +41,7 @@ from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
 from pipeline.model import adamw as optim
 from pipeline.model import hf_config
-from pipeline.model.passes import PipelinePasses
+from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import Transformer, initial_model
 from pipeline.runtime import devices
 from pipeline.settings import MLP_RATIO

@@ -25,7 +25,7 @@ from pike_mixing.interface import Method
 from pike_mixing.torch import MixedDataset, Mixing, model_losses, rows
 from pike_mixing.torch.losses import logits_of, losses_of_outputs
 from pike_mixing.torch.mixed_loader import batches_ahead
-from pike_mixing.torch.passes import without_gradient
+from pike_mixing.torch.pass_interface import without_gradient
 from pike_mixing.torch.row_checks import Columns
 from pike_mixing.torch.rows import Rows
 

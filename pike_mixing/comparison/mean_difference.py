@@ -15,8 +15,8 @@ from scipy import optimize
 
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison.distributions import t_quantile
-from pike_mixing.comparison.like_size import LEAST_DOCUMENTS as LEAST_DOCUMENTS
-from pike_mixing.comparison.like_size import effective_documents, length_factor
+from pike_mixing.comparison.document_sizes import LEAST_DOCUMENTS as LEAST_DOCUMENTS
+from pike_mixing.comparison.document_sizes import effective_documents, length_factor
 
 LEVEL = 0.05
 ALIKE = 0.1

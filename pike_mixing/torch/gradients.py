@@ -23,10 +23,10 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Statistics
 from pike_mixing.torch import parallel, rows
-from pike_mixing.torch.domain_pass import domain_gradient, inner
+from pike_mixing.torch.domain_gradient import domain_gradient, inner
 from pike_mixing.torch.losses import RowLosses
 from pike_mixing.torch.parallel import Group
-from pike_mixing.torch.passes import DomainRows, Passes, Piece, Target
+from pike_mixing.torch.pass_interface import DomainRows, Passes, Piece, Target
 from pike_mixing.torch.rows import Rows
 
 

@@ -20,7 +20,7 @@ from pike_mixing import by_domain
 from pike_mixing.apportion import systematic
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
-from pike_mixing.torch import parallel, row_checks, states, streams
+from pike_mixing.torch import parallel, resume_state, row_checks, streams
 
 RING = 1024
 """Steps whose counts are kept for workers: far more than any of them lags behind."""
@@ -395,17 +395,17 @@ class MixedDataset(IterableDataset[Any]):
             row: Rows of the step that this process has read.
         """
         reader = self._reader()
-        return states.seal(
-            settings=states.as_json(self.settings),
+        return resume_state.seal(
+            settings=resume_state.as_json(self.settings),
             # Where a step begins, and nobody reads ahead, another may go on.
             reader=reader if row or reader["workers"] > 1 else {},
             step=step,
             row=row,
             positions=positions_K.tolist(),
-            weights=states.as_json(self._weights_K),
+            weights=resume_state.as_json(self._weights_K),
             last=self.published_step,
             plan=self._published.since(step),
-            begun=states.as_json(self._count_K) if row else None,
+            begun=resume_state.as_json(self._count_K) if row else None,
             ended=step == self._ended,
         )
 
@@ -415,15 +415,15 @@ class MixedDataset(IterableDataset[Any]):
         self._count_K, self._ended = None, None
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state, see `states`.
+        """Goes on from a state, see `resume_state`.
 
         Raises:
             InputError: it is damaged, or of something else: each value that is not as it must be.
         """
-        state = states.plain(state)
+        state = resume_state.plain(state)
         bound = isinstance(state, Mapping) and state.get("reader")
         same = {"settings": self.settings, "reader": self._reader() if bound else {}}
-        states.refuse_unfit(state, same)
+        resume_state.refuse_unfit(state, same)
         self.seek(state["step"], np.array(state["positions"], dtype=np.int64))
         self._row, begun = state["row"], state["begun"]
         self._count_K = None if begun is None else np.array(begun)

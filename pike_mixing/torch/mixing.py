@@ -48,13 +48,13 @@ from pike_mixing.errors import InputError, refuse
 from pike_mixing.interface import Method, Rounding, RunFacts, Statistics
 from pike_mixing.registry import make
 from pike_mixing.settings import unknown
-from pike_mixing.torch import parallel, rows, states
+from pike_mixing.torch import parallel, resume_state, rows
 from pike_mixing.torch.engine import Engine
 from pike_mixing.torch.losses import IGNORED, RowLosses
 from pike_mixing.torch.mixed_dataset import MixedDataset
 from pike_mixing.torch.mixed_loader import MixedLoader
 from pike_mixing.torch.parallel import Group
-from pike_mixing.torch.passes import Passes
+from pike_mixing.torch.pass_interface import Passes
 from pike_mixing.torch.rows import Rows
 from pike_mixing.torch.step_gradient import StepGradient, StepResult, shares
 from pike_mixing.torch.step_rows import StepRecord
@@ -572,14 +572,14 @@ class Mixing(Engine):
                 "optimizer's moments twice: go on from a state between two steps",
                 self.step,
             )
-        return states.seal(
-            settings=states.as_json(self._settings),
+        return resume_state.seal(
+            settings=resume_state.as_json(self._settings),
             step=self.step,
-            method=states.pack(self.state),
+            method=resume_state.pack(self.state),
             fresh_positions=self.fresh_positions_K.tolist(),
             dataset=self.dataset.state_at(self.step, self.positions_K),
             prepared=self._prepared,
-            watched=states.pack(self._watched),
+            watched=resume_state.pack(self._watched),
         )
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -589,9 +589,9 @@ class Mixing(Engine):
             InputError: it is damaged, or of something else: each value that is not as it must be.
         """
         of_dataset = {"settings": self.dataset.settings, "reader": {}}
-        state = states.plain(state)
-        states.refuse_unfit(state, {"settings": self._settings, "dataset": of_dataset})
-        unpacked = states.unpack(state["method"])
+        state = resume_state.plain(state)
+        resume_state.refuse_unfit(state, {"settings": self._settings, "dataset": of_dataset})
+        unpacked = resume_state.unpack(state["method"])
         weights_K = self.method.weights(unpacked, state["step"])
         if not abs(weights_K.sum() - 1) < 1e-6:
             raise InputError(
@@ -603,7 +603,7 @@ class Mixing(Engine):
         self.positions_K = np.array(state["dataset"]["positions"], dtype=np.int64)
         self.fresh_positions_K = np.array(state["fresh_positions"], dtype=np.int64)
         self._prepared = state["prepared"]
-        self._watched = states.unpack(state["watched"])
+        self._watched = resume_state.unpack(state["watched"])
         self.drop()
 
 

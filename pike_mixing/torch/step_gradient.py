@@ -24,8 +24,8 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Signals, State, Statistics
 from pike_mixing.torch import gradients, parallel
-from pike_mixing.torch.domain_pass import backward_pass
-from pike_mixing.torch.passes import DomainRows, Passes, Piece, Target, free_weights
+from pike_mixing.torch.domain_gradient import backward_pass
+from pike_mixing.torch.pass_interface import DomainRows, Passes, Piece, Target, free_weights
 from pike_mixing.torch.rows import Rows, and_whether_last
 
 

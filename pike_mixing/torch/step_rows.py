@@ -21,7 +21,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.torch import gradients, parallel, rows
 from pike_mixing.torch.losses import check_losses
 from pike_mixing.torch.parallel import Group
-from pike_mixing.torch.passes import DomainRows, Passes, Piece
+from pike_mixing.torch.pass_interface import DomainRows, Passes, Piece
 from pike_mixing.torch.rows import Rows
 from pike_mixing.torch.step_gradient import StepResult
 

@@ -19,14 +19,14 @@ from pike_mixing.arrays import Ints
 from pike_mixing.interface import Method
 from pike_mixing.torch import parallel
 from pike_mixing.torch.engine import Engine
-from pike_mixing.torch.passes import Passes
+from pike_mixing.torch.pass_interface import Passes
 from pike_mixing.torch.rows import Rows, Unread
 from pike_mixing.torch.step_gradient import StepGradient
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import errors, settings
 from pipeline.data.batches import Mixture
 from pipeline.model import adamw, checkpoint, models
-from pipeline.model.passes import PipelinePasses
+from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import parameter_count
 from pipeline.runtime import (
     accelerators,

@@ -24,7 +24,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from pike_mixing.errors import InputError
 from pike_mixing.torch import gradient_statistics, gramian
-from pike_mixing.torch.domain_pass import inner
+from pike_mixing.torch.domain_gradient import inner
 
 KINDS = {
     "gpt2": (gpt2, language_loss, tokens),

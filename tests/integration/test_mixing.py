@@ -20,7 +20,7 @@ from pike_mixing.torch import (
     causal_losses,
     parallel,
 )
-from pike_mixing.torch.passes import Passes
+from pike_mixing.torch.pass_interface import Passes
 
 DOMAINS = {"a": [float(i) for i in range(40)], "b": [100.0 + i for i in range(40)]}
 

@@ -9,7 +9,7 @@ from recipes import recipe
 from pike_mixing.torch import gradient_statistics
 from pipeline import settings
 from pipeline.model import checkpoint
-from pipeline.model.passes import row_losses
+from pipeline.model.pipeline_passes import row_losses
 from pipeline.model.transformer import initial_model, token_losses, weighted_loss
 from pipeline.runtime import atomic_files, devices
 from pipeline.training import train

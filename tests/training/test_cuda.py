@@ -14,7 +14,7 @@ from pike_mixing.torch.step_gradient import StepGradient
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
 from pipeline.model import checkpoint, transformer
-from pipeline.model.passes import PipelinePasses, row_losses
+from pipeline.model.pipeline_passes import PipelinePasses, row_losses
 from pipeline.runtime import atomic_files
 from pipeline.training import train
 

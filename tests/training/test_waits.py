@@ -9,14 +9,14 @@ from pike_mixing import registry
 from pike_mixing.errors import InputError
 from pike_mixing.torch import parallel
 from pike_mixing.torch.engine import Engine
-from pike_mixing.torch.passes import Passes
+from pike_mixing.torch.pass_interface import Passes
 from pike_mixing.torch.step_gradient import StepGradient
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
 from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus
 from pipeline.model import transformer
-from pipeline.model.passes import PipelinePasses
+from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.training.train import MixedRows
 
 SHAPE = settings.Model(layers=2, width=16, heads=2, head_width=8)

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pike_mixing.torch.passes import Passes, Piece, Timed
+from pike_mixing.torch.pass_interface import Passes, Piece, Timed
 from pipeline.model.transformer import Transformer, token_losses, weighted_loss
 from pipeline.runtime import chips, devices
 

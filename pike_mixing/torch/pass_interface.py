@@ -2,7 +2,7 @@
 
 `Passes` serves any torch model. A training that makes losses in another way (in chunks, fused),
 needs passes of one shape, or keeps a clock, overrides the methods that it changes. The pipeline's
-is `pipeline.model.passes`.
+is `pipeline.model.pipeline_passes`.
 
 Shapes: K domains, R rows over all processes, B rows of one pass.
 """

@@ -19,7 +19,7 @@ from pike_mixing.torch.step_gradient import StepGradient
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
 from pipeline.model import adamw
-from pipeline.model.passes import PipelinePasses, row_losses
+from pipeline.model.pipeline_passes import PipelinePasses, row_losses
 from pipeline.model.transformer import initial_model, token_losses
 
 SHAPE = settings.Model(layers=1, width=8, heads=2, head_width=4)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from pike_mixing.errors import InputError
 from pike_mixing.numerics.moments import variance_of_rows
 from pike_mixing.torch import parallel
-from pike_mixing.torch.passes import DomainRows, Target
+from pike_mixing.torch.pass_interface import DomainRows, Target
 from pike_mixing.torch.rows import Rows, and_whether_last
 
 PIECE_NUMBERS = 2**18
