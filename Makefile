@@ -101,7 +101,7 @@ test-slurm: $(READY) ## Run the tests that need a real Slurm, which they install
 	PIKE_TEST_SLURM=1 $(BIN)/python -m pytest tests/workflow/test_slurm*.py
 
 test-tpu: $(TPU_VENV)/.ready ## Run the tests of XLA devices (PJRT_DEVICE=TPU on a TPU)
-	PJRT_DEVICE=$(PJRT_DEVICE) $(TPU_VENV)/bin/python -m pytest -m device tests/training/test_xla.py tests/training/test_chips.py \
+	PJRT_DEVICE=$(PJRT_DEVICE) $(TPU_VENV)/bin/python -m pytest -m device tests/training/test_xla.py tests/training/test_xla_chips.py \
 	  tests/workflow/test_interruption.py
 
 gpu-check: $(READY) ## Check an NVIDIA GPU: tests, speed, same bits, the first tables; record it

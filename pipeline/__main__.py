@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from pike_mixing.errors import InputError, install
 from pipeline import cli, errors
-from pipeline.runtime import environment, launch, locks, presentation, signal_handler
+from pipeline.runtime import environment, launch, locks, output_formats, signal_handler
 
 MISTAKE = 2
 """Exit code of what the user can mend; 1 is our fault, `signal_handler.STOPPED` a signal's."""
@@ -70,7 +70,7 @@ def _explain(error: Exception) -> tuple[str, int] | None:
 
 def _exit_code(command: str, message: str, code: int) -> int:
     """Says why a command ended; returns its exit code."""
-    name = presentation.paint(f"pike {command}:", "red", sys.stderr)
+    name = output_formats.paint(f"pike {command}:", "red", sys.stderr)
     print(f"{name} {message}", file=sys.stderr)
     return code
 

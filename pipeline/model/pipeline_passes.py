@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from pike_mixing.torch.pass_interface import Passes, Piece, Timed
 from pipeline.model.transformer import Transformer, token_losses, weighted_loss
-from pipeline.runtime import chips, devices
+from pipeline.runtime import devices, xla_chips
 
 
 class PipelinePasses(Passes):
@@ -58,7 +58,7 @@ class PipelinePasses(Passes):
     ) -> Iterator[Piece]:
         """The passes of this process, on the device; of one shape where it compiles."""
         # Chips share a pass's rows evenly.
-        full = chips.multiple(size, self.device)
+        full = xla_chips.multiple(size, self.device)
         for piece in super().pieces(batch, weight_R, size, whole=whole):
             tokens_sxL1, weight_s = piece.rows, piece.weight_B
             missing = full - piece.size if self.fixed else 0
@@ -66,8 +66,8 @@ class PipelinePasses(Passes):
                 tokens_sxL1 = torch.cat([tokens_sxL1, tokens_sxL1[:1].expand(missing, -1)])
                 weight_s = F.pad(weight_s, (0, missing))
             yield piece._replace(
-                rows=chips.spread(tokens_sxL1.to(self.device)),
-                weight_B=chips.spread(weight_s.to(self.device)),
+                rows=xla_chips.spread(tokens_sxL1.to(self.device)),
+                weight_B=xla_chips.spread(weight_s.to(self.device)),
             )
 
     def number(self, value: float) -> float | Tensor:
@@ -77,7 +77,7 @@ class PipelinePasses(Passes):
     def clear(self, parameters: Sequence[Tensor]) -> None:
         """Zeros where the device compiles: the first pass is then like all others."""
         for parameter in parameters:
-            parameter.grad = chips.zeros_like(parameter) if self.fixed else None
+            parameter.grad = xla_chips.zeros_like(parameter) if self.fixed else None
         self.settle()
 
     def settle(self) -> None:
@@ -89,7 +89,7 @@ class PipelinePasses(Passes):
         if not self.fixed:
             return super().fetch(tensor)
         # What is read before it was started is computed for the reader alone, and then once more.
-        chips.gather(tensor)
+        xla_chips.gather(tensor)
         self.settle()
         return tensor.cpu
 

@@ -11,7 +11,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS
 from pike_mixing.interface import Method, Needs, StatisticsNeed
 from pike_mixing.settings import is_required, lines_of, settings_of, wrap
-from pipeline.runtime import presentation
+from pipeline.runtime import output_formats
 
 FRAME = """\
 # Mixing methods
@@ -88,7 +88,7 @@ def methods(name: str | None = None, *, format: str = "text") -> str:
             raise InputError(f"--format markdown makes the page of all rules: leave {name} out")
         return f"{FRAME}\n{_overview()}\n{_provenance()}"
     if format == "json":
-        return presentation.as_json([_object(rule) for rule in chosen])
+        return output_formats.as_json([_object(rule) for rule in chosen])
     return "\n\n\n".join(map(_text, chosen))
 
 

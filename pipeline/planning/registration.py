@@ -44,7 +44,7 @@ from pipeline.planning.configuration import (
 )
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.drawn_scenarios import Drawn, DrawnScenarios
-from pipeline.runtime import atomic_files, presentation
+from pipeline.runtime import atomic_files, output_formats
 from pipeline.runtime.environment import ROOT
 from pipeline.runtime.validation import validate
 from pipeline.settings import Commit, Training
@@ -421,4 +421,4 @@ def write(given: Path, out: Path) -> str:
     with atomic_files.atomic_write(out) as file:
         file.write_text(head + text, encoding="utf-8")
     rows = [(name, values["about"]) for name, values in config["scenarios"].items()]
-    return presentation.align(("scenario", "about"), rows)
+    return output_formats.align(("scenario", "about"), rows)

@@ -22,8 +22,8 @@ from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 from pipeline.results import display, labels
 from pipeline.results.selection import Row, at_hand, ours, query
-from pipeline.runtime import presentation
-from pipeline.runtime.presentation import count_of
+from pipeline.runtime import output_formats
+from pipeline.runtime.output_formats import count_of
 
 MOST_LINES = 10
 """Lines of a block; the others fold."""
@@ -410,7 +410,7 @@ def advise(
         parts = [*map(summary if format == "summary" else text, shown)]
         parts += [f"Too few seeds for a verdict: {rest}"] if rest else []
         gap = "\n" if format == "summary" else "\n\n"
-        return presentation.render(format, every, lambda: gap.join(parts))
+        return output_formats.render(format, every, lambda: gap.join(parts))
     return snippets(_only(every, f"--format {format}"))[format]
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference, sign_flip
 from pike_mixing.comparison.mean_difference import Estimate, Part
-from pipeline.results.measured import Measured, TaskCurve
-from pipeline.results.outcomes import CheckpointKey, pair_by_seed
+from pipeline.results.inputs_of_tests import Measured, TaskCurve
+from pipeline.results.item_points import CheckpointKey, pair_by_seed
 from pipeline.results.record_loader import insert
 
 CLAIMED = """

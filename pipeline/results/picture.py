@@ -12,7 +12,7 @@ from pike_mixing.comparison.detectable import LEVEL
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pipeline.results import decisions, display, provenance
 from pipeline.results.selection import Row, ours
-from pipeline.runtime.presentation import count_of
+from pipeline.runtime.output_formats import count_of
 
 ROUND = (1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0)
 """First digits of an axis' ends."""

@@ -24,7 +24,7 @@ from pipeline.results import (
     picture,
     provenance,
     report_parts,
-    sealed,
+    result_manifests,
 )
 from pipeline.results.provenance import REPORT
 from pipeline.results.selection import Row, ours, query
@@ -67,13 +67,13 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
         read += [figures / f"{name}.svg" for name in _names(named.figures, figures, ".svg")]
         folders = {"tables": tables, "figures": figures}
         files = {k: Path(os.path.relpath(f, out.parent)).as_posix() for k, f in folders.items()}
-        stood_on = [sealed.manifest(database, "database"), *map(made_from.beside, read)]
-        taken = sealed.take("report", stood_on)
+        stood_on = [result_manifests.manifest(database, "database"), *map(made_from.beside, read)]
+        taken = result_manifests.take("report", stood_on)
         texts = _pages(named, database, read, files)
         for page, partial in partials.items():
             partial.write_text(texts[page], encoding="utf-8")
     under = {"config": records.in_full(named.config), "rules": named.rules}
-    sealed.write(out, taken, under, places.values())
+    result_manifests.write(out, taken, under, places.values())
 
 
 def _pages(

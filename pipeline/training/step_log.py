@@ -25,7 +25,7 @@ from pike_mixing.movement import Movement, can_fail_to_move
 from pike_mixing.torch import parallel
 from pike_mixing.torch.step_gradient import StepResult
 from pipeline import settings
-from pipeline.runtime import accelerators, chips, devices
+from pipeline.runtime import accelerators, devices, xla_chips
 from pipeline.runtime.accelerators import ACCELERATORS
 from pipeline.training.run_folder import RunFolder
 
@@ -45,7 +45,7 @@ class Meter:
 
     def __init__(self, model: nn.Module, work: settings.Run, device: torch.device) -> None:
         self._tokens, self._device = work.training.rows * work.training.length, device
-        self._devices = parallel.world_size() * chips.count(device)
+        self._devices = parallel.world_size() * xla_chips.count(device)
         self._flops = training_flops(model, work.model, work.training.length) * self._tokens
         self.peak = known_peak(devices.describe(device), work.training.precision)
         """FLOP/s that one device can reach; None where that is not known."""

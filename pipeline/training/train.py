@@ -31,13 +31,13 @@ from pipeline.model.transformer import parameter_count
 from pipeline.runtime import (
     accelerators,
     atomic_files,
-    chips,
     code_fingerprint,
     devices,
     distributed,
     locks,
     made_from,
     signal_handler,
+    xla_chips,
 )
 from pipeline.runtime.progress import Progress
 from pipeline.runtime.validation import validate
@@ -189,7 +189,7 @@ class _Training:
     ) -> None:
         self.work, self.given = work, given
         self.device, self.signals = device, signals or signal_handler.SignalState()
-        self.chips, self.shard = chips.count(device), shard
+        self.chips, self.shard = xla_chips.count(device), shard
         inputs.refuse_untrainable(work, method, device, shard=shard)
         recipe = work.training
         self.method = method = method.for_run(given.facts(recipe))
@@ -256,7 +256,7 @@ class _Training:
         """From the last checkpoint to the manifest."""
         state, recipe = self.folder.begin(self.device, self._fresh), self.work.training
         if self.shard and self.chips > 1:
-            chips.shard(self.model, self.optimizer)
+            xla_chips.shard(self.model, self.optimizer)
         self.log.alarms = state.alarms
         self.engine.resume(
             state.step, state.method, state.positions_K, state.statistics_positions_K

@@ -11,7 +11,7 @@ from repository import ROOT
 
 from pike_mixing.comparison import document_sizes
 from pipeline.results import loss_tests, views
-from pipeline.results.measured import Measured
+from pipeline.results.inputs_of_tests import Measured
 
 BOTH = 7.5 * math.sqrt(8 / 9 + 8) / 40
 """Error of two documents of 10 and 30 tokens with residuals of 7.5."""

@@ -19,7 +19,7 @@ from test_xla import PIKE, STEPS
 from trained import apart
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import atomic_files, chips, devices
+from pipeline.runtime import atomic_files, devices, xla_chips
 from pipeline.training import inputs
 
 DRIVER = Path(__file__).with_name("chip_runs.py")
@@ -188,9 +188,9 @@ class TestFourChips:
 
 
 def test_a_slice_of_several_hosts_is_refused():
-    chips.refuse_hosts(1)
+    xla_chips.refuse_hosts(1)
     with pytest.raises(InputError, match="a slice of 2 hosts"):
-        chips.refuse_hosts(2)
+        xla_chips.refuse_hosts(2)
 
 
 @pytest.mark.device
@@ -210,7 +210,7 @@ def test_a_host_of_a_slice_is_refused_before_it_waits_for_the_others(monkeypatch
         devices.pick("xla")
     # The chips of one host of a slice, alone.
     monkeypatch.setenv("TPU_PROCESS_BOUNDS", "1,1,1")
-    chips.refuse_slice()
+    xla_chips.refuse_slice()
 
 
 def test_fewer_chips_than_were_asked_for_are_refused():

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pipeline.results import outcomes
-from pipeline.results.outcomes import CheckpointKey
+from pipeline.results import item_points
+from pipeline.results.item_points import CheckpointKey
 
 Place = tuple[str, str]
 """Scenario and model: runs of one place are compared with each other."""
@@ -59,10 +59,10 @@ def read_losses(
     sql = "select domain, target from domains where scenario = ?"
     targets = dict(connection.execute(sql, [scenario]).fetchall())
     table = connection.sql(DOCUMENTS, params=[scenario, model]).to_arrow_table().combine_chunks()
-    checkpoints, checkpoint_N = outcomes.checkpoints(table)
-    documents, document_N = outcomes.code_texts(table["document"])
-    domains, domain_N = outcomes.code_texts(table["domain"])
-    nll_N, tokens_N = (outcomes.values(table[name]) for name in ("nll", "tokens"))
+    checkpoints, checkpoint_N = item_points.checkpoints(table)
+    documents, document_N = item_points.code_texts(table["document"])
+    domains, domain_N = item_points.code_texts(table["domain"])
+    nll_N, tokens_N = (item_points.values(table[name]) for name in ("nll", "tokens"))
     longest = tokens_N.max(initial=0) + 1
     result = {}
     for i, domain in enumerate(domains):
@@ -92,9 +92,9 @@ class Measured:
         compared = "select baseline, oracle from experiment"
         ((self.baseline, self.oracle),) = connection.execute(compared).fetchall()
         self.losses = functools.cache(functools.partial(read_losses, connection))
-        self.outcomes = functools.cache(functools.partial(outcomes.read, connection))
+        self.outcomes = functools.cache(functools.partial(item_points.read, connection))
 
     @functools.cached_property
-    def groups(self) -> list[outcomes.Group]:
+    def groups(self) -> list[item_points.Group]:
         """What was answered in these places."""
-        return [group for group in outcomes.groups(self.connection) if group[:2] in self.places]
+        return [group for group in item_points.groups(self.connection) if group[:2] in self.places]
