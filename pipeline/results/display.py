@@ -129,7 +129,7 @@ def doubts(connection: duckdb.DuckDBPyConnection, where: str) -> Doubts:
         InputError: the database is of an earlier version.
     """
     result: dict[tuple[str | None, ...], dict[str, str]] = {}
-    for row in selection.rows(connection, "doubts", {}, where):
+    for row in selection.rows(connection, "doubtful_runs", {}, where):
         key = row["scenario"], row["model"], row["method"]
         count = f"{row['runs']} of {row['of_runs']}"
         result.setdefault(key, {})[row["mark"]] = count

@@ -30,7 +30,7 @@ A table is one SQL file. Its view returns one row per cell, in the table's order
 
 and any further columns (method, metric, shots ...) that a selection may name. The first paragraph
 of the comment that opens the file is the table's caption. Cells of a method whose runs warned get
-the signs of the view `doubts`, and errors of one seed another one.
+the signs of the view `doubtful_runs`, and errors of one seed another one.
 """
 
 from collections.abc import Callable, Iterable, Mapping

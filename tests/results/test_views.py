@@ -499,7 +499,7 @@ def test_only_a_run_that_never_moved_to_its_end_is_doubtful_for_it(empty):
         insert(empty, "alarms", run=name, step=step, kind="never-moved")
     for kind in ("epochs", "nan-signal"):
         insert(empty, "alarms", run=moved, step=2, kind=kind)
-    found = empty.execute("select run, mark from doubts").fetchall()
+    found = empty.execute("select run, mark from doubtful_runs").fetchall()
     assert found == [(unmoved, "unmoved")]
 
 
