@@ -1,6 +1,6 @@
 """The tests behind the verdicts on claims: the tables pairs and claim_tests.
 
-Which numbers decide a claim stands in sql/claims/deciding_cells.sql, what follows from it in claims.sql.
+sql/claims/deciding_cells.sql has the numbers that decide a claim, claims.sql what follows from them.
 """
 
 import bisect

@@ -2,7 +2,7 @@
 # Builds the library's wheel and source archive into dist/, and lists what they and the pipeline are
 # made of (CycloneDX) in build/. Then checks them where they are all that is installed.
 #
-#   archives.sh PYTHON VERSION
+#   build_dist.sh PYTHON VERSION
 set -eu
 python=$1 version=$2
 clean=$(mktemp -d)
