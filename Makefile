@@ -151,7 +151,7 @@ dag: $(READY) ## List the jobs that a run would start, and why
 
 docs: $(READY) ## Write the pages anew that are made from the code or from records of benchmarks
 	$(BIN)/python docs/reference.py
-	$(BIN)/python -m benchmarks.page
+	$(BIN)/python -m benchmarks.performance_page
 	$(BIN)/pike methods --format markdown > docs/methods.md.part && mv docs/methods.md.part docs/methods.md
 
 headline: $(READY) ## Write docs/results.md, docs/claims.md and the README's picture from the deciding experiment
@@ -182,7 +182,7 @@ bench: $(READY) ## Measure beside other packages, and record under benchmarks/re
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints-bench.txt --editable '.[bench,hub]'
 	# The requirements of these would take other packages back to older versions.
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --requirement benchmarks/peers.txt
-	set -e; for name in planning mixing packing reading memory loss firing training precision scoring estimators error_rates length_rates error_rates_page stream_resumes page finders own_swarm two_phases finders_page; do \
+	set -e; for name in planning mixing packing reading memory loss measuring_cost training precision scoring estimators error_rates length_rates error_rates_page stream_resumes performance_page finders own_swarm two_phases finders_page; do \
 		$(BIN)/python -m benchmarks.$$name; done
 
 unlock: $(READY) ## Free the working folder after a killed run

@@ -77,7 +77,7 @@ METHODS = (
     PERMUTED,
 )
 """Those of the board; of the last every domain has the text of another."""
-BOARD = Path(__file__).parent / "board.json"
+BOARD = Path(__file__).parent / "bench_board.json"
 SEALED = ("regmix at 1B", "olmix-reuse")
 LEVEL = 0.05
 LOG = ("date", "who", "method", "sha256", "opened")
@@ -397,8 +397,10 @@ def add_to(subparsers: Any) -> None:
     command.add_argument("--board", type=Path, default=BOARD, help=about)
     about = "score on the sealed part instead; your name is written into the log first"
     command.add_argument("--open-sealed", metavar="WHO", help=about)
-    about = "of openings (default: sealed.csv; that of the project: benchmarks/results/sealed.csv)"
-    command.add_argument("--log", type=Path, default=Path("sealed.csv"), help=about)
+    about = (
+        "who opened it, as CSV (default: sealed_openings.csv; this project's: benchmarks/results/)"
+    )
+    command.add_argument("--log", type=Path, default=Path("sealed_openings.csv"), help=about)
 
 
 def run(arguments: argparse.Namespace) -> str:

@@ -1,6 +1,6 @@
 """The tests behind the verdicts on claims: the tables pairs and claim_tests.
 
-sql/claims/deciding_cells.sql has the numbers that decide a claim, claims.sql what follows from them.
+In sql/claims/, deciding_cells.sql has the numbers that decide a claim, claims.sql the verdict.
 """
 
 import bisect

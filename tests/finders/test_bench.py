@@ -115,7 +115,7 @@ def test_what_fails_is_said_and_what_is_no_method_refused(few, tmp_path, said):
 def test_the_sealed_part_is_opened_by_one_command_that_writes_the_log_first(
     tmp_path, said, monkeypatch
 ):
-    log = tmp_path / "sealed.csv"
+    log = tmp_path / "sealed_openings.csv"
     found = []
 
     def opened(tables):

@@ -1,6 +1,6 @@
 """What gradient statistics cost: a step that measures beside one that does not, and Mix.
 
-    python -m benchmarks.firing [--models nano micro small base] [--rounds N]
+    python -m benchmarks.measuring_cost [--models nano micro small base] [--rounds N]
 
 base, which holds seven copies of 110 M parameters and takes 24 GB, is measured if it is named.
 
@@ -17,7 +17,7 @@ and on the same rows of three domains:
 Each is compared with the Mix of the same round in processor time. Steps that do not measure take
 all rows they can in one backward pass. Memory is the peak of the tensors that a step makes, beyond
 that of Mix, in gradients of the whole model; for it, all ways take as few rows in a pass as the
-measured ones. Record: benchmarks/results/firing.json.
+measured ones. Record: benchmarks/results/measuring_cost.json.
 """
 
 import statistics
@@ -51,7 +51,9 @@ WAYS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def main() -> None:
-    chosen = measure.arguments(__doc__, "firing", models=["nano", "micro", "small"], rounds=0)
+    chosen = measure.arguments(
+        __doc__, "measuring_cost", models=["nano", "micro", "small"], rounds=0
+    )
     devices.keep_freed_memory()
     found, sizes = {}, {}
     for name in chosen.models:

@@ -1,8 +1,8 @@
 """The board of `pike-mixing bench`: every method of the package on the frozen folds.
 
-    python -m benchmarks.board [--jobs 2] [--tables olmix-full.csv.gz olmix-dclm.csv.gz]
+    python -m benchmarks.bench_board [--jobs 2] [--tables olmix-full.csv.gz olmix-dclm.csv.gz]
 
-Record: pike_mixing/board.json, which the package holds.
+Record: pike_mixing/bench_board.json, which the package holds.
 """
 
 import argparse

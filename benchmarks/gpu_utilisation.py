@@ -1,12 +1,13 @@
 """How near a GPU's own matrix products a training step comes, at the paper's sizes.
 
-    python -m benchmarks.gpu [--sizes 110M-32K 750M-32K 1B-250K] [--steps 10] [--device cuda]
+    python -m benchmarks.gpu_utilisation [--sizes 110M-32K 750M-32K 1B-250K] [--steps 10]
+                                         [--device cuda]
 
 A step is the paper's (Table `tab:hyperparameters`): 256 rows of 1024 tokens, in bfloat16, with
 compiled blocks, as `pike pretrain` takes it. The peak is what the same card does in products of
 large bfloat16 matrices, before and after the steps of each size; the best of all counts.
 Utilisation is model FLOPs (`training.step_log`) over that. Steps are timed by the clock, from one
-wait for the device to the next. Record: benchmarks/results/gpu.json.
+wait for the device to the next. Record: benchmarks/results/gpu_utilisation.json.
 """
 
 import statistics
@@ -37,7 +38,7 @@ SIZES = {
 def main() -> None:
     options: dict[str, Any] = {"sizes": list(SIZES)[1:], "steps": 10, "device": "cuda"}
     options["eager"] = {"action": "store_true", "help": "without compiling"}
-    chosen = measure.arguments(__doc__, "gpu", **options, side=8192)
+    chosen = measure.arguments(__doc__, "gpu_utilisation", **options, side=8192)
     device, result = devices.pick(chosen.device), {}
     for name in chosen.sizes:
         size, microbatch = SIZES[name]

@@ -1,10 +1,10 @@
 """docs/performance.md, from the recorded results.
 
-    python -m benchmarks.page
+    python -m benchmarks.performance_page
 
-benchmarks/bars.csv has a row of the page in each line: `measured` and `theirs` are places in the
-benchmark's record, keys joined by colons, or two of them with " / " or " - " between; `form` writes
-the number; `bound` is the bar, "at least 1.05" or "at most 2", if there is one.
+benchmarks/performance_page.csv has a row of the page in each line: `measured` and `theirs` are
+places in the benchmark's record, keys joined by colons, or two of them with " / " or " - " between;
+`form` writes the number; `bound` is the bar, "at least 1.05" or "at most 2", if there is one.
 """
 
 import csv
@@ -15,14 +15,14 @@ from typing import Any
 
 from benchmarks.records import RESULTS, ROOT
 
-BARS = ROOT / "benchmarks" / "bars.csv"
+ROWS = ROOT / "benchmarks" / "performance_page.csv"
 PAGE = ROOT / "docs" / "performance.md"
 HEAD = """# Performance
 
-Made by `python -m benchmarks.page` from `benchmarks/results/*.json` and `benchmarks/bars.csv`; do
-not edit. Ours and its peers take turns; medians are shown. `make bench` makes all but that of
-a GPU (`make gpu-check`). On a busy machine (load) processor time says more.
-Bars in bold are missed.
+Made by `python -m benchmarks.performance_page` from `benchmarks/results/*.json` and
+`benchmarks/performance_page.csv`; do not edit. Ours and its peers take turns; medians are shown.
+`make bench` makes all but that of a GPU (`make gpu-check`). On a busy machine (load) processor time
+says more. Bars in bold are missed.
 """
 BENCHMARKS = {
     "training": (
@@ -47,9 +47,9 @@ BENCHMARKS = {
         "precision",
         "nano is the default experiment's model (0.2 M parameters), micro has 0.5 M, small 4.2 M.",
     ),
-    "firing": (
+    "measuring_cost": (
         "Gradient statistics",
-        "firing",
+        "measuring_cost",
         "The paper gives PiKE 1.2% to 2.4%. At nano and micro (here: 2,048 words) a firing step "
         "passes 24 rows of 64 tokens in twelve parts.",
     ),
@@ -78,7 +78,7 @@ BENCHMARKS = {
         "them.",
     ),
     "planning": ("Planning", "planning", ""),
-    "gpu": (
+    "gpu_utilisation": (
         "A GPU",
         "gpu_check",
         "Steps of 256 x 1,024 tokens in bfloat16; utilisation: of the card's matrix products.",
@@ -133,7 +133,7 @@ def where(record: dict[str, Any]) -> str:
 
 
 def page(results: Path) -> str:
-    with BARS.open(encoding="utf-8", newline="") as file:
+    with ROWS.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     text = HEAD
     for name, (title, module, remark) in BENCHMARKS.items():
