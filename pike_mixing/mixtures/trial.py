@@ -28,7 +28,7 @@ TARGETS = ("pile_cc", "mean of 13 losses")
 MEASURES = (
     ("spearman", "rank correlation with the models of 1B", 3),
     ("regret", "regret: nats above the best of the 64", 3),
-    ("worth", "worth: nats below one of the 64 at random", 3),
+    ("worth", "gain: nats below the mean of the 64", 3),
     ("slope", "measured nats at 1B for a predicted nat", 2),
 )
 WIDTH, HEIGHT = 56, 14
@@ -150,9 +150,10 @@ def _values(found: Trial) -> dict[str, Any]:
 def _text(found: Trial) -> list[str]:
     N, names = len(found.weights_NxK), [f"{name:>24}" for name in TARGETS]
     lines = [
-        f"Fitted: {found.proxies} public runs of 1M parameters, each on another mixture of "
+        f"Fitted: {found.proxies} public runs of 1M parameters, each on a different mixture of "
         f"{len(found.domains)} domains of the Pile (RegMix).",
-        f"Judged: the order of {N} models of 1B parameters, which the law has not seen.",
+        f"Test: the law ranks {N} models of 1B parameters that it has not seen. In parentheses: "
+        "95 % intervals.",
         "",
         f"{'target':<44}{''.join(names)}",
     ]
@@ -163,7 +164,6 @@ def _text(found: Trial) -> list[str]:
     worth = [found.predicted_gain * slope[name] for name in ("value", "low", "high")]
     return [
         *lines,
-        "In parentheses: 95 % over the 64 mixtures.",
         "",
         *picture(found.predicted_2xN[0], found.measured_2xN[0]),
         "",
