@@ -138,7 +138,7 @@ def estimates(gram_bxb: Tensor, sizes: list[int]) -> dict[str, Any]:
 def check(model: Transformer, rows_bxL1: Tensor, expected: dict[str, Any]) -> None:
     """Holds estimates against the pipeline's own of the same rows."""
     for s, variance in expected["variance"].items():
-        result = gradient_statistics(model, row_losses, [rows_bxL1], micro_batch=s)
+        result = gradient_statistics(model, row_losses, [rows_bxL1], micro_batch_rows=s)
         assert abs(float(result.squared_norm_K[0]) / expected["plug_in"] - 1) < 1e-3
         assert abs(float(result.variance_K[0]) / variance - 1) < 1e-3
 

@@ -85,7 +85,7 @@ def step_of_ours(
     optimizer = optim.adamw(net, recipe)
     passes = PipelinePasses(net)
     passing = StepGradient(
-        net, passes, micro_batch=rows, statistics_micro_batch=1, max_norm=recipe.clip_norm
+        net, passes, micro_batch_rows=rows, statistics_micro_batch_rows=1, max_norm=recipe.clip_norm
     )
     method = registry.build("mix", {}, "benchmark")
     state, count_K = method.init(("all",), 0), np.array([recipe.rows])

@@ -117,7 +117,7 @@ def attach(
         datasets: By domain; their rows are what `data_collator` takes.
         row_losses: The loss of each row, which is not compared; when absent, `of_outputs`.
         columns: Whether the domains' rows are compared, see `MixedDataset`.
-        options: Further arguments of `Mixing`: statistics_micro_batch, excess_fn, optimizer, ...
+        options: Further arguments of `Mixing`: statistics_micro_batch_rows, excess_fn, ...
 
     Returns:
         The mixing, whose `weights` and `metrics()` may be looked at.
@@ -133,7 +133,7 @@ def attach(
         datasets,
         args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size,
         seed=args.seed if args.data_seed is None else args.data_seed,
-        micro_batch=args.per_device_train_batch_size,
+        micro_batch_rows=args.per_device_train_batch_size,
         steps=args.max_steps,
         columns=columns,
     )

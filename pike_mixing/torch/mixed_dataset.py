@@ -111,7 +111,7 @@ class MixedDataset(IterableDataset[Any]):
         weights: Mapping[str, float] | None = None,
         seed: int = 0,
         shuffle: bool = True,
-        micro_batch: int | None = None,
+        micro_batch_rows: int | None = None,
         steps: int | None = None,
         ends: Literal["first_exhausted", "all_exhausted"] | None = None,
         place: tuple[int, int] | None = None,
@@ -128,8 +128,8 @@ class MixedDataset(IterableDataset[Any]):
             weights: Fixed weights by domain.
             seed: Seed of the order in which map-style data sets are read.
             shuffle: Whether they are shuffled.
-            micro_batch: Rows that a process passes together: the `batch_size` of the loader. All of
-                its rows of a step when absent.
+            micro_batch_rows: Rows that a process passes together: the `batch_size` of the loader.
+                All of its rows of a step when absent.
             steps: Steps after which it ends, and begins anew when it is read again; endless when
                 absent.
             ends: What ends it, too: the first domain of which a row would come again, or the last.
@@ -146,7 +146,7 @@ class MixedDataset(IterableDataset[Any]):
         """
         if not isinstance(datasets, Mapping) or not datasets:
             raise InputError('datasets: give at least one domain by its name: {"en": english}')
-        numbers = {"batch_rows": batch_rows, "micro_batch": micro_batch, "steps": steps}
+        numbers = {"batch_rows": batch_rows, "micro_batch_rows": micro_batch_rows, "steps": steps}
         for name, number in numbers.items():
             if number is not None and not (isinstance(number, Integral) and number >= 1):
                 raise InputError(f"{name}: {number!r} must be a whole number of at least 1")
@@ -159,7 +159,7 @@ class MixedDataset(IterableDataset[Any]):
         self.domains, self.batch_rows, self.seed = tuple(datasets), int(batch_rows), int(seed)
         self.steps, self._ends = steps, ends
         self._datasets, self._shuffle = dict(datasets), shuffle
-        self._micro_batch, self._place = micro_batch, place
+        self._micro_batch_rows, self._place = micro_batch_rows, place
         self._whole, self._pickled_place = False, None
         self.columns = columns
         self._union = row_checks.Union(self._datasets) if columns == "union" else None
@@ -203,7 +203,7 @@ class MixedDataset(IterableDataset[Any]):
         return self._weights_K
 
     @property
-    def micro_batch(self) -> int:
+    def micro_batch_rows(self) -> int:
         """Rows of a micro-batch.
 
         Raises:
@@ -211,20 +211,20 @@ class MixedDataset(IterableDataset[Any]):
         """
         _, world = self.place
         own, left = divmod(self.batch_rows, world)
-        micro_batch = self._micro_batch or max(own, 1)
-        if left or own % micro_batch:
-            size = self._micro_batch or 1
-            pieces = f" in micro-batches of {size}" if self._micro_batch else ""
+        result = self._micro_batch_rows or max(own, 1)
+        if left or own % result:
+            size = self._micro_batch_rows or 1
+            pieces = f" in micro-batches of {size}" if self._micro_batch_rows else ""
             raise InputError(
                 f"batch_rows: {self.batch_rows} rows cannot be dealt to {world} processes{pieces}: "
                 f"make it a multiple of {world * size}"
             )
-        return micro_batch
+        return result
 
     @property
     def micro_batches(self) -> int:
         """Micro-batches of a step on each process: the steps of gradient accumulation."""
-        return self.batch_rows // self.place[1] // self.micro_batch
+        return self.batch_rows // self.place[1] // self.micro_batch_rows
 
     def streams(self, purpose: str) -> list[streams.Stream]:
         """The domains' rows in another order, for another purpose."""
@@ -252,7 +252,7 @@ class MixedDataset(IterableDataset[Any]):
         if self.columns != "any":
             rows = row_checks.read_first_rows(self._datasets)
             filled = {n: self._union.fill(r) for n, r in rows.items()} if self._union else rows
-            row_checks.refuse_different_batches(filled, collate_fn, self.micro_batch)
+            row_checks.refuse_different_batches(filled, collate_fn, self.micro_batch_rows)
         self._compared = True
 
     def _compare_with_others(self, when: str, which: Callable[[Any], bool]) -> None:
@@ -366,7 +366,7 @@ class MixedDataset(IterableDataset[Any]):
         (rank, world), worker = self.place, get_worker_info()
         number, workers = (worker.id, worker.num_workers) if worker else (0, 1)
         who = {"rank": rank, "processes": world, "worker": number, "workers": workers}
-        return who | {"micro_batch": self.micro_batch}
+        return who | {"micro_batch_rows": self.micro_batch_rows}
 
     def __len__(self) -> int:
         """Rows of this process, where the steps are limited."""

@@ -129,7 +129,7 @@ def refuse_dataset(dataset: Any) -> None:
 
 
 def refuse_numbers(
-    rounding: str, latency: int, statistics_micro_batch: int, max_norm: float
+    rounding: str, latency: int, statistics_micro_batch_rows: int, max_norm: float
 ) -> None:
     """Refuses settings of a Mixing that are out of their limits; its docstring has them.
 
@@ -140,8 +140,10 @@ def refuse_numbers(
         raise InputError(f"rounding: {rounding!r}: take {' or '.join(get_args(Rounding))}")
     if latency < 0:
         raise InputError(f"latency: {latency} must not be negative")
-    if statistics_micro_batch < 1:
-        raise InputError(f"statistics_micro_batch: {statistics_micro_batch} must be at least 1")
+    if statistics_micro_batch_rows < 1:
+        raise InputError(
+            f"statistics_micro_batch_rows: {statistics_micro_batch_rows} must be at least 1"
+        )
     if not max_norm > 0:
         raise InputError(f"max_norm: {max_norm} must be positive; leave it away not to clip")
 
@@ -202,13 +204,13 @@ class StreamRows:
         self,
         dataset: MixedDataset,
         collate_fn: Callable[[list[Any]], Rows],
-        statistics_micro_batch: int,
+        statistics_micro_batch_rows: int,
         group: Group,
     ) -> None:
         """See `Mixing`."""
         self.dataset, self.collate_fn, self.group = dataset, collate_fn, group
         self.domains, self.batch_rows, self.seed = dataset.domains, dataset.batch_rows, dataset.seed
-        self._statistics_micro_batch = statistics_micro_batch
+        self._statistics_micro_batch_rows = statistics_micro_batch_rows
         self._streams: dict[str, list[Stream]] = {}
         self._comparison: StepRecord | None = None
 
@@ -218,12 +220,12 @@ class StreamRows:
             # The same at every look; each process reads them all.
             if self._comparison is None:
                 self._comparison = self._read(
-                    purpose, positions_K, count_K, self.dataset.micro_batch, slice(None)
+                    purpose, positions_K, count_K, self.dataset.micro_batch_rows, slice(None)
                 )
             return self._comparison
         # Whole micro-batches go to each process.
         own = slice(parallel.rank(self.group), None, parallel.world_size(self.group))
-        return self._read(purpose, positions_K, count_K, self._statistics_micro_batch, own)
+        return self._read(purpose, positions_K, count_K, self._statistics_micro_batch_rows, own)
 
     def _read(
         self, purpose: str, positions_K: Ints, count_K: Ints, size: int, own: slice
@@ -257,7 +259,7 @@ class Mixing(Engine):
         loss_fn: RowLosses | Passes | None = None,
         *,
         collate_fn: Callable[[list[Any]], Rows] = default_collate,
-        statistics_micro_batch: int = 1,
+        statistics_micro_batch_rows: int = 1,
         latency: int = 0,
         rounding: Rounding = "largest-remainder",
         facts: RunFacts | None = None,
@@ -277,7 +279,7 @@ class Mixing(Engine):
                 tokens, with a graph. Only methods that measure need it. In its place `Passes` of
                 one's own, which make losses in another way (`chunked_loss`).
             collate_fn: Makes rows of a list of the data set's; also for the loader.
-            statistics_micro_batch: Rows of a pass that measures gradient statistics.
+            statistics_micro_batch_rows: Rows of a pass that measures gradient statistics.
             latency: Steps by which new weights act later. 0 where batches are drawn when they are
                 needed; with workers or a loader that prefetches, the steps that are drawn ahead.
             rounding: From weights to counts: the method's own way, or one that evens out.
@@ -304,17 +306,17 @@ class Mixing(Engine):
             has_excess=passes.excess_fn is not None,
             has_moments=hasattr(optimizer, "take"),
         )
-        refuse_numbers(rounding, latency, statistics_micro_batch, max_norm)
+        refuse_numbers(rounding, latency, statistics_micro_batch_rows, max_norm)
         refuse_shared_rows(dataset.place, passes.group)
         gradient = StepGradient(
             model,
             passes,
-            micro_batch=0,
-            statistics_micro_batch=statistics_micro_batch,
+            micro_batch_rows=0,
+            statistics_micro_batch_rows=statistics_micro_batch_rows,
             optimizer=optimizer,
             max_norm=max_norm,
         )
-        source = StreamRows(dataset, collate_fn, statistics_micro_batch, passes.group)
+        source = StreamRows(dataset, collate_fn, statistics_micro_batch_rows, passes.group)
         super().__init__(method, source, gradient, rounding)
         self.dataset, self.latency, self.group = dataset, latency, passes.group
         self.delivered = Delivered(dict.fromkeys(dataset.domains, 1.0)) if delivered else None
@@ -327,7 +329,7 @@ class Mixing(Engine):
             "arrays": [f"{n} {array.dtype}{array.shape}" for n, array in self.state.items()],
             "latency": latency,
             "rounding": rounding,
-            "statistics_micro_batch": statistics_micro_batch,
+            "statistics_micro_batch_rows": statistics_micro_batch_rows,
         }
         self._collate_fn = collate_fn
         self._prepared = -1
@@ -399,13 +401,14 @@ class Mixing(Engine):
         Raises:
             InputError: they are not as many as the step has.
         """
-        wanted = [self.dataset.micro_batch] * self.dataset.micro_batches
+        wanted = [self.dataset.micro_batch_rows] * self.dataset.micro_batches
         given = [rows.count(batch) for batch in micro_batches]
         if given != wanted:
             raise InputError(
                 f"begin_step: {given} rows in the micro-batches of a step, but the data set deals "
                 f"{wanted}: give all of one step; the loader's batch_size is the data set's "
-                "micro_batch, which is 1 where collate_fn joins rows to one (packing, padding-free)"
+                "micro_batch_rows, which is 1 where collate_fn joins rows to one (packing, "
+                "padding-free)"
             )
         if self.delivered is not None:
             self._count(self.delivered, self.step + len(self._drawn), micro_batches)
@@ -436,7 +439,7 @@ class Mixing(Engine):
         self._at.count_K = self.dataset.counts(self.step)
         self._at.domains_of = np.split(domain_B, self.dataset.micro_batches)
         self._at.micro_batches = self._drawn.popleft()
-        self.gradient.micro_batch = self.dataset.micro_batch
+        self.gradient.micro_batch_rows = self.dataset.micro_batch_rows
         if not self._makes_passes:
             self._at.result = self._compute(leaves=False)
 

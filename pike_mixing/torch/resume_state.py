@@ -2,8 +2,8 @@
 
 A state names every setting that rows and weights depend on, and a training goes on with the same.
 Free to change are the number of workers and what they draw ahead within `latency`, the data set's
-`steps`, and where a step begins the number of processes and `micro_batch`: no row depends on them,
-sums over rows in their last bits alone. Of a domain's rows their number is compared.
+`steps`, and where a step begins the number of processes and `micro_batch_rows`: no row depends on
+them, sums over rows in their last bits alone. Of a domain's rows their number is compared.
 """
 
 import hashlib

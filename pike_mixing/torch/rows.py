@@ -99,7 +99,7 @@ def and_whether_last(items: Iterable[T]) -> Iterator[tuple[T, bool]]:
 def split(rows: Rows, size: int) -> list[Rows]:
     """The rows in pieces of `size`; the last may be shorter."""
     if size < 1:
-        raise InputError(f"micro_batch: {size} must be at least 1")
+        raise InputError(f"micro_batch_rows: {size} must be at least 1")
     return [select(rows, slice(at, at + size)) for at in range(0, count(rows), size)]
 
 

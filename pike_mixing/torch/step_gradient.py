@@ -101,9 +101,9 @@ class StepGradient:
     passes: Passes
     """How they are made."""
     _: dataclasses.KW_ONLY
-    micro_batch: int
+    micro_batch_rows: int
     """Rows of a pass."""
-    statistics_micro_batch: int
+    statistics_micro_batch_rows: int
     """Rows of a pass that measures gradient statistics."""
     optimizer: Any = None
     """For methods with moments per domain: a `PerDomainAdamW`, or what has its `forget()`,
@@ -319,7 +319,7 @@ class StepGradient:
         return self._result(seen, None, leaves, c_K)
 
     def _domains(self, rows: StepRows, measures: bool) -> list[DomainRows]:
-        size = self.statistics_micro_batch if measures else self.micro_batch
+        size = self.statistics_micro_batch_rows if measures else self.micro_batch_rows
         return rows.domains(size, with_variance=measures)
 
     def _clip(self) -> Tensor:

@@ -56,7 +56,7 @@ class MixedRows:
         *,
         rows: int,
         seed: int,
-        micro_batch: int,
+        micro_batch_rows: int,
         device: torch.device,
     ) -> None:
         """Keeps where rows come from.
@@ -66,12 +66,12 @@ class MixedRows:
             passes: How passes are made.
             rows: Rows b of a step.
             seed: The run's.
-            micro_batch: Rows of a pass.
+            micro_batch_rows: Rows of a pass.
             device: Where the passes are made.
         """
         self.domains = next(iter(mixtures.values())).domains
         self.batch_rows, self.seed = rows, seed
-        self._mixtures, self._passes, self._micro_batch = mixtures, passes, micro_batch
+        self._mixtures, self._passes, self._micro_batch_rows = mixtures, passes, micro_batch_rows
         self._place = devices.of_rows(device)
 
     def rows_of(self, purpose: str, positions_K: Ints, count_K: Ints) -> DealtRows:
@@ -86,7 +86,7 @@ class MixedRows:
         if parallel.world_size() == 1:
             # At once, which is faster than part by part.
             batch = batch.read()
-        return DealtRows(self._passes, batch, count_K, self._micro_batch)
+        return DealtRows(self._passes, batch, count_K, self._micro_batch_rows)
 
 
 log = logging.getLogger("pike")
@@ -233,12 +233,12 @@ class _Training:
             parameter_count(self.model), devices.memory(device)
         )
         # Of each chip.
-        micro_batch = min(recipe.rows, self.chips * (recipe.microbatch_rows or recipe.rows))
+        micro_batch_rows = min(recipe.rows, self.chips * (recipe.microbatch_rows or recipe.rows))
         gradient = StepGradient(
             self.model,
             passes,
-            micro_batch=micro_batch,
-            statistics_micro_batch=recipe.statistics_microbatch,
+            micro_batch_rows=micro_batch_rows,
+            statistics_micro_batch_rows=recipe.statistics_microbatch,
             optimizer=self.optimizer,
             max_norm=recipe.clip_norm,
         )
@@ -247,7 +247,7 @@ class _Training:
             passes,
             rows=recipe.rows,
             seed=self.work.seed,
-            micro_batch=micro_batch,
+            micro_batch_rows=micro_batch_rows,
             device=device,
         )
         return Engine(self.method, rows, gradient, recipe.rounding)

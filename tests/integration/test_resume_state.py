@@ -41,8 +41,8 @@ class Streaming:
 
 
 def mixture(method=PIKE, domains=DOMAINS, rows=4, **options):
-    given = {"seed": 1, "micro_batch": 2, "steps": 8}
-    names = ("seed", "shuffle", "weights", "micro_batch", "place", "steps")
+    given = {"seed": 1, "micro_batch_rows": 2, "steps": 8}
+    names = ("seed", "shuffle", "weights", "micro_batch_rows", "place", "steps")
     given |= {name: options.pop(name) for name in names if name in options}
     dataset = MixedDataset(domains, rows, **given)
     return Mixing(method, dataset, Mean(), losses, **options)
@@ -178,7 +178,7 @@ OTHERS = {
     "arrays": ({"method": Switches()}, r"arrays: \['log_weights_K float64\(2,\)'\] in the state"),
     "latency": ({"latency": 1}, "latency: 0"),
     "rounding": ({"rounding": "systematic"}, "rounding: largest-remainder"),
-    "micro-batch": ({"statistics_micro_batch": 2}, "statistics_micro_batch: 1"),
+    "micro-batch": ({"statistics_micro_batch_rows": 2}, "statistics_micro_batch_rows: 1"),
 }
 
 
@@ -323,7 +323,7 @@ def test_the_state_before_the_first_step_takes_the_counts_back():
 def test_what_may_change_leaves_the_rows():
     state = stopped(latency=4).state_dict()
     whole = stopped(steps=8, latency=4)
-    later = mixture(latency=4, micro_batch=4, steps=9)
+    later = mixture(latency=4, micro_batch_rows=4, steps=9)
     later.load_state_dict(state)
     until(8, later, num_workers=1, prefetch_factor=4)
     assert later.positions_K.tolist() == whole.positions_K.tolist()

@@ -34,7 +34,7 @@ def batch(counts):
     return torch.randint(12, (sum(counts), 7), generator=generator), np.array(counts)
 
 
-def step(net, given, method, micro_batch=4, statistics_micro_batch=2, max_norm=1e9):
+def step(net, given, method, micro_batch_rows=4, statistics_micro_batch_rows=2, max_norm=1e9):
     """The gradient of a step of the library's engine, and its optimizer."""
     passes, (tokens, count_K) = PipelinePasses(net), given
     moments = method.needs().moments_per_domain
@@ -42,12 +42,12 @@ def step(net, given, method, micro_batch=4, statistics_micro_batch=2, max_norm=1
     passing = StepGradient(
         net,
         passes,
-        micro_batch=micro_batch,
-        statistics_micro_batch=statistics_micro_batch,
+        micro_batch_rows=micro_batch_rows,
+        statistics_micro_batch_rows=statistics_micro_batch_rows,
         optimizer=optimizer,
         max_norm=max_norm,
     )
-    rows = DealtRows(passes, tokens, count_K, micro_batch)
+    rows = DealtRows(passes, tokens, count_K, micro_batch_rows)
     return passing.compute(method, method.init(DOMAINS, 0), 0, rows), optimizer
 
 
@@ -95,9 +95,9 @@ def same(ours, theirs):
 @pytest.mark.parametrize("microbatch", [1, 2, 3])
 def test_the_training_pass_measures_what_a_pass_of_its_own_does(counts, microbatch):
     given = batch(counts)
-    found, _ = left(measuring(Mix()), given, statistics_micro_batch=microbatch)
+    found, _ = left(measuring(Mix()), given, statistics_micro_batch_rows=microbatch)
     net = initial_model(SHAPE, 12, 0)
-    own = gradient_statistics(net, row_losses, by_domain(given), micro_batch=microbatch)
+    own = gradient_statistics(net, row_losses, by_domain(given), micro_batch_rows=microbatch)
     same(found.signals.statistics, own)
     assert found.signals.statistics.rows_K.tolist() == counts
 
@@ -163,7 +163,9 @@ def test_measuring_takes_one_gradient_of_memory_and_a_gramian_one_per_domain(met
     def most(method):
         net = initial_model(SHAPE, 37, 0)
         with Embeddings(net.embedding.weight.nbytes) as watch:
-            step(net, batch([2, 2, 2, 3]), method, micro_batch=1, statistics_micro_batch=1)
+            step(
+                net, batch([2, 2, 2, 3]), method, micro_batch_rows=1, statistics_micro_batch_rows=1
+            )
         return watch.most
 
     assert most(measuring(method)) == most(Mix()) + extra
@@ -177,7 +179,7 @@ def test_excess_clips_each_token_before_the_mean():
     expected = [above[:3].mean().item(), above[3:].mean().item()]
     passes = PipelinePasses(model, other)
     for size in (1, 2, 5):
-        passing = StepGradient(model, passes, micro_batch=size, statistics_micro_batch=1)
+        passing = StepGradient(model, passes, micro_batch_rows=size, statistics_micro_batch_rows=1)
         excess_K = passing.means(
             passes.excess, DealtRows(passes, tokens, np.array([3, 0, 2]), size)
         )
