@@ -261,7 +261,10 @@ def real(method: str, size: int, most: int) -> Mapping[str, Any]:
 def main() -> None:
     """Draws, judges and records round by round; what this code drew before counts."""
     chosen = measure.arguments(__doc__, "comparison_rates", rounds=70, draws=50)
-    same = {"code": code_fingerprint.of("benchmarks.comparison_rates"), "draws": chosen.draws}
+    same = {
+        "code": code_fingerprint.fingerprint("benchmarks.comparison_rates"),
+        "draws": chosen.draws,
+    }
     rounds, found = 0, None
     groups = None
     if chosen.out.exists():

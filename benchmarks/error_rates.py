@@ -324,7 +324,7 @@ def added(cells: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[
 def main() -> None:
     """Draws, judges and records round by round; what this code drew before counts."""
     chosen = measure.arguments(__doc__, "error_rates", rounds=50, draws=20)
-    code = code_fingerprint.of("benchmarks.error_rates", assets=("results/sql",))
+    code = code_fingerprint.fingerprint("benchmarks.error_rates", assets=("results/sql",))
     same = {"code": code, "draws": chosen.draws}
     rounds, cells = 0, None
     if chosen.out.exists():

@@ -209,7 +209,7 @@ def measured(size: Size, names: list[str]) -> dict[str, dict[str, Any]]:
     seconds = measure.processor_of(made, size.rounds)
     rate = flops * times / statistics.median(seconds.pop("gemm"))
     net, tokens = initial_model(size.model, size.vocabulary, 0), size.rows * size.length
-    work = step_log.training_flops(net, size.model, size.length) * tokens
+    work = step_log.training_flops_per_token(net, size.model, size.length) * tokens
     result = {}
     for name, own in seconds.items():
         ratio, median = measure.ratios(own, seconds["ours"]), statistics.median(own)

@@ -125,7 +125,7 @@ class Finder:
             return np.stack([trees.losses(weights_SxK) for trees in fitted], axis=1)
         losses_SxM = fitted.losses(weights_SxK, self._epochs(weights_SxK, epochs_SxK))
         if self.name == "gaussian-process":
-            return losses_SxM, fitted.spreads(weights_SxK)
+            return losses_SxM, fitted.standard_deviations(weights_SxK)
         return losses_SxM
 
     def _epochs(self, weights_SxK: Floats, epochs_SxK: Floats | None) -> Floats | None:

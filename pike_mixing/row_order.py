@@ -24,7 +24,7 @@ BLOCK = 4096
 _ROUNDS = 8
 
 
-def mix(value: Uint64s) -> Uint64s:
+def mix_bits(value: Uint64s) -> Uint64s:
     """The finaliser of splitmix64 (Steele, Lea and Flood 2014): the same on every platform."""
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -56,7 +56,7 @@ class Order:
         counter_N: Uint64s = np.asarray(position_N, np.uint64)
         epoch_N = counter_N // np.uint64(self.rows)
         place_N = counter_N % np.uint64(self.rows)
-        key_RoundxN = mix(self._keys[:, None] + epoch_N * GOLDEN)
+        key_RoundxN = mix_bits(self._keys[:, None] + epoch_N * GOLDEN)
         N = len(place_N)
         halves_3xN = np.broadcast_to(self._halves[:, None], (3, N))
         return _walk(place_N, key_RoundxN, np.broadcast_to(np.uint64(self.rows), N), halves_3xN)
@@ -86,7 +86,7 @@ def first_epochs(orders: Sequence[Order]) -> list[Ints]:
     ends_O = np.cumsum(rows_O)
     which_N = np.repeat(np.arange(len(orders)), rows_O)
     place_N = np.arange(len(which_N)) - (ends_O - rows_O)[which_N]
-    key_RoundxO = mix(np.stack([order._keys for order in orders], axis=1))
+    key_RoundxO = mix_bits(np.stack([order._keys for order in orders], axis=1))
     halves_3xO = np.array([order._halves for order in orders]).T
     row_N = _walk(
         place_N.astype(np.uint64),
@@ -120,7 +120,7 @@ def _permute(value_N: Uint64s, key_RoundxN: Uint64s, halves_3xN: Uint64s) -> Uin
     high_N, low_N = value_N >> bits_N, value_N & low_mask_N
     for number, key_N in enumerate(key_RoundxN):
         if number % 2:
-            low_N = low_N ^ (mix(high_N + key_N) & low_mask_N)
+            low_N = low_N ^ (mix_bits(high_N + key_N) & low_mask_N)
         else:
-            high_N = high_N ^ (mix(low_N + key_N) & high_mask_N)
+            high_N = high_N ^ (mix_bits(low_N + key_N) & high_mask_N)
     return (high_N << bits_N) | low_N

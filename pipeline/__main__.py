@@ -102,7 +102,7 @@ def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes
 
             place = stages.STAGES[command]
             # Before it is imported: an edit while it works is then seen.
-            code_fingerprint.of(place.partition(":")[0])
+            code_fingerprint.fingerprint(place.partition(":")[0])
         module, _, function = place.partition(":")
         # To look for garbage among modules takes a tenth of importing torch.
         gc.disable()

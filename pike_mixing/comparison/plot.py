@@ -65,7 +65,7 @@ def svg(found: Comparison) -> str:
             f'<circle cx="{x(row.estimate.difference)}" cy="{y}" r="4" fill="{colour}"/>',
             f'<text x="{left + WIDTH + 10}" y="{y + 4}">{escape(verdict(found, row))}</text>',
         ]
-    for tick in ticks(most):
+    for tick in symmetric_ticks(most):
         lines += [
             f'<line x1="{x(tick)}" x2="{x(tick)}" y1="{bottom}" y2="{bottom + 5}" stroke="#888"/>',
             f'<text x="{x(tick)}" y="{bottom + 20}" text-anchor="middle">{tick:.6g}</text>',
@@ -83,7 +83,7 @@ def _figure_in_words(found: Comparison) -> str:
     )
 
 
-def ticks(most: float) -> list[float]:
+def symmetric_ticks(most: float) -> list[float]:
     """Round numbers from -most to most: five or so."""
     size = 10.0 ** np.floor(np.log10(most))
     step = float(next(s * size for s in (0.2, 0.5, 1.0, 2.0) if most / (s * size) <= 3.5))

@@ -266,7 +266,9 @@ def predict_loss(arguments: argparse.Namespace) -> str:
     mixture = _by_name(kept.swarm, weights_K)
     half = None
     if kept.scale is not None:
-        half = kept.scale * float(conformal_intervals.spread(kept.predictor, weights_K[None])[0])
+        half = kept.scale * float(
+            conformal_intervals.relative_uncertainty(kept.predictor, weights_K[None])[0]
+        )
     values = {
         "mixture": mixture,
         "loss": float(losses[0]),

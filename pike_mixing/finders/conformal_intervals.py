@@ -3,11 +3,11 @@
 Split conformal prediction (Vovk et al. 2005) over blocks of mixtures, each of which is predicted by
 a fit of the others (Barber et al. 2021, the jackknife). Of n scores
 
-    |measured - predicted| / spread
+    |measured - predicted| / relative uncertainty
 
-the ceil(level (n + 1))-th smallest, times the spread of a new mixture, is the half width. It holds
-a new run with at least this probability where new mixtures come as the old ones did, whatever is
-fitted. Runs of another size, and mixtures far from all others, come otherwise.
+the ceil(level (n + 1))-th smallest, times the relative uncertainty of a new mixture, is the half
+width. It holds a new run with at least this probability where new mixtures come as the old ones
+did, whatever is fitted. Runs of another size, and mixtures far from all others, come otherwise.
 
 Shapes: N runs, S mixtures.
 """
@@ -33,18 +33,18 @@ class HeldOut:
     """Which block a run is of."""
     mixtures: int
     """How many different ones: repeats of a mixture tell of noise alone."""
-    spread_N: Floats
+    uncertainty_N: Floats
     """How unsure the fit was of each, in any unit; 1 where a finder tells nothing of it."""
 
     @property
     def scores(self) -> Floats:
-        """Errors over spreads."""
-        return np.abs(self.actual_N - self.predicted_N) / self.spread_N
+        """Errors over relative uncertainties."""
+        return np.abs(self.actual_N - self.predicted_N) / self.uncertainty_N
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """Half widths of intervals: of a mixture `scale` times its spread."""
+    """Half widths of intervals: of a mixture `scale` times its relative uncertainty."""
 
     scale: float
     coverage: float
@@ -54,12 +54,12 @@ class Intervals:
 
     def half_widths(self, predictor: Any, weights_SxK: Floats) -> Floats:
         """Of the predicted losses of mixtures [S], nats per token."""
-        return self.scale * spread(predictor, weights_SxK)
+        return self.scale * relative_uncertainty(predictor, weights_SxK)
 
 
-def spread(predictor: Any, weights_SxK: Floats) -> Floats:
+def relative_uncertainty(predictor: Any, weights_SxK: Floats) -> Floats:
     """How unsure a predictor is of each mixture [S]; 1 where it tells nothing of it."""
-    tell = getattr(predictor, "spread", None)
+    tell = getattr(predictor, "relative_uncertainty", None)
     return np.ones(len(weights_SxK)) if tell is None else np.asarray(tell(weights_SxK))
 
 

@@ -70,15 +70,15 @@ class MDE(CheckedSettings):
         target_I = swarm.target(self.target)
         target_N = loss_NxI @ target_I
         features = Features(experts, target_I)
-        feature_NxC, base_N = features.of(weights_NxK)
+        feature_NxC, base_N = features.evaluate(weights_NxK)
         line, penalty = self._fit(weights_NxK, feature_NxC, target_N - base_N)
         held_out_N = np.empty_like(target_N)
         for rest, part in validation.folds(weights_NxK, self.folds, self.seed):
             left_R = target_N[rest] - base_N[rest]
             other, _ = self._fit(weights_NxK[rest], feature_NxC[rest], left_R)
-            held_out_N[part] = base_N[part] + other.of(feature_NxC[part])
+            held_out_N[part] = base_N[part] + other.predict(feature_NxC[part])
         uniform_K = swarm.uniform()
-        order = np.argsort(base_N + line.of(feature_NxC), kind="stable")[: self.starts]
+        order = np.argsort(base_N + line.predict(feature_NxC), kind="stable")[: self.starts]
         weights_K = _lowest(features, line, [*weights_NxK[order], uniform_K])
         return FinderResult(
             weights_K,
@@ -106,7 +106,7 @@ class MDE(CheckedSettings):
             squares = 0.0
             for rest, part in parts:
                 line = _ridge(feature_NxC[rest], left_N[rest], penalty)
-                squares += float(((left_N[part] - line.of(feature_NxC[part])) ** 2).sum())
+                squares += float(((left_N[part] - line.predict(feature_NxC[part])) ** 2).sum())
             return squares
 
         penalty = min(reversed(PENALTIES), key=error)
@@ -122,7 +122,7 @@ class Features:
         self.log_probability = [-np.stack(columns, axis=1, dtype=float) for columns in tables]
         self.target_I = target_I
 
-    def of(self, weights_SxK: Floats) -> tuple[Floats, Floats]:
+    def evaluate(self, weights_SxK: Floats) -> tuple[Floats, Floats]:
         """Features [S, C] and sum_i u_i f_i [S] of S mixtures."""
         f_SxI = np.stack([mixmin.losses(p, weights_SxK) for p in self.log_probability], axis=1)
         return np.concatenate([weights_SxK, f_SxI], axis=1), f_SxI @ self.target_I
@@ -143,7 +143,7 @@ class Line:
     b: float
     c_C: Floats
 
-    def of(self, feature_SxC: Floats) -> Floats:
+    def predict(self, feature_SxC: Floats) -> Floats:
         """Values of S rows of features."""
         return self.b + feature_SxC @ self.c_C
 
@@ -176,11 +176,11 @@ def _ridge(feature_NxC: Floats, left_N: Floats, penalty: float) -> Line:
 
 def _predict(features: Features, line: Line, weights_K: Floats) -> tuple[float, Floats]:
     """The predicted loss of a mixture, and its slope."""
-    feature_1xC, base_1 = features.of(weights_K[None])
+    feature_1xC, base_1 = features.evaluate(weights_K[None])
     slope_IxK = features.slope(weights_K)
     K = len(weights_K)
     slope_K = (features.target_I + line.c_C[K:]) @ slope_IxK + line.c_C[:K]
-    return float(base_1[0] + line.of(feature_1xC)[0]), slope_K
+    return float(base_1[0] + line.predict(feature_1xC)[0]), slope_K
 
 
 def _lowest(features: Features, line: Line, starts: Sequence[Floats]) -> Floats:

@@ -71,12 +71,12 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
         """
         surface = self.fit(swarm)
         (weights_NxK, loss_NxM), epochs_NxK = swarm.arrays(), swarm.epochs()
-        held_out_NxM, spread_N = np.empty_like(loss_NxM), np.ones(len(loss_NxM))
+        held_out_NxM, uncertainty_N = np.empty_like(loss_NxM), np.ones(len(loss_NxM))
         parts = validation.folds(weights_NxK, self.folds, self.seed)
         for rest, part in parts:
             model = self.model(weights_NxK[rest], _rows(epochs_NxK, rest), loss_NxM[rest])
             held_out_NxM[part] = model.losses(weights_NxK[part], _rows(epochs_NxK, part))
-            spread_N[part] = _spread(model, weights_NxK[part], surface.target_M)
+            uncertainty_N[part] = _relative_uncertainty(model, weights_NxK[part], surface.target_M)
         predicted_N = held_out_NxM @ surface.target_M
         weights_K, uniform_K = surface.optimum(), swarm.uniform()
         predicted_2 = surface.losses(np.stack([weights_K, uniform_K]))
@@ -94,7 +94,7 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
                 "effective_domains": effective_domains(weights_K),
             },
             surface,
-            validation.by_block(predicted_N, target_N, weights_NxK, parts, spread_N),
+            validation.by_block(predicted_N, target_N, weights_NxK, parts, uncertainty_N),
         )
 
     def fit(self, swarm: Swarm, like: FinderResult | None = None) -> "Surface":
@@ -120,9 +120,9 @@ def _rows(values_NxK: Floats | None, rows: Any) -> Floats | None:
     return None if values_NxK is None else values_NxK[rows]
 
 
-def _spread(model: Model, weights_SxK: Floats, target_M: Floats) -> Floats:
-    """Mean of the losses' spreads [S], of a model that tells them; else 1."""
-    tell = getattr(model, "spreads", None)
+def _relative_uncertainty(model: Model, weights_SxK: Floats, target_M: Floats) -> Floats:
+    """Mean of the losses' standard deviations [S], of a model that tells them; else 1."""
+    tell = getattr(model, "standard_deviations", None)
     return np.ones(len(weights_SxK)) if tell is None else np.asarray(tell(weights_SxK) @ target_M)
 
 
@@ -143,9 +143,9 @@ class Surface:
             epochs_SxK = self.goal.epochs(weights_SxK)
         return self.model.losses(weights_SxK, epochs_SxK) @ self.target_M
 
-    def spread(self, weights_SxK: Floats) -> Floats:
+    def relative_uncertainty(self, weights_SxK: Floats) -> Floats:
         """How unsure the model is of each mixture [S], in any unit: that of `intervals`."""
-        return _spread(self.model, weights_SxK, self.target_M)
+        return _relative_uncertainty(self.model, weights_SxK, self.target_M)
 
     def slope(self, weights_K: Floats) -> Floats:
         """Change of the prediction per weight of each domain."""

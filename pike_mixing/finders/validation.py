@@ -78,7 +78,7 @@ def by_block(
     actual_N: Floats,
     weights_NxK: Floats,
     parts: list[tuple[Ints, Ints]],
-    spread_N: Floats | None = None,
+    uncertainty_N: Floats | None = None,
 ) -> HeldOut:
     """The predictions of each part of `folds` by a fit of the others, for `intervals`."""
     return HeldOut(
@@ -86,7 +86,7 @@ def by_block(
         actual_N,
         block_numbers(parts),
         len(np.unique(weights_NxK, axis=0)),
-        np.ones(len(actual_N)) if spread_N is None else spread_N,
+        np.ones(len(actual_N)) if uncertainty_N is None else uncertainty_N,
     )
 
 

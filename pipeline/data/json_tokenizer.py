@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from pike_mixing import foreign_json
 from pike_mixing.errors import InputError
-from pipeline.runtime.environment import import_optional
+from pipeline.runtime.environment import import_attribute
 
 LOADER = "tokenizers:Tokenizer"
 
@@ -107,7 +107,7 @@ class JsonPieces:
             ) from None
         # Packing already runs several workers.
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-        loader: Any = import_optional(LOADER, place, "tokenizer.json")
+        loader: Any = import_attribute(LOADER, place, "tokenizer.json")
         self.content = json.dumps(values["tokenizer"], ensure_ascii=False)
         try:
             self._pieces = loader.from_str(self.content)

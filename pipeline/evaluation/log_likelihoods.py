@@ -297,7 +297,7 @@ def _score_in_shape(
 def _read(model: Transformer, batch: RowBatch, shared: Any, P: int) -> Tensor:
     """The stream at each token of a batch, BxLxD."""
     token_BxL, position_BxL, block_BxL = (
-        xla_chips.spread(torch.from_numpy(part).to(model.device))
+        xla_chips.shard_tensor(torch.from_numpy(part).to(model.device))
         for part in (batch.token_BxL, batch.position_BxL, batch.block_BxL)
     )
     sight = AttentionLayout(position_BxL, _attention_mask(position_BxL, block_BxL, P), shared)

@@ -114,7 +114,7 @@ def measure(model: Transformer, held_out: Windows, *, batch_tokens: int) -> Perp
             if devices.compiles(device):
                 # A batch of another shape would be another program.
                 batch = torch.cat([batch, batch[:1].expand(rows - R, -1)])
-            nll_BxL = token_losses(model, xla_chips.spread(batch.to(device)))
+            nll_BxL = token_losses(model, xla_chips.shard_tensor(batch.to(device)))
             parts.append(devices.on_host(nll_BxL)[:R].flatten().numpy())
     return summary(np.concatenate(parts), held_out)
 

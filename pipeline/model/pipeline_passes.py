@@ -66,8 +66,8 @@ class PipelinePasses(Passes):
                 tokens_sxL1 = torch.cat([tokens_sxL1, tokens_sxL1[:1].expand(missing, -1)])
                 weight_s = F.pad(weight_s, (0, missing))
             yield piece._replace(
-                rows=xla_chips.spread(tokens_sxL1.to(self.device)),
-                weight_B=xla_chips.spread(weight_s.to(self.device)),
+                rows=xla_chips.shard_tensor(tokens_sxL1.to(self.device)),
+                weight_B=xla_chips.shard_tensor(weight_s.to(self.device)),
             )
 
     def number(self, value: float) -> float | Tensor:

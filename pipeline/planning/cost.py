@@ -82,7 +82,7 @@ def _kind(device: str) -> tuple[Accelerator, int]:
 def _numbers(work: jobs.Jobs) -> dict[str, Any]:
     """The bill of one kind of device for machines."""
     by_rule: dict[str, list[jobs.Job]] = defaultdict(list)
-    for key in work.every():
+    for key in work.counted_keys():
         by_rule[key[0]].append(work.job(*key))
     rules = [
         {
@@ -169,7 +169,7 @@ def _network_line(work: jobs.Jobs) -> Iterator[str]:
     """A line on what the network must give, where it must."""
     sources = [
         name
-        for rule, name in work.every()
+        for rule, name in work.counted_keys()
         if rule == "download" and work.plan.sources[name]["kind"] == "huggingface"
     ]
     if sources:

@@ -252,7 +252,7 @@ def flops_of_step(run: Run, tokenizers: Mapping[str, Mapping[str, Any]]) -> floa
     """
     recipe, shape = run["training"], settings.Model(**run["model"])
     length, vocabulary = recipe["length"], tokenizers[run["tokenizer"]]["vocabulary"]
-    of_token = resources.training_flops(shape, vocabulary, length)
+    of_token = resources.training_flops_per_token(shape, vocabulary, length)
     return float(recipe["rows"] * length * of_token)
 
 

@@ -405,7 +405,7 @@ def _is_under(one: _Kept, settings: Path) -> bool:
 def _missing(place: Path, broken: set[Path]) -> Iterator[tuple[str, str]]:
     """Work of the plan that is not there, where the configuration is at hand, and its stage."""
     stamp = place / "experiment.json"
-    if os.path.lexists(stamp) and output_root.of(place) is None and _is_root(place):
+    if os.path.lexists(stamp) and output_root.find_root(place) is None and _is_root(place):
         yield (
             f"{stamp} does not say what the folder was started with: delete it with "
             f"`rm -r {shlex.quote(str(stamp))}`, and the workflow writes it anew",

@@ -118,7 +118,7 @@ MOST_NAMED = 4
 """More domains of little text than this are counted, not named."""
 
 
-def of(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """What to use in each scenario at each size where something was compared with the baseline.
 
     Returns:
@@ -134,7 +134,7 @@ def of(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     about = settings.get("scenarios", {})
     # What serves others, such as a proxy, is nobody's choice.
     asked = {method for entry in settings.get("runs", []) for method in entry["methods"]}
-    doubts = display.doubts(connection, "decisions")
+    doubts = display.read_doubts(connection, "decisions")
     result = []
     for (scenario, model), every in differences(connection).items():
         rows = [row for row in every if not asked or row["method"] in asked]
@@ -393,7 +393,7 @@ def advise(
     """
     database = at_hand(database)
     with ours(database) as connection:
-        every = of(connection)
+        every = read_decisions(connection)
     for key, wanted in (("scenario", scenario), ("model", model)):
         known = dict.fromkeys(place[key] for place in every)
         if wanted is not None and wanted not in known:
@@ -431,7 +431,7 @@ def summary(place: Row) -> str:
 
 
 def text(place: Row) -> str:
-    """A decision, one of `decisions.of`, as a terminal shows it."""
+    """A decision, one of `decisions.read_decisions`, as a terminal shows it."""
     lines = [f"{place['scenario']} / {place['model']}: {place['title']}, {place['size']}"]
     lines += [f"  {sentence}" for sentence in place["text"]]
     told = ", ".join(f"{domain} {100 * share:.2f}%" for domain, share in place["shares"].items())

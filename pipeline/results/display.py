@@ -122,7 +122,7 @@ def escape_latex(text: str) -> str:
     return "".join(special.get(character, character) for character in text)
 
 
-def doubts(connection: duckdb.DuckDBPyConnection, where: str) -> Doubts:
+def read_doubts(connection: duckdb.DuckDBPyConnection, where: str) -> Doubts:
     """Marks that alarms give to the numbers of a scenario, a model and a method, with counts.
 
     Raises:

@@ -54,7 +54,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
     with connect_ours(database) as connection:
         result = rows(connection, view, figure.selection, str(settings))
         baseline = connection.execute("select baseline from experiment").fetchall()[0][0]
-        doubts, named = display.doubts(connection, str(settings)), labels.methods(connection)
+        doubts, named = display.read_doubts(connection, str(settings)), labels.methods(connection)
         note = _sizes_and_seeds(connection, result)
     if kind.of_baseline and "methods" not in figure.selection:
         result = [row for row in result if row["method"] == baseline] or result
@@ -166,7 +166,7 @@ KINDS: Mapping[str, Kind] = {
     "weights": Kind(curves.weights, 3, "domains"),
     "similarities": Kind(curves.similarities, 3, OF_PAIRS, of_baseline=True),
     "gradients": Kind(curves.gradients, 3, "domains"),
-    "lengths": Kind(curves.lengths, 3, "domains"),
+    "lengths": Kind(curves.document_lengths, 3, "domains"),
     "figure1": Kind(curves.declared_panels, 2, "methods"),
     "figure2": Kind(curves.declared_panels, 3, "methods and pairs of domains"),
     "figure3": Kind(curves.example, 2, OF_MIXTURES),

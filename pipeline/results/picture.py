@@ -24,8 +24,8 @@ def picture(
     """A block of lines for each place, the lowest loss first.
 
     Args:
-        places: What `decisions.of` gives.
-        doubts: What `display.doubts` gives.
+        places: What `decisions.read_decisions` gives.
+        doubts: What `display.read_doubts` gives.
         most: Lines of a block that are shown at once.
 
     Returns:
@@ -129,7 +129,10 @@ def write_headline(database: Path, docs: Path) -> None:
         InputError: there is no database, or it is somebody else's.
     """
     with ours(database) as connection:
-        doubts, places = display.doubts(connection, "headline"), decisions.of(connection)
+        doubts, places = (
+            display.read_doubts(connection, "headline"),
+            decisions.read_decisions(connection),
+        )
         ((runs, seeds),) = connection.execute(
             "select count(*), count(distinct seed) from runs"
         ).fetchall()

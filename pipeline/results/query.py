@@ -198,7 +198,7 @@ def _add_stale(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
         )
     columns = ", ".join(f"{name} text" for name in outdated.Stale._fields)
     connection.execute(f"create temp table stale ({columns})")
-    if result := sorted(list(one) for one in compared.every()):
+    if result := sorted(list(one) for one in compared.all_differences()):
         connection.executemany("insert into stale values (?, ?, ?, ?)", result)
 
 

@@ -110,7 +110,7 @@ def _departures(
 def _old_runs(database: Path) -> Iterator[str]:
     """Runs that rules or settings of today would make otherwise: those of a draft may change."""
     compared = outdated.of_results(*database.absolute().parents[:2])
-    stale = dict.fromkeys(one.artifact for one in (compared.every() if compared else ()))
+    stale = dict.fromkeys(one.artifact for one in (compared.all_differences() if compared else ()))
     runs = [artifact.removeprefix("run/") for artifact in stale if artifact.startswith("run/")]
     yield from _name("runs older than today's code or settings", runs)
 

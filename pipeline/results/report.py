@@ -84,7 +84,11 @@ def _pages(
         content["database"] = shlex.quote(str(_whole(database)))
         compared = outdated.of_results(*database.absolute().parents[:2])
     # The report itself is being made.
-    every = (one for one in compared.every() if one.artifact != "report") if compared else None
+    every = (
+        (one for one in compared.all_differences() if one.artifact != "report")
+        if compared
+        else None
+    )
     content["stale"] = None if every is None else [one._asdict() for one in every]
     environment = report_parts.templates()
     environment.globals["least"] = LEAST_SEEDS
@@ -118,7 +122,7 @@ def _content(
     )
     front = [report_parts.legend(f) for name in FRONT for f in drawn if f["name"] == name]
     own = [figure for figure in drawn if figure["name"] not in FRONT]
-    doubts, places = display.doubts(connection, "report"), decisions.of(connection)
+    doubts, places = display.read_doubts(connection, "report"), decisions.read_decisions(connection)
     scenarios = [
         _scenario(connection, named, scenario, doubts, tabled, own)
         for scenario in named.scenarios()

@@ -135,7 +135,7 @@ def read(table: TableSettings, database: Path, where: str) -> list[TableSection]
     """
     with connect_ours(database) as connection:
         result = rows(connection, table.view, table.selection, where)
-        made, doubts = _runs(connection), display.doubts(connection, where)
+        made, doubts = _runs(connection), display.read_doubts(connection, where)
     missing = [name for name in COLUMNS if result and name not in result[0]]
     if missing:
         raise InputError(

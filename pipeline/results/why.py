@@ -54,7 +54,7 @@ def why(artifact: str, database: Path, format: str = "text") -> str:
         ) from None
     compared = outdated.of_results(*database.absolute().parents[:2])
     stale: dict[str, list[str]] = {}
-    for one in compared.every() if compared else ():
+    for one in compared.all_differences() if compared else ():
         stale.setdefault(one.artifact, []).append(one.reason)
     lineage = {row["artifact"]: row for row in rows}
     if artifact not in lineage:

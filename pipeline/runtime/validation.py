@@ -61,7 +61,7 @@ def validate(
     return made
 
 
-def prepare(kind: Any, extra: Extra = "forbid") -> None:
+def warm_up(kind: Any, extra: Extra = "forbid") -> None:
     """Does once what `validate` of a type begins with, some hundredths of a second."""
     _adapter(kind, extra)
 

@@ -78,7 +78,7 @@ def _mesh() -> Any:
     return xla(".distributed.spmd").Mesh(np.arange(n), (n,), ("chips",))
 
 
-def spread(tensor: Tensor) -> Tensor:
+def shard_tensor(tensor: Tensor) -> Tensor:
     """The same tensor, whose first dimension is divided over the chips of its device."""
     return _mark(tensor, "chips")
 
@@ -89,7 +89,7 @@ def zeros_like(parameter: Tensor) -> Tensor:
     if count(parameter.device) == 1:
         return zeros
     divided = "devices" in xla()._XLAC._get_xla_sharding_spec(parameter)
-    return spread(zeros) if divided else zeros
+    return shard_tensor(zeros) if divided else zeros
 
 
 def gather(tensor: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ def _mark(tensor: Tensor, first: str | None) -> Tensor:
     return tensor
 
 
-def shard(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+def shard_model(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """Divides matrices, and what an optimizer keeps of them, over the chips.
 
     Gains of norms stay whole: they are small.
@@ -114,4 +114,4 @@ def shard(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         if parameter.ndim > 1:
             for held in (parameter, *optimizer.state[parameter].values()):
                 if held.shape == parameter.shape:
-                    spread(held.data)
+                    shard_tensor(held.data)

@@ -256,7 +256,7 @@ class _Training:
         """From the last checkpoint to the manifest."""
         state, recipe = self.folder.begin(self.device, self._fresh), self.work.training
         if self.shard and self.chips > 1:
-            xla_chips.shard(self.model, self.optimizer)
+            xla_chips.shard_model(self.model, self.optimizer)
         self.log.alarms = state.alarms
         self.engine.resume(
             state.step, state.method, state.positions_K, state.statistics_positions_K
