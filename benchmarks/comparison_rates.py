@@ -159,8 +159,8 @@ def rivals(tasks: list[Paired], random: np.random.Generator) -> dict[str, bool |
     return {
         "unpaired z": bool(abs(d_I.mean()) > half),
         "paired bootstrap over items": bool(low > 0 or high < 0),
-        "McNemar": sign_flip.sign_flip(d_I) < LEVEL if points else None,
-        "sign test over tasks": sign_flip.sign_flip(np.sign(apart)) < LEVEL
+        "McNemar": sign_flip.exact_sign_flip_p(d_I) < LEVEL if points else None,
+        "sign test over tasks": sign_flip.exact_sign_flip_p(np.sign(apart)) < LEVEL
         if len(tasks) > 1
         else None,
     }
@@ -232,12 +232,14 @@ def real(method: str, size: int, most: int) -> Mapping[str, Any]:
         most: So many splits are drawn where not all are taken.
     """
     read = scores.Scores()
-    place = sources.own_records(Path(records.ROOT / "recorded"))
+    place = sources.find_own_records(Path(records.ROOT / "recorded"))
     assert place is not None
     sources.read_own_results(place, "A", read, method)
     whole = read.runs("A")
     codes: dict[Any, int] = {}
-    pairs = [scores.pair(column, (whole, whole), codes, 0.01) for column in read.columns.values()]
+    pairs = [
+        scores.pair_runs(column, (whole, whole), codes, 0.01) for column in read.columns.values()
+    ]
     random = np.random.default_rng(size)
     counts = dict.fromkeys(("draws", "given", "false", "others", *RIVALS), 0)
     for n, (a, b) in enumerate(_splits(len(whole), size, most, random)):

@@ -261,7 +261,7 @@ def errors(
         The probability at 60 ratios of the seeds' error to the documents', from 0.02 to 50.
     """
     result = []
-    variance_V, weight_V = detectable.variances(seeds - 1)
+    variance_V, weight_V = detectable.variance_grid(seeds - 1)
     for ratio in np.geomspace(0.02, 50, 60).tolist():
         found = (Estimate(0, ratio * v**0.5, 1.0, seeds, 1e9) for v in variance_V.tolist())
         spread = math.sqrt(2 * (1 + ratio**2))

@@ -76,7 +76,9 @@ def main() -> None:
             "mixtures": next_NxK.tolist(),
             "actual": actual_N.tolist(),
             "predicted": {n: p.tolist() for n, p in predicted.items()},
-            "scores": {n: prediction_scores.judge(p, actual_N) for n, p in predicted.items()},
+            "scores": {
+                n: prediction_scores.score_predictions(p, actual_N) for n, p in predicted.items()
+            },
         },
         "finals": {
             name: {"weights": weights_K.tolist(), "losses": np.mean(verdict[name], axis=1).tolist()}
@@ -156,7 +158,7 @@ def read(path: Path, mixtures: Mapping[str, Floats], losses: Mapping[str, Any]) 
     rows = [[name, *mixtures[name].tolist(), *losses[name][0].tolist()] for name in mixtures]
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([header, *rows])
-    return table.read(path)
+    return table.read_swarm(path)
 
 
 if __name__ == "__main__":

@@ -238,7 +238,7 @@ def _training_step(
 
     def step(model: nn.Module, inputs: Rows, *args: Any, **kwargs: Any) -> Tensor:
         nonlocal compares
-        batch = rows.to(inputs, trainer.args.device)
+        batch = rows.to_device(inputs, trainer.args.device)
         result: list[Tensor] = []
         if compares:
             losses.compare(model, batch)

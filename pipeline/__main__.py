@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pike_mixing.errors import InputError, install
+from pike_mixing.errors import InputError, install_command
 from pipeline import cli, errors
 from pipeline.runtime import environment, launch, locks, output_formats, signal_handler
 
@@ -63,7 +63,7 @@ def _explain(error: Exception) -> tuple[str, int] | None:
         return uncompiled, MISTAKE
     package = (getattr(error, "name", None) or "").partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and package in environment.EXTRAS:
-        advice = f"in the clone, run `{install(environment.EXTRAS[package])}`"
+        advice = f"in the clone, run `{install_command(environment.EXTRAS[package])}`"
         return f"{package} is not installed: {advice}", MISTAKE
     return None
 

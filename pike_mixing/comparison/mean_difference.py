@@ -54,10 +54,10 @@ def part(sum_SxG: npt.ArrayLike, count_G: npt.ArrayLike, document_G: npt.ArrayLi
     """
     total_SxG, size_G = np.asarray(sum_SxG, np.float64), np.asarray(count_G, np.float64)
     by_seed_S = total_SxG.sum(axis=1) / size_G.sum()
-    return of_residuals(by_seed_S, total_SxG - by_seed_S[:, None] * size_G, size_G, document_G)
+    return part_of_residuals(by_seed_S, total_SxG - by_seed_S[:, None] * size_G, size_G, document_G)
 
 
-def of_residuals(
+def part_of_residuals(
     by_seed_S: Floats, residual_SxG: Floats, count_G: npt.ArrayLike, document_G: npt.ArrayLike
 ) -> Part:
     """A part of any number whose residuals by document are known to first order.
@@ -238,7 +238,7 @@ def _degrees_of(share_G: Floats) -> float:
     return max(1.0, float(H**2 / (apart + own)))
 
 
-def ends(estimate: Estimate) -> tuple[float | None, float | None]:
+def interval_ends(estimate: Estimate) -> tuple[float | None, float | None]:
     """The 95% interval's ends; none where the error is not known."""
     half = half_width(estimate)
     if half is None:

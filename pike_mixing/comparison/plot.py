@@ -17,19 +17,19 @@ COLOURS = {"better": "#0b6e3b", "worse": "#b3261e"}
 STYLE = "text{font:13px sans-serif;fill:#222}line,circle{stroke-width:2}"
 
 
-def write(found: Comparison, path: Path) -> None:
+def write_svg(found: Comparison, path: Path) -> None:
     """Writes the figure as SVG.
 
     Raises:
         InputError: the file cannot be written.
     """
     try:
-        path.write_text(svg(found), encoding="utf-8")
+        path.write_text(draw_svg(found), encoding="utf-8")
     except OSError as error:
         raise InputError(f"--plot: {error}: give another path") from None
 
 
-def svg(found: Comparison) -> str:
+def draw_svg(found: Comparison) -> str:
     """The figure's text."""
     shown = [row for row in rows(found) if row.low is not None and row.high is not None]
     reach = [abs(end) for row in shown for end in (row.low or 0.0, row.high or 0.0)]

@@ -64,7 +64,7 @@ def relative_uncertainty(predictor: Any, weights_SxK: Floats) -> Floats:
 
 
 def block_numbers(parts: list[tuple[Ints, Ints]]) -> Ints:
-    """Which part each run is in [N], of `validation.folds`."""
+    """Which part each run is in [N], of `validation.make_folds`."""
     block_N = np.empty(sum(len(part) for _, part in parts), dtype=np.int64)
     for number, (_, part) in enumerate(parts):
         block_N[part] = number
@@ -73,19 +73,19 @@ def block_numbers(parts: list[tuple[Ints, Ints]]) -> Ints:
 
 def calibrate(held_out: HeldOut, level: float = LEVEL) -> Intervals | None:
     """The intervals of held-out runs; None where the mixtures are too few for this level."""
-    scale = quantile(held_out.scores, held_out.mixtures, level)
+    scale = score_quantile(held_out.scores, held_out.mixtures, level)
     if not math.isfinite(scale):
         return None
     within = []
     for block in np.unique(held_out.block_N):
         out_N = held_out.block_N == block
         share = 1 - out_N.mean()
-        rest = quantile(held_out.scores[~out_N], round(held_out.mixtures * share), level)
+        rest = score_quantile(held_out.scores[~out_N], round(held_out.mixtures * share), level)
         within += (held_out.scores[out_N] <= rest).tolist()
     return Intervals(scale, float(np.mean(within)), len(within), level)
 
 
-def quantile(score_N: Floats, mixtures: int, level: float = LEVEL) -> float:
+def score_quantile(score_N: Floats, mixtures: int, level: float = LEVEL) -> float:
     """The ceil(level (n + 1))-th of n mixtures' scores; infinite where n is too small."""
     rank = math.ceil(round(level * (mixtures + 1), 9))
     if rank > mixtures:

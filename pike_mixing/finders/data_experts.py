@@ -73,7 +73,7 @@ class MDE(CheckedSettings):
         feature_NxC, base_N = features.evaluate(weights_NxK)
         line, penalty = self._fit(weights_NxK, feature_NxC, target_N - base_N)
         held_out_N = np.empty_like(target_N)
-        for rest, part in validation.folds(weights_NxK, self.folds, self.seed):
+        for rest, part in validation.make_folds(weights_NxK, self.folds, self.seed):
             left_R = target_N[rest] - base_N[rest]
             other, _ = self._fit(weights_NxK[rest], feature_NxC[rest], left_R)
             held_out_N[part] = base_N[part] + other.predict(feature_NxC[part])
@@ -100,7 +100,7 @@ class MDE(CheckedSettings):
 
         The penalty is that of the lowest squared error on held-out rows, of equal ones the largest.
         """
-        parts = validation.folds(weights_NxK, self.folds, self.seed)
+        parts = validation.make_folds(weights_NxK, self.folds, self.seed)
 
         def error(penalty: float) -> float:
             squares = 0.0
@@ -124,7 +124,9 @@ class Features:
 
     def evaluate(self, weights_SxK: Floats) -> tuple[Floats, Floats]:
         """Features [S, C] and sum_i u_i f_i [S] of S mixtures."""
-        f_SxI = np.stack([mixmin.losses(p, weights_SxK) for p in self.log_probability], axis=1)
+        f_SxI = np.stack(
+            [mixmin.mixture_losses(p, weights_SxK) for p in self.log_probability], axis=1
+        )
         return np.concatenate([weights_SxK, f_SxI], axis=1), f_SxI @ self.target_I
 
     def slope(self, weights_K: Floats) -> Floats:

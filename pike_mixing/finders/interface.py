@@ -194,7 +194,7 @@ class Swarm:
 
     def target(self, target: Mapping[str, float] | None) -> Floats:
         """Weight of each loss [M] in the target, divided by their sum; 1/M when absent."""
-        return by_domain.shares(target, self.losses, "target")
+        return by_domain.shares_in_order(target, self.losses, "target")
 
 
 class Predictor(Protocol):

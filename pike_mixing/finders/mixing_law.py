@@ -98,7 +98,7 @@ class MixingLaw(CheckedSettings):
             "kl_to_prior": program.divergence(weights_K),
             "kkt_residual": residual,
             "capped": [d for d, full in zip(domains, full_K, strict=True) if full],
-            "outside_proxies": validation.outside(weights_K, weights_NxK),
+            "outside_proxies": validation.is_outside(weights_K, weights_NxK),
             "effective_domains": effective_domains(weights_K),
             "laws": {
                 d: {"c": float(c), "b": float(b), "t": _by_name(domains, t_K)}
@@ -131,7 +131,7 @@ class MixingLaw(CheckedSettings):
             prior_K=(
                 swarm.uniform()
                 if self.prior is None
-                else by_domain.shares(self.prior, swarm.domains, "prior")
+                else by_domain.shares_in_order(self.prior, swarm.domains, "prior")
             ),
             cap_K=self._caps(swarm),
             share_P=swarm.shares(),
@@ -141,14 +141,14 @@ class MixingLaw(CheckedSettings):
         K = len(swarm.domains)
         # A part of the cross-validation is left out, and K + 1 coefficients still need K + 1 runs.
         return swarm.arrays(
-            validation.fewest(K + 1, self.folds),
+            validation.fewest_mixtures(K + 1, self.folds),
             f"each of {K} laws has {K + 1} coefficients and {self.folds} parts take turns "
             "in being held out",
         )
 
     def _caps(self, swarm: Swarm) -> Floats:
         if self.budget_tokens is not None and len(swarm.phases) == 1:
-            text_K = by_domain.sizes(self.tokens_by_domain, swarm.domains)
+            text_K = by_domain.tokens_in_order(self.tokens_by_domain, swarm.domains)
             swarm = dataclasses.replace(swarm, final=Inventory(self.budget_tokens, text_K))
         return swarm.caps(self.epochs)
 
@@ -160,12 +160,12 @@ class MixingLaw(CheckedSettings):
         A part may hold the only run that reads a domain: then its error says that.
         """
         predicted_NxK = np.empty_like(loss_NxK)
-        parts = validation.folds(weights_NxK, self.folds, self.seed)
+        parts = validation.make_folds(weights_NxK, self.folds, self.seed)
         for rest, part in parts:
             laws = self._laws(weights_NxK[rest], loss_NxK[rest])
             predicted_NxK[part] = laws.losses(weights_NxK[part])
         both = predicted_NxK @ target_K, loss_NxK @ target_K
-        return predicted_NxK, validation.by_block(*both, weights_NxK, parts)
+        return predicted_NxK, validation.held_out_blocks(*both, weights_NxK, parts)
 
 
 def _refuse_flat(weights_NxK: Floats, phases: int) -> None:

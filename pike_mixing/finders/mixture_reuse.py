@@ -34,7 +34,7 @@ def kept_weights(old: Mapping[str, float], changed: Collection[str] = ()) -> dic
     return {domain: weight / total for domain, weight in rest.items()}
 
 
-def expand(
+def expand_mixture(
     mixture: Mapping[str, float], virtual: str, within: Mapping[str, float]
 ) -> dict[str, float]:
     """The mixture of all domains: the virtual domain's weight goes to its domains by their ratios.

@@ -18,7 +18,7 @@ FEWEST = 3
 """Runs below which nothing is judged."""
 
 
-def judge(
+def score_predictions(
     predicted_N: Floats, actual_N: Floats, *, resamples: int = 1000, seed: int = 0
 ) -> dict[str, Any]:
     """Scores of predictions.
@@ -30,11 +30,11 @@ def judge(
         seed: Of the draws.
 
     Returns:
-        `runs`; `regret_of_chance`, the regret of a run drawn at random; and, each as an `interval`:
-        `spearman`, correlation of the ranks; `regret`, measured loss of the run with the lowest
-        prediction minus the lowest, nats per token; `worth`, the mean loss minus that of the run
-        with the lowest prediction; `slope`, nats of measured loss per nat of prediction (least
-        squares): 1 is calibrated.
+        `runs`; `regret_of_chance`, the regret of a run drawn at random; and, each as
+        `value_with_interval` gives it: `spearman`, correlation of the ranks; `regret`, measured
+        loss of the run with the lowest prediction minus the lowest, nats per token; `worth`, the
+        mean loss minus that of the run with the lowest prediction; `slope`, nats of measured loss
+        per nat of prediction (least squares): 1 is calibrated.
 
     Raises:
         InputError: too few runs, numbers that are not finite, or predictions or losses that do not
@@ -50,7 +50,9 @@ def judge(
     rows_SxN = np.random.default_rng(seed).integers(0, N, (resamples, N))
     measured = _measures(predicted_N[None], actual_N[None])
     drawn = _measures(predicted_N[rows_SxN], actual_N[rows_SxN])
-    told = {name: interval(value_1[0], drawn[name]) for name, value_1 in measured.items()}
+    told = {
+        name: value_with_interval(value_1[0], drawn[name]) for name, value_1 in measured.items()
+    }
     return {
         "runs": N,
         "spearman": told["spearman"],
@@ -61,7 +63,7 @@ def judge(
     }
 
 
-def interval(value: float, drawn_S: Floats) -> dict[str, float]:
+def value_with_interval(value: float, drawn_S: Floats) -> dict[str, float]:
     """A value, and where it lies with 95 %: quantiles over runs drawn with replacement."""
     low, high = np.nanquantile(drawn_S, [0.025, 0.975]).tolist()
     return {"value": float(value), "low": low, "high": high}

@@ -25,7 +25,7 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.numerics.simplex import softmax
-from pike_mixing.rules.aioli import normalise
+from pike_mixing.rules.aioli import normalise_graph
 
 SPREAD = 1e-3
 """Least singular value of a stage's mixtures: the noise of losses is multiplied by its inverse."""
@@ -45,7 +45,7 @@ class Stages:
     """By how much each loss fell in it, nats."""
 
 
-def stages(swarm: Swarm, count: int) -> Stages:
+def cut_into_stages(swarm: Swarm, count: int) -> Stages:
     """Cuts runs into stages of as many steps each, as near as their rows allow.
 
     Each row is named by its run: `tokens` says where that stood, `weights_K` what it was trained on
@@ -90,7 +90,7 @@ def stages(swarm: Swarm, count: int) -> Stages:
     )
 
 
-def schedule(seen: Stages, target: Mapping[str, float], eta: float = 1.0) -> Floats:
+def find_schedule(seen: Stages, target: Mapping[str, float], eta: float = 1.0) -> Floats:
     """Weights [S, K] of each stage by Aioli's formula.
 
     Args:
@@ -101,7 +101,7 @@ def schedule(seen: Stages, target: Mapping[str, float], eta: float = 1.0) -> Flo
     Raises:
         InputError: the mixtures of a stage do not span the simplex.
     """
-    target_M = by_domain.shares(target, seen.losses, "target")
+    target_M = by_domain.shares_in_order(target, seen.losses, "target")
     parts = zip(seen.weights_SxNxK, seen.fall_SxNxM, strict=True)
     return np.array([_weights(*part, target_M, eta) for part in parts])
 
@@ -113,5 +113,5 @@ def _weights(weights_NxK: Floats, fall_NxM: Floats, target_M: Floats, eta: float
             f"the runs' mixtures of a stage are averages of fewer than {K}, or nearly so: nothing "
             "tells their domains apart; add runs of other mixtures"
         )
-    graph_MxK = normalise(np.linalg.lstsq(weights_NxK, fall_NxM)[0].T)
+    graph_MxK = normalise_graph(np.linalg.lstsq(weights_NxK, fall_NxM)[0].T)
     return softmax(eta * (len(target_M) * target_M) @ graph_MxK)

@@ -72,7 +72,7 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
         surface = self.fit(swarm)
         (weights_NxK, loss_NxM), epochs_NxK = swarm.arrays(), swarm.epochs()
         held_out_NxM, uncertainty_N = np.empty_like(loss_NxM), np.ones(len(loss_NxM))
-        parts = validation.folds(weights_NxK, self.folds, self.seed)
+        parts = validation.make_folds(weights_NxK, self.folds, self.seed)
         for rest, part in parts:
             model = self.model(weights_NxK[rest], _rows(epochs_NxK, rest), loss_NxM[rest])
             held_out_NxM[part] = model.losses(weights_NxK[part], _rows(epochs_NxK, part))
@@ -94,7 +94,7 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
                 "effective_domains": effective_domains(weights_K),
             },
             surface,
-            validation.by_block(predicted_N, target_N, weights_NxK, parts, uncertainty_N),
+            validation.held_out_blocks(predicted_N, target_N, weights_NxK, parts, uncertainty_N),
         )
 
     def fit(self, swarm: Swarm, like: FinderResult | None = None) -> "Surface":

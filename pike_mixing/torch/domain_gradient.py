@@ -20,7 +20,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.numerics.moments import variance_of_rows
 from pike_mixing.torch import parallel
 from pike_mixing.torch.pass_interface import DomainRows, Target
-from pike_mixing.torch.rows import Rows, and_whether_last
+from pike_mixing.torch.rows import Rows, mark_last
 
 PIECE_NUMBERS = 2**18
 """Products that a CPU adds up in float32 at a time: 10^8 of them at once are off by 0.4 %."""
@@ -51,7 +51,7 @@ def domain_gradient(
     loss = torch.zeros((), dtype=torch.float64, device=target.device)
     weighted_squares = torch.zeros_like(loss)
     with _listening(target, listens) as squares, _apart(target):
-        for piece, last in and_whether_last(rows.pieces):
+        for piece, last in mark_last(rows.pieces):
             with target.accumulating(last=last):
                 loss_B = backward_pass(model, target, piece.rows, piece.weight_B / count)
             own = (loss_B.double() * piece.weight_B.to(loss_B.device)).sum() / count
@@ -62,8 +62,8 @@ def domain_gradient(
             passes.settle()
         parts = [_part(p) for p in target.parameters]
     # Shards have been added up by their passes.
-    parallel.sum_([part for part in parts if not parallel.in_shards(part)], target.group)
-    parallel.sum_([loss, weighted_squares], target.group)
+    parallel.sum_in_place([part for part in parts if not parallel.is_sharded(part)], target.group)
+    parallel.sum_in_place([loss, weighted_squares], target.group)
     with passes.timed("statistics"):
         squared_norm, variance = inner(parts, parts), torch.full_like(loss, math.nan)
     if listens:
@@ -170,8 +170,8 @@ def inner(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
     device = first[0].device
     by_place: dict[Any, list[Tensor]] = {}
     for a, b in zip(first, second, strict=True):
-        place = parallel.place_of_shards(a)
-        of_a, of_b = (_pieces(parallel.local(part).float()) for part in (a, b))
+        place = parallel.shard_placement(a)
+        of_a, of_b = (_pieces(parallel.local_part(part).float()) for part in (a, b))
         by_place.setdefault(place, []).extend(
             torch.dot(x, y).to(device) for x, y in zip(of_a, of_b, strict=True)
         )

@@ -139,7 +139,7 @@ def own_rows(
     K = len(pieces_K)
     spare = next((rows.select(p[0], slice(1)) for p in pieces_K if p), spare)
     sizes_K = [[rows.count(piece) for piece in pieces] for pieces in pieces_K]
-    counts_WxN = parallel.gather(
+    counts_WxN = parallel.gather_numbers(
         [*map(len, sizes_K), *(sum(sizes) for sizes in sizes_K), spare is not None], group
     ).long()
     passes_WxK, rows_WxK = counts_WxN[:, :K], counts_WxN[:, K:-1]

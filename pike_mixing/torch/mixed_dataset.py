@@ -17,7 +17,7 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from pike_mixing import by_domain
-from pike_mixing.apportion import systematic
+from pike_mixing.apportion import apportion_over_steps
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.torch import parallel, resume_state, row_checks, streams
@@ -164,7 +164,7 @@ class MixedDataset(IterableDataset[Any]):
         self.columns = columns
         self._union = row_checks.Union(self._datasets) if columns == "union" else None
         K = len(self.domains)
-        self._weights_K: Floats | None = by_domain.shares(weights, self.domains, "weights")
+        self._weights_K: Floats | None = by_domain.shares_in_order(weights, self.domains, "weights")
         self._streams = self.streams("train")
         if ends and not all(hasattr(d, "__len__") for d in datasets.values()):
             raise InputError("steps: give them: a data set without length does not say its end")
@@ -172,7 +172,7 @@ class MixedDataset(IterableDataset[Any]):
         self.settings: dict[str, Any] = {
             "domains": self.domains,
             "lengths": [streams.length(dataset) for dataset in datasets.values()],
-            "streams": {n: r for n, d in datasets.items() if (r := streams.release(d))},
+            "streams": {n: r for n, d in datasets.items() if (r := streams.datasets_release(d))},
             "batch_rows": self.batch_rows,
             "seed": self.seed,
             "shuffle": shuffle,
@@ -269,7 +269,7 @@ class MixedDataset(IterableDataset[Any]):
         """
         if self._weights_K is None:
             raise InputError("set_weights: the counts are published by a method: change its state")
-        self._weights_K = by_domain.shares(weights, self.domains, "weights")
+        self._weights_K = by_domain.shares_in_order(weights, self.domains, "weights")
 
     def publish(self, step: int, count_K: Ints) -> None:
         """Fixes the counts of the next step that has none; from then on no weights are fixed.
@@ -294,7 +294,7 @@ class MixedDataset(IterableDataset[Any]):
         if step == self._step and self._count_K is not None:
             return self._count_K
         if self._weights_K is not None and self.published_step < step:
-            return systematic(self._weights_K, self.batch_rows, step)
+            return apportion_over_steps(self._weights_K, self.batch_rows, step)
         return self._published.counts(step)
 
     def domain_of_rows(self, step: int) -> Ints:
@@ -395,7 +395,7 @@ class MixedDataset(IterableDataset[Any]):
             row: Rows of the step that this process has read.
         """
         reader = self._reader()
-        return resume_state.seal(
+        return resume_state.seal_state(
             settings=resume_state.as_json(self.settings),
             # Where a step begins, and nobody reads ahead, another may go on.
             reader=reader if row or reader["workers"] > 1 else {},

@@ -43,7 +43,7 @@ from torch.utils.data import default_collate
 from pike_mixing import flat_metrics
 from pike_mixing.alarms import Alarm, Watch
 from pike_mixing.arrays import Ints
-from pike_mixing.delivered import Delivered, tokens_of
+from pike_mixing.delivered import Delivered, tokens_of_rows
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.interface import Method, Rounding, RunFacts, Statistics
 from pike_mixing.registry import make
@@ -56,7 +56,7 @@ from pike_mixing.torch.mixed_loader import MixedLoader
 from pike_mixing.torch.parallel import Group
 from pike_mixing.torch.pass_interface import Passes
 from pike_mixing.torch.rows import Rows
-from pike_mixing.torch.step_gradient import StepGradient, StepResult, shares
+from pike_mixing.torch.step_gradient import StepGradient, StepResult, row_shares
 from pike_mixing.torch.step_rows import StepRecord
 from pike_mixing.torch.streams import Stream
 
@@ -164,7 +164,7 @@ def refuse_shared_rows(place: tuple[int, int], group: Group) -> None:
         )
 
 
-def passes_of(
+def build_passes(
     loss_fn: RowLosses | Passes | None, excess_fn: RowLosses | None, group: Group
 ) -> Passes:
     """How a training's passes are made.
@@ -187,7 +187,9 @@ def passes_of(
 
 def _on_device(of_rows: RowLosses) -> RowLosses:
     """The same function, for rows that do not lie on the model's device yet."""
-    return lambda model, batch: of_rows(model, rows.to(batch, next(model.parameters()).device))
+    return lambda model, batch: of_rows(
+        model, rows.to_device(batch, next(model.parameters()).device)
+    )
 
 
 def _no_losses(model: nn.Module, batch: Rows) -> Tensor:
@@ -298,7 +300,7 @@ class Mixing(Engine):
                 processes share rows, or the data set has weights of its own.
         """
         refuse_dataset(dataset)
-        passes = passes_of(loss_fn, excess_fn, group)
+        passes = build_passes(loss_fn, excess_fn, group)
         method = fit_method(
             method,
             facts,
@@ -422,8 +424,8 @@ class Mixing(Engine):
         domains, count_K = self.dataset.domains, self.dataset.counts(step)
         token_B = [n for batch in micro_batches for n in _tokens(batch)]
         own_K = np.bincount(self.dataset.domain_of_rows(step), token_B, len(domains))
-        token_K = torch.from_numpy(own_K).to(parallel.device(self.group))
-        parallel.sum_([token_K], self.group)
+        token_K = torch.from_numpy(own_K).to(parallel.communication_device(self.group))
+        parallel.sum_in_place([token_K], self.group)
         count = dict(zip(domains, count_K.tolist(), strict=True))
         came.add(count, dict(zip(domains, token_K.tolist(), strict=True)), plan=count)
         came.warn()
@@ -455,7 +457,7 @@ class Mixing(Engine):
         """
         at, domain_B = self._at, self._at.take(loss_B)
         c_K = None if at.result is None else at.result.coefficient_K
-        weight_B = at.weights(domain_B, shares(at) if c_K is None else c_K)
+        weight_B = at.weights(domain_B, row_shares(at) if c_K is None else c_K)
         return (loss_B * weight_B.to(loss_B)).sum() * parallel.gradient_divisor(
             self.model, self.group
         )
@@ -575,14 +577,14 @@ class Mixing(Engine):
                 "optimizer's moments twice: go on from a state between two steps",
                 self.step,
             )
-        return resume_state.seal(
+        return resume_state.seal_state(
             settings=resume_state.as_json(self._settings),
             step=self.step,
-            method=resume_state.pack(self.state),
+            method=resume_state.pack_state(self.state),
             fresh_positions=self.fresh_positions_K.tolist(),
             dataset=self.dataset.state_at(self.step, self.positions_K),
             prepared=self._prepared,
-            watched=resume_state.pack(self._watched),
+            watched=resume_state.pack_state(self._watched),
         )
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -594,7 +596,7 @@ class Mixing(Engine):
         of_dataset = {"settings": self.dataset.settings, "reader": {}}
         state = resume_state.plain(state)
         resume_state.refuse_unfit(state, {"settings": self._settings, "dataset": of_dataset})
-        unpacked = resume_state.unpack(state["method"])
+        unpacked = resume_state.unpack_state(state["method"])
         weights_K = self.method.weights(unpacked, state["step"])
         if not abs(weights_K.sum() - 1) < 1e-6:
             raise InputError(
@@ -606,14 +608,14 @@ class Mixing(Engine):
         self.positions_K = np.array(state["dataset"]["positions"], dtype=np.int64)
         self.fresh_positions_K = np.array(state["fresh_positions"], dtype=np.int64)
         self._prepared = state["prepared"]
-        self._watched = resume_state.unpack(state["watched"])
+        self._watched = resume_state.unpack_state(state["watched"])
         self.drop()
 
 
 def _tokens(batch: Rows) -> Sequence[float]:
     """Target tokens of each row of a micro-batch."""
     if isinstance(batch, Mapping):
-        return tokens_of(batch)
+        return tokens_of_rows(batch)
     # Of a pair of inputs and labels, the labels.
     last = list(rows.tensors(batch))[-1]
     return [float(n) for n in (last.flatten(start_dim=1) != IGNORED).sum(dim=1)]

@@ -154,7 +154,7 @@ class Passes:
     def pieces(
         self, batch: Rows, weight_R: Tensor, size: int, *, whole: bool = False
     ) -> Iterator[Piece]:
-        """The passes of this process over rows that all processes know, as `parallel.deal` deals.
+        """The passes of this process over rows that all know, see `parallel.deal_micro_batches`.
 
         Args:
             batch: The R rows; at least one.
@@ -162,7 +162,9 @@ class Passes:
             size: Rows of a pass.
             whole: Whether micro-batches are dealt as one process would make them, rather than rows.
         """
-        for own, counts in parallel.deal(len(weight_R), size, self.group, whole=whole):
+        for own, counts in parallel.deal_micro_batches(
+            len(weight_R), size, self.group, whole=whole
+        ):
             weight_B = weight_R[own] * counts
             yield Piece(rows.read(rows.select(batch, own)), weight_B, len(weight_B), counts)
 
@@ -246,7 +248,7 @@ class Target:
             )
         self.arriving = parallel.whole_parameters(model, self.units)
         """Where the gradients of this process's own rows arrive, before they become shards."""
-        self.divisor = parallel.divisor(self.units, self.group)
+        self.divisor = parallel.shard_divisor(self.units, self.group)
         """By what the sum over the processes is divided where gradients are in shards."""
         self.device = self.parameters[0].device
 
@@ -271,9 +273,9 @@ class Target:
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.accumulating(last=last))
             if last and parallel.world_size(self.group) > 1:
-                whole = [p for p in self.parameters if not parallel.in_shards(p)]
+                whole = [p for p in self.parameters if not parallel.is_sharded(p)]
                 # They begin as the gradients arrive.
-                stack.enter_context(parallel.summing(whole, self.group))
+                stack.enter_context(parallel.summed_gradients(whole, self.group))
             yield
 
     def add(self, parts: Sequence[Tensor], coefficient: float) -> None:

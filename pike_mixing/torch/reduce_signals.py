@@ -87,6 +87,6 @@ def _mean(value_K: Floats, weight_K: Floats, group: Group) -> Floats:
 
 
 def _sum(numbers: Floats, group: Group) -> Floats:
-    result = torch.from_numpy(numbers.astype(np.float64)).to(parallel.device(group))
-    parallel.sum_([result], group)
+    result = torch.from_numpy(numbers.astype(np.float64)).to(parallel.communication_device(group))
+    parallel.sum_in_place([result], group)
     return result.cpu().numpy()

@@ -30,14 +30,14 @@ def as_json(value: Any) -> Any:
     return json.loads(json.dumps(value, default=other, skipkeys=True))
 
 
-def seal(**content: Any) -> dict[str, Any]:
+def seal_state(**content: Any) -> dict[str, Any]:
     """The state of this content, with its format and a digest of both."""
     state = content | {"format": FORMAT}
     return state | {"digest": _digest(state)}
 
 
 def refuse_unfit(state: Any, same: Mapping[str, Any]) -> None:
-    """Makes sure that a state is one that `seal` gave, and has the values that it must have.
+    """Makes sure that a state is one that `seal_state` gave, and has the values that it must have.
 
     Raises:
         InputError: it is not; each value that is another here is named.
@@ -75,7 +75,7 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(as_json(value), sort_keys=True).encode()).hexdigest()
 
 
-def pack(state: State) -> dict[str, Any]:
+def pack_state(state: State) -> dict[str, Any]:
     """Flat lists of numbers with their type and shape, which strict JSON holds bit for bit.
 
     What is no finite number, such as a loss that was not measured yet, is a text: "nan", "-inf".
@@ -97,8 +97,8 @@ def _number(value: float) -> float | str:
     return "-nan" if math.isnan(value) and math.copysign(1, value) < 0 else str(value)
 
 
-def unpack(values: Mapping[str, Any]) -> State:
-    """The arrays of `pack`."""
+def unpack_state(values: Mapping[str, Any]) -> State:
+    """The arrays of `pack_state`."""
     return {
         name: np.array(
             [float(value) if isinstance(value, str) else value for value in of["values"]],

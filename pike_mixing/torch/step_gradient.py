@@ -26,7 +26,7 @@ from pike_mixing.interface import Method, Signals, State, Statistics
 from pike_mixing.torch import gradients, parallel
 from pike_mixing.torch.domain_gradient import backward_pass
 from pike_mixing.torch.pass_interface import DomainRows, Passes, Piece, Target, free_weights
-from pike_mixing.torch.rows import Rows, and_whether_last
+from pike_mixing.torch.rows import Rows, mark_last
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +86,7 @@ class StepRows(Protocol):
         """Mean of each domain's rows, of `joined` on the host; NaN for a domain without rows."""
 
 
-def shares(rows: StepRows) -> Floats:
+def row_shares(rows: StepRows) -> Floats:
     """b_k / b of equation `eq: mix_framework`."""
     share_K: Floats = rows.count_K / rows.count_K.sum()
     return share_K
@@ -168,7 +168,7 @@ class StepGradient:
     def _by_weights(
         self, method: Method, seen: Signals, rows: StepRows, c_K: Floats | None, leaves: bool
     ) -> StepResult:
-        share_K = shares(rows) if c_K is None else c_K
+        share_K = row_shares(rows) if c_K is None else c_K
         measured = None
         if method.needs().batch_statistics(seen.step):
 
@@ -210,7 +210,7 @@ class StepGradient:
         target, passes, result = self.target, self.passes, []
         passes.clear(target.parameters)
         with parallel.without_synchronization(target.model) as plain:
-            for piece, last in and_whether_last(rows.pieces(share_K)):
+            for piece, last in mark_last(rows.pieces(share_K)):
                 with target.summing(last=last):
                     loss_B = backward_pass(plain, target, piece.rows, piece.weight_B)
                 passes.settle()
@@ -230,7 +230,7 @@ class StepGradient:
     ) -> StepResult:
         """Moves the moments of each domain by its clipped gradient."""
         self.optimizer.forget()
-        share_K, c_K = shares(rows), method.combine(state, seen)
+        share_K, c_K = row_shares(rows), method.combine(state, seen)
         chosen_K = share_K if c_K is None else c_K
         norms: list[Tensor] = []
         share: list[float] = []
@@ -312,7 +312,7 @@ class StepGradient:
         )
         c_K = method.combine(state, seen)
         if leaves:
-            chosen_K = shares(rows) if c_K is None else c_K
+            chosen_K = row_shares(rows) if c_K is None else c_K
             for c, parts in zip(chosen_K.tolist(), parts_K, strict=True):
                 if parts is not None:
                     self.target.add(parts, c)

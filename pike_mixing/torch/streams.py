@@ -84,7 +84,7 @@ def copy_for_reader(dataset: Any) -> Any:
     return copy.deepcopy(dataset, {id(systems): systems})
 
 
-def release(dataset: Any) -> str | None:
+def datasets_release(dataset: Any) -> str | None:
     """The release of `datasets` that reads a stream of it: the order of its rows depends on it."""
     if type(dataset).__module__ != "datasets.iterable_dataset":
         return None

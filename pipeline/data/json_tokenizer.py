@@ -33,7 +33,7 @@ def read(content: bytes, place: str) -> dict[str, Any]:
         InputError: it is not a `tokenizer.json`.
     """
     try:
-        values = foreign_json.loads(content)
+        values = foreign_json.parse_json(content)
     except ValueError as error:
         raise InputError(f"{place} is not valid JSON ({error}): download it again") from None
     try:
@@ -97,7 +97,7 @@ class JsonPieces:
             InputError: it is none, the package is not installed, or cannot read the file.
         """
         try:
-            values = foreign_json.loads(content)
+            values = foreign_json.parse_json(content)
             self.known = pieces(values["tokenizer"])
             self.eos = self.known[values["end"]]
         except (ValueError, KeyError, TypeError, AttributeError):

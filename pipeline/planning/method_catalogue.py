@@ -10,7 +10,7 @@ from pike_mixing import RULES, provenance, registry
 from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS
 from pike_mixing.interface import Method, Needs, StatisticsNeed
-from pike_mixing.settings import is_required, lines_of, settings_of, wrap
+from pike_mixing.settings import is_required, setting_lines, settings_of, wrap
 from pipeline.runtime import output_formats
 
 FRAME = """\
@@ -145,7 +145,7 @@ def needs(rule: str) -> Needs:
 
     Settings without a default are coefficients and names, on which no need depends.
     """
-    kind = registry.kind(rule)
+    kind = registry.rule_class(rule)
     if kind.needs is Method.needs:
         return Needs()
     return kind(**required_settings(rule)).needs()
@@ -153,7 +153,7 @@ def needs(rule: str) -> Needs:
 
 def required_settings(rule: str) -> dict[str, Any]:
     """Some value for each setting that has no default."""
-    kind = registry.kind(rule)
+    kind = registry.rule_class(rule)
     hints = typing.get_type_hints(kind)
     return {f.name: _any(hints[f.name]) for f in dataclasses.fields(kind) if is_required(f)}
 
@@ -173,13 +173,13 @@ def _columns(rule: str) -> tuple[str, str, str]:
 
 
 def _about(rule: str) -> str:
-    return getattr(registry.kind(rule), "about", "")
+    return getattr(registry.rule_class(rule), "about", "")
 
 
 def _text(rule: str) -> str:
     measured, work, memory = _columns(rule)
-    kind = registry.kind(rule)
-    settings = lines_of(kind)
+    kind = registry.rule_class(rule)
+    settings = setting_lines(kind)
     head = "  settings" + ("" if settings else ": none")
     lines = [rule, *wrap(_about(rule), "  "), "", head, *settings, ""]
     named = {
@@ -199,13 +199,15 @@ def _source(rule: str) -> str:
     if rule in provenance.RULES:
         source, differs, _ = provenance.RULES[rule]
         return source if differs in ("nothing", "-") else f"{source}; here: {differs}"
-    return inspect.getdoc(inspect.getmodule(registry.kind(rule))) or ""
+    return inspect.getdoc(inspect.getmodule(registry.rule_class(rule))) or ""
 
 
 def _object(rule: str) -> dict[str, Any]:
     words = dict(zip(("measures", "work", "memory"), _columns(rule), strict=True))
     names = ("name", "default", "meaning")
-    settings = [dict(zip(names, one, strict=True)) for one in settings_of(registry.kind(rule))]
+    settings = [
+        dict(zip(names, one, strict=True)) for one in settings_of(registry.rule_class(rule))
+    ]
     code = RULES.get(rule, rule)
     return {"rule": rule, "about": _about(rule), "settings": settings, **words, "code": code}
 

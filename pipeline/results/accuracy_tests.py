@@ -181,7 +181,10 @@ def _row(comparison: Comparison) -> list[Any]:
     estimate = comparison.estimate
     return [
         *(scenario, model, comparison.task, *asked, comparison.method, comparison.against),
-        *map(percent, (estimate.difference, estimate.stderr, *mean_difference.ends(estimate))),
+        *map(
+            percent,
+            (estimate.difference, estimate.stderr, *mean_difference.interval_ends(estimate)),
+        ),
         *(comparison.p, comparison.p_holm),
         *(estimate.seeds, comparison.examples, comparison.documents),
         *map(percent, (comparison.discordance, estimate.seed_sd)),

@@ -27,7 +27,7 @@ from typing import Any
 
 import duckdb
 
-from pike_mixing.errors import InputError, install, refuse
+from pike_mixing.errors import InputError, install_command, refuse
 from pike_mixing.settings import unknown
 from pipeline import settings as settings_of
 from pipeline.planning import records
@@ -410,7 +410,7 @@ def crate(results: Path, *, out: Path) -> str:
     try:
         library = importlib.import_module("rocrate.rocrate")
     except ModuleNotFoundError:
-        raise InputError(f"rocrate is not installed: run `{install('crate')}`") from None
+        raise InputError(f"rocrate is not installed: run `{install_command('crate')}`") from None
     with atomic_files.atomic_write(out, "crate", [results]) as partial:
         made = library.ROCrate()
         _describe(made, experiment.read(settings).experiment)

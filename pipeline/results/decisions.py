@@ -16,7 +16,12 @@ import numpy as np
 import yaml
 
 from pike_mixing.apportion import apportion
-from pike_mixing.comparison.detectable import LEVEL, POWER, detection_probability, wanted_text
+from pike_mixing.comparison.detectable import (
+    LEVEL,
+    POWER,
+    detection_probability,
+    wanted_item_factor,
+)
 from pike_mixing.comparison.mean_difference import LEAST_DOCUMENTS, LEAST_SEEDS
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
@@ -57,9 +62,9 @@ def _remedy(row: Row, rows: list[Row], read: int) -> Row:
     """What would settle whether a difference as large as the measured one is there.
 
     The error from documents falls with the root of their number, that from seeds with the root of
-    theirs: `detectable.wanted_text` says how many times the validation text do by the seeds that
-    there are. Where no text does, twice the seeds that would do without the documents' error are
-    told, and the text that then does. `seeds` and `tokens`, in all, are null where they are not
+    theirs: `detectable.wanted_item_factor` says how many times the validation text do by the seeds
+    that there are. Where no text does, twice the seeds that would do without the documents' error
+    are told, and the text that then does. `seeds` and `tokens`, in all, are null where they are not
     told; `text` has the remedies in words.
     """
     size, compared = -row["nll_difference"], max(1, sum(r["p"] is not None for r in rows))
@@ -78,7 +83,7 @@ def _remedy(row: Row, rows: list[Row], read: int) -> Row:
         }
     level, error, sd = LEVEL / compared, row["nll_document_stderr"], row["nll_seed_sd"]
     seeds = _seeds(row["seeds"] + 1, lambda n: detection_probability(size, sd, n, error, level))
-    factor = wanted_text(size, sd, row["seeds"], error, level)
+    factor = wanted_item_factor(size, sd, row["seeds"], error, level)
     ways = [] if seeds is None else [count_of(seeds - row["seeds"], "more seed")]
     if factor is not None:
         ways.append(_more_text(factor, read))
@@ -88,7 +93,7 @@ def _remedy(row: Row, rows: list[Row], read: int) -> Row:
             ways.append(f"more than {MOST_SEEDS} seeds")
         else:
             seeds = max(2 * alone, row["seeds"])
-            factor = wanted_text(size, sd, seeds, error, level)
+            factor = wanted_item_factor(size, sd, seeds, error, level)
             told = "much more validation text" if factor is None else _more_text(factor, read)
             ways.append(f"{count_of(seeds - row['seeds'], 'more seed')} and {told}")
     tokens = None if factor is None or not read else round(factor * read)

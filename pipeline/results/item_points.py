@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.comparison.multiple_choice import SCORES, SUM, points
+from pike_mixing.comparison.multiple_choice import SCORES, SUM, item_points
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -186,7 +186,7 @@ def _grade(table: "pa.Table", candidates_N: Ints) -> dict[str, Floats]:
     }
     gold_N = values(table["gold"])
     return {
-        name: points(score(*(columns[n] for n in needed)), candidates_N, gold_N)
+        name: item_points(score(*(columns[n] for n in needed)), candidates_N, gold_N)
         for name, (needed, score) in SCORES.items()
         if all(n in columns for n in needed)
     }

@@ -582,11 +582,15 @@ def test_power_is_that_of_the_pipelines_test():
     found = Estimate(0.0, of_seeds=0.6 / 2, of_items=0.2, seeds=4, degrees=1e9)
     for size in (0.3, 1.0, 2.0):
         expected = detection_probability(size, 0.6, 4, 0.2)
-        assert verdicts.power(size, found) == pytest.approx(expected, abs=1e-6)
-    assert verdicts.power(verdicts.smallest(found), found) == pytest.approx(0.8, abs=1e-3)
+        assert verdicts.detection_power(size, found) == pytest.approx(expected, abs=1e-6)
+    assert verdicts.detection_power(verdicts.smallest_detectable(found), found) == pytest.approx(
+        0.8, abs=1e-3
+    )
     # Sixteen runs in the place of four: half the error, and fifteen degrees.
     more = Estimate(0.0, of_seeds=0.3 / 2, of_items=0.2, seeds=16, degrees=1e9)
-    assert verdicts.power(0.6, found, runs=4) == pytest.approx(verdicts.power(0.6, more))
+    assert verdicts.detection_power(0.6, found, runs=4) == pytest.approx(
+        verdicts.detection_power(0.6, more)
+    )
 
 
 @pytest.mark.slow

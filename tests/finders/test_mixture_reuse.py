@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pike_mixing.finders.mixture_reuse import expand, kept_weights
+from pike_mixing.finders.mixture_reuse import expand_mixture, kept_weights
 
 OLD = {"code": 0.5, "prose": 0.3, "web": 0.2}
 
@@ -16,7 +16,7 @@ def test_the_mixtures_of_the_released_case_study():
     """
     first = {"art_and_design": 0.01778366638911771, "software_development": 0.31774061939010495}
     first["others"] = 1 - sum(first.values())
-    second = expand(
+    second = expand_mixture(
         {"dclm": 0.6876104286652704, "stack-edu": 0.3123895713347296}, "dclm", kept_weights(first)
     )
     assert second["art_and_design"] == pytest.approx(0.012228234469129571, rel=1e-9)
@@ -32,7 +32,7 @@ weights = st.floats(1e-6, 1)
 @given(st.dictionaries(st.sampled_from("abcdef"), weights, min_size=2), st.data(), st.floats(0, 1))
 def test_odds_within_the_virtual_domain_stay(old, data, share):
     changed = data.draw(st.sets(st.sampled_from(sorted(old)), max_size=len(old) - 1))
-    new = expand({"rest": share, "new": 1 - share}, "rest", kept_weights(old, changed))
+    new = expand_mixture({"rest": share, "new": 1 - share}, "rest", kept_weights(old, changed))
     assert new.keys() == (old.keys() - changed) | {"new"}
     assert sum(new.values()) == pytest.approx(1)
     total = sum(old[domain] for domain in old.keys() - changed)
@@ -45,9 +45,18 @@ def test_odds_within_the_virtual_domain_stay(old, data, share):
         (lambda: kept_weights(OLD, {"wed"}), "changed: 'wed' is unknown: did you mean 'web'"),
         (lambda: kept_weights(OLD, OLD), "old: the unchanged domains have no ratios"),
         (lambda: kept_weights({"code": -1, "web": 2}), "old: the unchanged domains have no ratios"),
-        (lambda: expand({"old": 1}, "odd", {}), "virtual: 'odd' is unknown: did you mean 'old'"),
-        (lambda: expand({"old": 0.5, "web": 0.5}, "old", OLD), "web also lies within 'old'"),
-        (lambda: expand({"old": 1.2, "new": -0.2}, "old", OLD), "new=-0.2: weights must not be"),
+        (
+            lambda: expand_mixture({"old": 1}, "odd", {}),
+            "virtual: 'odd' is unknown: did you mean 'old'",
+        ),
+        (
+            lambda: expand_mixture({"old": 0.5, "web": 0.5}, "old", OLD),
+            "web also lies within 'old'",
+        ),
+        (
+            lambda: expand_mixture({"old": 1.2, "new": -0.2}, "old", OLD),
+            "new=-0.2: weights must not be",
+        ),
     ],
 )
 def test_what_cannot_be_reused_is_refused(act, message):

@@ -10,7 +10,7 @@ def test_scores_by_hand():
     # Ranks 1, 2, 3, 4 and 2, 1, 3, 4: 1 - 6 (1 + 1) / (4 * 15) = 0.8. The first is predicted best
     # and costs 2 - 1; the mean is 3. Slope: sum (x - 2.5) y / 5 with y = 2, 1, 4, 5.
     predicted, actual = np.array([1.0, 2, 3, 4]), np.array([2.0, 1, 4, 5])
-    result = prediction_scores.judge(predicted, actual, resamples=200)
+    result = prediction_scores.score_predictions(predicted, actual, resamples=200)
     assert result["spearman"]["value"] == pytest.approx(0.8)
     assert (result["regret"]["value"], result["worth"]["value"]) == (1, 1)
     assert result["regret_of_chance"] == 2
@@ -34,7 +34,9 @@ def test_the_interval_covers_the_correlation_of_the_population():
     random, held = np.random.default_rng(1), 0
     for seed in range(60):
         pair = random.multivariate_normal([0, 0], [[1, 0.8], [0.8, 1]], 60)
-        interval = prediction_scores.judge(*pair.T, resamples=300, seed=seed)["spearman"]
+        interval = prediction_scores.score_predictions(*pair.T, resamples=300, seed=seed)[
+            "spearman"
+        ]
         held += interval["low"] <= 6 * np.arcsin(0.4) / np.pi <= interval["high"]
     assert held >= 51
 
@@ -47,6 +49,6 @@ def test_equal_predictions_share_the_choice():
 
 def test_what_cannot_be_judged_is_refused():
     with pytest.raises(InputError, match="2 runs are too few"):
-        prediction_scores.judge(np.arange(2.0), np.arange(2.0))
+        prediction_scores.score_predictions(np.arange(2.0), np.arange(2.0))
     with pytest.raises(InputError, match="are equal: nothing to judge"):
-        prediction_scores.judge(np.ones(4), np.arange(4.0))
+        prediction_scores.score_predictions(np.ones(4), np.arange(4.0))

@@ -10,7 +10,7 @@ import pytest
 from pike_mixing import make
 from pike_mixing.errors import InputError
 from pike_mixing.finders.interface import Proxy, Swarm
-from pike_mixing.finders.schedule_finder import schedule, stages
+from pike_mixing.finders.schedule_finder import cut_into_stages, find_schedule
 
 HELPS = ([[0.3, 0.1], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.4]])
 """A of two stages: rows are losses, columns domains."""
@@ -31,12 +31,12 @@ def swarm():
 
 
 def test_stages_by_hand(swarm):
-    seen = stages(swarm, 2)
+    seen = cut_into_stages(swarm, 2)
     assert seen.at_S.tolist() == [0, 0.5]
     # Run 1 reads half of each: x falls by 0.3/2 + 0.1/2 first, y by 0.4/2 then.
     np.testing.assert_allclose(seen.fall_SxNxM[:, 1], [[0.2, 0], [0, 0.2]])
     np.testing.assert_allclose(seen.weights_SxNxK[0], MIXTURES)
-    weights_SxK = schedule(seen, {"x": 1, "y": 1})
+    weights_SxK = find_schedule(seen, {"x": 1, "y": 1})
     # A of sum 1 is [[3/4, 1/4], [0, 0]], then [[0, 0], [0, 1]]; p ~ exp of the columns' sums.
     first, second = 1 / (1 + math.exp(-0.5)), 1 / (1 + math.e)
     np.testing.assert_allclose(weights_SxK[:, 0], [first, second])
@@ -44,7 +44,7 @@ def test_stages_by_hand(swarm):
 
 def test_a_target_and_a_rate(swarm):
     # Only y counts: nothing lowers it in the first stage, b alone in the second.
-    weights_SxK = schedule(stages(swarm, 2), {"x": 0, "y": 1}, eta=3)
+    weights_SxK = find_schedule(cut_into_stages(swarm, 2), {"x": 0, "y": 1}, eta=3)
     np.testing.assert_allclose(
         weights_SxK, [[0.5, 0.5], [1 / (1 + math.exp(6)), 1 / (1 + math.exp(-6))]]
     )
@@ -52,19 +52,19 @@ def test_a_target_and_a_rate(swarm):
 
 def test_runs_that_do_not_tell_are_refused(swarm):
     with pytest.raises(InputError, match="5 steps with losses do not make 9"):
-        stages(swarm, 9)
+        cut_into_stages(swarm, 9)
     two = Swarm(swarm.domains, swarm.runs[:5], swarm.losses)
     with pytest.raises(InputError, match="averages of fewer than 2"):
-        schedule(stages(two, 2), {"x": 1, "y": 1})
+        find_schedule(cut_into_stages(two, 2), {"x": 1, "y": 1})
     # The mixtures of a stage differ by 2e-4: what they tell is the noise of losses.
     near = [replace(r, weights_K=0.5 + 1e-4 * (r.weights_K - 0.5)) for r in swarm.runs]
     with pytest.raises(InputError, match="averages of fewer than 2, or nearly so"):
-        schedule(stages(replace(swarm, runs=near), 2), {"x": 1, "y": 1})
+        find_schedule(cut_into_stages(replace(swarm, runs=near), 2), {"x": 1, "y": 1})
     with pytest.raises(InputError, match="give a column `tokens`, or name it"):
-        stages(replace(swarm, runs=[replace(r, tokens=None) for r in swarm.runs]), 2)
+        cut_into_stages(replace(swarm, runs=[replace(r, tokens=None) for r in swarm.runs]), 2)
     ragged = Swarm(swarm.domains, swarm.runs[:-1], swarm.losses)
     with pytest.raises(InputError, match="must stand at the same steps"):
-        stages(ragged, 2)
+        cut_into_stages(ragged, 2)
 
 
 def test_the_command_prints_a_rules_settings(swarm, said, write):

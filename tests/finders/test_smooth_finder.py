@@ -11,7 +11,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import registry, saved
 from pike_mixing.finders.exposure_law import ExposureLaw, features
 from pike_mixing.finders.interface import Inventory, Proxy, Swarm
-from pike_mixing.finders.scheffe import Scheffe, terms
+from pike_mixing.finders.scheffe import Scheffe, polynomial_terms
 
 TEXT_K = np.array([200.0, 1000.0, 4000.0])
 
@@ -30,7 +30,7 @@ def test_equations_by_hand():
     assert_allclose(
         features(np.array([[2.0]]), 0.5, 1.0, np.log(3)), [[1, np.exp(-1) - 1, np.log(2) ** 2]]
     )
-    assert terms(np.array([[0.5, 0.25, 0.25]])).tolist() == [
+    assert polynomial_terms(np.array([[0.5, 0.25, 0.25]])).tolist() == [
         [0.5, 0.25, 0.25, 0.125, 0.125, 0.0625]
     ]
     # Four times w (1 - w) has its highest point of 1 in the middle: so has its fit.
@@ -48,7 +48,7 @@ def test_equations_by_hand():
     ("name", "error"), [("exposure-law", 0.06), ("scheffe", 0.05), ("gaussian-process", 0.035)]
 )
 def test_known_losses_are_predicted_and_the_optimum_is_found_again(name, error, tmp_path):
-    swarm, finder = known(), registry.build(name, {}, "here")
+    swarm, finder = known(), registry.build_finder(name, {}, "here")
     result = finder.find(swarm)
     new_SxK = mixtures(50, seed=9)
     true_S = LAWS.losses(new_SxK).mean(axis=1)
@@ -58,20 +58,20 @@ def test_known_losses_are_predicted_and_the_optimum_is_found_again(name, error, 
     best = LAWS.losses(optimum()[0][None]).mean()
     assert LAWS.losses(result.weights_K[None]).mean() - best < error
     # Within a cap: 0.1 epochs of the first domain's 200 tokens are 20 of 1,000.
-    capped = registry.build(
+    capped = registry.build_finder(
         name, {"epochs": 0.1, "target": {"code": 1, "prose": 0, "talk": 0}}, "here"
     )
     with pytest.raises(
         InputError, match=r"the repetition caps sum to 0\.52, less than a whole mixture"
     ):
         capped.find(swarm)
-    loose = registry.build(
+    loose = registry.build_finder(
         name, {"epochs": 1.0, "target": {"code": 1, "prose": 0, "talk": 0}}, "here"
     ).find(swarm)
     assert loose.weights_K[0] == pytest.approx(0.2, abs=1e-4)
     path = tmp_path / "it.json"
-    path.write_text(json.dumps(saved.record(name, finder, swarm, result)))
-    again = saved.load(path)
+    path.write_text(json.dumps(saved.predictor_record(name, finder, swarm, result)))
+    again = saved.load_predictor(path)
     assert_allclose(again.predictor.losses(new_SxK), predicted_S, rtol=1e-10)
     assert_allclose(again.predictor.optimum(), result.weights_K, atol=1e-5)
 
@@ -135,7 +135,7 @@ def test_what_cannot_be_fitted_is_refused():
     few = Swarm(DOMAINS, proxies(9))
     for name in ("exposure-law", "scheffe", "gaussian-process"):
         with pytest.raises(InputError, match="at least 10 are needed: a formula"):
-            registry.build(name, {}, "here").fit(few)
+            registry.build_finder(name, {}, "here").fit(few)
     with pytest.raises(InputError, match="reads epochs: give the table columns"):
         ExposureLaw().fit(Swarm(DOMAINS, proxies(12)))
     with pytest.raises(InputError, match="knows no phases: use 'mixing-law'"):

@@ -106,7 +106,7 @@ def test_activations_are_what_the_backward_pass_reads_within_a_fifth(precision):
 def test_logits_are_no_more_than_planned(tokens, vocabulary):
     shape = settings.Model(**SMALL)
     padded = shape.padded_vocabulary(vocabulary)
-    assert 4 * chunked_loss.chunk(tokens, padded) * padded <= resources.logits(
+    assert 4 * chunked_loss.tokens_per_chunk(tokens, padded) * padded <= resources.logits(
         shape, vocabulary, tokens
     )
 

@@ -76,7 +76,7 @@ def test_a_gradient_in_several_parts_is_not_summed():
         x = torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=True)
     with (
         pytest.raises(InputError, match="use_reentrant=False"),
-        parallel.summing([*layer.parameters()]),
+        parallel.summed_gradients([*layer.parameters()]),
     ):
         x.sum().backward()
 
