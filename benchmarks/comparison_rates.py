@@ -167,15 +167,21 @@ def rivals(tasks: list[Paired], random: np.random.Generator) -> dict[str, bool |
 
 
 def once(cell: Cell, random: np.random.Generator, *, others: bool) -> dict[str, int]:
-    """Counts of one draw: given, false verdicts, intervals that miss, and rivals' findings."""
+    """Counts of one draw: given, false verdicts, intervals that miss, and rivals' findings.
+
+    Intervals that the command calls wide, and those of them that miss, are counted by themselves.
+    """
     tasks = cell.draw(random)
     found, p, why = verdicts.judge(tasks, runs_of(cell.seeds))
-    result = {"draws": 1, "given": int(why is None), "false": 0, "missed": 0}
+    result = {"draws": 1, "given": int(why is None), "false": 0, "missed": 0, "wide": 0}
+    result["missed_wide"] = 0
     if why is None:
         half = mean_difference.half_width(found)
         assert half is not None
         result["missed"] = int(abs(found.difference) > half)
         result["false"] = int(p is not None and p < LEVEL)
+        result["wide"] = int(mean_difference.widening(found) >= verdicts.WIDE)
+        result["missed_wide"] = result["wide"] * result["missed"]
     if others:
         result["others"] = 1
         result |= {n: int(said) for n, said in rivals(tasks, random).items() if said is not None}

@@ -271,6 +271,14 @@ def half_width(estimate: Estimate, level: float = LEVEL) -> float | None:
     return math.hypot(t_quantile(level, estimate.seed_degrees) * estimate.of_seeds, items)
 
 
+def widening(estimate: Estimate) -> float:
+    """How many times as wide the interval is as one without `unseen`; 1 where there is none."""
+    without = half_width(replace(estimate, unseen=0.0))
+    if not estimate.unseen or without is None:
+        return 1.0
+    return (half_width(estimate) or 0.0) / without if without else math.inf
+
+
 def p_value(estimate: Estimate) -> float | None:
     """The level at which the interval of `half_width` touches zero.
 

@@ -38,6 +38,9 @@ def describe_sides(found: Comparison) -> str:
 
 
 def verdict(found: Comparison, row: Row) -> str:
+    """A row's verdict in words; `tell` says why there is none."""
+    if row.why is not None:
+        return "no verdict"
     return f"equal within {found.margin:g}" if row.verdict == EQUAL else row.verdict
 
 
@@ -54,8 +57,14 @@ def describe_power(found: Comparison, row: Row) -> str:
         return f"{name}: no verdict: one document says nothing about others."
     counts = f"{row.items:,} items of {row.documents:,} documents"
     said = f"{name}: {counts} could have shown {row.shown:.4f}"
+    wide = (
+        f" {row.alike:,} of the documents show the same difference; the interval leaves room for "
+        "kinds of documents that were not drawn, and is wider than 95 % need."
+        if row.wide
+        else ""
+    )
     if row.verdict != UNKNOWN or row.estimate.difference == 0:
-        return f"{said}."
+        return f"{said}.{wide}"
     ways = []
     if row.items_wanted is not None:
         ways.append(f"{row.items_wanted:,.0f} items like these")
@@ -63,7 +72,7 @@ def describe_power(found: Comparison, row: Row) -> str:
         ways.append(f"{row.runs_wanted:,.0f} runs a side")
     size = abs(row.estimate.difference)
     would = " or ".join(ways) + " would show" if ways else "a thousand times as many would not show"
-    return f"{said}; {would} {size:.4f}."
+    return f"{said}; {would} {size:.4f}.{wide}"
 
 
 def _cells(found: Comparison, row: Row) -> list[str]:
@@ -143,6 +152,8 @@ def row_values(found: Comparison, row: Row) -> dict[str, Any]:
         "why_none": row.why,
         "items": row.items,
         "documents": row.documents,
+        "documents_alike": row.alike,
+        "wide": row.wide,
         "effective_documents": row.estimate.effective,
         "error_of_seeds": row.estimate.of_seeds,
         "error_of_items": row.estimate.of_items,
