@@ -16,7 +16,7 @@ NAMED = {"single": {"domain": "prose"}, "fixed": {"mixture": "found"}}
 
 
 def kind_of(name):
-    return (finder_registry if name in FINDERS else registry).kind(name)
+    return finder_registry.finder_class(name) if name in FINDERS else registry.rule_class(name)
 
 
 def made(name, **changes):
