@@ -94,7 +94,7 @@ CASES = {
 def differs(estimate: Estimate) -> bool:
     """Whether the interval leaves out zero, which is the truth: then p is below 5 %."""
     half = mean_difference.half_width(estimate)
-    assert estimate.enough
+    assert estimate.has_enough
     assert half is not None
     return abs(estimate.difference) > half
 

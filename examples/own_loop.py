@@ -24,7 +24,7 @@ def train(model, optimizer, domains, steps, b):
     state = method.init(tuple(domains), seed=0)
     history = []
     for step in range(steps):
-        if method.needs().statistics.due(step):
+        if method.needs().statistics.is_due(step):
             measured = statistics(model, [draw(16) for draw in domains.values()])
             state = method.observe(state, Signals(step, b, statistics=measured))
         count_K = method.allocate(state, step, b)

@@ -129,7 +129,7 @@ class _Due(CheckedSettings):
     every: PositiveInt
     """Steps from one to the next (the paper's T_0)."""
 
-    def due(self, step: int) -> bool:
+    def is_due(self, step: int) -> bool:
         """Whether step `step` measures."""
         return step >= self.first and (step - self.first) % self.every == 0
 
@@ -201,4 +201,4 @@ class Needs:
     def batch_statistics(self, step: int) -> bool:
         """Whether gradient statistics of the rows of a step's training batch are wanted."""
         due = self.statistics
-        return due is not None and not due.fresh and due.due(step)
+        return due is not None and not due.fresh and due.is_due(step)

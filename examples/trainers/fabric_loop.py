@@ -27,7 +27,7 @@ def main() -> None:
     for batch in mixing.data_loader():
         with fabric.no_backward_sync(model, enabled=not mixing.last):
             fabric.backward(mixing.loss(model, batch))
-        if mixing.complete:
+        if mixing.is_complete:
             optimizer.step()
             optimizer.zero_grad()
             mixing.end_step()

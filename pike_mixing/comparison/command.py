@@ -112,7 +112,7 @@ def compare_sides(arguments: argparse.Namespace) -> tuple[str, int]:
     margin = arguments.margin
     if margin is not None and not margin > 0:
         raise InputError(f"--margin {margin:g}: give a number above 0, in the unit of the scores")
-    if margin is not None and margin >= 1 and all(one.within_one for one in paired):
+    if margin is not None and margin >= 1 and all(one.is_within_one for one in paired):
         raise InputError(
             f"--margin {margin:g}: these scores lie between 0 and 1: of five points give 0.05"
         )

@@ -121,7 +121,7 @@ class Estimate:
         return self.seeds - 1 if self.welch is None else self.welch
 
     @property
-    def enough(self) -> bool:
+    def has_enough(self) -> bool:
         """Whether a verdict may rest on it: over seeds and documents enough."""
         return self.seeds >= LEAST_SEEDS and self.effective >= LEAST_DOCUMENTS
 
@@ -302,4 +302,4 @@ def p_value(estimate: Estimate) -> float | None:
 
 def verdict_p(estimate: Estimate) -> float | None:
     """`p_value` where a verdict may rest on it: not over few seeds or documents."""
-    return p_value(estimate) if estimate.enough else None
+    return p_value(estimate) if estimate.has_enough else None

@@ -164,7 +164,7 @@ class Paired:
     """Items of both sides that some run lacks."""
 
     @property
-    def within_one(self) -> bool:
+    def is_within_one(self) -> bool:
         """Whether all scores lie between 0 and 1."""
         return all(v.min() >= 0 and v.max() <= 1 for v in (self.value_AxI, self.value_BxI))
 

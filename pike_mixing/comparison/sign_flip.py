@@ -65,7 +65,7 @@ def sign_flip_p(sum_SxG: npt.ArrayLike, result: Estimate) -> float | None:
     `verdict_p`, None where seeds or documents are too few for one; where they are enough and
     nothing varies there is no error to go by, and documents are flipped too.
     """
-    if result.seeds == 1 or (result.stderr == 0 and result.enough):
+    if result.seeds == 1 or (result.stderr == 0 and result.has_enough):
         return exact_sign_flip_p(
             [math.fsum(row_S) / result.seeds for row_S in np.asarray(sum_SxG).T]
         )

@@ -278,7 +278,7 @@ def _common(tasks: Sequence[Paired]) -> bool:
     """Whether scores of all tasks have one unit, so that their mean says something."""
     if len({one.higher for one in tasks}) > 1:
         return False
-    return all(one.within_one for one in tasks) or len({one.metric for one in tasks}) == 1
+    return all(one.is_within_one for one in tasks) or len({one.metric for one in tasks}) == 1
 
 
 def detection_power(

@@ -37,7 +37,7 @@ class Point:
     """How far the worst domain stays below the optimum, see `TOLERANCE`."""
 
     @property
-    def optimal(self) -> bool:
+    def is_optimal(self) -> bool:
         """Whether no weights are noticeably better."""
         return self.excess <= TOLERANCE
 

@@ -154,7 +154,7 @@ class MGDA(Surgeon):
         """Weights that minimise |sum_k w_k g_k / n_k|^2, equation (3) of Sener and Koltun."""
         n_P = self._normaliser(gram_PxP, signals, present_P)
         point = lowest_point(np.zeros(len(n_P)), 1.0, gram_PxP / np.outer(n_P, n_P))
-        if not point.optimal:
+        if not point.is_optimal:
             why = f"the shortest vector is off by {point.excess:.1g}"
             raise convergence_error("mgda", signals.step, why)
         return point.weights_P
@@ -206,7 +206,7 @@ class CAGrad(Surgeon):
         if radius == 0:
             return mean_P / shrink
         point = lowest_point(dot_P, radius, gram_PxP)
-        if not point.optimal:
+        if not point.is_optimal:
             why = f"the weights are off by {point.excess:.1g}"
             raise convergence_error("cagrad", signals.step, why)
         return (mean_P + radius / point.length * point.weights_P) / shrink
@@ -241,14 +241,14 @@ class NashMTL(Surgeon):
         self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals
     ) -> Floats:
         """Weights alpha > 0 with G alpha = 1 / alpha, equation (2) of the paper."""
-        alpha_P, decrement = bargain(gram_PxP)
+        alpha_P, decrement = nash_bargain(gram_PxP)
         if decrement > BARGAIN_TOLERANCE:
             why = f"their bargain is off by {decrement:.1g}"
             raise convergence_error("nash-mtl", signals.step, why)
         return alpha_P / alpha_P.sum() if self.scale == "mix" else alpha_P
 
 
-def bargain(gram_PxP: Floats) -> tuple[Floats, float]:
+def nash_bargain(gram_PxP: Floats) -> tuple[Floats, float]:
     """Solution of G alpha = 1 / alpha, and the last Newton decrement.
 
     It is the minimum of the self-concordant alpha . G alpha / 2 - sum_k log alpha_k, on which

@@ -110,10 +110,10 @@ class Engine:
         needs, result = self.method.needs(), None
         due, compare = needs.statistics, needs.validation
         timed = self.gradient.passes.timed
-        if due is not None and due.fresh and due.due(self.step):
+        if due is not None and due.fresh and due.is_due(self.step):
             with timed("statistics"):
                 result = self._measure_fresh(due)
-        if compare is not None and compare.due(self.step):
+        if compare is not None and compare.is_due(self.step):
             with timed("validation"):
                 loss_K = self.losses("comparison", compare.rows)
                 self._show(Signals(self.step, self._source.batch_rows, validation_loss_K=loss_K))

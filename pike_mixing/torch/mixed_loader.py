@@ -74,7 +74,7 @@ class MixedLoader:
                 raise InputError(
                     f"step {step} is drawn before step {mixing.step} has ended: call "
                     "mixing.end_step() after the optimizer's step"
-                    + ("" if mixing.complete else "; if your trainer draws ahead, set `latency`")
+                    + ("" if mixing.is_complete else "; if your trainer draws ahead, set `latency`")
                 )
             if step == mixing.step:
                 mixing.prepare()

@@ -500,7 +500,7 @@ class Mixing(Engine):
                 "mixing.backward() in a loop over mixing.steps()"
             )
         wants = needs.losses or needs.losses_after or needs.weighs()
-        if wants and not self.complete:
+        if wants and not self.is_complete:
             raise InputError(
                 f"end_step: {len(at.losses)} of {len(at.domains_of)} micro-batches of step "
                 f"{self.step} gave their losses, which {type(self.method).__name__} needs: call "
@@ -527,10 +527,10 @@ class Mixing(Engine):
             self._begin()
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the losses of all micro-batches of the step are there."""
         made = self._makes_passes and self._at.result is not None
-        return made or self._at.complete
+        return made or self._at.is_complete
 
     @property
     def last(self) -> bool:

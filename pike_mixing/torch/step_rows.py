@@ -47,7 +47,7 @@ class StepRecord:
     None before."""
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the losses of all micro-batches are there."""
         return 0 < len(self.domains_of) == len(self.losses)
 
@@ -108,7 +108,7 @@ class StepRecord:
 
     def training_losses(self) -> Floats | None:
         """Mean loss of each domain in the training's passes, where they are all there."""
-        return self.means(self._sums(self.losses)) if self.complete else None
+        return self.means(self._sums(self.losses)) if self.is_complete else None
 
 
 @dataclasses.dataclass(eq=False)

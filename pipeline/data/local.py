@@ -38,9 +38,9 @@ class Local(LocalSettings):
                 skipped=skipped,
                 cut=self.documents,
             )
-            before = atomic_files.stamp(path)
+            before = atomic_files.file_stamp(path)
             yield from formats.read_documents(reading)
-            if atomic_files.stamp(path) != before:
+            if atomic_files.file_stamp(path) != before:
                 raise InputError(f"{path} was changed while it was read: start again")
 
     def facts(self, documents_sha256: str) -> dict[str, Any]:

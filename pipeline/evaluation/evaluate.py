@@ -60,7 +60,7 @@ def evaluate(
     read = [*(folder / atomic_files.MANIFEST for folder in folders), tokenizer]
     asked = dict.fromkeys(one.task for one in evaluation.tasks) if tasks else {}
     fetched = [tasks / name / atomic_files.MANIFEST for name in asked] if tasks else []
-    taken.read([*read, *fetched])
+    taken.take_digests([*read, *fetched])
     if taken.stands(run / "evaluations" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()

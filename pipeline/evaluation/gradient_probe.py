@@ -58,7 +58,7 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
     folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
     folders += [corpora / domain for domain in work.domains]
     read = [folder / atomic_files.MANIFEST for folder in folders]
-    taken.read(read)
+    taken.take_digests(read)
     if taken.stands(run / "probes" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()

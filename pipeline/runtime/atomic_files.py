@@ -138,7 +138,7 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def stamp(path: Path) -> Stamp:
+def file_stamp(path: Path) -> Stamp:
     """Inode, size and times of a file: writing to it, or another file in its place, changes them.
 
     The time of the inode's last change guards the others: `cp -p`, `touch` or rsync cannot set it.

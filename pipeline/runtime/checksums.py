@@ -110,9 +110,9 @@ def refuse_damaged(listed: Iterable[Sealed], *, content: bool, memory: Path | No
 class Memory:
     """SHA-256 of files, each hashed once for as long as nobody writes to it.
 
-    They are remembered by inode, size and times (`atomic_files.stamp`), so that looking at large
-    files stays fast. A file that was written to within `RECENT` is not remembered: it could be
-    written to again within one tick of its times.
+    They are remembered by inode, size and times (`atomic_files.file_stamp`), so that large
+    files stay fast to check. A file that was written to within `RECENT` is not remembered: it could
+    be written to again within one tick of its times.
     """
 
     def __init__(self, path: Path) -> None:
@@ -127,7 +127,7 @@ class Memory:
 
     def read_once(self, path: Path, read: Callable[[Path], T], kind: str = "") -> T:
         """What is read of a file, a text or None; `kind` tells what apart where it is several."""
-        place, stamp = f"{path.absolute()}{kind}", list(atomic_files.stamp(path))
+        place, stamp = f"{path.absolute()}{kind}", list(atomic_files.file_stamp(path))
         known = self._known.get(place)
         if isinstance(known, list) and known[:-1] == stamp and isinstance(known[-1], str):
             return cast(T, known[-1])
@@ -176,4 +176,4 @@ class Watched:
 
 
 def _stamp(file: Sealed) -> atomic_files.Stamp | None:
-    return atomic_files.stamp(file.path) if file.path.exists() else None
+    return atomic_files.file_stamp(file.path) if file.path.exists() else None

@@ -84,9 +84,9 @@ class Taken:
         self.content: dict[Path, str] = {}
         self.given: dict[Path, str] = {}
         self._stamps: dict[Path, atomic_files.Stamp] = {}
-        self.read(inputs, given)
+        self.take_digests(inputs, given)
 
-    def read(self, inputs: Iterable[Path] = (), given: Iterable[Path] = ()) -> None:
+    def take_digests(self, inputs: Iterable[Path] = (), given: Iterable[Path] = ()) -> None:
         """Takes digests of files that the stage is about to read; of each once.
 
         What is missing is left out: the stage itself says so.
@@ -98,13 +98,13 @@ class Taken:
         """
         for path in inputs:
             if path not in self.inputs and path.is_file():
-                self._stamps[path] = atomic_files.stamp(path)
+                self._stamps[path] = atomic_files.file_stamp(path)
                 self.inputs[path] = atomic_files.sha256(path)
                 if content := manifests.content_digest(path, self.stage):
                     self.content[path] = content
         for path in given:
             if path not in self.given and path.is_file():
-                self._stamps[path] = atomic_files.stamp(path)
+                self._stamps[path] = atomic_files.file_stamp(path)
                 self.given[path] = atomic_files.sha256(path)
 
     def stands(self, path: Path, settings: Any) -> bool:
@@ -174,7 +174,7 @@ class Taken:
         """Whether a file is gone, or was written to or replaced by one that says something else."""
         if not path.is_file():
             return True
-        if self._stamps[path] == atomic_files.stamp(path):
+        if self._stamps[path] == atomic_files.file_stamp(path):
             return False
         if path in self.content:
             return manifests.content_digest(path, self.stage) != self.content[path]
@@ -221,7 +221,7 @@ def write_manifest(
     """
     here, known = path.parent, known or {}
     taken = taken or Taken(stage, modules, assets=assets)
-    taken.read(inputs, given)
+    taken.take_digests(inputs, given)
     taken.refuse_changed()
     manifest = {
         "stage": stage,

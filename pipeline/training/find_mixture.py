@@ -192,7 +192,7 @@ def _read(name: str, source: ProxyRun, search: Search, reads: str, taken: made_f
     path = folder / atomic_files.MANIFEST
     if not path.is_file():
         raise InputError(f"proxy {name}: {path} does not exist: train the run to its end first")
-    taken.read([path])
+    taken.take_digests([path])
     record = manifests.read(path, "pretrain", "train the run again")
     if set(record["domains"]) != set(domains):
         raise InputError(
@@ -205,7 +205,7 @@ def _read(name: str, source: ProxyRun, search: Search, reads: str, taken: made_f
         weights_K = by_domain.shares_in_order(source.weights_by_domain, domains, name)
     step = f"step{record['steps']}"
     if reads != "state":
-        taken.read([folder / "evaluations" / atomic_files.MANIFEST])
+        taken.take_digests([folder / "evaluations" / atomic_files.MANIFEST])
         place = (name, folder / "evaluations", record["steps"], domains)
         losses = _losses_of_evaluation(*place, "search_losses")
         loss_K = np.array([math.nan if loss is None else loss for loss in losses])
@@ -218,7 +218,7 @@ def _read(name: str, source: ProxyRun, search: Search, reads: str, taken: made_f
             f"proxy {name} has the domains in the order {', '.join(record['domains'])}, the "
             f"mixture in the order {', '.join(domains)}: give both the same order"
         )
-    taken.read([folder / "checkpoints" / step / atomic_files.MANIFEST])
+    taken.take_digests([folder / "checkpoints" / step / atomic_files.MANIFEST])
     state = _state(name, folder / "checkpoints" / step)
     return Proxy(name, weights_K=weights_K, state=state)
 

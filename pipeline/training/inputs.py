@@ -81,7 +81,7 @@ def read_inputs(
     weights = model = None
     if mixture is not None:
         if work.tuned:
-            identity["chosen"] = settings_of_mixture(work, mixture)
+            identity["chosen"] = settings_from_grid(work, mixture)
         else:
             identity["mixture"] = weights = _found_weights(mixture, work)
     if reference is not None:
@@ -186,7 +186,7 @@ def _refuse_unneeded(
             raise InputError(f"method {work.method_name!r} has no use for --{name} {given}")
 
 
-def settings_of_mixture(work: settings.Run, mixture: Path | None) -> dict[str, Any]:
+def settings_from_grid(work: settings.Run, mixture: Path | None) -> dict[str, Any]:
     """The settings that a grid's best run gives to a run's method; none without a grid.
 
     Raises:

@@ -194,7 +194,7 @@ class RunFolder:
         """The identity, with what code of the user's own has been run up to now."""
         return {**self.identity, **made_from.code_and_versions("pretrain", self._modules)}
 
-    def due(self, step: int) -> bool:
+    def is_due(self, step: int) -> bool:
         """Whether a checkpoint is due after so many updates."""
         return step % self.work.training.resume_every == 0 or self._is_kept(step)
 

@@ -137,7 +137,7 @@ def pretrain(
     """
     values = atomic_files.read_json(run)
     work = validate(settings.Run, values, str(run))
-    chosen = inputs.settings_of_mixture(work, mixture)
+    chosen = inputs.settings_from_grid(work, mixture)
     if work.rule not in RULES:
         code_fingerprint.record_loaded_files()
     method = registry.build(work.rule, work.method | chosen, f"{run}: method")
@@ -281,7 +281,7 @@ class _Training:
                     if state.step == recipe.steps:
                         self._validate(state.step)
                     bar.add(tokens, **self.log.shown)
-                if self.signals.take_checkpoint_request() or self.folder.due(state.step):
+                if self.signals.take_checkpoint_request() or self.folder.is_due(state.step):
                     self.given.refuse_changed()
                     self.log.write_down()
                     state.alarms = self.log.alarms

@@ -139,7 +139,7 @@ def test_a_file_is_hashed_once_until_somebody_writes_to_it(corpus, monkeypatch):
     edits.flip(shards[2])(corpus)
     known = atomic_files.read_json(memory)
     place = str(corpus / shards[2])
-    known[place] = [*atomic_files.stamp(corpus / shards[2]), known[place][-1]]
+    known[place] = [*atomic_files.file_stamp(corpus / shards[2]), known[place][-1]]
     atomic_files.write_json(memory, known)
     assert opened() == []
     with pytest.raises(InputError, match=rf"(?s)1 problems in 8 files:.*{shards[2]} was changed"):

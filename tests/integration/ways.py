@@ -198,7 +198,7 @@ def plain(way):
     mixing = way.mixing(way.model)
     for batch in mixing.data_loader():
         mixing.loss(way.model, batch).backward()
-        if mixing.complete:
+        if mixing.is_complete:
             way.clip()
             way.optimizer.step()
             way.schedule.step()
@@ -308,7 +308,7 @@ def fabric(way):
     for batch in mixing.data_loader():
         with made.no_backward_sync(model, enabled=not mixing.last):
             made.backward(mixing.loss(model, batch))
-        if mixing.complete:
+        if mixing.is_complete:
             way.clip()
             optimizer.step()
             way.schedule.step()

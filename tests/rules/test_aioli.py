@@ -17,7 +17,7 @@ def run(method, domains, helps, steps, start=10.0):
     state, loss_K = method.init(domains, 7), np.full(len(domains), start)
     states, need = [], method.needs().validation
     for step in range(steps):
-        if need.due(step):
+        if need.is_due(step):
             signals = Signals(step=step, batch_rows=4, validation_loss_K=loss_K)
             state = method.observe(state, signals)
         states.append(state)

@@ -117,8 +117,8 @@ def test_a_domain_without_an_estimate_keeps_its_weight():
 
 
 def test_every_step_is_estimated_unless_asked_otherwise():
-    assert ConceptualPiKE(L=1, eta=1).needs().statistics.due(7)
-    assert not ConceptualPiKE(L=1, eta=1, every=2).needs().statistics.due(7)
+    assert ConceptualPiKE(L=1, eta=1).needs().statistics.is_due(7)
+    assert not ConceptualPiKE(L=1, eta=1, every=2).needs().statistics.is_due(7)
 
 
 def test_constants_whose_square_is_beyond_a_float64_move_nothing():

@@ -146,7 +146,7 @@ def run(method, steps, b=64, domains=DOMAINS, state=None, begin=0, end=STEPS):
             ("statistics", needs.statistics),
             ("validation_loss_K", needs.validation),
         ):
-            if due is not None and due.due(step):
+            if due is not None and due.is_due(step):
                 early = Signals(step, b, **{name: given[name]})
                 if getattr(due, "inner_products", False):
                     early = dataclasses.replace(early, gram_KxK=given["gram_KxK"])

@@ -98,7 +98,7 @@ def test_a_domain_that_was_driven_out_can_return():
 )
 def test_statistics_are_due_every_t0_steps_from_the_first(settings, due):
     need = PiKE(zeta1=1, zeta2=1, **settings).needs().statistics
-    assert [step for step in range(10) if need.due(step)] == due
+    assert [step for step in range(10) if need.is_due(step)] == due
 
 
 def test_a_preset_fills_what_is_not_set():

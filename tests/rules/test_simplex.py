@@ -51,7 +51,7 @@ def test_opposite_gradients_cancel():
     point = lowest_point(np.zeros(3), 1.0, gradient_PxD @ gradient_PxD.T)
     assert (point.weights_P @ gradient_PxD).item() == pytest.approx(0, abs=1e-9)
     assert 0 < point.length < 1e-4
-    assert point.optimal
+    assert point.is_optimal
 
 
 @pytest.mark.parametrize("tilt", [0.0, 0.4, -0.6])
@@ -79,7 +79,7 @@ def test_the_search_ends_at_the_optimum(seed, P, D, spread):
     gram_PxP = gradient_PxD @ gradient_PxD.T
     for tilt in (0.0, 0.4, 2.0):
         point = lowest_point(tilt * gradient_PxD[:, 0], 1.0, gram_PxP)
-        assert point.optimal
+        assert point.is_optimal
         assert point.weights_P.min() >= 0
         assert point.weights_P.sum().item() == pytest.approx(1)
 
@@ -87,4 +87,4 @@ def test_the_search_ends_at_the_optimum(seed, P, D, spread):
 def test_a_search_cut_off_says_so():
     # A matrix that is no Gramian: a cosine of -2 makes the function fall without end.
     point = lowest_point(vector(0, 0), 1.0, vector(1, -2, -2, 1).reshape(2, 2))
-    assert not point.optimal
+    assert not point.is_optimal

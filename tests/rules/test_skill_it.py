@@ -66,7 +66,7 @@ def test_the_graph_is_read_by_name_not_by_place():
 
 def test_the_first_evaluation_comes_after_a_round():
     need = SkillIt(every=4).needs().validation
-    assert [step for step in range(10) if need.due(step)] == [4, 8]
+    assert [step for step in range(10) if need.is_due(step)] == [4, 8]
 
 
 def test_a_graph_of_other_domains_is_refused():
