@@ -113,7 +113,7 @@ class Finder:
         if self.name == "regmix":
             return _trees(weights_NxK, loss_NxM)
         kind = registry.finder_class("exposure-law" if self.name == PERMUTED else self.name)
-        return kind().model(weights_NxK, self._epochs(weights_NxK, epochs_NxK), loss_NxM)
+        return kind().fit_model(weights_NxK, self._epochs(weights_NxK, epochs_NxK), loss_NxM)
 
     def predict(self, fitted: Any, weights_SxK: Floats, epochs_SxK: Floats | None) -> Any:
         """Losses, and spreads of a Gaussian process."""

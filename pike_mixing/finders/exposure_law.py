@@ -42,7 +42,7 @@ class ExposureLaw(SurfaceFinder):
     )
     reads: ClassVar[Reads] = "epochs"
 
-    def model(
+    def fit_model(
         self, weights_NxK: Floats, epochs_NxK: Floats | None, loss_NxM: Floats
     ) -> "Exposures":
         """For each loss the shape, and its coefficients, of the least squared error."""

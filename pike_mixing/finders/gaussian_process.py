@@ -33,7 +33,7 @@ class GaussianProcess(SurfaceFinder):
     )
     packages: ClassVar[tuple[str, ...]] = ("scipy", "sklearn")
 
-    def model(
+    def fit_model(
         self, weights_NxK: Floats, epochs_NxK: Floats | None, loss_NxM: Floats
     ) -> "Processes":
         """Each loss's process, of the highest likelihood."""

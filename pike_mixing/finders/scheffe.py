@@ -30,7 +30,7 @@ class Scheffe(SurfaceFinder):
         "Fits a quadratic polynomial of the weights by ridge regression: what a law should beat."
     )
 
-    def model(
+    def fit_model(
         self, weights_NxK: Floats, epochs_NxK: Floats | None, loss_NxM: Floats
     ) -> "Polynomials":
         """Each loss's polynomial, with a penalty of its own."""

@@ -56,7 +56,7 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
     """Seed of the parts."""
 
     @abc.abstractmethod
-    def model(self, weights_NxK: Floats, epochs_NxK: Floats | None, loss_NxM: Floats) -> Model:
+    def fit_model(self, weights_NxK: Floats, epochs_NxK: Floats | None, loss_NxM: Floats) -> Model:
         """Fits every loss."""
 
     @abc.abstractmethod
@@ -74,7 +74,7 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
         held_out_NxM, uncertainty_N = np.empty_like(loss_NxM), np.ones(len(loss_NxM))
         parts = validation.make_folds(weights_NxK, self.folds, self.seed)
         for rest, part in parts:
-            model = self.model(weights_NxK[rest], _rows(epochs_NxK, rest), loss_NxM[rest])
+            model = self.fit_model(weights_NxK[rest], _rows(epochs_NxK, rest), loss_NxM[rest])
             held_out_NxM[part] = model.losses(weights_NxK[part], _rows(epochs_NxK, part))
             uncertainty_N[part] = _relative_uncertainty(model, weights_NxK[part], surface.target_M)
         predicted_N = held_out_NxM @ surface.target_M
@@ -103,7 +103,7 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
             raise InputError("this finder knows no phases: use 'mixing-law'")
         weights_NxK, loss_NxM = swarm.arrays(FEWEST, "a formula of all domains is fitted")
         epochs_NxK = swarm.epochs()
-        model = self.model(weights_NxK, epochs_NxK, loss_NxM)
+        model = self.fit_model(weights_NxK, epochs_NxK, loss_NxM)
         order = (model.losses(weights_NxK, epochs_NxK) @ swarm.target(self.target)).argsort()
         return self._surface(swarm, model, weights_NxK[order[: self.starts]])
 

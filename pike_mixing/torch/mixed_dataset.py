@@ -155,7 +155,7 @@ class MixedDataset(IterableDataset[Any]):
         if columns not in (known := get_args(row_checks.Columns)):
             raise InputError(f"columns: {columns!r}: take {', '.join(known)}")
         for domain, dataset in datasets.items():
-            row_checks.refuse_no_dataset(domain, dataset)
+            row_checks.refuse_unless_dataset(domain, dataset)
         self.domains, self.batch_rows, self.seed = tuple(datasets), int(batch_rows), int(seed)
         self.steps, self._ends = steps, ends
         self._datasets, self._shuffle = dict(datasets), shuffle

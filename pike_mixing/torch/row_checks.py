@@ -32,7 +32,7 @@ UNKNOWN = "None"
 """What None or an empty list holds: a column of any kind."""
 
 
-def refuse_no_dataset(domain: str, dataset: Any) -> None:
+def refuse_unless_dataset(domain: str, dataset: Any) -> None:
     """Refuses what could be read, but whose elements are not rows.
 
     Raises:
