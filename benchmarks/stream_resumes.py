@@ -48,7 +48,7 @@ This command wrote this page on {date}. It resumes {streams} kinds of streams of
 
 **{summary}** It counts the rows that it has read. After
 a resume it reads the stream from its first row again, drops the rows before the stop, and goes on.
-It does not use the `state_dict` of the stream. So the extras `hub` and `trainers` accept every
+It does not use the `state_dict` of the stream. So the extra `trainers` accepts every
 release of `datasets` from 3.2 on.
 
 - Reading again takes as long as the first reading did, `map` and download included. Each process

@@ -1,18 +1,20 @@
 """Datasets of the Hugging Face Hub: the files of a pinned revision, in order.
 
-Which files belong to a configuration is asked of `datasets`; `huggingface_hub` puts the files into
-its cache, whole or not at all, and the readers of local files read them there, so that truncated
-streams, malformed lines and bytes that are not UTF-8 are treated alike.
+`datasets` finds the files, by configuration and split or by patterns, and `huggingface_hub` puts
+them into its cache, whole or not at all. The readers of local files read them there
+(docs/decisions.md, 0040), so that truncated streams, malformed lines and bytes that are not UTF-8
+are treated alike.
 """
 
-import functools
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import datasets
 import huggingface_hub
+from datasets.exceptions import DatasetNotFoundError
 from huggingface_hub import HfFileSystem
+from huggingface_hub.errors import LocalEntryNotFoundError
 
 from pike_mixing.errors import InputError
 from pipeline.data import formats
@@ -21,6 +23,8 @@ from pipeline.data.source_interface import Document
 from pipeline.runtime import hub_downloads
 
 REMEDY = "start again later: files that came whole are not fetched twice"
+NOT_REACHED = (DatasetNotFoundError, LocalEntryNotFoundError)
+"""Of the errors that count as files not found, those of a whole dataset."""
 
 
 class HuggingFace(HuggingFaceSettings):
@@ -68,53 +72,49 @@ class HuggingFace(HuggingFaceSettings):
         }
 
     def _list_files(self) -> list[str]:
-        """Paths of the files within the repository."""
+        """Paths of the files within the repository, pattern by pattern, each time by name."""
+        repository = f"hf://datasets/{self.dataset}"
+        root = f"{repository}@{self.revision}/"
+        named = self.data_files and {self.split: [root + pattern for pattern in self.data_files]}
+
+        def find() -> dict[str, list[str]]:
+            # What a broken listing left would pass for the whole.
+            HfFileSystem.clear_instance_cache()
+            # By addresses of the Hub's: files and folders here of these names are not meant.
+            builder = datasets.load_dataset_builder(
+                repository, self.config, data_files=named, revision=self.revision
+            )
+            return dict(builder.config.data_files or {})
+
         try:
-            result = self._of_config() if self.data_files is None else self._matching()
+            known = hub_downloads.with_retries(find, self.dataset)
         except hub_downloads.FAILURES as error:
-            what = f"the list of files of {self.dataset} at {self.revision}"
-            raise hub_downloads.unreachable(what, error, REMEDY) from error
+            if not isinstance(error, FileNotFoundError) or isinstance(error, NOT_REACHED):
+                what = f"the list of files of {self.dataset} at {self.revision}"
+                raise hub_downloads.unreachable(what, error, REMEDY) from error
+            known = {self.split: []}
+        except (ValueError, RuntimeError) as error:
+            # An unknown configuration, where the message lists those that are there, or a script.
+            raise InputError(
+                f"dataset {self.dataset!r} cannot be opened: {' '.join(str(error).split())}: name "
+                "its `config` or other `data_files`; where a script makes the text, a commit of "
+                "its branch refs/convert/parquet"
+            ) from error
+        if self.split not in known:
+            raise InputError(
+                f"dataset {self.dataset!r} has no split {self.split!r}: known: {', '.join(known)}"
+            )
+        result = [path.removeprefix(root) for path in dict.fromkeys(known[self.split])]
         if not result:
             raise InputError(
                 f"dataset {self.dataset!r} at {self.revision} has no file for "
                 f"{self.data_files or [self.config, self.split]}: check the patterns"
             )
-        unknown = [path for path in result if formats.format_suffix(path) not in formats.FORMATS]
-        if unknown:
+        if unknown := [
+            path for path in result if formats.format_suffix(path) not in formats.FORMATS
+        ]:
             raise InputError(
                 f"dataset {self.dataset!r}: {', '.join(unknown[:3])}: formats are told by suffix: "
                 f"{', '.join(formats.FORMATS)}: name other files in data_files"
             )
-        root = f"datasets/{self.dataset}@{self.revision}/"
-        return [path.removeprefix("hf://").removeprefix(root) for path in dict.fromkeys(result)]
-
-    def _matching(self) -> list[str]:
-        """Files that fit a pattern, pattern by pattern."""
-        # A file system that knows nothing of earlier calls.
-        fs = HfFileSystem(skip_instance_cache=True)
-        result: list[str] = []
-        for pattern in self.data_files or ():
-            place = f"datasets/{self.dataset}@{self.revision}/{pattern}"
-            ask = functools.partial(fs.glob, place, detail=True)
-            matches: Any = hub_downloads.with_retries(ask, f"{self.dataset}: {pattern}")
-            result += [name for name in sorted(matches) if matches[name]["type"] == "file"]
         return result
-
-    def _of_config(self) -> list[str]:
-        """Paths of a configuration's files, as `datasets` finds them."""
-        try:
-            builder = hub_downloads.with_retries(
-                lambda: datasets.load_dataset_builder(
-                    self.dataset, self.config, revision=self.revision
-                ),
-                self.dataset,
-            )
-        except ValueError as error:
-            # How `datasets` answers an unknown configuration; its message lists them.
-            raise InputError(f"dataset {self.dataset!r} cannot be opened: {error}") from error
-        known: dict[str, list[str]] = dict(builder.config.data_files or {})
-        if self.split not in known:
-            raise InputError(
-                f"dataset {self.dataset!r} has no split {self.split!r}: known: {', '.join(known)}"
-            )
-        return [str(path) for path in known[self.split]]

@@ -58,28 +58,25 @@ def read_losses(
     """
     sql = "select domain, target from domains where scenario = ?"
     targets = dict(connection.execute(sql, [scenario]).fetchall())
-    table = connection.sql(DOCUMENTS, params=[scenario, model]).to_arrow_table().combine_chunks()
-    checkpoints, checkpoint_N = item_points.checkpoints_of_rows(table)
-    documents, document_N = item_points.code_texts(table["document"])
-    domains, domain_N = item_points.code_texts(table["domain"])
-    nll_N, tokens_N = (item_points.column_values(table[name]) for name in ("nll", "tokens"))
-    longest = tokens_N.max(initial=0) + 1
+    rows = connection.execute(DOCUMENTS, [scenario, model]).df()
+    checkpoints, row_N = item_points.checkpoints_of_rows(rows)
     result = {}
-    for i, domain in enumerate(domains):
-        of_N = domain_N == i
-        name_G, place_N = np.unique(
-            document_N[of_N] * longest + tokens_N[of_N], return_inverse=True
-        )
-        cell_N = checkpoint_N[of_N] * len(name_G) + place_N
-        if np.bincount(cell_N).max() > 1:
+    for domain, part in rows.assign(checkpoint=row_N).groupby("domain"):
+        try:
+            loss_RxG = part.pivot(index="checkpoint", columns=["document", "tokens"], values="nll")
+        except ValueError:
             raise InputError(
                 f"{scenario}/{model}: a checkpoint has two losses of one document of {domain}: "
                 "evaluate its runs again"
-            )
-        loss_RxG = np.full((len(checkpoints), len(name_G)), np.nan)
-        loss_RxG[checkpoint_N[of_N], place_N] = nll_N[of_N]
-        document_G, tokens_G = documents[name_G // longest], (name_G % longest).astype(np.float64)
-        result[domain] = TaskCurve(loss_RxG, tokens_G, document_G, targets.get(domain, 1.0))
+            ) from None
+        loss_RxG = loss_RxG.reindex(range(len(checkpoints))).sort_index(axis="columns")
+        document_G, tokens_G = (
+            loss_RxG.columns.get_level_values(name).to_numpy() for name in ("document", "tokens")
+        )
+        result[domain] = TaskCurve(
+            *(loss_RxG.to_numpy(), tokens_G.astype(np.float64), document_G),
+            targets.get(domain, 1.0),
+        )
     return checkpoints, result
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import duckdb
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.comparison.multiple_choice import SCORES, SUM, item_points
@@ -111,6 +112,8 @@ def pair_methods(outcomes: Outcomes, method: str, against: str) -> Differences |
     )
 
 
+CHECKPOINT = ["method", "seed", "step", "trained"]
+"""Columns that tell a checkpoint, as `CheckpointKey` has them."""
 GROUPS = """
     select distinct r.scenario, r.model, c.task, c.shots, c.formulation
     from choices as c
@@ -147,11 +150,10 @@ def read_outcomes(connection: duckdb.DuckDBPyConnection, group: Group) -> Outcom
     lists = dict.fromkeys([SUM, *(one for name in sorted(known) for one in SCORES[name][0])])
     sql = ROWS.format(lists=", ".join(f"c.{one}" for one in lists))
     result = connection.sql(sql, params=[*group]).to_arrow_table().combine_chunks()
-    runs, run_N = checkpoints_of_rows(result)
-    names_I, item_N = code_texts(result["answered"])
-    documents, document_N = code_texts(result["cluster"])
-    document_I = np.empty(len(names_I), object)
-    document_I[item_N] = documents[document_N]
+    rows = result.select([*CHECKPOINT, "answered", "cluster"]).to_pandas()
+    runs, run_N = checkpoints_of_rows(rows)
+    item_N, names_I = pd.factorize(rows["answered"], sort=True)
+    document_I = rows.groupby(item_N)["cluster"].first().to_numpy(object)
     candidates_N = _lengths(result[SUM])
     graded = {}
     for name, points_N in _grade(result, candidates_N).items():
@@ -161,30 +163,23 @@ def read_outcomes(connection: duckdb.DuckDBPyConnection, group: Group) -> Outcom
     return Outcomes(runs, document_I, graded)
 
 
-def checkpoints_of_rows(table: "pa.Table") -> tuple[list[CheckpointKey], Ints]:
-    """The checkpoints that N rows are of, and which of them each row is of.
-
-    The table has method, seed, step and trained (tokens); rows of one checkpoint stand together.
-    """
-    methods, method_N = code_texts(table["method"])
-    of_N = [method_N, *(column_values(table[name]) for name in ("seed", "step", "trained"))]
-    first_N = np.ones(len(table), bool)
-    first_N[1:] = np.any([one[1:] != one[:-1] for one in of_N], axis=0)
-    found = zip(*(one[first_N].tolist() for one in of_N), strict=True)
-    keys = [CheckpointKey(methods[method], *rest) for method, *rest in found]
-    return keys, np.cumsum(first_N) - 1
+def checkpoints_of_rows(rows: pd.DataFrame) -> tuple[list[CheckpointKey], Ints]:
+    """The checkpoints that N rows are of, as they first occur, and which of them each row is of."""
+    keys = rows[CHECKPOINT].drop_duplicates().itertuples(index=False, name=None)
+    row_N = rows.groupby(CHECKPOINT, sort=False).ngroup()
+    return [CheckpointKey(*key) for key in keys], row_N.to_numpy()
 
 
 def _grade(table: "pa.Table", candidates_N: Ints) -> dict[str, Floats]:
     """Points of every row under every metric whose lists are there."""
     present = {n for needed, _ in SCORES.values() for n in needed} & set(table.column_names)
     columns = {
-        name: column_values(table[name].combine_chunks().flatten().cast("float64"))
+        name: table[name].combine_chunks().flatten().cast("float64").to_numpy()
         for name in present
         # Tasks that have no use for a list leave it empty.
         if not table[name].null_count and np.array_equal(_lengths(table[name]), candidates_N)
     }
-    gold_N = column_values(table["gold"])
+    gold_N = table["gold"].to_numpy()
     return {
         name: item_points(score(*(columns[n] for n in needed)), candidates_N, gold_N)
         for name, (needed, score) in SCORES.items()
@@ -192,21 +187,6 @@ def _grade(table: "pa.Table", candidates_N: Ints) -> dict[str, Floats]:
     }
 
 
-def code_texts(texts: "pa.ChunkedArray") -> tuple[npt.NDArray[Any], Ints]:
-    """The distinct texts in their order, and the place of each text among them."""
-    coded = texts.combine_chunks().dictionary_encode()
-    # Sorted after coding: the distinct texts are few.
-    names = np.array(coded.dictionary.to_pylist(), object)
-    names, place = np.unique(names, return_inverse=True)
-    return names, place[column_values(coded.indices)]
-
-
 def _lengths(lists: "pa.ChunkedArray") -> Ints:
     """How many values each list has."""
-    return column_values(lists.combine_chunks().value_lengths())
-
-
-def column_values(column: "pa.Array | pa.ChunkedArray") -> npt.NDArray[Any]:
-    """A column of numbers without nulls as it lies in memory; `to_numpy` would import pandas."""
-    whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-    return np.from_dlpack(whole)
+    return lists.combine_chunks().value_lengths().to_numpy()

@@ -1,8 +1,6 @@
 """Tables and figures as the report's pages show them, read from their files."""
 
 import copy
-import csv
-import io
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +8,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import jinja2
+import pandas as pd
 from markupsafe import Markup
 
 from pipeline.results import display, labels, provenance, result_manifests, views
@@ -180,16 +179,13 @@ def read_table(path: Path) -> dict[str, Any]:
         InputError: its manifest does not vouch for it.
     """
     result_manifests.refuse_altered(path, "table")
-    result = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+    cells = pd.read_csv(path, dtype=str, keep_default_na=False)
     view = views.view_of(f"table_{path.stem}")
     return {
         "name": path.stem,
         "view": view,
         "caption": views.caption(view),
-        "blocks": [
-            _block([row for row in result if row["section"] == section])
-            for section in dict.fromkeys(row["section"] for row in result)
-        ],
+        "blocks": [_block(part) for _, part in cells.groupby("section", sort=False)],
     }
 
 
@@ -205,30 +201,31 @@ def notes_of(blocks: list[dict[str, Any]]) -> list[str]:
     return display.notes_of_marks(marks)
 
 
-def _block(rows: list[dict[str, str]]) -> dict[str, Any]:
-    headers = list(dict.fromkeys(row["column"] for row in rows))
-    cells = {(row["row"], row["column"]): _cell(row) for row in rows}
-    # Cells without a value have no runs; rows over several methods lead to none of them.
-    made = {row["row"]: set[str]() for row in rows}
-    for row in rows:
-        made[row["row"]] |= {run.rpartition("/")[0] for run in row["runs"].split()}
-    places = {label: names.pop() for label, names in made.items() if len(names) == 1}
-    scenario = rows[0]["scenario"]
-    words = set(headers) - {row["column"] for row in rows if row["value"]}
-    return {
-        "label": rows[0]["section"].removeprefix(f"{scenario} / "),
-        "scenario": scenario,
-        "headers": [(*_header(header), header in words) for header in headers],
-        "lines": [
+def _block(cells: pd.DataFrame) -> dict[str, Any]:
+    """A section, of which every line has a cell in every column."""
+    section, scenario = cells.iloc[0][["section", "scenario"]]
+    # Whether a column holds words alone.
+    words = (cells.groupby("column", sort=False)["value"].max() == "").to_dict()
+    shown = [(_cell(one), words[one["column"]]) for one in cells.to_dict("records")]
+    lines = []
+    for (label, kind), line in cells.assign(shown=shown).groupby(["row", "kind"], sort=False):
+        # Cells without a value have no runs; rows over several methods lead to none of them.
+        made = {run.rpartition("/")[0] for run in " ".join(line["runs"]).split()}
+        place = made.pop() if len(made) == 1 else ""
+        lines.append(
             {
                 "label": label,
                 "kind": kind,
-                "made": provenance.anchor(places[label]) if label in places else "",
-                "method": places.get(label, "").rpartition("/")[2],
-                "cells": [(cells[label, h], h in words) for h in headers],
+                "made": provenance.anchor(place) if place else "",
+                "method": place.rpartition("/")[2],
+                "cells": line["shown"].to_list(),
             }
-            for label, kind in dict.fromkeys((row["row"], row["kind"]) for row in rows)
-        ],
+        )
+    return {
+        "label": section.removeprefix(f"{scenario} / "),
+        "scenario": scenario,
+        "headers": [(*_header(header), alone) for header, alone in words.items()],
+        "lines": lines,
     }
 
 

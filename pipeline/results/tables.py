@@ -34,10 +34,11 @@ the signs of the view `doubtful_runs`, and errors of one seed another one.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import duckdb
+import pandas as pd
 
 from pike_mixing.errors import InputError
 from pipeline.results import display, result_manifests, views
@@ -72,28 +73,30 @@ class TableSettings:
 
 
 @dataclass(frozen=True)
-class Line:
-    """One row of a table; a column that it lacks is empty."""
-
-    label: str
-    kind: str
-    cells: dict[str, Cell]
-
-
-@dataclass(frozen=True)
 class TableSection:
     """One section of a table: a grid of cells."""
 
     section: str
     scenario: str | None
     model: str | None
-    headers: tuple[str, ...]
-    lines: tuple[Line, ...]
+    cells: pd.DataFrame
+    """A `Cell` by a row's label and kind, and by header."""
 
-    def words(self, header: str) -> bool:
-        """Whether a column holds words alone, which are set to the left."""
-        cells = [line.cells[header] for line in self.lines if header in line.cells]
-        return all(cell.value is None for cell in cells)
+    def sides(self, left: str, right: str) -> list[str]:
+        """How each column is set: to the left where it holds words alone."""
+        words = self.cells.map(lambda cell: cell.value is None).all()
+        return [left if alone else right for alone in words]
+
+    def texts(self, styles: Mapping[str, str], plain: Callable[[str], str] = str) -> pd.DataFrame:
+        """The cells' marked texts; `plain` makes a text fit for the format."""
+
+        def text(cell: Cell) -> str:
+            shown = plain(cell.shown)
+            for mark, style in styles.items():
+                shown = style.format(shown) if shown and mark in cell.marks else shown
+            return shown
+
+        return self.cells.map(text)
 
 
 def write_table(settings: Path, database: Path, out: Path) -> None:
@@ -133,7 +136,7 @@ def read_sections(table: TableSettings, database: Path, where: str) -> list[Tabl
         where: Where the settings stand, for messages.
 
     Raises:
-        InputError: no such view or column, or a view that gives no cells.
+        InputError: no such view or column, or a view that gives no cells, or two of one place.
     """
     with connect_ours(database) as connection:
         result = rows(connection, table.view, table.selection, where)
@@ -164,24 +167,30 @@ def _runs(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str | None, ...],
 
 
 def make_section(rows: list[Row]) -> TableSection:
-    """One section's grid. Rows and columns are sorted by position, then by label."""
-    columns = sorted(
-        {(row["column_position"], row["column_label"], column_header(row)) for row in rows}
-    )
-    places = sorted({(row["row_position"], row["row_label"], row["kind"]) for row in rows})
-    grid = {(row["row_label"], column_header(row)): cell_of(row) for row in rows}
-    for _, _, title in columns:
-        _mark_best(grid, [row for row in rows if column_header(row) == title], title)
-    headers = tuple(title for _, _, title in columns)
-    lines = tuple(
-        Line(label, kind, {h: grid[label, h] for h in headers if (label, h) in grid})
-        for _, label, kind in places
-    )
+    """One section's grid. Rows and columns are sorted by position, then by label.
+
+    Raises:
+        InputError: two cells have one place.
+    """
+    rows = [{**row, "title": column_header(row)} for row in rows]
+    for title in {row["title"] for row in rows}:
+        _mark_best([row for row in rows if row["title"] == title])
+    names = ["row_position", "row_label", "kind", "column_position", "column_label", "title"]
+    places = pd.MultiIndex.from_tuples([[row[name] for name in names] for row in rows])
+    if places.has_duplicates:
+        _, label, *_, title = places[places.duplicated()][0]
+        raise InputError(
+            f"{rows[0]['section']}: the view has several cells of {label!r} under {title!r}: add a "
+            "`selection` that leaves one"
+        )
+    cells = pd.Series([*map(cell_of, rows)], places).unstack([3, 4, 5], fill_value=EMPTY)
+    cells = cells.sort_index().sort_index(axis="columns")
+    cells = cells.droplevel(0).droplevel([0, 1], axis="columns")
     section, scenario, model = (rows[0][name] for name in ("section", "scenario", "model"))
-    return TableSection(section, scenario, model, headers, lines)
+    return TableSection(section, scenario, model, cells)
 
 
-def _mark_best(grid: dict[tuple[str, str], Cell], column: list[Row], title: str) -> None:
+def _mark_best(column: list[Row]) -> None:
     """Marks the best of a column as shown: what rounds to the same number is equally good.
 
     Bold is what a paired test confirms; the best number alone is underlined, or in italics where
@@ -200,8 +209,7 @@ def _mark_best(grid: dict[tuple[str, str], Cell], column: list[Row], title: str)
     for row in rivals:
         if round(row["value"], row["decimals"]) == best:
             mark = "bold" if row.get("significant") else "best" if "beats" in row else "underlined"
-            place = row["row_label"], title
-            grid[place] = replace(grid[place], marks=grid[place].marks | {mark})
+            row[mark] = True
 
 
 def column_header(row: Row) -> str:
@@ -213,8 +221,7 @@ def _marks(blocks: list[TableSection]) -> set[str]:
     return {
         mark
         for part in blocks
-        for line in part.lines
-        for cell in line.cells.values()
+        for cell in part.cells.to_numpy().flat
         for mark in display.explained_marks(part.section, cell.marks)
     }
 
@@ -225,12 +232,10 @@ def as_markdown(table: TableSettings, blocks: list[TableSection]) -> str:
     lines += [] if blocks else [views.EMPTY, ""]
     for part in blocks:
         lines += [f"## {part.section}", ""]
-        lines.append(_pipe(["", *part.headers]))
-        lines.append(_pipe(["---", *("---" if part.words(h) else "---:" for h in part.headers)]))
-        lines += [
-            _pipe([f"*{a}*" if k == "reference" else a, *b])
-            for a, k, b in _texts(part, display.MARKDOWN)
-        ]
+        lines.append(_pipe(["", *part.cells]))
+        lines.append(_pipe(["---", *part.sides("---", "---:")]))
+        for (label, kind), *texts in part.texts(display.MARKDOWN).itertuples(name=None):
+            lines.append(_pipe([f"*{label}*" if kind == "reference" else label, *texts]))
         lines.append("")
     lines += [line for note in display.notes_of_marks(_marks(blocks)) for line in (note, "")]
     return "\n".join(lines)
@@ -240,37 +245,18 @@ def _pipe(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _texts(
-    part: TableSection, styles: Mapping[str, str], plain: Callable[[str], str] = str
-) -> list[tuple[str, str, list[str]]]:
-    """Label, kind and marked texts of each line; `plain` makes a text fit for the format."""
-
-    def text(cell: Cell | None) -> str:
-        shown = plain(cell.shown) if cell else ""
-        for mark, style in styles.items():
-            shown = style.format(shown) if cell and shown and mark in cell.marks else shown
-        return shown
-
-    return [
-        (line.label, line.kind, [text(line.cells.get(h)) for h in part.headers])
-        for line in part.lines
-    ]
-
-
 def as_csv(blocks: list[TableSection]) -> str:
     """One line per cell, empty ones too: values with six decimals, and what readers are shown."""
     columns = ("scenario", "model", "section", "kind", "row", "column", "value", "error",
                "published", "shown", *display.NOTES, "runs")  # fmt: skip
     lines = []
     for part in blocks:
-        for line in part.lines:
-            for title in part.headers:
-                cell = line.cells.get(title, EMPTY)
-                values = (cell.value, cell.error, cell.published)
-                numbers = (number_with_error(v, None, 6).replace(",", "") for v in values)
-                place = part.scenario, part.model, part.section, line.kind, line.label, title
-                marked = (int(mark in cell.marks) for mark in display.NOTES)
-                lines.append([*place, *numbers, cell.shown, *marked, " ".join(cell.runs)])
+        for (label, kind, title), cell in part.cells.stack().items():
+            values = (cell.value, cell.error, cell.published)
+            numbers = (number_with_error(v, None, 6).replace(",", "") for v in values)
+            place = part.scenario, part.model, part.section, kind, label, title
+            marked = (int(mark in cell.marks) for mark in display.NOTES)
+            lines.append([*place, *numbers, cell.shown, *marked, " ".join(cell.runs)])
     return f"{output_formats.as_csv(columns, lines)}\n"
 
 
@@ -285,15 +271,14 @@ def as_latex(table: TableSettings, blocks: list[TableSection]) -> str:
     lines += [] if blocks else [views.EMPTY]
     for part in blocks:
         lines += [rf"\par\medskip {display.escape_latex(part.section)}\par\smallskip"]
-        sides = "".join("l" if part.words(h) else "r" for h in part.headers)
-        lines += [rf"\begin{{tabular}}{{l{sides}}}", r"\toprule"]
-        lines += [" & ".join(["", *map(display.escape_latex, part.headers)]) + r" \\", r"\midrule"]
-        before = part.lines[0].kind
-        for label, kind, texts in _texts(part, display.LATEX, display.escape_latex):
-            if kind != before:
-                lines.append(r"\midrule")
+        lines += [rf"\begin{{tabular}}{{l{''.join(part.sides('l', 'r'))}}}", r"\toprule"]
+        lines += [" & ".join(["", *map(display.escape_latex, part.cells)]) + r" \\", r"\midrule"]
+        texts = part.texts(display.LATEX, display.escape_latex)
+        before = texts.index[0][1]
+        for (label, kind), *line in texts.itertuples(name=None):
+            lines += [r"\midrule"] if kind != before else []
+            lines.append(" & ".join([display.escape_latex(label), *line]) + r" \\")
             before = kind
-            lines.append(" & ".join([display.escape_latex(label), *texts]) + r" \\")
         lines += [r"\bottomrule", r"\end{tabular}"]
     lines += [
         rf"\par\smallskip {display.escape_latex(note)}"

@@ -18,7 +18,6 @@ from huggingface_hub import constants
 from huggingface_hub.errors import (  # type: ignore[attr-defined, unused-ignore]
     HTTPError,
     LocalEntryNotFoundError,
-    OfflineModeIsEnabled,
 )
 
 from pike_mixing.errors import InputError
@@ -115,4 +114,4 @@ def _passing(error: BaseException) -> bool:
         return answer.status_code in _PASSING
     if isinstance(error, OSError) and errors.is_mendable(error):
         return False
-    return not isinstance(error, OfflineModeIsEnabled | FileNotFoundError)
+    return not (constants.HF_HUB_OFFLINE or isinstance(error, FileNotFoundError))

@@ -5,14 +5,17 @@ import hashlib
 import random
 import shutil
 import time
+from collections import Counter
 from importlib.util import find_spec
 from types import SimpleNamespace
 
 import hub_server
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from downloads import download, lines, manifest, parquet, read
 from hub_server import COMMIT
+from repository import ROOT
 
 from pike_mixing.errors import InputError
 from pipeline.data import documents as store
@@ -43,6 +46,7 @@ def records(values):
 @pytest.fixture
 def hub(monkeypatch, tmp_path):
     """The hub, and clients that know no other."""
+    impatient = SimpleNamespace(sleep=lambda _: None, time=time.time)
     with hub_server.running() as running:
         for constant, value in {
             "huggingface_hub.constants.ENDPOINT": running.url,
@@ -56,10 +60,9 @@ def hub(monkeypatch, tmp_path):
             + "/datasets/{repo_id}/resolve/{revision}/{path}",
             "datasets.config.HF_DATASETS_CACHE": tmp_path / "datasets",
             "pipeline.runtime.hub_downloads.FIRST_WAIT": 0.01,
-            # The client itself waits a second before it goes on with a file.
-            "huggingface_hub.file_download.time": SimpleNamespace(
-                sleep=lambda _: None, time=time.time
-            ),
+            # The clients themselves wait, before they go on with a file and between pages.
+            "huggingface_hub.file_download.time": impatient,
+            "huggingface_hub.utils._http.time": impatient,
         }.items():
             monkeypatch.setattr(constant, value)
         running.repositories["datasets/owner/c4"] = {
@@ -108,7 +111,7 @@ def test_files_that_a_budget_does_not_need_are_not_fetched(hub, tmp_path):
     out = download(tmp_path / "a", {**DE, "bytes": 500})
     assert read(out) == EVERY[: len(read(out))]
     assert 500 <= manifest(out)["bytes"] < 500 + 120
-    assert set(hub.sent) == {NAME.format(0)}
+    assert set(hub.sent) == {"README.md", NAME.format(0)}
 
 
 @pytest.mark.slow
@@ -140,6 +143,44 @@ def test_the_validation_split_of_a_dataset_is_its_validation_text(hub, tmp_path)
         assert (facts["documents"], facts["validation"]["documents"]) == (160, len(expected))
 
 
+CARD = """---
+configs:
+- {config_name: sample-100BT, data_files: sample/100BT/*}
+- {config_name: 20231101.en, data_files: 20231101.en/train-*}
+- config_name: realnewslike
+  data_files:
+  - {split: train, path: realnewslike/c4-train.*}
+  - {split: validation, path: realnewslike/c4-validation.*}
+---
+"""
+OF_CONFIG = {
+    "sample-100BT": "sample/100BT/000_00000.parquet",
+    "20231101.en": "20231101.en/train-00000-of-00041.parquet",
+    "realnewslike": "realnewslike/c4-train.00000-of-00512.json.gz",
+}
+
+
+@pytest.mark.slow
+def test_every_source_of_the_paper_is_found_by_its_settings(hub, tmp_path):
+    every = yaml.safe_load((ROOT / "workflow/configs/paper.yaml").read_text())["sources"]
+    first = {
+        name: OF_CONFIG.get(one.get("config")) or one["data_files"].replace("*", "00000")
+        for name, one in every.items()
+    }
+    # All lie in one repository: each source has to find its own among the files of the others.
+    held_out = [path.replace("c4-train", "c4-validation") for path in first.values()]
+    held_out += [path.replace(".", "-validation.", 1) for path in first.values() if "/c4" in path]
+    hub.repositories["datasets/owner/c4"] = {"README.md": CARD.encode()} | {
+        path: (records if path.endswith(".parquet") else json_lines)([path])
+        for path in (*held_out, *first.values())
+    }
+    for name, one in every.items():
+        values = {**one, "dataset": "owner/c4", "revision": COMMIT}
+        source = sources.parse(values, f"sources.{name}")
+        assert next(source.read(Counter(), [])).text == first[name]
+    assert len(first) == 12
+
+
 DRILL = [*hub_server.FAULTS] * 4
 """12 faults: connections cut, 429, 503."""
 
@@ -161,11 +202,32 @@ def test_no_fault_of_the_network_changes_a_byte(hub, tmp_path, monkeypatch, valu
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", ["429", "503"])
-def test_a_listing_is_asked_for_again(hub, tmp_path, fault):
+@pytest.mark.parametrize("values", [DE, settings(config="de")], ids=["data_files", "config"])
+def test_a_listing_is_asked_for_again(hub, tmp_path, values, fault):
     hub.spoils = lambda method, path: "/tree/" in path or "/revision/" in path
-    hub.faults = [fault] * 3
-    assert read(download(tmp_path / "a", DE)) == EVERY
+    # The first page comes: what it names is not all.
+    hub.faults = [fault, None, fault, fault]
+    assert read(download(tmp_path / "a", values)) == EVERY
     assert hub.faults == []
+
+
+@pytest.mark.parametrize("values", [DE, settings(config="de")], ids=["data_files", "config"])
+def test_without_the_hub_nothing_is_asked_for_again(hub, tmp_path, monkeypatch, caplog, values):
+    for place in ("huggingface_hub.constants", "datasets.config"):
+        monkeypatch.setattr(f"{place}.HF_HUB_OFFLINE", True)
+    with pytest.raises(InputError, match=r"list of files of owner/c4 at 0123.*OfflineModeIsEn"):
+        download(tmp_path / "a", values)
+    assert "again in" not in caplog.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("values", [DE, settings(config="de")], ids=["data_files", "config"])
+def test_a_folder_here_of_the_datasets_name_is_not_the_dataset(hub, tmp_path, monkeypatch, values):
+    here = tmp_path / "owner" / "c4" / NAME.format(0)
+    here.parent.mkdir(parents=True)
+    here.write_bytes(json_lines(["not of the Hub"]))
+    monkeypatch.chdir(tmp_path)
+    assert read(download(tmp_path / "a", values)) == EVERY
 
 
 @pytest.mark.slow
@@ -199,12 +261,16 @@ def test_a_full_disk_under_the_cache_is_named_at_once(hub, tmp_path, small_disk,
     ("values", "message"),
     [
         ({"data_files": "none/*.gz"}, "has no file for"),
+        ({"data_files": ["wiki/**", "none.gz"]}, r"has no file for .*'none\.gz'\): check"),
+        ({"data_files": "/etc/*.txt"}, "cannot be opened: .*other `data_files`"),
         (
             {"data_files": ["multilingual/c4-de.*", "wiki/**"], "validation_data_files": "wiki/**"},
             r"train-00000-of-00002\.parquet, .* would be trained on and be validation text",
         ),
         ({"data_files": "README.md"}, r"README\.md: formats are told by suffix"),
         ({"config": "nl"}, "cannot be opened.*'de'"),
+        ({}, "Config name is missing.*'wiki'.*: name its `config`"),
+        ({"dataset": "owner/script", "data_files": "*"}, "scripts .* refs/convert/parquet"),
         ({"config": "de", "split": "trian"}, "no split 'trian': known: train, validation"),
         ({"dataset": "owner/nothing", "config": "de"}, "cannot be fetched.*check its name"),
         ({"dataset": "owner/nothing", "data_files": "*"}, "cannot be fetched.*check its name"),
@@ -214,6 +280,7 @@ def test_a_full_disk_under_the_cache_is_named_at_once(hub, tmp_path, small_disk,
     ],
 )
 def test_what_is_not_there_is_named(hub, tmp_path, monkeypatch, values, message):
+    hub.repositories["datasets/owner/script"] = {"script.py": b"", "a.txt": b"one"}
     monkeypatch.setattr("pipeline.runtime.hub_downloads.TRIES", 2)
     with pytest.raises(InputError, match=message):
         download(tmp_path / "a", settings(**values))

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import jinja2
+import pandas as pd
 import pytest
 from made_up import build
 from played import ask
@@ -322,7 +323,7 @@ def test_a_row_leads_to_the_runs_of_its_one_method():
         )
     ]  # fmt: skip
     rows[0]["collapsed"] = "1"
-    block = report_parts._block(rows)
+    block = report_parts._block(pd.DataFrame(rows))
     found = [(line["made"], line["method"]) for line in block["lines"]]
     assert found == [("made-s-m-mix", "mix"), ("", "")]
     assert report_parts.notes_of([block]) == [display.NOTES["collapsed"]]

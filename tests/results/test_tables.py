@@ -21,9 +21,13 @@ def test_rows_and_columns_are_sorted_by_position():
     cells = [row("b", "y", 1.0, place=1, column_position=1), row("a", "x", 2.0), row("a", "y", 3.0)]
     cells[2]["column_position"] = 1
     block = tables.make_section(cells)
-    assert block.headers == ("x (ppl)", "y (ppl)")
-    assert [line.label for line in block.lines] == ["a", "b"]
-    assert "x (ppl)" not in block.lines[1].cells
+    assert block.cells.map(lambda cell: cell.shown).to_dict("split") == {
+        "index": [("a", "method"), ("b", "method")],
+        "columns": ["x (ppl)", "y (ppl)"],
+        "data": [["2.00", "3.00"], ["", "1.00"]],
+    }
+    with pytest.raises(InputError, match=r"s / m: .* several cells of 'a' under 'x \(ppl\)': add"):
+        tables.make_section([*cells, row("a", "x", 4.0)])
 
 
 @pytest.mark.parametrize(
@@ -41,16 +45,16 @@ def test_the_best_values_are_bold(values, better, texts):
     cells = [row(name, "x", v, better=better) for name, v in zip("abc", values, strict=False)]
     # A floor does not compete.
     cells.append(row("floor", "x", 0.5 if better == "lower" else 9.0, kind="reference", place=1))
-    shown = [line.cells["x (ppl)"] for line in tables.make_section(cells).lines[:-1]]
+    shown = tables.make_section(cells).cells["x (ppl)"].to_list()[:-1]
     assert tuple(f"*{c.shown}*" if "bold" in c.marks else c.shown for c in shown) == texts
 
 
 def test_the_best_value_is_only_underlined_where_no_test_confirms_it():
     cells = [row("a", "x", 2.0), row("b", "x", 1.0, significant=False)]
-    marks = [line.cells["x (ppl)"].marks for line in tables.make_section(cells).lines]
-    assert marks == [set(), {"underlined"}]
-    del cells[1]["significant"]
-    assert tables.make_section(cells).lines[1].cells["x (ppl)"].marks == {"underlined"}
+    for _ in range(2):
+        marks = [cell.marks for cell in tables.make_section(cells).cells["x (ppl)"]]
+        assert marks == [set(), {"underlined"}]
+        cells[1].pop("significant", None)
 
 
 def test_marks_of_a_papers_table_are_explained():
@@ -131,7 +135,7 @@ def test_text_replaces_a_value_and_underlines_are_the_tables_own():
     block = tables.make_section(
         [row("a", "x", 1.0, text="see note", underlined=True), row("b", "x", 2.0)]
     )
-    cell = block.lines[0].cells["x (ppl)"]
+    cell = block.cells["x (ppl)"].iloc[0]
     assert (cell.shown, cell.marks) == ("see note", {"bold", "underlined"})
 
 
@@ -224,7 +228,7 @@ def test_columns_of_words_are_set_to_the_left():
         row("b", "ratio", 1.5, place=1, kind="statement"),
     ]
     block = tables.make_section(cells)
-    assert [block.words(header) for header in block.headers] == [False, True]
+    assert block.sides("left", "right") == ["right", "left"]
     table = tables.TableSettings("costs")
     assert "| --- | ---: | --- |" in tables.as_markdown(table, [block])
     assert r"\begin{tabular}{lrl}" in tables.as_latex(table, [block])
