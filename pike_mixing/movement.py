@@ -20,7 +20,15 @@ import math
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.interface import Method, Needs, Rounding, State, Statistics, counts
+from pike_mixing.interface import (
+    Method,
+    Needs,
+    Rounding,
+    State,
+    Statistics,
+    counts,
+    has_own_allocation,
+)
 
 log = logging.getLogger("pike")
 
@@ -183,7 +191,8 @@ class Movement:
         times = 1 / self.rows / change if change > NOISE else 0
         if own and times > 1:
             advice[0] += f" by about {digits(times)} times"
-        if self.rounding != "systematic" and hidden >= 1:
+        fixed = self.rounding == "systematic" or has_own_allocation(self.method)
+        if not fixed and hidden >= 1:
             advice.append(f"or round systematically (largest remainders hid {digits(hidden)} rows)")
         if not np.isnan(state["measured_5xK"]).all():
             last = Statistics(**dict(zip(FIELDS, state["measured_5xK"], strict=True)))
