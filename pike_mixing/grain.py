@@ -21,9 +21,9 @@ import numpy as np
 
 from pike_mixing import registry
 from pike_mixing.arrays import Ints
-from pike_mixing.delivered import Delivered, tokens_of
+from pike_mixing.delivered import Delivered, tokens_of_rows
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Method, Needs, counts
+from pike_mixing.interface import Method, Needs, rows_of_domains
 
 
 class MixedIterDataset(grain.IterDataset):  # type: ignore[misc]
@@ -77,14 +77,14 @@ class MixedIterDataset(grain.IterDataset):  # type: ignore[misc]
         self.domains, self.batch_rows, self.seed = tuple(datasets), batch_rows, seed
         self._state = self.rule.init(self.domains, seed)
         self.delivered = Delivered(dict.fromkeys(self.domains, 1.0)) if delivered else None
-        self._tokens = tokens or (lambda element: tokens_of([element])[0])
+        self._tokens = tokens or (lambda element: tokens_of_rows([element])[0])
         parents = [d.to_iter_dataset() if isinstance(d, grain.MapDataset) else d
                    for d in datasets.values()]  # fmt: skip
         super().__init__(parents)
 
     def counts(self, step: int) -> Ints:
         """Elements of each domain in a step."""
-        return counts(
+        return rows_of_domains(
             self.rule, self._state, step, self.batch_rows, "systematic", len(self.domains)
         )
 
