@@ -13,6 +13,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS, commands, proposals, schedule_finder, table
 from pike_mixing.finders import registry as finder_registry
 from pike_mixing.mixtures import explore, export, trial
+from pike_mixing.parser import Parser
 from pike_mixing.settings import setting_lines, wrap
 from pike_mixing.swarms import catalogue
 from pike_mixing.swarms.fetch import fetch
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="pike-mixing", description=__doc__)
+    parser = Parser(prog="pike-mixing", description=__doc__)
     commands_ = parser.add_subparsers(dest="command", required=True)
 
     def command(name: str, run: Callable[[argparse.Namespace], str], about: str) -> Any:

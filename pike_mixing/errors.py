@@ -40,8 +40,7 @@ def refuse_without_scipy(command: str) -> None:
     """Raises an InputError where a command of the library lacks SciPy."""
     if importlib.util.find_spec("scipy") is None:
         raise InputError(
-            f"{command} needs the package 'scipy', which is not installed: run "
-            "`pip install 'pike-mixing[compare]'`"
+            f"{command} needs the package 'scipy', which is not installed: run `pip install scipy`"
         )
 
 

@@ -20,11 +20,10 @@ import grain
 import numpy as np
 
 from pike_mixing import registry
-from pike_mixing.apportion import apportion_over_steps
 from pike_mixing.arrays import Ints
 from pike_mixing.delivered import Delivered, tokens_of_rows
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Method, Needs
+from pike_mixing.interface import Method, Needs, rows_of_domains
 
 
 class MixedIterDataset(grain.IterDataset):  # type: ignore[misc]
@@ -85,7 +84,9 @@ class MixedIterDataset(grain.IterDataset):  # type: ignore[misc]
 
     def counts(self, step: int) -> Ints:
         """Elements of each domain in a step."""
-        return apportion_over_steps(self.rule.weights(self._state, step), self.batch_rows, step)
+        return rows_of_domains(
+            self.rule, self._state, step, self.batch_rows, "systematic", len(self.domains)
+        )
 
     def order(self, step: int) -> Ints:
         """Domain of each element of a step [B]."""

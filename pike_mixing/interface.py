@@ -27,7 +27,8 @@ from pike_mixing.signals import StatisticsNeed as StatisticsNeed
 from pike_mixing.signals import ValidationNeed as ValidationNeed
 
 Rounding = Literal["largest-remainder", "systematic"]
-"""From weights to whole rows: a method's own way, or right on average over the steps."""
+"""From weights to whole rows: nearest at each step, or right on average over the steps. A method
+with an `allocate` of its own decides itself."""
 
 
 class Method(CheckedSettings, abc.ABC):
@@ -133,6 +134,11 @@ class Method(CheckedSettings, abc.ABC):
         return {}
 
 
+def has_own_allocation(method: Method) -> bool:
+    """Whether a method makes whole rows of its weights itself, whatever the rounding."""
+    return type(method).allocate is not Method.allocate
+
+
 def rows_of_domains(
     method: Method, state: State, step: int, b: int, rounding: Rounding, K: int
 ) -> Ints:
@@ -143,7 +149,7 @@ def rows_of_domains(
         state: Its state.
         step: 0-based step.
         b: Rows of the batch.
-        rounding: From weights to whole rows.
+        rounding: From weights to whole rows, where the method has no `allocate` of its own.
         K: Domains.
 
     Raises:
@@ -152,7 +158,7 @@ def rows_of_domains(
     weights_K = method.weights(state, step)
     if problem := share_problem(weights_K, K, total=1.0):
         raise InputError(f"{type(method).__name__}.weights, step {step}: {problem}")
-    if rounding == "systematic":
+    if rounding == "systematic" and not has_own_allocation(method):
         return apportion_over_steps(weights_K, b, step)
     count_K = method.allocate(state, step, b)
     problem = share_problem(count_K, K, total=b)

@@ -20,7 +20,15 @@ import math
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.interface import Method, Needs, Rounding, State, Statistics, rows_of_domains
+from pike_mixing.interface import (
+    Method,
+    Needs,
+    Rounding,
+    State,
+    Statistics,
+    has_own_allocation,
+    rows_of_domains,
+)
 
 log = logging.getLogger("pike")
 
@@ -184,7 +192,8 @@ class Movement:
         times = 1 / self.rows / change if change > NOISE else 0
         if own and times > 1:
             advice[0] += f" by about {two_digits(times)} times"
-        if self.rounding != "systematic" and hidden >= 1:
+        fixed = self.rounding == "systematic" or has_own_allocation(self.method)
+        if not fixed and hidden >= 1:
             advice.append(
                 f"or round systematically (largest remainders hid {two_digits(hidden)} rows)"
             )

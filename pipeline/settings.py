@@ -170,7 +170,8 @@ class Training:
     deterministic: bool = False
     """Whether a GPU is to make the same bits each time, as a CPU does anyway; slower."""
     rounding: Literal["largest-remainder", "systematic"] = "largest-remainder"
-    """How weights become whole rows: nearest at each step, or right on average over the steps."""
+    """How weights become whole rows: nearest at each step, or right on average over the steps; a
+    rule with an `allocate` of its own decides itself."""
     max_epochs: PositiveFloat | None = None
     """Times that a domain's text may be read: a run that asks for more stops; absent: no limit."""
     validation_every: PositiveInt | None = None

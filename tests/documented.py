@@ -33,6 +33,7 @@ HOW = [
     (r"(\.venv/bin/)?snakemake ", "new"),
     (r"\.venv/bin/pike( methods.*| plan .*| scenarios .*)?", "new"),
     (r"\.venv/bin/pike (advise|claims|corpus|query|tables|verify|watch|why)( .*)?", "finished"),
+    (r"\.venv/bin/pike-mixing compare results/own/pike\.duckdb .*", "finished"),
     (r"pike-mixing (compare|noise) ", "compared"),
     (r"pike-mixing bench( .*)?", "not run: minutes; test_bench.py scores the page's method"),
     (r"pike-mixing swarms \S+", "not run: GitHub; test_swarms.py has files"),

@@ -32,12 +32,15 @@ def line(n, values, *, filter_="none", prompt="", document=None, **doc):
     return json.dumps({**row, **values}, ensure_ascii=False) + "\n"
 
 
-def write(folder, tasks, *, metrics=None, version=1, effective=None):
-    """A run's folder: lines of samples by task, and the results file; returns the folder."""
+def write(folder, tasks, *, metrics=None, version=1, effective=None, date=DATE, model=None):
+    """An evaluation's folder: lines of samples by task, and the results file; returns the folder.
+
+    `model` are the arguments for the model, as text or by name.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     metrics = metrics or {"acc": ("mean", True), "acc_norm": ("mean", True)}
     for task, lines in tasks.items():
-        (folder / f"samples_{task}_{DATE}.jsonl").write_text("".join(lines), encoding="utf-8")
+        (folder / f"samples_{task}_{date}.jsonl").write_text("".join(lines), encoding="utf-8")
     listed = [
         {"metric": name, "aggregation": how, "higher_is_better": higher}
         for name, (how, higher) in metrics.items()
@@ -50,19 +53,21 @@ def write(folder, tasks, *, metrics=None, version=1, effective=None):
         "higher_is_better": {t: {name: h for name, (_, h) in metrics.items()} for t in tasks},
         "versions": dict.fromkeys(tasks, version),
         "n-samples": {t: {"original": n, "effective": effective or n} for t, n in counts.items()},
+        "config": {"model": "hf", "model_args": model, "model_revision": "main", "model_sha": ""},
     }
-    (folder / f"results_{DATE}.json").write_text(json.dumps(results), encoding="utf-8")
+    (folder / f"results_{date}.json").write_text(json.dumps(results), encoding="utf-8")
     return folder
 
 
 def write_lighteval(
-    folder, values, *, prompt="", reference=None, result=None, more=None, results=None, pages=1
-):
+    folder, values, *, prompt="", reference=None, result=None, more=None, results=None, pages=1,
+    date=DATE, model=None,
+):  # fmt: skip
     """A run on the task `sums` as version 0.13 saves it; returns the folder.
 
     `more` has other metrics' values by row, `results` what they are reported as.
     """
-    name = folder / "details" / "me" / "model" / DATE
+    name = folder / "details" / "me" / "model" / date
     name.mkdir(parents=True)
     columns = {"acc": values, **(more or {})}
     rows = [
@@ -81,7 +86,7 @@ def write_lighteval(
         }
         for n in range(len(values))
     ]
-    parquet.write_table(pa.Table.from_pylist(rows[::-1]), name / f"details_sums|0_{DATE}.parquet")
+    parquet.write_table(pa.Table.from_pylist(rows[::-1]), name / f"details_sums|0_{date}.parquet")
     told = {"acc": sum(values) / len(values) if result is None else result, **(results or {})}
     metrics = [
         {"metric_name": metric, "higher_is_better": metric != "word_perplexity"}
@@ -91,10 +96,11 @@ def write_lighteval(
         "results": {"sums|0": told},
         "versions": {"sums|0": 0},
         "config_tasks": {"sums|0": {"metrics": metrics}},
+        "config_general": {"model_name": model, "model_config": {"model_name": model}},
     }
     place = folder / "results" / "me" / "model"
-    place.mkdir(parents=True)
-    (place / f"results_{DATE}.json").write_text(json.dumps(whole))
+    place.mkdir(parents=True, exist_ok=True)
+    (place / f"results_{date}.json").write_text(json.dumps(whole))
     return folder
 
 

@@ -15,6 +15,7 @@ HOLDS, FAILS, OPEN = 0, 1, 3
 GATE_SAYS = {HOLDS: "holds", FAILS: "does not hold", OPEN: "cannot tell"}
 ABOUT = "is one model better than another, on the same items, by seeds and items"
 ABOUT_NOISE = "how much repeats of one recipe differ, and what differences so many would show"
+SOURCES = "a folder for each recipe, or the runs of one; tables; a database"
 MODELS = "names of a table's column `model`, or SCENARIO/SIZE/METHOD of a results database"
 
 
@@ -25,8 +26,8 @@ def add_commands(subparsers: Any) -> None:
     compare.add_argument(
         "source", nargs="*", type=Path, help="one table or database with both, or the two sides"
     )
-    compare.add_argument("--models", nargs=2, metavar=("A", "B"), help=f"the two: {MODELS}")
-    about = "folders or files of side %s, each model's folder of samples a run"
+    compare.add_argument("--models", nargs="+", metavar="MODEL", help=f"A, then B: {MODELS}")
+    about = "folders or files of side %s; a run is one trained model"
     compare.add_argument("--a", nargs="+", type=Path, default=[], metavar="PATH", help=about % "A")
     compare.add_argument("--b", nargs="+", type=Path, default=[], metavar="PATH", help=about % "B")
     about = "differences below this do not matter, in the unit of the scores: tests equality"
@@ -43,7 +44,7 @@ def add_commands(subparsers: Any) -> None:
     compare.add_argument("--format", choices=choices, default="text")
     noise = subparsers.add_parser("noise", help=ABOUT_NOISE, description=ABOUT_NOISE)
     noise.set_defaults(run=measure_noise)
-    noise.add_argument("source", nargs="+", type=Path, help="repeats: folders, tables, a database")
+    noise.add_argument("source", nargs="+", type=Path, help=SOURCES)
     about = f"recipes, each by itself; all of a table when absent: {MODELS}"
     noise.add_argument("--models", nargs="+", metavar="MODEL", help=about)
     noise.add_argument(
@@ -54,6 +55,9 @@ def add_commands(subparsers: Any) -> None:
 
 
 def _add_reading(command: Any) -> None:
+    about = "several evaluations under one model's name: runs, each of a model trained anew; or "
+    about += "repeats of one checkpoint, which are one run with the mean score of each item"
+    command.add_argument("--evaluations", choices=("runs", "repeats"), help=about)
     about = "which metric, where a task has several; of several names the first that it has"
     command.add_argument("--metric", nargs="+", default=[], metavar="NAME", help=about)
     command.add_argument("--tasks", nargs="+", default=[], metavar="TASK", help="these alone")
@@ -89,20 +93,21 @@ def _reading(arguments: argparse.Namespace) -> Any:
         arguments.cluster,
         arguments.same_document,
         columns,
+        arguments.evaluations,
     )
 
 
 def compare_sides(arguments: argparse.Namespace) -> tuple[str, int]:
     """The verdict as text, and the gate's exit code."""
     how = _reading(arguments)
-    from pike_mixing.comparison import plot, report, scores, sources, verdicts
+    from pike_mixing.comparison import evaluations, plot, report, scores, sources, verdicts
 
     read = scores.Scores(tasks=how.tasks)
     for paths, side, model in _sides(arguments):
         sources.add_side(paths, side, model, how, read)
+    evaluations.gather(read, how.evaluations)
     columns = _choose(read, how)
     sides = read.runs("A"), read.runs("B")
-    _refuse_on_both(sides)
     for side, runs in zip("AB", sides, strict=True):
         if not runs:
             why = "".join(f"; {note}" for note in [*read.notes, *read.left_out()])
@@ -130,6 +135,9 @@ def compare_sides(arguments: argparse.Namespace) -> tuple[str, int]:
 
 
 def _sides(arguments: argparse.Namespace) -> Any:
+    if arguments.models is not None and len(arguments.models) != 2:
+        named = ", ".join(arguments.models)
+        raise InputError(f"--models: {named}: name two, first A, then B: --models A B")
     if arguments.source and (arguments.a or arguments.b):
         raise InputError("give either sources with --models, or --a and --b")
     if len(arguments.source) == 2 and arguments.models is None:
@@ -156,13 +164,6 @@ def _sides(arguments: argparse.Namespace) -> Any:
         raise InputError(f"{sorted(twice)[0]} is on both sides: give each run to one of them")
     models = arguments.models or (None, None)
     return (arguments.a, "A", models[0]), (arguments.b, "B", models[1])
-
-
-def _refuse_on_both(sides: Any) -> None:
-    """Refuses a run whose log was given to both sides, by whatever path."""
-    others = {run.place for run in sides[1] if run.place is not None}
-    if both := [run.name for run in sides[0] if run.place in others]:
-        raise InputError(f"{both[0]} is on both sides: give each run to one of them")
 
 
 def _choose(read: Any, how: Any) -> Any:
@@ -199,10 +200,14 @@ def _gate(gate: str, found: Any) -> int:
 def measure_noise(arguments: argparse.Namespace) -> tuple[str, int]:
     """The noise of each recipe as text."""
     how = _reading(arguments)
-    from pike_mixing.comparison import long_table, noise, scores, sources
+    from pike_mixing.comparison import evaluations, long_table, noise, scores, sources
 
     read = scores.Scores(tasks=how.tasks)
     for model in arguments.models or [None]:
         sources.add_side(arguments.source, model or long_table.EVERY, model, how, read)
+    found = evaluations.join(read, how.evaluations)
+    # Folders of one run each are repeats of one recipe, a folder of several is a recipe.
+    found = evaluations.pool(found, read, long_table.EVERY)
+    evaluations.average(read, found, how.evaluations)
     columns = _choose(read, how)
     return noise.describe_noise(read, columns, arguments.missing, arguments.format), 0

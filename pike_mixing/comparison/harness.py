@@ -1,8 +1,8 @@
 """Samples that lm-evaluation-harness logged (`--log_samples`).
 
 The harness writes `samples_<task>_<date>.jsonl`, a line for each document and filter, and beside
-them `results_<date>.json`, which says how metrics are aggregated and which way is better. A folder
-with such files is one run. An item is a document (its number and hash) with its prompt (a hash).
+them `results_<date>.json`, which says how metrics are aggregated, which way is better, and which
+model was evaluated. An item is a document (its number and hash) with its prompt (a hash).
 Lines have these hashes since version 0.4.3, and the names of filter and metrics since 0.4.8:
 before, a document's lines stand in the order of the filters that the results file lists.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing import foreign_json
-from pike_mixing.comparison.scores import Run, Scores, metric_without_filter
+from pike_mixing.comparison.scores import Log, Run, Scores, metric_without_filter, name_weights
 from pike_mixing.errors import InputError
 
 NAME = re.compile(
@@ -47,39 +47,32 @@ def find_samples(path: Path) -> list[Path]:
     return sorted(path.rglob("samples_*.jsonl")) if path.is_dir() else [path]
 
 
-def add_runs(
-    files: Sequence[Path], side: str, scores: Scores, metrics: Sequence[str], *,
-    cluster: str | None, same_document: bool, name: str | None = None,
+def add_logs(
+    given: Path, side: str, scores: Scores, metrics: Sequence[str], *,
+    cluster: str | None, same_document: bool,
 ) -> None:  # fmt: skip
-    """Adds the files' runs to the scores.
+    """Adds the scores of logs.
 
     Args:
-        files: Files of samples.
+        given: A file of samples, or a folder with some.
         side: Which side they are of.
         scores: Where to.
         metrics: Names that are wanted; all when empty.
         cluster: The field of a document that says which others were made from the same text; by
             default documents of one hash are one.
         same_document: Leaves the prompt out of what identifies an item.
-        name: Of the run; that of the files' folder when absent.
 
     Raises:
-        InputError: a file is damaged, cut, of another form, or evaluates a task a second time.
+        InputError: a file is damaged, cut, of another form, or was read before.
     """
-    known: dict[tuple[Path, str], Path] = {}
-    for path in files:
+    for path in find_samples(given):
         match = NAME.match(path.name)
         task, date = (match["task"], match["date"]) if match else (path.stem, None)
         if scores.is_unasked(task):
             continue
-        if other := known.get((path.parent, task)):
-            raise InputError(
-                f"{path} and {other.name} are of one task: give the file that counts, not the "
-                "folder"
-            )
-        known[path.parent, task] = path
         about = _About(path, task, date)
-        run = Run(side, name or str(path.parent), place=path.parent.resolve())
+        log = Log(path, given, path.parent, task, date or "", about.model() or None)
+        run = scores.add_log(side, log)
         _read_file(path, run, about, scores, metrics, cluster, same_document)
 
 
@@ -98,6 +91,15 @@ class _About:
 
     def _of(self, part: str) -> Any:
         return (self.whole.get(part) or {}).get(self.task)
+
+    def model(self) -> str:
+        """What was evaluated, as `name_weights` says it."""
+        config = self.whole.get("config") or {}
+        given = config.get("model_args")
+        if isinstance(given, str):
+            given = dict(part.split("=", 1) for part in given.split(",") if "=" in part)
+        known = given if isinstance(given, dict) else {}
+        return name_weights(known, config.get("model_revision"), config.get("model_sha"))
 
     def state(self, scores: Scores, run: Run) -> None:
         """Notes what runs must share."""

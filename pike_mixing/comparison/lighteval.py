@@ -1,11 +1,11 @@
 """Details that lighteval logged (`--save-details`), as version 0.13 writes them.
 
 Below one folder lie `results/MODEL/results_DATE.json` and
-`details/MODEL/DATE/details_TASK_DATE.parquet`, a row for each document and way of sampling. The
-details of a model are one run. An item is a document (its id, and a hash of question, choices and
-answer) with its prompt (a hash of instruction, shots and the model's input). Which way is better
-stands in the results file, and so does what the scores must average to: what they do not is no
-mean over items. Sums of log-likelihoods with a count are compared per word or byte.
+`details/MODEL/DATE/details_TASK_DATE.parquet`, a row for each document and way of sampling. An item
+is a document (its id, and a hash of question, choices and answer) with its prompt (a hash of
+instruction, shots and the model's input). The results file says which way is better, which model
+was evaluated, and what the scores must average to: what they do not is no mean over items. Sums of
+log-likelihoods with a count are compared per word or byte.
 """
 
 import json
@@ -17,7 +17,14 @@ from typing import Any
 
 from pike_mixing import foreign_json
 from pike_mixing.comparison.harness import ROLLING
-from pike_mixing.comparison.scores import Run, Scores, hash_item, metric_without_filter
+from pike_mixing.comparison.scores import (
+    Log,
+    Run,
+    Scores,
+    hash_item,
+    metric_without_filter,
+    name_weights,
+)
 from pike_mixing.errors import InputError
 from pike_mixing.table_files import read_columns
 
@@ -33,14 +40,14 @@ def find_details(path: Path) -> list[Path]:
     return [path] if NAME.match(path.name) else []
 
 
-def add_runs(
-    files: Sequence[Path], side: str, scores: Scores, metrics: Sequence[str], *,
+def add_logs(
+    given: Path, side: str, scores: Scores, metrics: Sequence[str], *,
     cluster: str | None, same_document: bool,
 ) -> None:  # fmt: skip
-    """Adds the files' runs to the scores.
+    """Adds the scores of logs.
 
     Args:
-        files: Files of details.
+        given: A file of details, or a folder with some.
         side: Which side they are of.
         scores: Where to.
         metrics: Names that are wanted; all when empty.
@@ -49,27 +56,28 @@ def add_runs(
         same_document: Leaves the prompt out of what identifies an item.
 
     Raises:
-        InputError: a file is damaged or of another form, has no results file, or evaluates a task
-            a second time.
+        InputError: a file is damaged or of another form, has no results file, or was read before.
     """
-    known: dict[tuple[Path, str], Path] = {}
-    for path in files:
+    for path in find_details(given):
         match = NAME.match(path.name)
         assert match is not None
         if scores.is_unasked(match["task"]):
             continue
-        dated = path.parent.name == match["date"]
-        model = path.parent.parent if dated else path.parent
-        if other := known.get((model, match["task"])):
-            raise InputError(
-                f"{path} and {other.name} are of one task: give the folder of the date that counts"
-            )
-        known[model, match["task"]] = path
+        folder = path.parent.parent if path.parent.name == match["date"] else path.parent
         results = _results(path, match["date"])
-        run = Run(side, str(model), place=model.resolve())
+        log = Log(path, given, folder, match["task"], match["date"], _model(results) or None)
+        run = scores.add_log(side, log)
         _read_file(
             path, match["task"], run, results, scores, metrics, cluster, same_document
         )  # fmt: skip
+
+
+def _model(results: dict[str, Any]) -> str:
+    """What was evaluated, as `name_weights` says it."""
+    about = results.get("config_general") or {}
+    settings = about.get("model_config")
+    known = settings if isinstance(settings, dict) else {}
+    return name_weights({"model_name": about.get("model_name"), **known})
 
 
 def _results(path: Path, date: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from pike_mixing.comparison.long_table import EVERY
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS, LEVEL, Estimate
 from pike_mixing.comparison.scores import Column, Scores
 from pike_mixing.comparison.verdicts import smallest_detectable
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, enumerate_names
 
 SEEDS = (1, 2, 3, 5, 10)
 MOST_OF_ONE = 0.5
@@ -64,12 +64,12 @@ def estimate_noise(column: Column, runs: Sequence[scores.Run], most: float) -> N
     Raises:
         InputError: there are fewer than three runs, or they do not share their items.
     """
-    # Of logs, which have no models by name.
-    recipe = "these runs" if runs[0].side == EVERY else runs[0].side
+    recipe = recipe_name(runs[0].side)
     if len(runs) < LEAST_SEEDS:
         raise InputError(
-            f"{recipe}: {len(runs)} run(s) of {column.task}: the spread of seeds takes at least "
-            f"{LEAST_SEEDS} repeats of one recipe: give more, or name other recipes with --models"
+            f"{recipe}: {len(runs)} run{'s' if len(runs) > 1 else ''} of {column.task}: the spread "
+            f"of seeds takes at least {LEAST_SEEDS} repeats of one recipe: give more, or the "
+            "folder that holds them, or name other recipes with --models"
         )
     codes: dict[Any, int] = {}
     paired = scores.pair_runs(column, (runs, runs), codes, most)
@@ -105,6 +105,12 @@ def estimate_noise(column: Column, runs: Sequence[scores.Run], most: float) -> N
         shown,
         _warnings(part, names),
     )
+
+
+def recipe_name(side: str) -> str:
+    """The name of a recipe, which is a side."""
+    # Of logs that were given one by one, which have no name together.
+    return "these runs" if side == EVERY else side
 
 
 def _show(base: Estimate, sd: float, count: int, degrees: int) -> float | None:
@@ -165,9 +171,12 @@ def find_differing_recipes(found: Sequence[Noise]) -> list[str]:
 def describe_noise(read: Scores, columns: Sequence[Column], most: float, form: str) -> str:
     """The noise of all recipes and tasks as text or JSON."""
     recipes = sorted({run.side for column in columns for run in column.found})
-    found = [
-        estimate_noise(column, read.runs(recipe), most) for recipe in recipes for column in columns
-    ]
+    try:
+        found = [
+            estimate_noise(column, read.runs(side), most) for side in recipes for column in columns
+        ]
+    except InputError as error:
+        raise InputError("; ".join([str(error), *read.notes])) from None
     warnings = [*read.notes, *read.left_out(), *find_differing_recipes(found)]
     if form == "json":
         rows = [
@@ -184,7 +193,21 @@ def describe_noise(read: Scores, columns: Sequence[Column], most: float, form: s
             for one in found
         ]
         return json.dumps({"recipes": rows, "warnings": warnings}, indent=2, allow_nan=False)
-    return "\n".join([_table(found), *_remarks(found, warnings)])
+    return "\n".join([*_repeats(read), _table(found), *_remarks(found, warnings)])
+
+
+def _repeats(read: Scores) -> list[str]:
+    """Which runs count as repeats of one recipe, where the paths of logs alone say so."""
+    sides = dict.fromkeys([EVERY, *(run.side for run in read.logs)])
+    named = {side: [run.name for run in read.runs(side)] for side in sides}
+    lines = [
+        f"{recipe_name(side)}: repeats of one recipe: {enumerate_names(names)}"
+        for side, names in named.items()
+        if names
+    ]
+    if len(lines) == 1:
+        lines[0] += ". Of several recipes give a folder each."
+    return [*lines, ""] if lines else []
 
 
 def _table(found: Sequence[Noise]) -> str:

@@ -1,11 +1,11 @@
 """Results that OpenCompass wrote with the details of its evaluators, as 0.5 does by default.
 
 A folder of one evaluation has `results/MODEL/DATASET.json`, whose `details` list what the evaluator
-said of each item, and `predictions/MODEL/DATASET.json` with the items' prompts and references. Each
-model's folder is one run. An item is its name in the details (data set and number there) with its
-reference (a hash) and its prompt (another); replicas of an item are one score, their mean. Each
-evaluator names its own fields. Read are those from which OpenCompass itself counts right answers
-over replicas, and only where their mean is a number that the file reports.
+said of each item, and `predictions/MODEL/DATASET.json` with the items' prompts and references. An
+item is its name in the details (data set and number there) with its reference (a hash) and its
+prompt (another); replicas of an item are one score, their mean. Each evaluator names its own
+fields. Read are those from which OpenCompass itself counts right answers over replicas, and only
+where their mean is a number that the file reports.
 """
 
 import math
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing import foreign_json
-from pike_mixing.comparison.scores import Run, Scores, hash_item, metric_without_filter
+from pike_mixing.comparison.scores import Log, Scores, hash_item, metric_without_filter
 from pike_mixing.errors import InputError
 
 RIGHT = ("correct", "is_correct", "cascade_correct")
@@ -31,14 +31,14 @@ def find_results(path: Path) -> list[Path]:
     return sorted(p for p in path.glob(pattern) if not p.name.startswith("results_"))
 
 
-def add_runs(
-    files: Sequence[Path], side: str, scores: Scores, metrics: Sequence[str], *,
+def add_logs(
+    given: Path, side: str, scores: Scores, metrics: Sequence[str], *,
     cluster: str | None, same_document: bool,
 ) -> None:  # fmt: skip
-    """Adds the files' runs to the scores.
+    """Adds the scores of logs.
 
     Args:
-        files: Files of results.
+        given: A file of results, or a folder with some.
         side: Which side they are of.
         scores: Where to.
         metrics: Names that are wanted; all when empty.
@@ -52,10 +52,11 @@ def add_runs(
         raise InputError(
             f"--cluster: results of OpenCompass have no fields of documents: {TABLE}, and document"
         )
-    for path in files:
+    for path in find_results(given):
         if scores.is_unasked(path.stem):
             continue
-        run = Run(side, str(path.parent), place=path.parent.resolve())
+        log = Log(path, given, path.parent, path.stem, path.parents[2].name, path.parent.name)
+        run = scores.add_log(side, log)
         metric, found = _read_file(path)
         if metrics and metric not in map(metric_without_filter, metrics):
             scores.pass_over(path.stem, [metric], metrics)

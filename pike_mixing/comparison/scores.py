@@ -6,7 +6,7 @@ Shapes: R runs of one side, I items that all runs have, G documents.
 import hashlib
 import json
 from array import array
-from collections.abc import Container, Hashable, Iterable, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,22 @@ class Run:
     name: str
     seed: str | None = None
     """What it was trained with: sides whose seeds are the same are paired by them."""
-    place: Path | None = None
-    """Where its log lies."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """One file of a harness: the scores of one task from one evaluation."""
+
+    path: Path
+    given: Path
+    """The file or folder that the command line names, in which it was found."""
+    folder: Path
+    """The folder of the model, where its other logs lie."""
+    task: str
+    date: str
+    """Text that sorts the evaluations of one folder by time."""
+    model: str | None
+    """What the log says of the weights that were evaluated; None where it says nothing."""
 
 
 @dataclass
@@ -54,6 +68,19 @@ class Column:
         """A run's places and scores, to add to."""
         return self.found.setdefault(run, (array("q"), array("d")))
 
+    def average(self, runs: Sequence[Run], into: Run) -> None:
+        """Puts one run in the place of several, with the mean score of each item.
+
+        Items that one of them lacks are left out; runs without the task count for nothing.
+        """
+        having = [run for run in runs if run in self.found]
+        if having:
+            mean_I = _table(self, having).mean(axis=0)
+            for run in having:
+                del self.found[run]
+            place_I = np.flatnonzero(np.isfinite(mean_I))
+            self.found[into] = (array("q", place_I.tolist()), array("d", mean_I[place_I].tolist()))
+
     def place(self, item: Hashable, weight: float, cluster: Hashable, source: object) -> int:
         """The place of an item, which all runs weigh and cluster alike.
 
@@ -76,6 +103,37 @@ class Column:
                 f"elsewhere of {self.cluster[place]}: give one document to each item"
             )
         return place
+
+
+WEIGHTS = ("pretrained", "model", "model_name", "model_path", "path", "engine")
+"""Arguments of harnesses' models that name the weights."""
+WHICH = (
+    "peft",
+    "delta",
+    "lora_local_path",
+    "adapter_weights",
+    "subfolder",
+    "gguf_file",
+    "base_url",
+)
+"""Arguments that say which weights of that name."""
+
+
+def name_weights(arguments: Mapping[str, Any], revision: object = None, sha: object = "") -> str:
+    """What a harness's arguments for its model say of the weights; empty where they say nothing.
+
+    Args:
+        arguments: By name.
+        revision: Of a model on the hub, where the arguments do not have it.
+        sha: The commit of that revision, where the log has it.
+    """
+    found = {name: arguments.get(name) for name in WEIGHTS}
+    if not any(found.values()):
+        return ""
+    found |= {name: arguments.get(name) for name in WHICH}
+    revision = arguments.get("revision") or revision
+    found |= {"revision": None if revision == "main" else revision, "sha": sha}
+    return ", ".join(f"{name}={value}" for name, value in found.items() if value)
 
 
 def metric_without_filter(metric: str) -> str:
@@ -108,6 +166,25 @@ class Scores:
     """Names of tasks that were there and not asked for."""
     others: dict[str, dict[str, None]] = field(default_factory=dict)
     """By task the names of metrics that were there and not asked for."""
+    logs: dict[Run, Log] = field(default_factory=dict)
+    """Of each log that was read; `evaluations.join` makes runs of them."""
+    sides: dict[Path, str] = field(default_factory=dict)
+    """By log the side that it is of."""
+
+    def add_log(self, side: str, log: Log) -> Run:
+        """Notes a log; returns the run that its scores are added to.
+
+        Raises:
+            InputError: it was given before.
+        """
+        path = log.path.resolve()
+        if path in self.sides:
+            where = "on both sides" if {side, self.sides[path]} == {"A", "B"} else "given twice"
+            raise InputError(f"{log.path} is {where}: give each run once, to one side")
+        self.sides[path] = side
+        run = Run(side, str(log.path))
+        self.logs[run] = log
+        return run
 
     def pass_over(self, task: str, metrics: Iterable[str], wanted: Container[str]) -> None:
         """Notes metrics that nobody asked for; all are asked for where none is named."""

@@ -15,7 +15,14 @@ from typing import Any
 
 from pike_mixing import foreign_json
 from pike_mixing.comparison import harness, lighteval, long_table, opencompass
-from pike_mixing.comparison.scores import Column, Run, Scores, metric_without_filter
+from pike_mixing.comparison.scores import (
+    Column,
+    Log,
+    Run,
+    Scores,
+    metric_without_filter,
+    name_weights,
+)
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 
@@ -36,13 +43,14 @@ def find_inspect_logs(path: Path) -> list[Path]:
 
 
 def read_inspect_log(
-    path: Path, run: Run, scores: Scores, metrics: list[str], cluster: str | None
+    path: Path, given: Path, side: str, scores: Scores, metrics: list[str], cluster: str | None
 ) -> None:
     """Adds a log's samples to the scores.
 
     Args:
         path: The log.
-        run: Of which run it is.
+        given: The path of the command line, this log or its folder.
+        side: Which side it is of.
         scores: Where to.
         metrics: Names of the scorers that are wanted; all when empty.
         cluster: The field of a sample's metadata that says which others were made of one text.
@@ -50,9 +58,10 @@ def read_inspect_log(
     Raises:
         InputError: the log cannot be read, was not finished, or a score is no number.
     """
-    task, version, samples = _inspect_samples(path)
+    task, version, model, samples = _inspect_samples(path)
     if scores.is_unasked(task):
         return
+    run = scores.add_log(side, Log(path, given, path.parent, task, path.name, model))
     scores.state(task, "version", version, run.name)
     by_item: dict[tuple[Any, ...], dict[str, list[float]]] = {}
     clusters: dict[tuple[Any, ...], str] = {}
@@ -76,8 +85,8 @@ def read_inspect_log(
             values.append(math.fsum(numbers) / len(numbers))
 
 
-def _inspect_samples(path: Path) -> tuple[str, object, list[dict[str, Any]]]:
-    """A log's task, that task's version, and the samples."""
+def _inspect_samples(path: Path) -> tuple[str, object, str | None, list[dict[str, Any]]]:
+    """A log's task, that task's version, what was evaluated, and the samples."""
     if path.suffix == ".eval":
         raise InputError(f"{path}: write it as JSON first: inspect log convert --to json {path}")
     foreign_json.refuse_no_file(path, "write the log again")
@@ -96,7 +105,10 @@ def _inspect_samples(path: Path) -> tuple[str, object, list[dict[str, Any]]]:
         raise InputError(f"{path} has no list of samples: write the log again")
     if status != "success" or not samples:
         raise InputError(f"{path}: its status is {status!r}: evaluate again")
-    return task, about.get("task_version"), samples
+    arguments = about.get("model_args")
+    known = arguments if isinstance(arguments, dict) else {}
+    named = {**known, "model": about.get("model"), "base_url": about.get("model_base_url")}
+    return task, about.get("task_version"), name_weights(named) or None, samples
 
 
 def _is_sample(sample: object) -> bool:
@@ -212,16 +224,18 @@ class Reading:
     cluster: str | None = None
     same_document: bool = False
     columns: Mapping[str, str] = field(default_factory=dict)
+    evaluations: str | None = None
+    """What several evaluations of one model's name are: `evaluations.RUNS` or `REPEATS`."""
 
 
 def add_side(
     paths: Sequence[Path], side: str, model: str | None, how: Reading, scores: Scores
 ) -> None:
-    """Adds one side's runs to the scores.
+    """Adds one side's scores; `evaluations.gather` then makes runs of the logs.
 
     A path is a folder or file of lm-evaluation-harness's samples, of lighteval's details, of
     OpenCompass's results or of inspect_ai's logs, a long table, or a results database of this
-    project or its records; each model's folder is one run.
+    project or its records.
 
     Raises:
         InputError: a path is not there, is nothing of these, or what its reader refuses.
@@ -247,15 +261,17 @@ def _read(path: Path, side: str, model: str | None, how: Reading, scores: Scores
             f"{path}: --models names models of a table or a database: of logs give the folders of "
             "both sides: --a FOLDER --b FOLDER"
         )
-    for read_logs, files in (
-        (harness.add_runs, harness.find_samples(path) if _is_harness(path) else []),
-        (lighteval.add_runs, lighteval.find_details(path)),
-        (opencompass.add_runs, opencompass.find_results(path)),
+    # Of logs a path is a recipe by itself, where each of a table's models is one.
+    logs_side = str(path) if side == long_table.EVERY else side
+    for add_logs, is_there in (
+        (harness.add_logs, _is_harness(path)),
+        (lighteval.add_logs, bool(lighteval.find_details(path))),
+        (opencompass.add_logs, bool(opencompass.find_results(path))),
     ):
-        if files:
-            read_logs(
-                files,
-                side,
+        if is_there:
+            add_logs(
+                path,
+                logs_side,
                 scores,
                 how.metrics,
                 cluster=how.cluster,
@@ -268,9 +284,8 @@ def _read(path: Path, side: str, model: str | None, how: Reading, scores: Scores
     if path.name.startswith("results_") and path.suffix == ".json":
         raise InputError(f"{path} has no scores by item: give the folder {path.parent}")
     if is_inspect_log(path):
-        run = Run(side, str(path), place=path.resolve())
         for log in find_inspect_logs(path):
-            read_inspect_log(log, run, scores, list(how.metrics), how.cluster)
+            read_inspect_log(log, path, logs_side, scores, list(how.metrics), how.cluster)
         return True
     return False
 

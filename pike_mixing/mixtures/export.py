@@ -67,7 +67,9 @@ def add_command(subparsers: Any) -> None:
     about = f"{', '.join(FORMATS)}; without it they are listed"
     command.add_argument("trainer", nargs="?", help=about)
     given = command.add_mutually_exclusive_group()
-    given.add_argument("--mixture", nargs="+", metavar="DOMAIN=SHARE", help="typed in")
+    given.add_argument(
+        "--mixture", nargs="+", action="extend", metavar="DOMAIN=SHARE", help="typed in"
+    )
     given.add_argument("--from", dest="file", type=Path, metavar="FILE", help="a JSON file")
     about = "paths of the domains' data; '*=/data/*' gives one to each that has none"
     command.add_argument("--path", nargs="+", default=[], metavar="DOMAIN=PATH", help=about)

@@ -284,7 +284,8 @@ class Mixing(Engine):
             statistics_micro_batch_rows: Rows of a pass that measures gradient statistics.
             latency: Steps by which new weights act later. 0 where batches are drawn when they are
                 needed; with workers or a loader that prefetches, the steps that are drawn ahead.
-            rounding: From weights to counts: the method's own way, or one that evens out.
+            rounding: From weights to counts: nearest at each step, or right on average over the
+                steps; a method with an `allocate` of its own decides itself.
             facts: Sizes and budget, for methods that ask for them.
             excess_fn: Excess of each row over a frozen reference model, for DoReMi: B means over
                 the row's tokens of max(l - l_reference, 0).

@@ -117,7 +117,7 @@ def merge_included(
     if twice:
         raise InputError(
             f"{path}: {', '.join(sorted(twice))}: stands in the configuration that includes this "
-            "file, too: take it out of one of them"
+            "file, too: take it out of one of them, or give yours another name"
         )
     return further | whole
 

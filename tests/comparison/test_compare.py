@@ -233,6 +233,8 @@ def test_a_run_on_both_sides_is_refused_wherever_its_folder_was_given(tmp_path, 
     for a, b in ((one, one), (tmp_path / "both", one), (tmp_path / "link", one)):
         code, _, err = said("compare", "--a", a, "--b", b)
         assert (code, "is on both sides" in err) == (2, True)
+    code, _, err = said("compare", "--a", tmp_path / "both", one, "--b", tmp_path / "none")
+    assert (code, "is given twice" in err) == (2, True)
 
 
 def test_a_run_far_off_is_named(tmp_path, numbers):
@@ -284,6 +286,162 @@ def test_two_way_clusters_agree_with_statsmodels(tmp_path, numbers):
     assert np.hypot(task["error_of_seeds"], task["error_of_items"]) == pytest.approx(
         fit.bse[0], rel=0.02
     )
+
+
+# Evaluations that are no runs ------------------------------------------------------------------
+
+DAYS = ("21", "22", "23")
+
+
+def inspect_log(path, values, model):
+    """A log of inspect_ai in a folder of several; returns it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    samples = [
+        {"id": n, "input": n, "scores": {"match": {"value": "C" if v else "I"}}}
+        for n, v in enumerate(values)
+    ]
+    about = {"task": "sums", "model": "hf/local", "model_args": {"model_path": model, "seed": 1}}
+    path.write_text(json.dumps({"status": "success", "eval": about, "samples": samples}))
+    return path
+
+
+def evaluated(kind, folder, day, values, model):
+    """Writes one of several evaluations into a folder; returns a path that names it alone."""
+    date = DATE.replace("-28T", f"-{day}T")
+    if kind == "lm_eval":
+        points(folder, values, date=date, model=f"pretrained={model},dtype=float32")
+        return folder / f"samples_sums_{date}.jsonl"
+    if kind == "lighteval":
+        write_lighteval(folder, values, date=date, model=model)
+        return folder / "details" / "me" / "model" / date
+    if kind == "inspect":
+        return inspect_log(folder / f"{day}.json", values, model)
+    write_opencompass(folder / day, values, model=model.replace("/", "-"))
+    return folder / day
+
+
+def three(tmp_path, kind, apart=""):
+    """Three evaluations of each side, in one folder: of one model's name, or of three."""
+    found = []
+    for n, side in enumerate("ab"):
+        draw = np.random.default_rng(n)
+        values = [draw.integers(0, 2, 40) for _ in DAYS]
+        folder = tmp_path / side / "model"
+        names = [f"out/{side}{apart and day}" for day in DAYS]
+        paths = [evaluated(kind, folder, *one) for one in zip(DAYS, values, names, strict=True)]
+        found.append((folder, paths, np.mean(values, axis=1)))
+    return found
+
+
+KINDS = ("lm_eval", "lighteval", "inspect", "opencompass")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_evaluations_of_one_model_are_one_run_unless_the_reader_says_otherwise(
+    tmp_path, said, numbers, kind
+):
+    (folder, a, mean_A), (other, b, mean_B) = three(tmp_path, kind)
+    both = ("--a", folder, "--b", other)
+    if kind != "opencompass":
+        # OpenCompass has a folder for each date; others refuse a folder with several of one task.
+        code, _, err = said("compare", *both)
+        assert (code, "has 3 evaluations of sums" in err) == (2, True), err
+        assert "--evaluations runs if" in err
+        assert "--evaluations repeats if" in err
+        assert f"give the file that counts: {a[-1]}" in err
+    else:
+        both = ("--a", *a, "--b", *b)
+    found = numbers(*both, "--evaluations", "repeats")
+    (task,) = found["tasks"]
+    # The mean of the three means; one run a side.
+    assert (task["a"], task["b"]) == pytest.approx((mean_A.mean(), mean_B.mean()))
+    assert (found["about"], found["warnings"], len(found["runs"]["a"])) == ("checkpoints", [], 1)
+    assert found["runs"]["a"][0].endswith("(mean of 3 evaluations)")
+    # Given one by one they are the same, and the logs say why.
+    alone = numbers("--a", *a, "--b", *b)
+    assert alone["tasks"] == found["tasks"]
+    assert [one[:47] for one in alone["warnings"]] == [
+        f"side {side}: the logs of 3 evaluations name one mode" for side in "AB"
+    ]
+    assert "out/a" in alone["warnings"][0].replace("out-a", "out/a")
+    # Trained anew: a t-test over the runs.
+    for words in (both, ("--a", *a, "--b", *b)):
+        found = numbers(*words, "--evaluations", "runs")
+        assert (found["about"], len(set(found["runs"]["a"]))) == ("recipes", 3)
+        assert (found["warnings"], found["tasks"][0]["a"]) == ([], pytest.approx(mean_A.mean()))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_evaluations_that_name_several_models_are_runs(tmp_path, said, numbers, kind):
+    (_, a, mean_A), (_, b, _) = three(tmp_path, kind, apart="seed")
+    found = numbers("--a", *a, "--b", *b)
+    assert (found["about"], found["warnings"]) == ("recipes", [])
+    assert found["tasks"][0]["a"] == pytest.approx(mean_A.mean())
+    # Two evaluations of one folder are two sides.
+    found = numbers("--a", a[0], "--b", a[1])
+    assert (found["tasks"][0]["a"], found["tasks"][0]["b"]) == pytest.approx(tuple(mean_A[:2]))
+
+
+def test_what_the_harness_says_of_the_weights(tmp_path, numbers):
+    one = {"pretrained": "out", "dtype": "float32"}
+    cases = [
+        (one, "pretrained=out,batch_size=4", 1),
+        (one, {**one, "revision": "main", "seed": 3}, 1),
+        ("model=mine,base_url=http://a", "model=mine,base_url=http://a", 1),
+        (one, {**one, "revision": "step10"}, 2),
+        (one, {**one, "peft": "adapter"}, 2),
+        ("model=mine,base_url=http://a", "model=mine,base_url=http://b", 2),
+        (None, None, 2),
+        ("dtype=float32", {}, 2),
+    ]
+    b = points(tmp_path / "b", [1, 0] * 20)
+    for n, (first, second, runs) in enumerate(cases):
+        a = [
+            points(tmp_path / str(n) / name, [1, name == "x"] * 20, model=model)
+            for name, model in (("x", first), ("y", second))
+        ]
+        assert len(numbers("--a", *a, "--b", b)["runs"]["a"]) == runs, (first, second)
+
+
+def test_tasks_of_one_folder_that_were_evaluated_apart(tmp_path, said, numbers):
+    def run(folder, task, day, right, **options):
+        lines = [line(n, {"acc": float(n < right)}) for n in range(40)]
+        date = DATE.replace("-28T", f"-{day}T")
+        return write(folder, {task: lines}, date=date, metrics={"acc": ("mean", True)}, **options)
+
+    for side, right in (("a", 24), ("b", 20)):
+        for day, task in (("21", "one"), ("22", "two"), ("23", "one")):
+            run(tmp_path / side, task, day, int(day), model=f"pretrained=out/{side}")
+        # Of one model, each task in a folder of its own: one run as well.
+        for task in ("one", "two"):
+            apart = tmp_path / f"apart-{side}" / task
+            run(apart, task, "24", right, model=f"pretrained=out/{side}")
+    both = ("--a", tmp_path / "a", "--b", tmp_path / "b")
+    found = numbers(*both, "--tasks", "two")
+    assert (found["runs"]["a"], found["tasks"][0]["a"]) == ([str(tmp_path / "a")], 22 / 40)
+    # The second task was evaluated once: it is of the mean of both evaluations of the first.
+    found = numbers(*both, "--evaluations", "repeats")
+    assert [one["a"] for one in found["tasks"]] == pytest.approx([22 / 40, 22 / 40])
+    code, _, err = said("compare", *both, "--evaluations", "runs")
+    assert (code, "2 evaluations of one and 1 of two: which belong together" in err) == (2, True)
+    found = numbers("--a", tmp_path / "apart-a", "--b", tmp_path / "apart-b")
+    assert (len(found["runs"]["a"]), len(found["tasks"]), found["warnings"]) == (1, 2, [])
+
+
+def test_names_that_are_given_one_by_one_are_one_list(tmp_path, numbers, said):
+    rows = [(m, n, n % 2, t) for m in "xyz" for n in range(30) for t in ("a", "b", "c")]
+    path = table(tmp_path / "t.csv", rows, "model,item,score,task")
+    given = ("--models", "x", "--models", "y", "--higher", "a", "--higher", "b", "--lower", "c")
+    once = ("--models", "x", "y", "--higher", "a", "b", "--lower", "c")
+    assert numbers(path, *given) == numbers(path, *once)
+    assert said("noise", path, *given)[2] == said("noise", path, *once)[2]
+    a, b = points(tmp_path / "a", [1] * 40), points(tmp_path / "b", [0] * 40)
+    c = points(tmp_path / "c", [1, 0] * 20)
+    assert numbers("--a", a, "--a", c, "--b", b) == numbers("--a", a, c, "--b", b)
+    for names in ("x", "xyz"):
+        words = [word for name in names for word in ("--models", name)]
+        code, _, err = said("compare", path, *words, "--higher")
+        assert (code, "name two, first A, then B" in err) == (2, True)
 
 
 # Pairing ---------------------------------------------------------------------------------------
@@ -471,14 +629,10 @@ def test_what_is_found_in_a_folder_and_is_no_file_is_refused_at_once(
     assert expected in err
 
 
-def test_other_versions_and_a_second_evaluation_are_refused_by_name(tmp_path, said):
+def test_other_versions_are_refused_by_name(tmp_path, said):
     a, b = points(tmp_path / "a", [1] * 40), points(tmp_path / "b", [1] * 40, version=2)
     code, _, err = said("compare", "--a", a, "--b", b)
     assert (code, "its version differs: 1 in" in err) == (2, True)
-    path = a / f"samples_sums_{DATE}.jsonl"
-    (a / f"samples_sums_{DATE.replace('28', '29')}.jsonl").write_text(path.read_text())
-    code, _, err = said("compare", "--a", a, "--b", b)
-    assert (code, "give the file that counts" in err) == (2, True)
 
 
 # Output ----------------------------------------------------------------------------------------
@@ -656,6 +810,35 @@ def test_noise_by_hand_and_its_warnings(tmp_path, said):
         "model,item,score,seed",
     )
     assert said("noise", few, "--higher")[0] == 2
+
+
+def test_noise_of_logs_is_that_of_each_folder(tmp_path, said):
+    for side, shift in (("a", 0), ("b", 20)):
+        for n in range(3):
+            right = [1] * (10 + n + shift) + [0] * (30 - n - shift)
+            points(tmp_path / "runs" / side / str(n), right, model=f"pretrained=out/{side}{n}")
+    a, b = (tmp_path / "runs" / side for side in "ab")
+    # Each recipe solves 10, 11, 12 of 40, or 30, 31, 32: SD 1/40.
+    code, out, _ = said("noise", a, b, "--format", "json")
+    found = json.loads(out)["recipes"]
+    assert (code, [one["recipe"] for one in found]) == (0, [str(a), str(b)])
+    assert [one["sd"] for one in found] == pytest.approx([1 / 40] * 2)
+    out = said("noise", a, b)[1]
+    assert f"{b}: repeats of one recipe: {b}/0, {b}/1, {b}/2\n" in out
+    # One by one they are of one recipe, which it says; so are those of one folder.
+    singles = [a / "0", a / "1", a / "2"]
+    code, out, _ = said("noise", *singles)
+    names = ", ".join(map(str, singles))
+    begin = f"these runs: repeats of one recipe: {names}. Of several recipes give a folder each."
+    assert (code, out.startswith(begin)) == (0, True)
+    assert f"{a}/0, {a}/1, {a}/2, {b}/0, {b}/1, {b}/2. Of several" in said("noise", a.parent)[1]
+    code, _, err = said("noise", *singles[:2], b)
+    assert (code, f"{a}/0: 1 run of sums: the spread" in err) == (2, True)
+    # Evaluations of one checkpoint are no repeats of its recipe.
+    same = [points(tmp_path / "same" / n, [1, 0] * 20, model="pretrained=x") for n in "012"]
+    code, _, err = said("noise", *same)
+    assert (code, "1 run of sums" in err, "--evaluations runs" in err) == (2, True, True)
+    assert said("noise", *same, "--evaluations", "runs")[0] == 0
 
 
 def test_logs_of_inspect_are_read_by_sample(tmp_path, said):

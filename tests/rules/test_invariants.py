@@ -42,15 +42,17 @@ VARIANTS = {
     "mgda l2": {"normalise": "l2"},
     "mgda loss": {"normalise": "loss"},
     "mgda loss+": {"normalise": "loss+"},
+    "shown1:Spread": {"every": 1},
 }
 """Settings under which a rule learns within a few steps; others get any where they need one."""
 
-# The rule that docs/your-method.md has the reader copy.
-(SHOWN,) = documented.blocks("docs/your-method.md", "python")
-shown = sys.modules["shown"] = types.ModuleType("shown")
-exec(compile(SHOWN, "docs/your-method.md", "exec"), vars(shown))  # noqa: S102
+# The rules that docs/your-method.md has the reader copy.
+SHOWN = documented.blocks("docs/your-method.md", "python")
+for n, block in enumerate(SHOWN):
+    shown = sys.modules[f"shown{n}"] = types.ModuleType(f"shown{n}")
+    exec(compile(block, "docs/your-method.md", "exec"), vars(shown))  # noqa: S102
 
-ALL = sorted({*METHODS, *VARIANTS, "shown:Proportional"})
+ALL = sorted({*METHODS, *VARIANTS, "shown0:Proportional"})
 BY_PLACE = ("round-robin", "random")
 """Rules that choose the domain of a step by its place in the list."""
 EXPLORING = ("ado", "aioli", "odm", "odm code")
@@ -425,12 +427,13 @@ def test_a_domain_of_weight_0_stays_out_and_leaves_numbers(rule, place):
             assert value_K[place] == 0
 
 
-def test_the_rule_of_the_page_passes_lint_where_it_is_saved():
+@pytest.mark.parametrize("block", SHOWN)
+def test_the_rule_of_the_page_passes_lint_where_it_is_saved(block):
     for command in ("check", "format --check"):
         for place in ("mine.py", "pike_mixing/rules/proportional.py"):
             done = subprocess.run(
                 [sys.executable, "-m", "ruff", *command.split(), "--stdin-filename", place, "-"],
-                input=SHOWN,
+                input=block,
                 cwd=documented.ROOT,
                 capture_output=True,
                 text=True,

@@ -178,6 +178,13 @@ def test_what_is_no_answer_is_told_by_the_hook_that_gives_it(hook, answer, messa
     assert str(caught.value).startswith(f"Answers{message}")
 
 
+@pytest.mark.parametrize("rounding", ["largest-remainder", "systematic"])
+def test_a_method_that_deals_rows_itself_does_so_whatever_the_rounding(rounding):
+    # Its weights are 1/2 each.
+    method = Answers("allocate", lambda: np.array([1, 3]))
+    assert rows_of_domains(method, method.init(DOMAINS, 0), 7, 4, rounding, 2).tolist() == [1, 3]
+
+
 def test_what_is_an_answer_passes():
     # Of a domain without rows no coefficient is used.
     method, count_K = Answers("combine", lambda: vector(1, math.nan)), np.array([4, 0])

@@ -10,6 +10,9 @@ OURS = {
     "runs/installed/nano": "runs/words/tiny",
     "table/table2": "table/perplexity",
     "results/mine/pike.duckdb": "results/pike.duckdb --scenario words --model tiny",
+    "results/own/pike.duckdb --models conflict/pico/mine conflict/pico/pike": (
+        "results/pike.duckdb --models words/tiny/pike words/tiny/mix"
+    ),
     "results/own/pike.duckdb": "results/pike.duckdb --scenario words --model tiny",
     "restored/pike.duckdb": "results/pike.duckdb",
     "watch results": "watch --once results",
@@ -35,15 +38,18 @@ def told(project, command):
         shutil.copy(*map(project.path, words))
         return ""
     dry = ["-nq"] * ("--report" not in words)
-    run = {"pike": ["pipeline"], "snakemake": ["snakemake", *dry]}[Path(program).name]
+    programs = {"pike": ["pipeline"], "pike-mixing": ["pike_mixing"]}
+    run = (programs | {"snakemake": ["snakemake", *dry]})[Path(program).name]
     done = project.run(*run, *words)
     assert done.returncode == 0, (command, done.stdout)
     return done.stdout
 
 
 def test_whoever_begins_gets_plans_and_dry_runs(default):
-    (rule,) = documented.blocks("docs/your-method.md", "python")
+    rule, _ = documented.blocks("docs/your-method.md", "python")
     default.path("mine.py").write_text(rule, encoding="utf-8")
+    experiment, _ = documented.blocks("docs/your-method.md", "yaml")
+    default.path("own.yaml").write_text(experiment, encoding="utf-8")
     shown = [told(default, c) for c in commands("new", LESS) if c != ".venv/bin/pike"]
     assert len(shown) > 9
     assert any("scale-free-pike" in text for text in shown)

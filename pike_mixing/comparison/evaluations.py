@@ -1,0 +1,171 @@
+"""From logs to runs: a run is one trained model, and an evaluation of it is no second one.
+
+A harness writes one file for each task of an evaluation, into a folder that is named after the
+model. Two files of one task in one folder are two evaluations: of one checkpoint, or of a model
+that was trained anew and saved in the same place. No file says which, so that the reader must.
+Evaluations whose logs name the same weights count as one run, unless the reader says otherwise.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pike_mixing.comparison.scores import Log, Run, Scores
+from pike_mixing.errors import InputError
+
+RUNS, REPEATS = "runs", "repeats"
+"""What evaluations of one model's name are: of models trained anew, or of one checkpoint."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The logs of one evaluation."""
+
+    run: Run
+    folder: Path
+    """Of the model."""
+    model: str | None
+    """What its logs say of the weights; None where they say nothing."""
+
+
+def gather(scores: Scores, way: str | None) -> None:
+    """Makes runs of the logs that were read: each trained model is one.
+
+    Args:
+        scores: What was read.
+        way: What several evaluations of one model's name are, `RUNS` or `REPEATS`; None: repeats
+            where they were given one by one, and an error where a folder has them.
+
+    Raises:
+        InputError: a folder has several evaluations and nothing says what they are.
+    """
+    average(scores, join(scores, way), way)
+
+
+def join(scores: Scores, way: str | None) -> list[Evaluation]:
+    """Makes one run of the logs of each evaluation.
+
+    Of the logs of one folder that name the same weights, the first of each task are one evaluation,
+    the second of each task another.
+
+    Raises:
+        InputError: a folder has several evaluations and nothing says what they are, or some tasks
+            were evaluated more often than others.
+    """
+    folders: dict[tuple[str, Path], list[Run]] = {}
+    for run, log in scores.logs.items():
+        folders.setdefault((run.side, log.folder.resolve()), []).append(run)
+    result = []
+    for runs in folders.values():
+        logs = {run: scores.logs[run] for run in runs}
+        if way is None:
+            _refuse_several([*logs.values()])
+        parts = [part for of_model in _by_model(logs) for part in _evaluations(of_model, way)]
+        for part in parts:
+            run = Run(runs[0].side, _name(part, len(parts)))
+            _move(scores, [*part], run)
+            log = next(iter(part.values()))
+            named = [one.model for one in part.values() if one.model is not None]
+            result.append(Evaluation(run, log.folder, named[0] if named else None))
+    return result
+
+
+def average(scores: Scores, found: Sequence[Evaluation], way: str | None) -> None:
+    """Makes one run of evaluations of the same weights: an item's score is their mean."""
+    if way == RUNS:
+        return
+    same: dict[tuple[str, str], list[Evaluation]] = {}
+    for one in found:
+        same.setdefault((one.run.side, one.model or f"folder {one.folder}"), []).append(one)
+    for (side, model), parts in same.items():
+        if len(parts) == 1:
+            continue
+        runs = [one.run for one in parts]
+        repeated = any(len({*runs} & {*of.found}) > 1 for of in scores.columns.values())
+        names = [*dict.fromkeys(run.name for run in runs)]
+        if repeated and len({one.folder for one in parts}) == 1:
+            names = [str(parts[0].folder)]
+        name = names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+        into = Run(side, name + (f" (mean of {len(runs)} evaluations)" if repeated else ""))
+        for column in scores.columns.values():
+            column.average(runs, into)
+        if repeated and way is None:
+            of_side = f"side {side}: " if side in ("A", "B") else ""
+            scores.notes.append(
+                f"{of_side}the logs of {len(runs)} evaluations name one model ({model}), so that "
+                "they count as one run, with the mean score of each item. If a model was trained "
+                f"anew for each, add --evaluations {RUNS}"
+            )
+
+
+def pool(found: Sequence[Evaluation], scores: Scores, side: str) -> list[Evaluation]:
+    """Makes repeats of one recipe of the evaluations, where each of them is a side by itself."""
+    if any(times > 1 for times in Counter(one.run.side for one in found).values()):
+        return [*found]
+    result = [replace(one, run=replace(one.run, side=side)) for one in found]
+    for old, new in zip(found, result, strict=True):
+        _move(scores, [old.run], new.run)
+    return result
+
+
+def _refuse_several(logs: Sequence[Log]) -> None:
+    times = Counter((log.given, log.task) for log in logs)
+    for (given, task), count in times.items():
+        if count > 1:
+            of = sorted((o for o in logs if (o.given, o.task) == (given, task)), key=_time)
+            names = ", ".join(dict.fromkeys(log.model for log in of if log.model is not None))
+            about = f" of {names}" if names else ""
+            raise InputError(
+                f"{of[0].folder} has {count} evaluations of {task}{about}: add --evaluations "
+                f"{RUNS} if a model was trained anew for each, --evaluations {REPEATS} if they "
+                f"repeat one checkpoint's, or give the file that counts: {of[-1].path}"
+            )
+
+
+def _time(log: Log) -> tuple[str, str]:
+    return log.date, str(log.path)
+
+
+def _by_model(logs: dict[Run, Log]) -> list[dict[Run, Log]]:
+    """The logs of one folder by what they say of the weights."""
+    named = {log.model for log in logs.values()} - {None}
+    result: dict[str | None, dict[Run, Log]] = {}
+    for run, log in logs.items():
+        # Where all others name one model, a log without a results file is of that, too.
+        model = next(iter(named)) if len(named) == 1 else log.model
+        result.setdefault(model, {})[run] = log
+    return [*result.values()]
+
+
+def _evaluations(logs: dict[Run, Log], way: str | None) -> list[dict[Run, Log]]:
+    """The logs of one folder and model by evaluation: the first of each task, the second..."""
+    by_task: dict[str, list[Run]] = {}
+    for run in sorted(logs, key=lambda run: _time(logs[run])):
+        by_task.setdefault(logs[run].task, []).append(run)
+    counts = {task: len(runs) for task, runs in by_task.items()}
+    if way == RUNS and len({*counts.values()}) > 1:
+        many, few = max(counts, key=lambda t: counts[t]), min(counts, key=lambda t: counts[t])
+        folder = logs[by_task[many][0]].folder
+        raise InputError(
+            f"{folder} has {counts[many]} evaluations of {many} and {counts[few]} of {few}: which "
+            f"belong together is not known: choose with --tasks, or give the files"
+        )
+    most = max(counts.values())
+    return [
+        {runs[n]: logs[runs[n]] for runs in by_task.values() if n < len(runs)} for n in range(most)
+    ]
+
+
+def _name(part: dict[Run, Log], evaluations: int) -> str:
+    log = min(part.values(), key=_time)
+    if len(part) == 1 and log.given == log.path:
+        return str(log.path)
+    return str(log.folder) if evaluations == 1 else f"{log.folder} ({log.date})"
+
+
+def _move(scores: Scores, runs: Sequence[Run], into: Run) -> None:
+    for column in scores.columns.values():
+        for run in runs:
+            if run in column.found:
+                column.found[into] = column.found.pop(run)
