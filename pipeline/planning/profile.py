@@ -70,6 +70,17 @@ class Profile:
 
     def longest(self, rule: str) -> int:
         """Minutes that a job of the rule may last at most; 0 without a limit."""
+    def device(self, rule: str) -> str:
+        """The kind of device of a rule's jobs: as set, or what its `accelerator` is; else auto."""
+        kind = self.of(rule, "accelerator")
+        own = accelerators.accelerator(kind).device if kind else "auto"
+        return self.of(rule, "device", own)
+
+    def threads_of(self, rule: str) -> int:
+        """Threads that are set for a rule's jobs; 0 where none are, or an expression is."""
+        given = self.threads.get(rule, "")
+        return int(given) if given.isdecimal() else 0
+
         return int(self.of(rule, "longest", "0"))
 
 
@@ -161,3 +172,19 @@ def _judge(where: str, name: str, value: str) -> None:
 def _or(names: Collection[str]) -> str:
     *first, last = names
     return f"{', '.join(first)} or {last}" if first else last
+def _refuse_other_device(rule: str, values: Mapping[str, str]) -> None:
+    """Refuses a device that leaves the accelerator idle which a job books: `auto` may take the CPU.
+
+    The CPU has to be asked for by its name.
+    """
+    kind, device = values.get("accelerator"), values.get("device", "cpu")
+    if not kind or device == "cpu":
+        return
+    own = accelerators.accelerator(kind).device
+    if device != own and (device, own) != ("auto", "cpu"):
+        raise InputError(
+            f"set-resources of {rule}: device: {device}: jobs are planned for accelerator: {kind}, "
+            f"which is {own}: leave `device` out, or name another accelerator (cpu for none)"
+        )
+
+

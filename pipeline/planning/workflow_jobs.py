@@ -34,7 +34,15 @@ from pipeline.planning.jobs import DISK_BYTES, Job, Jobs
 from pipeline.planning.plan import Plan
 from pipeline.planning.profile import TRAINS, Profile
 from pipeline.planning.rule_inputs import with_signature_at_hand
-from pipeline.runtime import accelerators, fork_server, launch, made_from, signal_handler
+from pipeline.runtime import (
+    accelerators,
+    environment,
+    fork_server,
+    launch,
+    locks,
+    made_from,
+    signal_handler,
+)
 
 RETRIES = 3
 """Of a job that fails, as in workflow/profiles/slurm."""
@@ -67,7 +75,7 @@ class RuleResources:
         work = self._jobs["pretrain"]
         where = f"set-resources of pretrain: processes: {work.processes}"
         accelerators.refuse_too_many(work.device, work.processes, where)
-        launch.refuse_nodes(self._nodes, profile.of("pretrain", "device"))
+        launch.refuse_nodes(self._nodes, profile.device("pretrain"))
         self._refuse_uneven()
 
     def of(self, rule: str) -> Resources:
@@ -100,9 +108,9 @@ class RuleResources:
             "disk_mb": math.ceil(disk / 1e6) if disk else disk_mb,
             "runtime": with_signature_at_hand(runtime),
             **({"gpu": gpu} if rule in TRAINS else {}),
-            **(self._steps() if rule == "pretrain" and self._nodes > 1 else {}),
+            **(self._steps() if rule == "pretrain" else {}),
             "python": self.interpreter(rule),
-            **({"device": "auto"} if rule in TRAINS else {}),
+            **({"device": self._profile.device(rule)} if rule in TRAINS else {}),
         }
 
     def interpreter(self, rule: str) -> str:
@@ -113,7 +121,8 @@ class RuleResources:
         """What the Slurm plugin must know so that a job can start a task on each of its nodes.
 
         With `mpi`, the job itself calls srun (`runtime.launch`); without `tasks_per_gpu`, `tasks`
-        would be taken for it; and `gpu` counts those of all nodes, where each needs as many.
+        would be taken for it; and `gpu` counts those of all nodes, where each needs as many. Of
+        several GPUs Slurm may give a job some on another node, unless it asks for one node.
         """
         n = self._nodes
 
@@ -124,6 +133,8 @@ class RuleResources:
         if self._of_rule("pretrain").device.memory:
             taken |= {"gpu": 0, "gres": lambda wildcards: f"gpu:{each(wildcards)}"}
         return {**taken, "cpus_per_task": each}
+        if n == 1:
+            return {"nodes": 1}
 
     def _refuse_uneven(self) -> None:
         work = self._jobs["pretrain"]
@@ -236,8 +247,7 @@ def _refusal(why: str) -> str:
 
 
 def _is_ordinary(rule: str, profile: Profile) -> bool:
-    device = profile.of(rule, "device", "auto")
-    return device in ("auto", "cpu") and not profile.of(rule, "python")
+    return profile.device(rule) in ("auto", "cpu") and not profile.of(rule, "python")
 
 
 CONFIG = (Path("config.yaml"), Path("config/config.yaml"))
@@ -285,7 +295,7 @@ class WorkflowJobs:
         self._shell = shell
         self._spawn(refuse_unbegun())
         if not request.is_local:
-            undocumented.mend_slurm_plugin()
+            undocumented.mend_slurm_plugin(self._refuse_cpu_torch)
 
     def inputs(
         self,
@@ -378,6 +388,8 @@ class WorkflowJobs:
     def _forced_work(self) -> set[str] | None:
         """Rules and manifests of what the user forces; None: all."""
         named = self._request.forced_work()
+        if self._request.is_local:
+            self._refuse_cpu_torch()
         if named is None:
             return None
         files = [Path(os.path.normpath(one)) for one in named]
@@ -398,6 +410,27 @@ def _config_file(config: Mapping[str, Any], options: Mapping[str, Any]) -> Path:
     if not read:
         return result
     there = yaml.safe_load(result.read_text(encoding="utf-8")) if result.exists() else {}
+    def _refuse_cpu_torch(self) -> None:
+        """Refuses to begin where jobs train on GPUs that this environment's torch cannot use.
+
+        Other interpreters, and the images of Kubernetes, have a torch of their own.
+
+        Raises:
+            InputError: it was built for the CPU.
+        """
+        profile = self._request.profile
+        rules = {rule for rule, name in self._asked if self._is_to_be_made(rule, name)}
+        for rule in TRAINS if not self._request.is_part() else ():
+            on_gpu = profile.device(rule) == "cuda" and not profile.of(rule, "python")
+            if rule in rules and on_gpu and environment.is_cpu_torch():
+                kind = profile.of(rule, "accelerator")
+                set_by = f"accelerator: {kind}" if kind else "device: cuda"
+                raise InputError(
+                    f"set-resources of {rule}: {set_by}: jobs would get GPUs that the torch of "
+                    f"{sys.prefix} cannot use, which was built for the CPU: run `make setup "
+                    "TORCH=cuda`, or set `accelerator: cpu`, and no `device`, to train without"
+                )
+
     if read != {name: value for name, value in there.items() if name not in options}:
         raise InputError(
             f"the Snakefile that takes this workflow as a module has read another configuration "
