@@ -57,6 +57,8 @@ class Profile:
     """Resources that a profile sets, as texts by rule and name (set-resources)."""
 
     chosen: Mapping[str, Mapping[str, str]]
+    threads: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Threads by rule, as texts (set-threads)."""
 
     def of(self, rule: str, name: str, otherwise: str = "") -> str:
         """What is set for a rule's resource.
@@ -68,8 +70,6 @@ class Profile:
         """
         return self.chosen.get(rule, {}).get(name, otherwise)
 
-    def longest(self, rule: str) -> int:
-        """Minutes that a job of the rule may last at most; 0 without a limit."""
     def device(self, rule: str) -> str:
         """The kind of device of a rule's jobs: as set, or what its `accelerator` is; else auto."""
         kind = self.of(rule, "accelerator")
@@ -81,6 +81,8 @@ class Profile:
         given = self.threads.get(rule, "")
         return int(given) if given.isdecimal() else 0
 
+    def longest(self, rule: str) -> int:
+        """Minutes that a job of the rule may last at most; 0 without a limit."""
         return int(self.of(rule, "longest", "0"))
 
 
@@ -108,19 +110,20 @@ def in_image(image: str, resources: Mapping[str, Mapping[str, Any]]) -> dict[str
 def read(
     resources: Mapping[str, Mapping[str, Any]],
     defaults: Mapping[str, Any],
-    threads: Collection[str] = (),
+    threads: Mapping[str, Any] | None = None,
 ) -> Profile:
     """Reads and judges what a profile sets.
 
     Args:
         resources: Snakemake's set-resources: its values by rule and name.
         defaults: Its default-resources: its values by name.
-        threads: Rules of its set-threads.
+        threads: Its set-threads: its values by rule.
 
     Raises:
         InputError: a rule does not exist, which Snakemake would pass over, a value is not fit, or
             nothing reads it where it is set.
     """
+    threads = threads or {}
     for where, named in {"set-resources": resources, "set-threads": threads}.items():
         for rule in named:
             if rule not in RULES:
@@ -131,11 +134,12 @@ def read(
             _judge(f"set-resources of {rule}: {name}", name, value)
             if rule not in READ_FOR.get(name, (rule,)):
                 raise _unread(f"set-resources of {rule}: {name}", name)
+        _refuse_other_device(rule, values)
     for name, value in defaults.items():
         _judge(f"default-resources: {name}", name, _text(value))
         if name in READ_FOR:
             raise _unread(f"default-resources: {name}", name)
-    return Profile(chosen)
+    return Profile(chosen, {rule: _text(value) for rule, value in threads.items()})
 
 
 def _text(value: Any) -> str:
@@ -169,9 +173,6 @@ def _judge(where: str, name: str, value: str) -> None:
         raise InputError(f"{where}: nothing reads it: did you mean {near[0]}?")
 
 
-def _or(names: Collection[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} or {last}" if first else last
 def _refuse_other_device(rule: str, values: Mapping[str, str]) -> None:
     """Refuses a device that leaves the accelerator idle which a job books: `auto` may take the CPU.
 
@@ -188,3 +189,6 @@ def _refuse_other_device(rule: str, values: Mapping[str, str]) -> None:
         )
 
 
+def _or(names: Collection[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last

@@ -46,6 +46,14 @@ from pipeline.runtime import (
 
 RETRIES = 3
 """Of a job that fails, as in workflow/profiles/slurm."""
+GOES_ON = ("download", "pretrain")
+"""Rules whose jobs go on where they were stopped; others begin again."""
+REMEDIES = {
+    "pack": "lower `bytes` of the source, or give it more threads (set-threads)",
+    "tokenizer": "lower its `characters`",
+    **dict.fromkeys(("evaluate", "probe"), "ask for fewer rows, tasks or checkpoints"),
+}
+"""What else helps a job that takes too long."""
 STARTED = "PIKE_STARTED"
 """The environment variable by which jobs know that a workflow has started them."""
 Wildcards = Any
@@ -91,8 +99,8 @@ class RuleResources:
             named = [str(v) for name, v in wildcards.items() if name != "selection"]
             return self._of_rule(rule).job(rule, "/".join(named))
 
-        def runtime(wildcards: Wildcards, attempt: int) -> int:
-            minutes = attempt * (10 + math.ceil(job(wildcards).seconds / 30))
+        def runtime(wildcards: Wildcards, attempt: int, threads: int = 0) -> int:
+            minutes = attempt * (10 + math.ceil(_seconds(job(wildcards), threads) / 30))
             return min(minutes, self._profile.longest(rule) or minutes)
 
         def disk_mb(wildcards: Wildcards) -> int:
@@ -125,6 +133,8 @@ class RuleResources:
         several GPUs Slurm may give a job some on another node, unless it asks for one node.
         """
         n = self._nodes
+        if n == 1:
+            return {"nodes": 1}
 
         def each(wildcards: Wildcards) -> int:
             return max(1, self.processes(wildcards) // n)
@@ -133,8 +143,6 @@ class RuleResources:
         if self._of_rule("pretrain").device.memory:
             taken |= {"gpu": 0, "gres": lambda wildcards: f"gpu:{each(wildcards)}"}
         return {**taken, "cpus_per_task": each}
-        if n == 1:
-            return {"nodes": 1}
 
     def _refuse_uneven(self) -> None:
         work = self._jobs["pretrain"]
@@ -188,12 +196,35 @@ class RuleResources:
         longest = self._profile.longest(rule)
         return math.ceil(2 * max(seconds) / 60 / longest) if seconds and longest else 0
 
+    def overlong(self, rule: str, name: str) -> str | None:
+        """That a job is expected to take longer than it may, and what to do; None of other jobs.
+
+        Jobs that go on where they were stopped are cut into as many as they need.
+        """
+        longest, work = self._profile.longest(rule), self._of_rule(rule)
+        if not longest or rule in GOES_ON or (rule in TRAINS and work.refusal(name)):
+            return None
+        hours = _seconds(work.job(rule, name), self._profile.threads_of(rule)) / 3600
+        if 60 * hours <= longest:
+            return None
+        return (
+            f"{rule} {name} is expected to take {hours:,.1f} hours, its job ends after "
+            f"{longest / 60:,.1f} (set-resources of {rule}: longest: {longest}), and the next one "
+            "begins again: raise `longest`, in a partition that allows more, or "
+            + REMEDIES.get(rule, "leave it out")
+        )
+
     def _of_rule(self, rule: str) -> Jobs:
         return self._jobs[rule if rule in TRAINS else ""]
 
     def _jobs_of(self, rule: str) -> Jobs:
         device = accelerators.accelerator(self._profile.of(rule, "accelerator", "cpu"))
         return Jobs(self._plan, device, int(self._profile.of(rule, "processes", "1")))
+
+
+def _seconds(job: Job, threads: int) -> float:
+    """Expected time of a job with so many threads (0: as many as it asks for)."""
+    return job.seconds * job.threads / min(threads or job.threads, job.threads)
 
 
 GROUPS = (
@@ -329,6 +360,9 @@ class WorkflowJobs:
                     warn(line)
         else:
             stamp = ancient(outdated.ensure_stamp(self.plan.manifest(rule, name)))
+        is_new = (rule, name) not in self._asked and not is_of_job
+        if is_new and (why := self.takes.overlong(rule, name)) and self._is_to_be_made(rule, name):
+            warn(why)
         self._asked[rule, name] = None
 
         def as_input(path: str) -> str:
@@ -354,6 +388,8 @@ class WorkflowJobs:
         """
         made = [work for work in self._asked if self._is_to_be_made(*work)]
         rules = [rule for rule, _ in made]
+        if self._request.is_local:
+            self._refuse_cpu_torch()
         # A dry run and a report import no class of the user's and need no finder's packages.
         if "pretrain" in rules and not self._request.is_part():
             methods.refuse_at_start(self.plan.runs.values(), self.plan.mixtures.values())
@@ -374,42 +410,6 @@ class WorkflowJobs:
     def _spawn(self, function: str) -> None:
         """Gives jobs' commands the shell function `spawn`, and our folder to find modules in."""
         self._shell.prefix(rule_inputs.shell_prefix(str(HERE), function))
-
-    def _is_to_be_made(self, rule: str, name: str) -> bool:
-        there = Path(self.plan.manifest(rule, name)).is_file()
-        return not there or self._compared.is_outdated(rule, name)
-
-    def _is_forced(self, rule: str, manifest: str) -> bool:
-        return (
-            self._forced_work is None or rule in self._forced_work or manifest in self._forced_work
-        )
-
-    @functools.cached_property
-    def _forced_work(self) -> set[str] | None:
-        """Rules and manifests of what the user forces; None: all."""
-        named = self._request.forced_work()
-        if self._request.is_local:
-            self._refuse_cpu_torch()
-        if named is None:
-            return None
-        files = [Path(os.path.normpath(one)) for one in named]
-        # A manifest is an output like those that it stands beside.
-        beside = [made_from.beside(file) for file in files]
-        tokenizers = [file.with_suffix(".json") for file in files if file.suffix == ".model"]
-        return named.union(map(str, [*files, *beside, *tokenizers]))
-
-
-def _config_file(config: Mapping[str, Any], options: Mapping[str, Any]) -> Path:
-    """The configuration where the command line names none.
-
-    Raises:
-        InputError: a Snakefile that takes ours as a module has read another.
-    """
-    result = next((path for path in CONFIG if path.exists()), CONFIG[0])
-    read = {name: value for name, value in config.items() if name not in options}
-    if not read:
-        return result
-    there = yaml.safe_load(result.read_text(encoding="utf-8")) if result.exists() else {}
     def _refuse_cpu_torch(self) -> None:
         """Refuses to begin where jobs train on GPUs that this environment's torch cannot use.
 
@@ -431,6 +431,40 @@ def _config_file(config: Mapping[str, Any], options: Mapping[str, Any]) -> Path:
                     "TORCH=cuda`, or set `accelerator: cpu`, and no `device`, to train without"
                 )
 
+
+    def _is_to_be_made(self, rule: str, name: str) -> bool:
+        there = Path(self.plan.manifest(rule, name)).is_file()
+        return not there or self._compared.is_outdated(rule, name)
+
+    def _is_forced(self, rule: str, manifest: str) -> bool:
+        return (
+            self._forced_work is None or rule in self._forced_work or manifest in self._forced_work
+        )
+
+    @functools.cached_property
+    def _forced_work(self) -> set[str] | None:
+        """Rules and manifests of what the user forces; None: all."""
+        named = self._request.forced_work()
+        if named is None:
+            return None
+        files = [Path(os.path.normpath(one)) for one in named]
+        # A manifest is an output like those that it stands beside.
+        beside = [made_from.beside(file) for file in files]
+        tokenizers = [file.with_suffix(".json") for file in files if file.suffix == ".model"]
+        return named.union(map(str, [*files, *beside, *tokenizers]))
+
+
+def _config_file(config: Mapping[str, Any], options: Mapping[str, Any]) -> Path:
+    """The configuration where the command line names none.
+
+    Raises:
+        InputError: a Snakefile that takes ours as a module has read another.
+    """
+    result = next((path for path in CONFIG if path.exists()), CONFIG[0])
+    read = {name: value for name, value in config.items() if name not in options}
+    if not read:
+        return result
+    there = yaml.safe_load(result.read_text(encoding="utf-8")) if result.exists() else {}
     if read != {name: value for name, value in there.items() if name not in options}:
         raise InputError(
             f"the Snakefile that takes this workflow as a module has read another configuration "

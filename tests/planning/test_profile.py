@@ -140,7 +140,7 @@ def test_what_is_read_rule_by_rule_is_refused_as_a_default(name):
 
 @pytest.mark.parametrize("key", ["set-resources", "set-threads"])
 def test_a_rule_that_does_not_exist_is_refused(key):
-    given = {"set-resources": ({"pretrane": {}}, {}), "set-threads": ({}, {}, ["pretrane"])}[key]
+    given = {"set-resources": ({"pretrane": {}}, {}), "set-threads": ({}, {}, {"pretrane": 2})}[key]
     with pytest.raises(InputError, match=f"{key}: rule: 'pretrane' is unknown: did you mean"):
         profile.read(*given)
 
