@@ -397,6 +397,9 @@ class WorkflowJobs:
             self.plan
         ):
             warn(line)
+        for name in (name for rule, name in made if rule == "pretrain"):
+            if held := locks.describe_holder(Path(self.plan.manifest("pretrain", name)).parent):
+                warn(f"{held}; until then its new job waits (`wait` of the profile) or is refused")
         output_root.write_settings(self.plan, self._pythons)
         for work in self._asked:
             self._compared.prepare(*work)
@@ -407,9 +410,6 @@ class WorkflowJobs:
             words = start_servers(rules, self._request.profile, own)
         self._spawn(spawn(words))
 
-    def _spawn(self, function: str) -> None:
-        """Gives jobs' commands the shell function `spawn`, and our folder to find modules in."""
-        self._shell.prefix(rule_inputs.shell_prefix(str(HERE), function))
     def _refuse_cpu_torch(self) -> None:
         """Refuses to begin where jobs train on GPUs that this environment's torch cannot use.
 
@@ -431,6 +431,9 @@ class WorkflowJobs:
                     "TORCH=cuda`, or set `accelerator: cpu`, and no `device`, to train without"
                 )
 
+    def _spawn(self, function: str) -> None:
+        """Gives jobs' commands the shell function `spawn`, and our folder to find modules in."""
+        self._shell.prefix(rule_inputs.shell_prefix(str(HERE), function))
 
     def _is_to_be_made(self, rule: str, name: str) -> bool:
         there = Path(self.plan.manifest(rule, name)).is_file()
