@@ -60,7 +60,7 @@ class Profile:
     threads: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Threads by rule, as texts (set-threads)."""
 
-    def of(self, rule: str, name: str, otherwise: str = "") -> str:
+    def value(self, rule: str, name: str, otherwise: str = "") -> str:
         """What is set for a rule's resource.
 
         Args:
@@ -72,9 +72,9 @@ class Profile:
 
     def device(self, rule: str) -> str:
         """The kind of device of a rule's jobs: as set, or what its `accelerator` is; else auto."""
-        kind = self.of(rule, "accelerator")
+        kind = self.value(rule, "accelerator")
         own = accelerators.accelerator(kind).device if kind else "auto"
-        return self.of(rule, "device", own)
+        return self.value(rule, "device", own)
 
     def threads_of(self, rule: str) -> int:
         """Threads that are set for a rule's jobs; 0 where none are, or an expression is."""
@@ -83,7 +83,7 @@ class Profile:
 
     def longest(self, rule: str) -> int:
         """Minutes that a job of the rule may last at most; 0 without a limit."""
-        return int(self.of(rule, "longest", "0"))
+        return int(self.value(rule, "longest", "0"))
 
 
 def in_image(image: str, resources: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

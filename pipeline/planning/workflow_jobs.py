@@ -79,14 +79,14 @@ class RuleResources:
         """
         self._plan, self._profile = plan, profile
         self._jobs = {rule: self._jobs_of(rule) for rule in (*TRAINS, "")}
-        self._nodes = int(profile.of("pretrain", "nodes", "1"))
+        self._nodes = int(profile.value("pretrain", "nodes", "1"))
         work = self._jobs["pretrain"]
         where = f"set-resources of pretrain: processes: {work.processes}"
         accelerators.refuse_too_many(work.device, work.processes, where)
         launch.refuse_nodes(self._nodes, profile.device("pretrain"))
         self._refuse_uneven()
 
-    def of(self, rule: str) -> Resources:
+    def resources(self, rule: str) -> Resources:
         """A rule's resources: values, or functions of its wildcards.
 
         Each try has more time and memory.
@@ -123,7 +123,7 @@ class RuleResources:
 
     def interpreter(self, rule: str) -> str:
         """The interpreter of a rule's jobs."""
-        return self._profile.of(rule, "python", sys.executable)
+        return self._profile.value(rule, "python", sys.executable)
 
     def _steps(self) -> Resources:
         """What the Slurm plugin must know so that a job can start a task on each of its nodes.
@@ -196,7 +196,7 @@ class RuleResources:
         longest = self._profile.longest(rule)
         return math.ceil(2 * max(seconds) / 60 / longest) if seconds and longest else 0
 
-    def overlong(self, rule: str, name: str) -> str | None:
+    def explain_overlong(self, rule: str, name: str) -> str | None:
         """That a job is expected to take longer than it may, and what to do; None of other jobs.
 
         Jobs that go on where they were stopped are cut into as many as they need.
@@ -218,8 +218,8 @@ class RuleResources:
         return self._jobs[rule if rule in TRAINS else ""]
 
     def _jobs_of(self, rule: str) -> Jobs:
-        device = accelerators.accelerator(self._profile.of(rule, "accelerator", "cpu"))
-        return Jobs(self._plan, device, int(self._profile.of(rule, "processes", "1")))
+        device = accelerators.accelerator(self._profile.value(rule, "accelerator", "cpu"))
+        return Jobs(self._plan, device, int(self._profile.value(rule, "processes", "1")))
 
 
 def _seconds(job: Job, threads: int) -> float:
@@ -278,7 +278,7 @@ def _refusal(why: str) -> str:
 
 
 def _is_ordinary(rule: str, profile: Profile) -> bool:
-    return profile.device(rule) in ("auto", "cpu") and not profile.of(rule, "python")
+    return profile.device(rule) in ("auto", "cpu") and not profile.value(rule, "python")
 
 
 CONFIG = (Path("config.yaml"), Path("config/config.yaml"))
@@ -312,7 +312,9 @@ class WorkflowJobs:
         output_root.claim(self.plan)
         self.takes = RuleResources(self.plan, request.profile)
         work = self.plan.work()
-        self._pythons = {rule: own for rule in work if (own := request.profile.of(rule, "python"))}
+        self._pythons = {
+            rule: own for rule in work if (own := request.profile.value(rule, "python"))
+        }
         self._compared = outdated.Comparison(self.plan, self._pythons, self._is_forced)
         self.reads = self._compared.inputs
         # The process of a job has what it needs.
@@ -348,7 +350,7 @@ class WorkflowJobs:
         Raises:
             InputError: the plan has no such job.
         """
-        read = self.reads.of(rule, name)
+        read = self.reads.job_inputs(rule, name)
         is_of_job = self._request.is_of_job()
         compares = self._request.compares_settings() and not is_of_job
         if is_of_job:
@@ -361,7 +363,11 @@ class WorkflowJobs:
         else:
             stamp = ancient(outdated.ensure_stamp(self.plan.manifest(rule, name)))
         is_new = (rule, name) not in self._asked and not is_of_job
-        if is_new and (why := self.takes.overlong(rule, name)) and self._is_to_be_made(rule, name):
+        if (
+            is_new
+            and (why := self.takes.explain_overlong(rule, name))
+            and self._is_to_be_made(rule, name)
+        ):
             warn(why)
         self._asked[rule, name] = None
 
@@ -421,9 +427,9 @@ class WorkflowJobs:
         profile = self._request.profile
         rules = {rule for rule, name in self._asked if self._is_to_be_made(rule, name)}
         for rule in TRAINS if not self._request.is_part() else ():
-            on_gpu = profile.device(rule) == "cuda" and not profile.of(rule, "python")
+            on_gpu = profile.device(rule) == "cuda" and not profile.value(rule, "python")
             if rule in rules and on_gpu and environment.is_cpu_torch():
-                kind = profile.of(rule, "accelerator")
+                kind = profile.value(rule, "accelerator")
                 set_by = f"accelerator: {kind}" if kind else "device: cuda"
                 raise InputError(
                     f"set-resources of {rule}: {set_by}: jobs would get GPUs that the torch of "

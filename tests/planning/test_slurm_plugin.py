@@ -161,7 +161,7 @@ def test_the_gpus_of_a_training_are_on_one_node_unless_it_asks_for_more(config, 
     plan = planner.plan(config(), "config.yaml")
     run = of_run("symbols/pico/pike-middle/seed100")
     takes = RuleResources(plan, Profile({"pretrain": chosen}))
-    given = takes.of("pretrain")
+    given = takes.resources("pretrain")
     values = {name: value for name, value in given.items() if name not in ("mem_mb", "runtime")}
     values = {n: value(run) if callable(value) else value for n, value in values.items()}
     job = types.SimpleNamespace(resources=Resources(values), threads=takes.processes(run))
