@@ -73,7 +73,7 @@ class Profile:
     def device(self, rule: str) -> str:
         """The kind of device of a rule's jobs: as set, or what its `accelerator` is; else auto."""
         kind = self.value(rule, "accelerator")
-        own = accelerators.accelerator(kind).device if kind else "auto"
+        own = accelerators.find_accelerator(kind).device if kind else "auto"
         return self.value(rule, "device", own)
 
     def threads_of(self, rule: str) -> int:
@@ -86,7 +86,9 @@ class Profile:
         return int(self.value(rule, "longest", "0"))
 
 
-def in_image(image: str, resources: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def profile_in_image(
+    image: str, resources: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
     """What a profile sets, where jobs run in a container: with the interpreter of its image.
 
     Args:
@@ -107,7 +109,7 @@ def in_image(image: str, resources: Mapping[str, Mapping[str, Any]]) -> dict[str
     return {rule: {**own.get(rule, {}), **resources.get(rule, {})} for rule in {**own, **resources}}
 
 
-def read(
+def read_profile(
     resources: Mapping[str, Mapping[str, Any]],
     defaults: Mapping[str, Any],
     threads: Mapping[str, Any] | None = None,
@@ -164,7 +166,7 @@ def _judge(where: str, name: str, value: str) -> None:
             "devices and nodes a run trains, and all other jobs run on one node"
         )
     if name == "accelerator":
-        accelerators.accelerator(value, where)
+        accelerators.find_accelerator(value, where)
     allowed = {"device": DEVICES, "save_on": signal_handler.SAVES}.get(name)
     if allowed and value not in allowed:
         raise InputError(f"{where}: {value} is unknown: give {_or(allowed)}")
@@ -181,7 +183,7 @@ def _refuse_other_device(rule: str, values: Mapping[str, str]) -> None:
     kind, device = values.get("accelerator"), values.get("device", "cpu")
     if not kind or device == "cpu":
         return
-    own = accelerators.accelerator(kind).device
+    own = accelerators.find_accelerator(kind).device
     if device != own and (device, own) != ("auto", "cpu"):
         raise InputError(
             f"set-resources of {rule}: device: {device}: jobs are planned for accelerator: {kind}, "

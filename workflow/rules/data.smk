@@ -54,7 +54,7 @@ rule pack:
         f"{RESULTS}/corpora/{{tokenizer}}/{{source}}/{FINAL}",
     log:
         f"{RESULTS}/logs/pack/{{tokenizer}}/{{source}}.log",
-    threads: lambda wildcards: planner.processes(PLAN.sources[wildcards.source])
+    threads: lambda wildcards: planner.packing_processes(PLAN.sources[wildcards.source])
     resources:
         **TAKES.resources("pack"),
     params:
