@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 
+import documented
 import pytest
 from repository import ROOT, run
 
@@ -159,6 +161,24 @@ def test_a_machine_with_a_gpu_is_not_given_the_cpu_builds(start, tmp_path):
     (tmp_path / "programs/nvidia-smi").symlink_to(shutil.which("sh"))
     told(start("https://cpu.example"), 0)
     assert "extra-index-url" not in (tmp_path / "made/asked").read_text(encoding="utf-8")
+
+
+def test_pages_and_profiles_ask_for_no_extra_that_is_installed_anyway():
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        extras = tomllib.load(file)["project"]["optional-dependencies"]
+    packages = {
+        extra: {re.match(r"[\w.-]+", each)[0] for each in listed}
+        for extra, listed in extras.items()
+    }
+    makefile = ROOT / "Makefile"
+    text = makefile.read_text(encoding="utf-8")
+    (installed,) = re.findall(r"setup\.sh \$\(PYTHON\) \$\(VENV\) ([a-z,]+) ", text)
+    there = set().union(*(packages[extra] for extra in installed.split(",")))
+    assert "snakemake-executor-plugin-slurm" in there
+    for path in (makefile, *documented.PAGES, *(ROOT / "workflow").rglob("*.yaml")):
+        for asked in re.findall(r"EXTRAS=(\w+(?:,\w+)*)", path.read_text(encoding="utf-8")):
+            for extra in asked.split(","):
+                assert packages[extra] - there, (path, extra)
 
 
 def started(*words):

@@ -31,7 +31,7 @@ MEMORY = {"download": 2, "tokenizer": 4, "pack": 3, "fetch": 2, "mixture": 2}
 GATHERING_MEMORY = 4
 """GiB of those that gather and show results."""
 RATES, LEARNT = {"download": 2e6, "pack": 0.5e6}, 2e4
-"""Bytes a second that are fetched, and that one core tokenizes; characters it learns from."""
+"""Bytes a second that are fetched, and that one thread tokenizes; characters it learns from."""
 SECONDS = {"fetch": 300.0, "mixture": 300.0, "database": 600.0, "table": 60.0}
 SECONDS |= {"figure": 120.0, "article": 60.0, "report": 120.0}
 DISK_BYTES = dict.fromkeys(("mixture", "probe", "table", "figure"), 2**20)
@@ -61,6 +61,8 @@ class Job:
     disk_bytes: int
     devices: int = 0
     """Accelerators, or CPU cores in their place, that it trains or evaluates on."""
+    threads: int = 1
+    """Threads with which it takes so long; with fewer it takes longer."""
 
     def memory_mb(self, attempt: int) -> int:
         """Host memory, in MB, that the try of a number from 1 on asks for."""
@@ -92,8 +94,11 @@ class Jobs:
             return ways[rule](name)
         memory = MEMORY.get(rule, GATHERING_MEMORY) * 2**30
         if rule in RATES:
-            size = self._text_bytes(name.rpartition("/")[2])
-            return Job(size / RATES[rule], memory, size)
+            source = name.rpartition("/")[2]
+            size = self._text_bytes(source)
+            values = self.plan.section_value("sources", source)
+            threads = planner.packing_processes(values) if rule == "pack" else 1
+            return Job(size / RATES[rule] / threads, memory, size, threads=threads)
         return Job(SECONDS[rule], memory, DISK_BYTES[rule])
 
     def _text_bytes(self, source: str) -> int:

@@ -57,6 +57,8 @@ class Profile:
     """Resources that a profile sets, as texts by rule and name (set-resources)."""
 
     chosen: Mapping[str, Mapping[str, str]]
+    threads: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Threads by rule, as texts (set-threads)."""
 
     def value(self, rule: str, name: str, otherwise: str = "") -> str:
         """What is set for a rule's resource.
@@ -67,6 +69,17 @@ class Profile:
             otherwise: The answer where nothing is set.
         """
         return self.chosen.get(rule, {}).get(name, otherwise)
+
+    def device(self, rule: str) -> str:
+        """The kind of device of a rule's jobs: as set, or what its `accelerator` is; else auto."""
+        kind = self.value(rule, "accelerator")
+        own = accelerators.find_accelerator(kind).device if kind else "auto"
+        return self.value(rule, "device", own)
+
+    def threads_of(self, rule: str) -> int:
+        """Threads that are set for a rule's jobs; 0 where none are, or an expression is."""
+        given = self.threads.get(rule, "")
+        return int(given) if given.isdecimal() else 0
 
     def longest(self, rule: str) -> int:
         """Minutes that a job of the rule may last at most; 0 without a limit."""
@@ -99,19 +112,20 @@ def profile_in_image(
 def read_profile(
     resources: Mapping[str, Mapping[str, Any]],
     defaults: Mapping[str, Any],
-    threads: Collection[str] = (),
+    threads: Mapping[str, Any] | None = None,
 ) -> Profile:
     """Reads and judges what a profile sets.
 
     Args:
         resources: Snakemake's set-resources: its values by rule and name.
         defaults: Its default-resources: its values by name.
-        threads: Rules of its set-threads.
+        threads: Its set-threads: its values by rule.
 
     Raises:
         InputError: a rule does not exist, which Snakemake would pass over, a value is not fit, or
             nothing reads it where it is set.
     """
+    threads = threads or {}
     for where, named in {"set-resources": resources, "set-threads": threads}.items():
         for rule in named:
             if rule not in RULES:
@@ -122,11 +136,12 @@ def read_profile(
             _judge(f"set-resources of {rule}: {name}", name, value)
             if rule not in READ_FOR.get(name, (rule,)):
                 raise _unread(f"set-resources of {rule}: {name}", name)
+        _refuse_other_device(rule, values)
     for name, value in defaults.items():
         _judge(f"default-resources: {name}", name, _text(value))
         if name in READ_FOR:
             raise _unread(f"default-resources: {name}", name)
-    return Profile(chosen)
+    return Profile(chosen, {rule: _text(value) for rule, value in threads.items()})
 
 
 def _text(value: Any) -> str:
@@ -158,6 +173,22 @@ def _judge(where: str, name: str, value: str) -> None:
     near = difflib.get_close_matches(name, NAMES, n=1, cutoff=CLOSE)
     if near and near[0] != name and name not in READ_ELSEWHERE:
         raise InputError(f"{where}: nothing reads it: did you mean {near[0]}?")
+
+
+def _refuse_other_device(rule: str, values: Mapping[str, str]) -> None:
+    """Refuses a device that leaves the accelerator idle which a job books: `auto` may take the CPU.
+
+    The CPU has to be asked for by its name.
+    """
+    kind, device = values.get("accelerator"), values.get("device", "cpu")
+    if not kind or device == "cpu":
+        return
+    own = accelerators.find_accelerator(kind).device
+    if device != own and (device, own) != ("auto", "cpu"):
+        raise InputError(
+            f"set-resources of {rule}: device: {device}: jobs are planned for accelerator: {kind}, "
+            f"which is {own}: leave `device` out, or name another accelerator (cpu for none)"
+        )
 
 
 def _or(names: Collection[str]) -> str:

@@ -17,11 +17,13 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 from snakemake_interface_common.exceptions import WorkflowError
+
+from pike_mixing.errors import InputError
 
 ASK_SECONDS, PATIENCE_SECONDS = 5.0, 3600.0
 """Between two questions whether the controller is back, and for how long they are asked."""
@@ -45,6 +47,8 @@ def ignore_checkpoint_signals() -> None:
 class _WithSlurm:
     """An executor that begins only where Slurm's commands are, and ends by Ctrl-C."""
 
+    _refuse: Callable[[], None]
+
     def __init__(self, *arguments: Any, **named: Any) -> None:
         self._cancelled = threading.Event()
         super().__init__(*arguments, **named)
@@ -56,6 +60,10 @@ class _WithSlurm:
                 "the cluster's login node, or use this machine alone: --profile "
                 "workflow/profiles/default"
             )
+        try:
+            self._refuse()
+        except InputError as mistake:
+            raise WorkflowError(str(mistake)) from None
         super().__post_init__()  # type: ignore[misc]
 
     def run_job(self: Any, job: Any) -> None:
@@ -74,13 +82,18 @@ class _WithSlurm:
             await asyncio.sleep(min(1.0, self.next_seconds_between_status_checks))
 
 
-def mend_executor(executor: type[Any]) -> type[Any]:
+def mend_executor(executor: type[Any], refuse: Callable[[], None]) -> type[Any]:
     """The plugin's executor, made to keep jobs, wait for the controller, and tell of memory.
 
     All that it overrides is the interface of executors.
+
+    Args:
+        executor: The plugin's.
+        refuse: Raises an InputError where jobs must not be submitted.
     """
 
     class Mended(_WithSlurm, executor):  # type: ignore[misc]
+        _refuse = staticmethod(refuse)
         _ended: frozenset[str] = frozenset()
         """Jobs that the check at work has reported."""
 

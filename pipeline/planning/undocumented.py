@@ -6,7 +6,7 @@ A test lists these parts, and holds that no other file uses one (`test_undocumen
 import importlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +78,15 @@ def lift_rate_limit(workflow: Any) -> None:
     workflow.scheduler.job_rate_limiter = None
 
 
-def mend_slurm_plugin() -> None:
-    """Has the Slurm plugin, where it is installed, take our executor for its own (`slurm`)."""
+def mend_slurm_plugin(refuse: Callable[[], None]) -> None:
+    """Has the Slurm plugin, where it is installed, take our executor for its own (`slurm`).
+
+    Args:
+        refuse: Raises an InputError where jobs must not be submitted.
+    """
     registry: Any = importlib.import_module(
         "snakemake_interface_executor_plugins.registry"
     ).ExecutorPluginRegistry()
     if registry.is_installed("slurm"):
         plugin = registry.get_plugin("slurm")
-        plugin.executor = slurm.mend_executor(plugin.executor)
+        plugin.executor = slurm.mend_executor(plugin.executor, refuse)

@@ -34,10 +34,26 @@ from pipeline.planning.jobs import DISK_BYTES, Job, Jobs
 from pipeline.planning.plan import Plan
 from pipeline.planning.profile import TRAINS, Profile
 from pipeline.planning.rule_inputs import cache_signature
-from pipeline.runtime import accelerators, fork_server, launch, made_from, signal_handler
+from pipeline.runtime import (
+    accelerators,
+    environment,
+    fork_server,
+    launch,
+    locks,
+    made_from,
+    signal_handler,
+)
 
 RETRIES = 3
 """Of a job that fails, as in workflow/profiles/slurm."""
+GOES_ON = ("download", "pretrain")
+"""Rules whose jobs go on where they were stopped; others begin again."""
+REMEDIES = {
+    "pack": "lower `bytes` of the source, or give it more threads (set-threads)",
+    "tokenizer": "lower its `characters`",
+    **dict.fromkeys(("evaluate", "probe"), "ask for fewer rows, tasks or checkpoints"),
+}
+"""What else helps a job that takes too long."""
 STARTED = "PIKE_STARTED"
 """The environment variable by which jobs know that a workflow has started them."""
 Wildcards = Any
@@ -67,7 +83,7 @@ class RuleResources:
         work = self._jobs["pretrain"]
         where = f"set-resources of pretrain: processes: {work.processes}"
         accelerators.refuse_too_many(work.device, work.processes, where)
-        launch.refuse_nodes(self._nodes, profile.value("pretrain", "device"))
+        launch.refuse_nodes(self._nodes, profile.device("pretrain"))
         self._refuse_uneven()
 
     def resources(self, rule: str) -> Resources:
@@ -83,8 +99,8 @@ class RuleResources:
             named = [str(v) for name, v in wildcards.items() if name != "selection"]
             return self._of_rule(rule).job(rule, "/".join(named))
 
-        def runtime(wildcards: Wildcards, attempt: int) -> int:
-            minutes = attempt * (10 + math.ceil(job(wildcards).seconds / 30))
+        def runtime(wildcards: Wildcards, attempt: int, threads: int = 0) -> int:
+            minutes = attempt * (10 + math.ceil(_seconds(job(wildcards), threads) / 30))
             return min(minutes, self._profile.longest(rule) or minutes)
 
         def disk_mb(wildcards: Wildcards) -> int:
@@ -98,9 +114,9 @@ class RuleResources:
             "disk_mb": math.ceil(disk / 1e6) if disk else disk_mb,
             "runtime": cache_signature(runtime),
             **({"gpu": gpu} if rule in TRAINS else {}),
-            **(self._steps() if rule == "pretrain" and self._nodes > 1 else {}),
+            **(self._steps() if rule == "pretrain" else {}),
             "python": self.interpreter(rule),
-            **({"device": "auto"} if rule in TRAINS else {}),
+            **({"device": self._profile.device(rule)} if rule in TRAINS else {}),
         }
 
     def interpreter(self, rule: str) -> str:
@@ -111,9 +127,12 @@ class RuleResources:
         """What the Slurm plugin must know so that a job can start a task on each of its nodes.
 
         With `mpi`, the job itself calls srun (`runtime.launch`); without `tasks_per_gpu`, `tasks`
-        would be taken for it; and `gpu` counts those of all nodes, where each needs as many.
+        would be taken for it; and `gpu` counts those of all nodes, where each needs as many. Of
+        several GPUs Slurm may give a job some on another node, unless it asks for one node.
         """
         n = self._nodes
+        if n == 1:
+            return {"nodes": 1}
 
         def each(wildcards: Wildcards) -> int:
             return max(1, self.processes(wildcards) // n)
@@ -175,12 +194,35 @@ class RuleResources:
         longest = self._profile.longest(rule)
         return math.ceil(2 * max(seconds) / 60 / longest) if seconds and longest else 0
 
+    def explain_overlong(self, rule: str, name: str) -> str | None:
+        """That a job is expected to take longer than it may, and what to do; None of other jobs.
+
+        Jobs that go on where they were stopped are cut into as many as they need.
+        """
+        longest, work = self._profile.longest(rule), self._of_rule(rule)
+        if not longest or rule in GOES_ON or (rule in TRAINS and work.refusal(name)):
+            return None
+        hours = _seconds(work.job(rule, name), self._profile.threads_of(rule)) / 3600
+        if 60 * hours <= longest:
+            return None
+        return (
+            f"{rule} {name} is expected to take {hours:,.1f} hours, its job ends after "
+            f"{longest / 60:,.1f} (set-resources of {rule}: longest: {longest}), and the next one "
+            "begins again: raise `longest`, in a partition that allows more, or "
+            + REMEDIES.get(rule, "leave it out")
+        )
+
     def _of_rule(self, rule: str) -> Jobs:
         return self._jobs[rule if rule in TRAINS else ""]
 
     def _jobs_of(self, rule: str) -> Jobs:
         device = accelerators.find_accelerator(self._profile.value(rule, "accelerator", "cpu"))
         return Jobs(self._plan, device, int(self._profile.value(rule, "processes", "1")))
+
+
+def _seconds(job: Job, threads: int) -> float:
+    """Expected time of a job with so many threads (0: as many as it asks for)."""
+    return job.seconds * job.threads / min(threads or job.threads, job.threads)
 
 
 GROUPS = (
@@ -234,8 +276,7 @@ def _refusal(why: str) -> str:
 
 
 def _is_ordinary(rule: str, profile: Profile) -> bool:
-    device = profile.value(rule, "device", "auto")
-    return device in ("auto", "cpu") and not profile.value(rule, "python")
+    return profile.device(rule) in ("auto", "cpu") and not profile.value(rule, "python")
 
 
 CONFIG = (Path("config.yaml"), Path("config/config.yaml"))
@@ -285,7 +326,7 @@ class WorkflowJobs:
         self._shell = shell
         self._spawn(refuse_unbegun())
         if not request.is_local:
-            undocumented.mend_slurm_plugin()
+            undocumented.mend_slurm_plugin(self._refuse_cpu_torch)
 
     def inputs(
         self,
@@ -319,6 +360,13 @@ class WorkflowJobs:
                     warn(line)
         else:
             stamp = ancient(outdated.ensure_stamp(self.plan.manifest(rule, name)))
+        is_new = (rule, name) not in self._asked and not is_of_job
+        if (
+            is_new
+            and (why := self.takes.explain_overlong(rule, name))
+            and self._is_to_be_made(rule, name)
+        ):
+            warn(why)
         self._asked[rule, name] = None
 
         def as_input(path: str) -> str:
@@ -344,6 +392,8 @@ class WorkflowJobs:
         """
         made = [work for work in self._asked if self._is_to_be_made(*work)]
         rules = [rule for rule, _ in made]
+        if self._request.is_local:
+            self._refuse_cpu_torch()
         # A dry run and a report import no class of the user's and need no finder's packages.
         if "pretrain" in rules and not self._request.is_part():
             methods.refuse_at_start(self.plan.runs.values(), self.plan.mixtures.values())
@@ -351,6 +401,9 @@ class WorkflowJobs:
             self.plan
         ):
             warn(line)
+        for name in (name for rule, name in made if rule == "pretrain"):
+            if held := locks.describe_holder(Path(self.plan.manifest("pretrain", name)).parent):
+                warn(f"{held}; until then its new job waits (`wait` of the profile) or is refused")
         output_root.write_settings(self.plan, self._pythons)
         for work in self._asked:
             self._compared.prepare(*work)
@@ -360,6 +413,27 @@ class WorkflowJobs:
             own = rule_inputs.shell_prefix(str(HERE)).format()
             words = start_servers(rules, self._request.profile, own)
         self._spawn(spawn(words))
+
+    def _refuse_cpu_torch(self) -> None:
+        """Refuses to begin where jobs train on GPUs that this environment's torch cannot use.
+
+        Other interpreters, and the images of Kubernetes, have a torch of their own.
+
+        Raises:
+            InputError: it was built for the CPU.
+        """
+        profile = self._request.profile
+        rules = {rule for rule, name in self._asked if self._is_to_be_made(rule, name)}
+        for rule in TRAINS if not self._request.is_part() else ():
+            on_gpu = profile.device(rule) == "cuda" and not profile.value(rule, "python")
+            if rule in rules and on_gpu and environment.is_cpu_torch():
+                kind = profile.value(rule, "accelerator")
+                set_by = f"accelerator: {kind}" if kind else "device: cuda"
+                raise InputError(
+                    f"set-resources of {rule}: {set_by}: jobs would get GPUs that the torch of "
+                    f"{sys.prefix} cannot use, which was built for the CPU: run `make setup "
+                    "TORCH=cuda`, or set `accelerator: cpu`, and no `device`, to train without"
+                )
 
     def _spawn(self, function: str) -> None:
         """Gives jobs' commands the shell function `spawn`, and our folder to find modules in."""

@@ -43,6 +43,11 @@ class Accelerator:
         """Whether it is a TPU, which compiles what it runs with XLA."""
         return self.hours_of == "TPU"
 
+    @property
+    def device(self) -> str:
+        """The kind of torch's device that it is: cpu, cuda or xla."""
+        return "xla" if self.is_tpu else "cuda" if self.memory else "cpu"
+
 
 _ROWS = [
     # One core with AVX2 at 3 GHz: 8 float32 numbers x 2 units x 2 operations a cycle. Products of

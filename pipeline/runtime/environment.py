@@ -3,9 +3,11 @@
 import contextlib
 import functools
 import importlib
+import importlib.machinery
 import importlib.metadata
 import json
 import os
+import re
 import resource
 import subprocess
 from collections.abc import Mapping
@@ -36,6 +38,19 @@ def available_memory() -> int:
             limits.append(int(Path(path).read_text(encoding="ascii")))
     own = resource.getrlimit(resource.RLIMIT_AS)[0]
     return min(limits if own == resource.RLIM_INFINITY else [*limits, own])
+
+
+def is_cpu_torch() -> bool:
+    """Whether the installed torch was built without a GPU's library.
+
+    It is not imported, which takes seconds: its own file says what it was built with.
+    """
+    found = importlib.machinery.PathFinder.find_spec("torch")
+    version = Path(found.origin).with_name("version.py") if found and found.origin else None
+    if version is None or not version.is_file():
+        return False
+    built = version.read_text(encoding="utf-8")
+    return not re.search(r"^(cuda|hip)\b[^=]*= *['\"]", built, re.MULTILINE)
 
 
 EXTRAS = {

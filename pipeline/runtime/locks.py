@@ -27,6 +27,8 @@ from pike_mixing.errors import InputError
 log = logging.getLogger("pike")
 
 NAME = "lease.json"
+SLURM_JOB = "SLURM_JOB_ID"
+"""The variable in which Slurm tells a process its job's number."""
 LOOK_SECONDS = 1.0
 """Between two tries to take a lease that is waited for."""
 _TRIES, _TRY_SECONDS = 20, 0.02
@@ -142,6 +144,8 @@ def acquire(folder: Path) -> Iterator[Lease]:
     folder.mkdir(parents=True, exist_ok=True)
     since = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
     holder = {"host": socket.gethostname(), "pid": os.getpid(), "since": since}
+    if job := os.environ.get(SLURM_JOB):
+        holder["slurm_job"] = job
     lease = Lease(folder, json.dumps(holder))
     with _lock(folder / NAME) as file:
         _held.add(file)
@@ -192,6 +196,11 @@ def is_held(folder: Path) -> bool:
     return False
 
 
+def describe_holder(folder: Path) -> str | None:
+    """Who holds the lease of a run directory, and how to end it; None where nobody does."""
+    return _refusal(folder / NAME) if is_held(folder) else None
+
+
 def _lock(path: Path) -> IO[bytes]:
     for _ in range(_TRIES):
         try:
@@ -212,13 +221,18 @@ def _lock(path: Path) -> IO[bytes]:
 
 
 def _refusal(path: Path) -> str:
+    how = ""
     try:
         holder = foreign_json.parse_json(path.read_text(encoding="utf-8"))
         who = f"process {holder['pid']} on {holder['host']} since {holder['since']}"
+        # A job that Slurm has put back into the queue finds its own number: to cancel it ends both.
+        if (job := holder.get("slurm_job")) and job != os.environ.get(SLURM_JOB):
+            who += f", Slurm job {job}"
+            how = f" (`scancel {job}`: it saves its training, with which the next one goes on)"
     except (OSError, ValueError, TypeError, KeyError):
         # It has just begun or ended.
         who = "another process"
     return (
-        f"{path.parent} is being written by {who}: wait for it or stop it first; if its machine is "
-        f"gone for good and the lock stays, delete {path}"
+        f"{path.parent} is being written by {who}: wait for it or stop it first{how}; if its "
+        f"machine is gone for good and the lock stays, delete {path}"
     )

@@ -1,7 +1,9 @@
 """What profiles set, and what is refused before anything starts."""
 
+import itertools
 import re
 
+import documented
 import pytest
 import yaml
 from repository import ROOT
@@ -29,6 +31,62 @@ def test_what_is_not_set_is_the_callers_to_say():
     assert (found.longest("pretrain"), found.longest("pack")) == (60, 0)
     assert found.value("pretrain", "python") == ".venv-tpu/bin/python"
     assert found.value("pretrain", "accelerator", "cpu") == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "device"),
+    [
+        ({}, "auto"),
+        ({"accelerator": "a100-80gb"}, "cuda"),
+        ({"accelerator": "tpu-v5e"}, "xla"),
+        ({"accelerator": "cpu"}, "cpu"),
+        ({"accelerator": "cpu-bf16", "device": "auto"}, "auto"),
+        # Somebody who means it.
+        ({"accelerator": "h100", "device": "cpu"}, "cpu"),
+        ({"device": "cuda"}, "cuda"),
+    ],
+)
+def test_the_device_is_that_of_the_accelerator_which_jobs_book(chosen, device):
+    assert profile.read_profile({"probe": chosen}, {}).device("probe") == device
+
+
+@pytest.mark.parametrize(
+    ("kind", "device"),
+    [
+        ("a100-80gb", "auto"),
+        ("h100", "xla"),
+        ("tpu-v4", "auto"),
+        ("tpu-v4", "cuda"),
+        ("cpu", "cuda"),
+    ],
+)
+def test_a_device_that_leaves_the_accelerator_idle_is_refused(kind, device):
+    told = f"set-resources of evaluate: device: {device}: jobs are planned for accelerator: {kind},"
+    with pytest.raises(InputError, match=f"{told} .*: leave `device` out"):
+        profile.read_profile({"evaluate": {"device": device, "accelerator": kind}}, {})
+
+
+@pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.parent.name)
+def test_what_must_be_filled_in_stands_in_one_place(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for name in ("accelerator", "longest", "slurm_partition", "slurm_account"):
+        # Elsewhere it is an alias.
+        places = [n for n, line in enumerate(lines) if re.match(rf" *(# )?{name}: (?!\*)", line)]
+        assert len(places) <= 1, name
+        for n in places:
+            above = itertools.takewhile(lambda line: "#" in line, reversed(lines[:n]))
+            assert "FILL IN" in "".join(above), name
+
+
+def test_the_example_of_the_page_fills_in_the_profile_of_slurm():
+    (shown,) = (b for b in documented.blocks("docs/running.md", "text") if "accelerator" in b)
+    shipped = (ROOT / "workflow/profiles/slurm/config.yaml").read_text(encoding="utf-8")
+    for line in shown.splitlines():
+        name, colon, _ = line.partition(": ")
+        assert re.search(rf"^(# )?{name.lstrip()}{colon}", shipped.replace("  ", ""), re.MULTILINE)
+    values = yaml.safe_load(shown)
+    found = profile.read_profile(values["set-resources"], values["default-resources"])
+    assert (found.device("pretrain"), found.longest("pretrain")) == ("cuda", 2 * 24 * 60)
 
 
 WRONG = {
@@ -86,7 +144,7 @@ def test_what_is_read_rule_by_rule_is_refused_as_a_default(name):
 
 @pytest.mark.parametrize("key", ["set-resources", "set-threads"])
 def test_a_rule_that_does_not_exist_is_refused(key):
-    given = {"set-resources": ({"pretrane": {}}, {}), "set-threads": ({}, {}, ["pretrane"])}[key]
+    given = {"set-resources": ({"pretrane": {}}, {}), "set-threads": ({}, {}, {"pretrane": 2})}[key]
     with pytest.raises(InputError, match=f"{key}: rule: 'pretrane' is unknown: did you mean"):
         profile.read_profile(*given)
 

@@ -2,6 +2,7 @@
 
 import math
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 from recipes import of_run
@@ -127,6 +128,45 @@ def test_a_limit_allows_as_many_tries_as_the_longest_run_takes(plan, monkeypatch
     # Within a job that the workflow has started nothing is tried again.
     monkeypatch.setenv(STARTED, "elsewhere:1")
     assert limited.retries("pretrain") is None
+
+
+OF_CODE = SimpleNamespace(items=lambda: [("tokenizer", "installed"), ("source", "code")])
+"""Wildcards of its packing."""
+
+
+def test_packing_takes_a_share_of_the_time_with_each_thread(plan):
+    """50 MB at 0.5 MB a second and thread; twice the time and ten minutes are asked for."""
+    runtime = RuleResources(plan, Profile({})).resources("pack")["runtime"]
+    minutes = [runtime(OF_CODE, 1, threads=threads) for threads in (1, 2, 4, 64)]
+    # Of 100, 50 and 25 seconds: four threads are worth it for files that nobody has looked at.
+    assert minutes == [10 + 4, 10 + 2, 10 + 1, 10 + 1]
+    assert runtime(OF_CODE, 1) == 10 + 1
+
+
+@pytest.mark.parametrize(
+    ("longest", "threads", "told"),
+    [
+        ("180", {}, None),
+        ("120", {}, "3.0 hours, its job ends after 2.0"),
+        ("300", {"pack": "8"}, "6.0 hours, its job ends after 5.0"),
+    ],
+)
+def test_a_job_that_begins_again_is_named_where_its_time_is_too_short(
+    config, longest, threads, told
+):
+    values = config()
+    # 16 threads take three hours for it.
+    source = {"kind": "local", "files": ["a.txt"], "licence": "mine", "bytes": 86_400_000_000}
+    values["sources"]["code"] = source
+    plan = planner.plan(values, "mine.yaml")
+    limits = {rule: {"longest": longest} for rule in ("download", "pack", "evaluate")}
+    takes = RuleResources(plan, Profile(limits, threads))
+    said = takes.explain_overlong("pack", "installed/code")
+    assert (told is None) == (said is None)
+    assert told is None or f"pack installed/code is expected to take {told} (set-resources" in said
+    # 12 hours; it goes on.
+    assert takes.explain_overlong("download", "code") is None
+    assert takes.explain_overlong("evaluate", "installed/nano/mix/seed220") is None
 
 
 def test_a_training_is_shared_out_as_the_profile_says(plan):

@@ -2,17 +2,30 @@
 
 import asyncio
 import contextlib
+import importlib
 import logging
 import threading
 import types
 
 import pytest
+from recipes import of_run
 from snakemake_interface_common.exceptions import WorkflowError
 
-from pipeline.planning import slurm
+from pike_mixing.errors import InputError
+from pipeline.planning import planner, slurm
+from pipeline.planning.profile import Profile
+from pipeline.planning.workflow_jobs import RuleResources
 
 plugin = pytest.importorskip("snakemake_executor_plugin_slurm", reason="pip install -e '.[slurm]'")
+submit_string = importlib.import_module(f"{plugin.__name__}.submit_string")
+utils = importlib.import_module(f"{plugin.__name__}.utils")
 log = logging.getLogger("slurm plugin")
+
+
+class Resources(dict):
+    """A job's, by name and as attributes, as Snakemake has them."""
+
+    __getattr__ = dict.get
 
 
 @pytest.fixture
@@ -47,7 +60,11 @@ class Reporting(plugin.Executor):
         self.submitted.append(job)
 
 
-MENDED = slurm.mend_executor(Reporting)
+def submit():
+    """Nothing speaks against it."""
+
+
+MENDED = slurm.mend_executor(Reporting, submit)
 
 
 def still_active(job, kind=MENDED):
@@ -118,6 +135,41 @@ def test_a_machine_without_slurm_is_refused_at_once(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(WorkflowError, match="scontrol is not found: start the workflow where"):
         MENDED().__post_init__()
+
+
+def test_nothing_is_submitted_where_the_workflow_speaks_against_it(programs):
+    def refuse():
+        raise InputError("torch was built for the CPU")
+
+    with pytest.raises(WorkflowError, match="torch was built for the CPU"):
+        slurm.mend_executor(Reporting, refuse)().__post_init__()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "asked"),
+    [
+        ({"accelerator": "a100-80gb", "processes": "4"}, ["--nodes=1", "--gpus=4"]),
+        ({"accelerator": "a100-80gb"}, ["--nodes=1", "--gpus=1"]),
+        ({"processes": "4"}, ["--nodes=1", "--ntasks=1"]),
+        (
+            {"accelerator": "a100-80gb", "processes": "8", "nodes": "2"},
+            ["--nodes=2", "--ntasks=2", "--gres=gpu:4"],
+        ),
+    ],
+)
+def test_the_gpus_of_a_training_are_on_one_node_unless_it_asks_for_more(config, chosen, asked):
+    plan = planner.plan(config(), "config.yaml")
+    run = of_run("symbols/pico/pike-middle/seed100")
+    takes = RuleResources(plan, Profile({"pretrain": chosen}))
+    given = takes.resources("pretrain")
+    values = {name: value for name, value in given.items() if name not in ("mem_mb", "runtime")}
+    values = {n: value(run) if callable(value) else value for n, value in values.items()}
+    job = types.SimpleNamespace(resources=Resources(values), threads=takes.processes(run))
+    named = ("run_uuid", "slurm_logfile", "comment_str", "account", "partition", "workdir")
+    command = submit_string.get_submit_command(job, dict.fromkeys(named, ""))
+    words = (command + utils.set_gres_string(job)).split()
+    kinds = ("--nodes", "--gpus", "--gres", "--ntasks")
+    assert [word for word in words if word.startswith(kinds)] == asked
 
 
 def test_a_controller_that_never_answers_is_given_up(programs, job, monkeypatch):

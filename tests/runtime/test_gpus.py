@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import devices
+from pipeline.runtime import devices, environment
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -65,6 +65,24 @@ def test_a_single_gpu_is_shared_and_none_is_no_matter(tmp_path, monkeypatch):
         assert devices.claim_gpu(tmp_path / "locks") is None
         assert os.environ[devices.VISIBLE] == names
     assert not (tmp_path / "locks").exists()
+
+
+@pytest.mark.parametrize(
+    ("built", "is_cpu"),
+    [
+        ("cuda: Optional[str] = None\nhip: Optional[str] = None\n", True),
+        ("cuda: Optional[str] = '12.8'\nhip: Optional[str] = None\n", False),
+        ("cuda: Optional[str] = None\nhip: Optional[str] = '6.4'\n", False),
+        (None, False),
+    ],
+)
+def test_a_torch_of_the_cpu_is_known_without_importing_it(tmp_path, monkeypatch, built, is_cpu):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("raise RuntimeError", encoding="utf-8")
+    if built is not None:
+        (tmp_path / "torch" / "version.py").write_text(built, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert environment.is_cpu_torch() == is_cpu
 
 
 @pytest.fixture

@@ -84,6 +84,27 @@ def test_a_second_holder_is_refused_and_told_who_holds(tmp_path):
             pass
 
 
+@pytest.mark.parametrize(
+    ("theirs", "ours", "told"),
+    [
+        ("34", "35", "Slurm job 34: wait for it or stop it first (`scancel 34`: it saves"),
+        ("34", None, "Slurm job 34: wait for it or stop it first (`scancel 34`: it saves"),
+        # Slurm has put the job back into the queue: to cancel it would end both.
+        ("34", "34", "UTC: wait for it or stop it first; if its machine"),
+        (None, "35", "UTC: wait for it or stop it first; if its machine"),
+    ],
+)
+def test_a_holder_of_slurms_is_named_by_its_job(tmp_path, monkeypatch, theirs, ours, told):
+    def be_job(number):
+        monkeypatch.setenv(locks.SLURM_JOB, number or "")
+
+    be_job(theirs)
+    assert locks.describe_holder(tmp_path) is None
+    with locks.acquire(tmp_path):
+        be_job(ours)
+        assert told in locks.describe_holder(tmp_path)
+
+
 @pytest.mark.parametrize("how", ["alone", "fork", "start"])
 def test_the_lease_of_a_killed_holder_is_taken_over_at_once(tmp_path, how):
     """Before anybody reaps it, and though a process that it forked or started lives on."""

@@ -15,6 +15,7 @@ OURS = {
     ),
     "results/own/pike.duckdb": "results/pike.duckdb --scenario words --model tiny",
     "restored/pike.duckdb": "results/pike.duckdb",
+    "watch results/gpu-hour": "watch --once results",
     "watch results": "watch --once results",
 }
 """What the pages name, and the tiny experiment has otherwise."""

@@ -123,6 +123,7 @@ def test_neither_a_second_workflow_nor_one_beside_an_orphan_writes_a_run(untrain
     # The orphan sleeps in the middle of mix: that run is refused, pike is trained all the same.
     told = untrained.refused("--cores", 1, mix, pike)
     assert f"is being written by process {orphan} on" in told
+    assert "until then its new job waits (`wait` of the profile) or is refused" in told
     assert set(untrained.weights()) == {"pike"}
     os.kill(orphan, signal.SIGCONT)
     untrained.wait(lambda: not untrained.trainings(), "the orphan's end")

@@ -41,6 +41,15 @@ def test_table_1_plans_its_nine_runs_and_the_grid_alone(default):
     assert counted == {job.replace("/", " ") for job in planned}
 
 
+def test_a_dry_run_names_a_job_that_takes_longer_than_it_may_and_begins_again(default):
+    """300 GB at 0.5 MB a second in each of 16 threads; the download, of 42 hours, goes on."""
+    target = "results/paper/corpora/mt5/hi/manifest.json"
+    limits = ("--set-resources", "pack:longest=600", "download:longest=600")
+    told = default.dry_run(target, *limits, *PAPER).stdout
+    assert told.count(" is expected to take") == 1
+    assert "pack mt5/hi is expected to take 10.4 hours, its job ends after 10.0 (set-res" in told
+
+
 def _in_the_papers_places(config):
     config["methods"]["doremi"] = {
         "rule": "fixed",

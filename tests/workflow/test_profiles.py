@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+from pipeline.runtime import environment
+
 TWO = ("--set-resources", "pretrain:processes=2")
 
 
@@ -54,14 +56,37 @@ def test_a_finished_training_is_not_made_again_by_another_number_of_processes(fi
 def test_on_slurm_a_job_says_where_it_runs_and_when_it_wants_to_know_of_the_end(fresh):
     pytest.importorskip("snakemake_executor_plugin_slurm", reason="pip install -e '.[slurm]'")
     path = fresh.path("workflow/profiles/slurm/config.yaml")
-    text = path.read_text(encoding="utf-8").replace("longest: 1440", "longest: 5")
+    text = path.read_text(encoding="utf-8").replace("longest: &longest 1440", "longest: &longest 5")
     path.write_text(text, encoding="utf-8")
     found = asked(fresh, "slurm")
-    assert found["pretrain"]["gpu"] == "1"
+    # All GPUs of a training are on one node.
+    assert (found["pretrain"]["gpu"], found["pretrain"]["nodes"]) == ("1", "1")
     assert found["pretrain"]["slurm_extra"] == "--signal=USR1@120"
     # No time limit exceeds the longest.
-    assert found["pretrain"]["runtime"] == "5"
+    for rule in ("pack", "pretrain", "evaluate", "probe"):
+        assert found[rule]["runtime"] == "5"
+    # One line names the GPU, whose jobs never fall back to the CPU.
+    assert {found[rule]["device"] for rule in ("pretrain", "evaluate", "probe")} == {"cuda"}
     assert {values["slurm_partition"] for values in found.values()} == {"main"}
+
+
+def test_a_torch_of_the_cpu_is_refused_before_jobs_book_gpus(fresh, tmp_path):
+    """Whether Slurm's jobs would train, or this machine's; nothing is made before."""
+    if not environment.is_cpu_torch():
+        pytest.skip("this environment's torch has CUDA")
+    (tmp_path / "scontrol").write_text("#!/bin/sh\n", encoding="utf-8")
+    (tmp_path / "scontrol").chmod(0o755)
+    own = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    for profile in ("slurm", "gpu"):
+        if profile == "slurm":
+            pytest.importorskip("snakemake_executor_plugin_slurm")
+        words = ("--profile", f"workflow/profiles/{profile}", "results/pike.duckdb")
+        done = fresh.run("snakemake", *words, environment=own, anew=True)
+        assert done.returncode == 1, done.stdout
+        assert "accelerator: h100: jobs would get GPUs that the torch of" in done.stdout
+        assert "run `make setup TORCH=cuda`, or set `accelerator: cpu`" in done.stdout
+        assert "Traceback" not in done.stdout
+    assert not fresh.path("results/data").exists()
 
 
 @pytest.mark.parametrize("answers", [True, False])

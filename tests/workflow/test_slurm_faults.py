@@ -51,7 +51,7 @@ def test_a_preempted_job_goes_on(untrained, unbroken, slurm, workflow):
 
 def test_a_time_limit_costs_no_step(untrained, unbroken, slurm, workflow):
     profile = "workflow/profiles/slurm/config.yaml"
-    untrained.edit(profile, "longest: 1440\n    # Min", "longest: 1\n    # Min")
+    untrained.edit(profile, "longest: &longest 1440", "longest: &longest 1")
     # Slurm may send a signal a minute too early, and wakes whom it sends it to.
     untrained.edit(profile, "    slurm_extra: ", "    # slurm_extra: ")
     process, job = workflow()

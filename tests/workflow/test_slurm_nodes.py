@@ -82,10 +82,8 @@ def controller_restarted(project, slurm, job):
 def test_a_run_on_two_nodes_leaves_what_two_processes_of_one_leave(
     slurm, untrained, by_two, happens, starts
 ):
-    edit_profile(untrained, **{"USR1@120": "USR1@20"})
-    profile = "workflow/profiles/slurm/config.yaml"
-    untrained.edit(profile, "  pretrain:\n    accelerator: h100\n", "  pretrain:\n    nodes: 2\n")
-    untrained.edit(profile, "device: auto\n    # Longest", "processes: 2\n    # Longest")
+    two = {"&accelerator h100": "&accelerator cpu", "# processes: 4": "processes: 2"}
+    edit_profile(untrained, **two, **{"# nodes: 2": "nodes: 2", "USR1@120": "USR1@20"})
     process, job = begun(untrained, slurm)
     assert "NumNodes=2 " in slurm.ask("scontrol", "show", "job", job)
     happens(untrained, slurm, job)

@@ -54,7 +54,6 @@ rule pack:
         f"{RESULTS}/corpora/{{tokenizer}}/{{source}}/{FINAL}",
     log:
         f"{RESULTS}/logs/pack/{{tokenizer}}/{{source}}.log",
-    retries: TAKES.retries("pack")
     threads: lambda wildcards: planner.packing_processes(PLAN.sources[wildcards.source])
     resources:
         **TAKES.resources("pack"),
