@@ -26,6 +26,7 @@ from pipeline.planning.registration import Registration
 from pipeline.results import board_tests
 from pipeline.results.selection import Row, ours, query
 from pipeline.runtime import presentation
+from pipeline.runtime.programs import program
 
 RULES = ("pike_mixing/rules", "pike_mixing/numerics", "pike_mixing/finders")
 """What is frozen at the registration's commit."""
@@ -52,8 +53,9 @@ def compare_registered(given: Path, database: Path | None = None, format: str = 
     if database is None and not place.exists():
         drawn = f"results/{chosen.benchmark}.yaml"
         raise InputError(
-            f"{place} does not exist: make the runs by `pike scenarios {given} --out {drawn}` and "
-            f"`snakemake --profile workflow/profiles/default --configfile {drawn}`"
+            f"{place} does not exist: make the runs by `{program('pike')} scenarios {given} "
+            f"--out {drawn}` and `{program('snakemake')} --profile workflow/profiles/default "
+            f"--configfile {drawn}`"
         )
     with ours(place) as connection:
         facts = {
