@@ -21,7 +21,7 @@ from pike_mixing.comparison.mean_difference import LEAST_DOCUMENTS, LEAST_SEEDS
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 from pipeline.results import display, labels
-from pipeline.results.selection import Row, at_hand, ours, query
+from pipeline.results.selection import Row, announce, at_hand, ours, query
 from pipeline.runtime import presentation
 from pipeline.runtime.presentation import count_of
 
@@ -374,7 +374,7 @@ NAME = "advised"
 
 
 def advise(
-    database: Path,
+    database: Path | None,
     scenario: str | None = None,
     model: str | None = None,
     format: str = "text",
@@ -382,7 +382,7 @@ def advise(
     """What to train with, by the runs of a database.
 
     Args:
-        database: The experiment's database.
+        database: The experiment's database; absent: as `at_hand` has it.
         scenario: The one that is asked about; without it all are.
         model: The size that is asked about; without it all are.
         format: text or json; summary is a line for each scenario and size; yaml, python or
@@ -393,6 +393,7 @@ def advise(
     """
     database = at_hand(database)
     with ours(database) as connection:
+        announce(connection, database)
         every = of(connection)
     for key, wanted in (("scenario", scenario), ("model", model)):
         known = dict.fromkeys(place[key] for place in every)
