@@ -16,7 +16,7 @@ from pike_mixing.settings import unknown
 from pipeline.planning import outdated
 from pipeline.results import views
 from pipeline.results.selection import Row, announce, at_hand, connect, is_of_some_runs, query
-from pipeline.runtime import presentation
+from pipeline.runtime import output_formats
 from pipeline.runtime.programs import program
 
 log = logging.getLogger("pike")
@@ -62,12 +62,12 @@ def why(
         log.warning("%s holds no run that %s is of: ask one of all runs", database, artifact)
     compared = outdated.of_results(*database.absolute().parents[:2])
     stale: dict[str, list[str]] = {}
-    for one in compared.every() if compared else ():
+    for one in compared.all_differences() if compared else ():
         stale.setdefault(one.artifact, []).append(one.reason)
     tree = _Tree(lineage, stale, named)
     if format == "json":
-        return presentation.render(format, tree.chain(artifact), str)
-    return presentation.render(format, None, lambda: "\n".join(tree.lines(artifact)))
+        return output_formats.render(format, tree.chain(artifact), str)
+    return output_formats.render(format, None, lambda: "\n".join(tree.lines(artifact)))
 
 
 def _read_lineage(connection: duckdb.DuckDBPyConnection, database: Path) -> dict[str, Row]:
@@ -224,7 +224,7 @@ class _Tree:
         if shown := [f"{key} {_short(facts[key])}" for key in FACTS if facts.get(key)]:
             yield f"{detail}{', '.join(shown)}"
         for reason in self._stale.get(name, []):
-            yield detail + presentation.paint(f"OUT OF DATE: {reason} changed", "red")
+            yield detail + output_formats.paint(f"OUT OF DATE: {reason} changed", "red")
 
     def _facts(self, name: str) -> Any:
         facts = self._lineage[name]["facts"]
