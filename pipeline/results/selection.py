@@ -39,7 +39,7 @@ def newest_folder() -> Path:
     return max(FOLDERS, key=lambda folder: max(map(_written, _databases(folder)), default=0))
 
 
-def at_hand(database: Path | None) -> Path:
+def find_database(database: Path | None) -> Path:
     """The database that is asked: the one that was named, or else that of the newest folder.
 
     That is the folder's database of all runs. Where only some of its tables and figures were made,
@@ -92,7 +92,7 @@ def announce(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
     log.info("Answer from %s%s", database, facts)
 
 
-def log_of(database: Path) -> Path:
+def write_ahead_log(database: Path) -> Path:
     """Where DuckDB keeps changes of a database that are not in its file yet."""
     return database.with_name(f"{database.name}.wal")
 
@@ -116,7 +116,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
             + (f"; here are databases of some runs (--database): {some}" if some else "")
         )
     output_root.refuse_path(database)
-    if os.path.lexists(changes := log_of(database)):
+    if os.path.lexists(changes := write_ahead_log(database)):
         raise InputError(
             f"{changes} holds changes by a program that writes to {database}, or that was stopped "
             "while it did, and no result is made with them: end that program, or delete them with "
@@ -132,7 +132,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
         elif "version number" in first:
             remedy = f"it is of another version of DuckDB than {duckdb.__version__}: make it anew"
         raise InputError(f"{database} cannot be opened ({first}): {remedy}") from None
-    if problem := result_manifests.problem(database, "database"):
+    if problem := result_manifests.altered_problem(database, "database"):
         log.warning("%s", problem)
     return result
 
@@ -151,7 +151,7 @@ def connect_ours(database: Path) -> duckdb.DuckDBPyConnection:
 
 
 @contextlib.contextmanager
-def ours(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_ours(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database that `pike database` made, for questions of this version's own.
 
     Raises:
@@ -167,7 +167,7 @@ def ours(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
                     f"{database} holds what its tables and figures read, and this is not among it: "
                     f"ask {whole}"
                 ) from None
-            again = output_root.command(database, force=True)
+            again = output_root.command_for(database, force=True)
             raise InputError(
                 f"{database} was made by another version: make it anew with `{again}`"
             ) from None
@@ -233,12 +233,12 @@ def frame(name: str, database: str | Path | None = None) -> "pd.DataFrame":
     Args:
         name: `runs`, `claims`, `table_perplexity`, `table1`, `figure_losses`: `pike query
             "show tables"` lists all. The views of tables have a row for each cell.
-        database: The experiment's database; absent: as `at_hand` has it.
+        database: The experiment's database; absent: as `find_database` has it.
 
     Raises:
         InputError: there is no database, it is none of ours, or it has no such table or view.
     """
-    database = at_hand(None if database is None else Path(database))
+    database = find_database(None if database is None else Path(database))
     with connect_ours(database) as connection:
         announce(connection, database)
         known = [name for (name,) in connection.execute("show tables").fetchall()]

@@ -15,7 +15,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 from pipeline.planning import outdated
 from pipeline.results import views
-from pipeline.results.selection import Row, announce, at_hand, connect, is_of_some_runs, query
+from pipeline.results.selection import Row, announce, connect, find_database, is_of_some_runs, query
 from pipeline.runtime import output_formats
 from pipeline.runtime.programs import program
 
@@ -27,7 +27,7 @@ MANY = 8
 """Artifacts of one kind beside each other that are all unfolded."""
 
 
-def why(
+def explain_artifact(
     artifact: str, database: Path | None = None, format: str = "text", row: str | None = None
 ) -> str:
     """What the artifact was made from, by which code, from which revision.
@@ -40,7 +40,7 @@ def why(
         artifact: A table or figure, by its file or name; or a stable name: table/perplexity,
             figure/losses, run/..., checkpoint/.../step800, evaluation/..., probe/..., corpus/...,
             tokenizer/..., source/...
-        database: The experiment's database; absent: as `at_hand` has it.
+        database: The experiment's database; absent: as `find_database` has it.
         format: text, an indented tree, or json: a list of the chain's artifacts, each once.
         row: Of a table, the method or the label of a row: what that row alone was made from.
 
@@ -48,7 +48,7 @@ def why(
         InputError: there is no database, it is none of ours, or it has no such artifact or row; the
             message has near names.
     """
-    database = at_hand(database)
+    database = find_database(database)
     named = {}
     with connect(database) as connection:
         announce(connection, database)
@@ -60,7 +60,7 @@ def why(
             named = {artifact: row}
     if is_of_some_runs(database) and _lacks_runs(lineage[artifact]):
         log.warning("%s holds no run that %s is of: ask one of all runs", database, artifact)
-    compared = outdated.of_results(*database.absolute().parents[:2])
+    compared = outdated.compare_results(*database.absolute().parents[:2])
     stale: dict[str, list[str]] = {}
     for one in compared.all_differences() if compared else ():
         stale.setdefault(one.artifact, []).append(one.reason)
