@@ -132,19 +132,8 @@ report: $(READY) ## Build the report alone, with what it needs
 record: $(READY) ## Write the records of the deciding experiment into recorded/, from which `make restore` builds all
 	$(BIN)/pike record $(DECIDED) --out recorded
 
-# An environment that is there serves; a new one gets what tables, figures and the report need.
-RESTORE := $(if $(wildcard $(READY)),$(VENV),.venv-restore)
-restore: $(RESTORE)/.$(if $(wildcard $(READY)),ready-$(TORCH),restore) ## Build database, tables, figures, report from recorded/: a minute, no torch
-	OMP_NUM_THREADS=1 $(RESTORE)/bin/pike restore recorded --out restored
-
-.venv-restore/.restore: constraints-cpu.txt
-	$(PYTHON) -m venv .venv-restore
-	grep -v '^torch==' constraints-cpu.txt > .venv-restore/constraints.txt
-	.venv-restore/bin/python -m pip install --disable-pip-version-check --quiet --constraint .venv-restore/constraints.txt \
-	  duckdb jinja2 matplotlib numpy pandas pyarrow pydantic pyyaml scipy tqdm typing_extensions
-	.venv-restore/bin/python -m pip install --disable-pip-version-check --quiet --constraint .venv-restore/constraints.txt \
-	  --no-deps --editable .
-	touch $@
+restore: $(READY) ## Build database, tables, figures, report from recorded/: half a minute, no training
+	OMP_NUM_THREADS=1 $(BIN)/pike restore recorded --out restored
 
 dag: $(READY) ## List the jobs that a run would start, and why
 	$(SNAKEMAKE) --dry-run
@@ -189,5 +178,5 @@ unlock: $(READY) ## Free the working folder after a killed run
 	$(SNAKEMAKE) --unlock
 
 clean: ## Delete the environment, wheels and caches; results stay
-	rm -rf $(VENV) $(TPU_VENV) $(TRAINERS_VENV) .venv-restore build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(TPU_VENV) $(TRAINERS_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -15,45 +15,51 @@ from pipeline.results.selection import connect_ours, query
 
 PAGE = records.ROOT / "docs" / "claims.md"
 HOLDS, FAILS = "supported", "contradicted"
+WORDS = {HOLDS: "holds", FAILS: "does not hold"}
 HEAD = """# The paper's claims at a small size
 
 <!-- Made by `make headline` from `workflow/configs/decide.yaml`: change nothing by hand. -->
 
 `make restore`, then `.venv/bin/pike claims restored/pike.duckdb`, prints each claim of the paper
-with our number. **Of {all} claims {holds} hold here, {fails}, {open} cannot be told.** The decided
-ones, in words; sizes in brackets are the paper's:
+with our number. **Of {all} claims {holds} hold here, {fails}, and {open} are open.**
 
-{findings}
+{failures}{why}
 
-Our models have {least:,} to {most:,} parameters: the {runs} trainings are those of
-[Results](results.md). What is decided here need not hold at the paper's sizes, or at yours.
+Our models have {least:,} to {most:,} parameters, the paper's 110 million to 1 billion: what is
+decided here need not hold at the paper's sizes, or at yours. The {runs} trainings are those of
+[Results](results.md).
 
-## The record
+## Decided
 
-A cell is one comparison in one scenario, model size and number of shots; the row shows the least
-favourable. Brackets: 95% interval of this number alone. p: with Holm's correction over all tested
-claims. `pike query "from claims"` has each sentence, its place and the published number.
+*Holds if*: what our number must be. A claim that names a gain, such as 3.4%, is tested for whether
+there is a gain, not for its size.
+
+*Ours*: our number, its 95% interval (of this number alone) and its unit. *% of the other* is by how
+much the first method's score is above the second's, in percent of the second's; *% below the other*
+is by how much its perplexity is below.
+
+*Comparisons within*: a comparison is of one scenario, model size and number of shots. All of a
+claim's comparisons must lie within its bounds, and the row shows the least favourable one.
+
+*p*: with Holm's correction over all tested claims. At 0.05 or more a claim is open.
 
 """
-WORDS = {HOLDS: "Holds here", FAILS: "Does not hold here"}
 OPEN = """
-## Not decided
-
-{why}.
+## Open
 
 {times}
 
-Seeds needed: of each cell, before Holm's correction, if the spread stays; -: over 1,000, or not
-known.
+*Seeds needed*: of each comparison, before Holm's correction, if the spread stays; -: over 1,000, or
+not known.
 
 """
 TIMES = """Claims about time are open by name, too. `overhead`: the paper has at most {paper:g} % of
-the training time; here PiKE's estimates took {least:.1f} to {most:.1f} % (Table 8), with models a
-thousand times smaller, on a machine that was busy with other work. Neither tells of the paper's
+the training time; here PiKE's estimates took {least:.1f} to {most:.1f} % (Table 8), with models
+thousands of times smaller, on a machine that was busy with other work. Neither tells of the paper's
 sizes. `longer-interval` compares times of that machine."""
 WHY = {
-    "not significant": "p is 0.05 or more",
-    "too few seeds": "a cell has fewer than three seeds, and none contradicts the claim",
+    "too few seeds": "some comparison has fewer than three seeds, and none contradicts the claim",
+    "not significant": "there are seeds enough, but p is 0.05 or more",
     "not run": "the experiment has no such runs, or the claim is about the paper's own sizes",
 }
 
@@ -74,6 +80,7 @@ def page(database: Path) -> str:
             "select claim, statement, unit, lower, upper, ours, ours_low, ours_high, p_holm, "
             "seeds, cell, cells, cells_within, verdict, seeds_wanted from claims order by position",
         )
+        sizes = query(connection, "select distinct scenario, model, parameters from runs")
         shares = query(
             connection,
             "select value, published_value from table8, "
@@ -88,28 +95,41 @@ def page(database: Path) -> str:
         holds=holds,
         fails=f"{fails} does not" if fails == 1 else f"{fails} do not",
         open=len(claims) - holds - fails,
-        findings="\n".join(finding(claim) for claim in claims if claim["verdict"] in WORDS),
+        failures="".join(failure(claim) for claim in claims if claim["verdict"] == FAILS),
+        why="\n".join(f"- Open, {name} ({count[name]}): {WHY[name]}." for name in WHY),
     )
-    head = ["claim", "verdict", "number", "bounds", "cells", "seeds", "p", "least favourable cell"]
-    decided = [claim for claim in claims if claim["verdict"] in (HOLDS, FAILS)]
-    text += records.table(head, [line(claim, claim["verdict"]) for claim in decided])
-    reasons = [f"{n} {name}: {WHY[name]}" for name, n in count.most_common() if name in WHY]
+    places = {f"{one['scenario']} / {one['model']}": one["parameters"] for one in sizes}
+    head = ["the paper's claim", "here", "holds if", "ours", "comparisons within", "seeds", "p",
+            "parameters", "least favourable comparison"]  # fmt: skip
+    decided = [claim for claim in claims if claim["verdict"] in WORDS]
+    text += records.table(head, [decided_line(claim, places) for claim in decided])
     times = TIMES.format(
         paper=float(shares[0]["published_value"]),
         least=min(row["value"] for row in shares),
         most=max(row["value"] for row in shares),
     )
-    text += "\n" + OPEN.format(why="; ".join(reasons), times=times)
+    text += "\n" + OPEN.format(times=times)
     undecided = [claim for claim in claims if claim not in decided]
-    head[1] = "seeds needed"
+    head = ["claim", "seeds needed", "ours", "holds if", "comparisons within", "seeds", "p",
+            "least favourable comparison"]  # fmt: skip
     return text + records.table(head, [line(claim, wanted(claim)) for claim in undecided]) + "\n"
 
 
-def finding(claim: dict[str, Any]) -> str:
-    """A decided claim in words, with our number, its seeds and the least favourable cell."""
-    _, _, number, _, _, seeds, _, cell = line(claim, "")
-    where = ", ".join(filter(None, [f"{seeds} seeds" if seeds else "", cell]))
-    return f"- **{WORDS[claim['verdict']]}:** {claim['statement']}. Ours: {number} ({where})."
+def failure(claim: dict[str, Any]) -> str:
+    """A claim that does not hold, in a paragraph: how often it fails, and where."""
+    within, cells = claim["cells_within"], claim["cells"]
+    how = "it is false in {} of {} settings, which were computed exactly, without training"
+    if claim["seeds"] is not None:
+        how = "it is false in {} of {} comparisons"
+    false = how.format(cells - within, cells)
+    return f"- Does not hold: {claim['statement']}. Here {false} ({claim['cell']}).\n"
+
+
+def decided_line(claim: dict[str, Any], places: dict[str, int]) -> list[str]:
+    """A decided claim's row: its sentence, and the size of the models behind the number."""
+    name, verdict, shown, bound, within, seeds, p, cell = line(claim, WORDS[claim["verdict"]])
+    size = next((f"{n:,}" for place, n in places.items() if cell.startswith(place)), "")
+    return [f"{claim['statement']} ({name})", verdict, bound, shown, within, seeds, p, size, cell]
 
 
 def line(claim: dict[str, Any], second: str) -> list[str]:

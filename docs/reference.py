@@ -117,9 +117,12 @@ def commands() -> str:
 
 
 def _command(parser: argparse.ArgumentParser) -> list[str]:
-    about, example = _sentence(parser.description or ""), parser.epilog or ""
-    shown = example.removeprefix("Example: ").replace("pike ", ".venv/bin/pike ", 1)
-    block = [f"```sh\n{shown}\n```\n"] if example else []
+    about, (program, name) = _sentence(parser.description or ""), parser.prog.split()
+    shown = (parser.epilog or "").removeprefix("Example: ")
+    if program == "pike" and shown:
+        # Its help names the program by where it is.
+        shown = f".venv/bin/{parser.prog} {cli.EXAMPLES[name]}".rstrip()
+    block = [f"```sh\n{shown}\n```\n"] if shown else []
     return [f"### {parser.prog}\n\n{about}\n", *block, _options(parser)]
 
 

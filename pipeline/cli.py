@@ -16,6 +16,7 @@ from pipeline.runtime import (
     code_fingerprint,
     environment,
     manifests,
+    programs,
     signal_handler,
     validation,
 )
@@ -73,6 +74,7 @@ FIRST = (
     ("make restore", "our results: database, tables, report in restored/, no training"),
     (".venv/bin/pike tables", "tables and figures, and what each shows"),
     (".venv/bin/pike claims", "the paper's claims, with our number and verdict"),
+    (".venv/bin/pike why table/table2 --row pike", "the runs behind a row of a table"),
     (".venv/bin/pike plan --config config/config.yaml", "what an experiment would take"),
     ("make run CONFIG=config/config.yaml", "the experiment itself; then `.venv/bin/pike advise`"),
 )
@@ -93,7 +95,7 @@ EXAMPLES = {
     "claims": "",
     "tables": "",
     "advise": "results/pike.duckdb --format python",
-    "why": "table/table2",
+    "why": "table/table2 --row pike",
     "crate": "results --out crate",
     "record": "results --out records",
     "corpus": "results/corpora",
@@ -132,7 +134,11 @@ def parse_arguments(words: Sequence[str]) -> dict[str, Any]:
         argcomplete.autocomplete(top)
     if not words:
         lines = [f"  {command:<50}{about}" for command, about in FIRST]
-        lines = ["A first visit:", *lines, "`pike --help` lists all commands."]
+        lines = [
+            "A first visit:",
+            *lines,
+            f"`{programs.program('pike')} --help` lists all commands.",
+        ]
         top.exit(2, "\n".join(lines) + "\n")
     if not words[0].startswith("-") and words[0] not in known:
         top.error(unknown(words[0], known, "COMMAND"))
@@ -157,7 +163,7 @@ def warm_up(names: Iterable[str]) -> None:
 
 def build_parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """The whole parser, and those of the subcommands by name."""
-    declared = commands()
+    declared, pike = commands(), programs.program("pike")
     lists = []
     for group, about in GROUPS.items():
         lines = [f"    {c.name:<12}{c.about}" for c in declared if c.group == group]
@@ -165,7 +171,7 @@ def build_parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.Argumen
     top = Parser(
         prog="pike",
         description="Run and compare data-mixing methods.",
-        epilog="\n\n".join([*lists, "`pike COMMAND --help` says more of a command."]),
+        epilog="\n\n".join([*lists, f"`{pike} COMMAND --help` says more of a command."]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     about = "show the version and end"
@@ -176,7 +182,7 @@ def build_parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.Argumen
     for command in declared:
         own = choices.add_parser(command.name, description=command.about)
         if command.name in EXAMPLES:
-            own.epilog = f"Example: pike {command.name} {EXAMPLES[command.name]}".rstrip()
+            own.epilog = f"Example: {pike} {command.name} {EXAMPLES[command.name]}".rstrip()
         own.set_defaults(place=command.place)
         for name, about, options in command.arguments:
             own.add_argument(name, help=about, **options)
@@ -227,7 +233,8 @@ def commands() -> list[Command]:
     settings = _positional("SETTINGS", "the stage's settings, which the workflow writes")
     corpora = _path("--corpora", "folder of the tokenizer's corpora, one subfolder per domain")
     device = _option("--device", "auto, cpu, cuda or xla (default: auto)", default="auto")
-    asked = _path("--database", "default: results/pike.duckdb", default=Path("results/pike.duckdb"))
+    newest = "default: the one made last of results/ and restored/"
+    asked = _path("--database", newest, default=None)
     database = _path("--database", "the database to read")
     run, pieces = _path("--run", "the run's folder"), _path("--tokenizer", "the .model file")
     out = _path("--out", "what to make")
@@ -313,22 +320,22 @@ def commands() -> list[Command]:
             asked,
             _format("table", "csv", "json", "parquet"), by="pipeline.results.query:answer_query"),
         _command("look", "claims", "the paper's claims, with our number and verdict",
-            _positional("DATABASE", "default: results/pike.duckdb", nargs="?",
-                   default=Path("results/pike.duckdb")),
+            _positional("DATABASE", newest, nargs="?"),
             _format("text", "json"), by="pipeline.results.query:show_claims"),
         _command("look", "tables", "tables and figures, and what each shows",
-            _positional("RESULTS", "a results folder (default: results)", nargs="?",
-                   default=Path("results")),
+            _positional("RESULTS", "a results folder; " + newest, nargs="?"),
             _format("text", "json"), by="pipeline.results.query:show_tables"),
         _command("look", "advise", "what to train with, how sure it is, what would settle the rest",
-            _positional("DATABASE", "default: results/pike.duckdb", nargs="?",
-                   default=Path("results/pike.duckdb")),
+            _positional("DATABASE", newest, nargs="?"),
             _option("--scenario", "default: all"), _option("--model", "default: all"),
             _format("text", "summary", "json", "yaml", "python", "interleave"),
             by="pipeline.results.decisions:advise"),
         _command("look", "why", "show the chain behind an artifact",
             _positional("ARTIFACT", "a table, figure, run, checkpoint, corpus or source", type=str),
-            asked, _format("text", "json"), by="pipeline.results.why:explain_artifact"),
+            asked,
+            _option("--row", "of a table: its method or label, as pike or 'PiKE (uniform)'; shows "
+                    "each run that the row is a mean over", metavar="ROW"),
+            _format("text", "json"), by="pipeline.results.why:explain_artifact"),
         _command("look", "crate", "pack results for an archive, as a Workflow Run RO-Crate",
             _positional("RESULTS", "a results folder where all is finished"), out,
             by="pipeline.results.archive:write_crate"),

@@ -207,6 +207,16 @@ def test_another_build_of_torch_is_removed_before_the_one_that_is_asked_for(
     assert any("setup.sh" in command for command in commands)
 
 
+def test_what_is_restored_is_asked_with_the_environment_that_restored_it(tmp_path):
+    commands = started("restore", f"VENV={tmp_path}/new")
+    assert any("setup.sh" in command for command in commands)
+    assert (
+        commands[-1].split()[1:]
+        == f"{tmp_path}/new/bin/pike restore recorded --out restored".split()
+    )
+    assert [command for command in commands if ".venv-" in command] == []
+
+
 def test_the_report_is_asked_for_by_its_rule():
     # Its place may stand in a file that the configuration includes.
     assert made("report")[-1] == "report"

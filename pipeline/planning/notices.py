@@ -13,6 +13,7 @@ from pipeline.planning.configuration import Compare
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.plan import Plan
 from pipeline.runtime import accelerators, atomic_files
+from pipeline.runtime.programs import program
 from pipeline.settings import GRID, Training
 
 
@@ -148,7 +149,7 @@ def closing_notices(plan: Plan) -> list[str]:
         text=True,
         check=False,
     )
-    pike = os.path.relpath(Path(sys.executable).with_name("pike"))
+    pike = program("pike")
     return [
         *doubts,
         *(answer.stdout or answer.stderr).splitlines(),

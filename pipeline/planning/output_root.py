@@ -14,6 +14,7 @@ from pike_mixing.errors import InputError
 from pipeline import errors
 from pipeline.planning.plan import Plan, Settings
 from pipeline.runtime import atomic_files
+from pipeline.runtime.programs import program
 
 TAKEN = frozenset({".git", ".snakemake", ".venv", "config", "pike_mixing", "pipeline", "workflow"})
 """Folders of the clone where no results may lie."""
@@ -171,12 +172,12 @@ def command_for_all(folder: Path) -> str:
 
 
 def _command(root: Root | None, words: list[str]) -> str:
-    result = ["snakemake", "--cores", "2", *words]
+    result = ["--cores", "2", *words]
     if root and root.files != [Path("config.yaml")]:
         result += ["--configfile", *map(str, root.files)]
     if root and root.options:
         result += ["--config", *(f"{name}={_word(value)}" for name, value in root.options.items())]
-    return shlex.join(result)
+    return f"{program('snakemake')} {shlex.join(result)}"
 
 
 def _word(value: Any) -> str:

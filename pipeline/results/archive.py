@@ -21,6 +21,7 @@ import itertools
 import json
 import multiprocessing
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,7 @@ from pipeline.results import (
 from pipeline.results.record_loader import OF_THEORY, RECORDS, Listed, insert_rows, table_columns
 from pipeline.results.selection import connect_ours, query
 from pipeline.runtime import atomic_files, checksums, manifests
+from pipeline.runtime.programs import program
 from pipeline.runtime.validation import validate
 
 RECORDED = (*itertools.chain(*RECORDS.values()), "lineage")
@@ -122,7 +124,7 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
         only: Names of tables and figures; without any, all of them and the report.
 
     Returns:
-        Where the results are.
+        Where the results are, and what to ask next.
 
     Raises:
         InputError: this is no archive, a file of it was changed or is not listed, a name is not in
@@ -154,20 +156,28 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
     ) as pool:
         list(pool.map(work, *zip(*order, strict=True)))
     if wanted:
-        made_here = [
-            out / f"{kind}s" / f"{name}{'.md' if kind == 'table' else '.svg'}"
-            for each in jobs.values()
-            for kind, name in each
-        ]
-        return "\n".join(sorted(map(str, made_here)))
+        parts = sorted((place, *one) for place, each in jobs.items() for one in each)
+        return "\n".join(_tell_part(out, *part) for part in parts)
     index = out / "report" / "index.html"
     settings = archive / "settings" / f"{made['report']}.json"
     database_of_report = out / f"{made['report']}.duckdb"
     report.write_report(settings, database_of_report, out / "tables", out / "figures", index)
+    lines = [f"The report: {index}"]
     if of_paper := [name for name in records.OF_PAPER if name in known]:
         page = out / "article" / "index.html"
         article.write_article(of_paper, out / "tables", out / "figures", page)
-    return f"{index}: the report; {out}/{WHOLE}.duckdb, tables and figures are there too"
+        lines.append(f"The paper's tables and figures beside ours: {page}")
+    pike, whole = program("pike"), shlex.quote(f"{out / WHOLE}.duckdb")
+    lines.append(f"What each table and figure shows: {pike} tables {shlex.quote(str(out))}")
+    lines.append(f"The paper's claims: {pike} claims {whole}")
+    return "\n".join(lines)
+
+
+def _tell_part(out: Path, place: str, kind: str, name: str) -> str:
+    """Where a table or figure is, and how to ask what it was made from."""
+    asked = shlex.join(["why", f"{kind}/{name}", "--database", f"{out / place}.duckdb"])
+    file = out / f"{kind}s" / f"{name}{KINDS[kind][1]}"
+    return f"{file}\n  What it was made from: {program('pike')} {asked}"
 
 
 def _judge(archive: Path) -> dict[str, Any]:
@@ -322,13 +332,22 @@ def _lineage(archive: Path, named: experiment.Experiment) -> lineage.Lineage:
         )
     rows = {row["name"]: row for row in every}
     stages = {name: stage for name, stage, _ in records.manifests_of(named.plain())}
-    if lacking := sorted(stages.keys() - rows.keys()):
-        some = ", ".join(lacking[:3])
-        raise InputError(f"{place} has no row of {some}: {manifests.ARCHIVE_REMEDY}")
     runs = tuple(f"checkpoint/{run}/" for run in named.runs)
     kept = {name for name in rows if name in stages or name.startswith(runs)}
-    kept |= {n for name in kept for n in rows[name]["inputs"] or () if n.startswith("file/")}
-    kept &= rows.keys()
+    read = {one for name in kept for one in rows[name]["inputs"] or ()}
+    if lacking := sorted((stages.keys() | read) - rows.keys()):
+        some = ", ".join(lacking[:3])
+        raise InputError(f"{place} has no row of {some}: {manifests.ARCHIVE_REMEDY}")
+    # What a mixture was found from, of runs that this database leaves out, is a file to it, as it
+    # is where the runs are.
+    files = {n: n if n.startswith("file/") else f"file/{rows[n]['path']}" for n in read - kept}
+    for name in kept:
+        rows[name]["inputs"] = [files.get(one, one) for one in rows[name]["inputs"] or ()]
+    for name, file in files.items():
+        given = {"name": file, "produced_by": "given", "inputs": ()}
+        given |= {key: rows[name][key] for key in ("path", "sha256")}
+        rows[file] = dict.fromkeys(rows[name]) | given
+    kept |= set(files.values())
     for name in [name for name in rows if name.partition("/")[0] in KINDS]:
         # A database of some runs holds a part of what an output stands on.
         rows[name]["inputs"] = [n for n in rows[name]["inputs"] or () if n in kept]

@@ -26,7 +26,7 @@ from pike_mixing.comparison.mean_difference import LEAST_DOCUMENTS, LEAST_SEEDS
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 from pipeline.results import display, labels
-from pipeline.results.selection import Row, find_database, open_ours, query
+from pipeline.results.selection import Row, announce, find_database, open_ours, query
 from pipeline.runtime import output_formats
 from pipeline.runtime.output_formats import count_of
 
@@ -379,7 +379,7 @@ NAME = "advised"
 
 
 def advise(
-    database: Path,
+    database: Path | None,
     scenario: str | None = None,
     model: str | None = None,
     format: str = "text",
@@ -387,7 +387,7 @@ def advise(
     """What to train with, by the runs of a database.
 
     Args:
-        database: The experiment's database.
+        database: The experiment's database; absent: as `find_database` has it.
         scenario: The one that is asked about; without it all are.
         model: The size that is asked about; without it all are.
         format: text or json; summary is a line for each scenario and size; yaml, python or
@@ -398,6 +398,7 @@ def advise(
     """
     database = find_database(database)
     with open_ours(database) as connection:
+        announce(connection, database)
         every = read_decisions(connection)
     for key, wanted in (("scenario", scenario), ("model", model)):
         known = dict.fromkeys(place[key] for place in every)

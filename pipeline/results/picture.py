@@ -10,8 +10,8 @@ import jinja2
 
 from pike_mixing.comparison.detectable import LEVEL
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
-from pipeline.results import decisions, display, provenance
-from pipeline.results.selection import Row, open_ours
+from pipeline.results import decisions, display, labels, provenance
+from pipeline.results.selection import Row, open_ours, query
 from pipeline.runtime.output_formats import count_of
 
 ROUND = (1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0)
@@ -97,8 +97,9 @@ FRAME = """\
 
 <!-- Made by `make headline` from `workflow/configs/decide.yaml`: change nothing by hand. -->
 
-`make restore` builds these numbers from our recorded runs, without training. Every method is
-compared with {against}, which takes equal shares of all domains. {summary}
+`make restore` builds these numbers from our recorded runs, without training. The experiment is
+`workflow/configs/decide.yaml`: {runs}, models of {sizes} parameters.
+Every method is compared with {against}, which takes equal shares of all domains. {summary}
 
 {findings}
 
@@ -116,9 +117,10 @@ and document, and the number of seeds. {notes}
 
 {tables}
 
-{runs}. `.venv/bin/pike query "from method_differences" --database restored/pike.duckdb` prints
-these numbers, `pike advise` what follows from them, `pike why run/...` what a run was made from.
-The report (`restored/report/index.html`) shows methods with fewer seeds, too.
+After `make restore`, `.venv/bin/pike query "from method_differences" --database
+restored/pike.duckdb` prints these numbers, and `.venv/bin/pike advise restored/pike.duckdb` what
+follows from them. The report (`restored/report/index.html`) shows methods with fewer seeds, too.
+[Check one number](paper-map.md#check-one-number-of-the-paper) leads from a table to its runs.
 """
 
 
@@ -133,9 +135,11 @@ def write_headline(database: Path, docs: Path) -> None:
             display.read_doubts(connection, "headline"),
             decisions.read_decisions(connection),
         )
-        ((runs, seeds),) = connection.execute(
-            "select count(*), count(distinct seed) from runs"
-        ).fetchall()
+        (facts,) = query(
+            connection,
+            "select count(*) as runs, count(distinct seed) as seeds, min(parameters) as least, "
+            "max(parameters) as most from runs",
+        )
     whole = picture_lines(places, doubts, most=10_000)
     shown = whole["blocks"] or whole["untested"]
     few = picture_lines(_without_variants(shown), doubts, most=max(4, LINES // len(shown)))
@@ -155,7 +159,10 @@ def write_headline(database: Path, docs: Path) -> None:
         findings="\n".join(map(_finding, shown)),
         notes=" ".join(whole["notes"]),
         tables="\n\n".join(map(_headline_table, shown)),
-        runs=f"{count_of(runs, 'training run')}, up to {count_of(seeds, 'seed')}",
+        runs=f"{count_of(facts['runs'], 'training run')}, up to {count_of(facts['seeds'], 'seed')}",
+        sizes=" to ".join(
+            dict.fromkeys(labels.format_amount(facts[key]) for key in ("least", "most"))
+        ),
     )
     (docs / "results.md").write_text(page, encoding="utf-8")
 

@@ -13,9 +13,17 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pipeline.results import views
-from pipeline.results.selection import DEFAULT, RESTORED, connect, connect_ours, find_database
+from pipeline.results.selection import (
+    announce,
+    connect,
+    find_database,
+    is_of_some_runs,
+    newest_folder,
+    open_ours,
+)
 from pipeline.results.selection import query as rows_of
 from pipeline.runtime import checksums, made_from, output_formats
+from pipeline.runtime.programs import program
 
 log = logging.getLogger("pike")
 
@@ -24,12 +32,12 @@ NARROW = {"from claims": "select claim, statement, ours, verdict from claims"}
 """Views too wide for a terminal: what a table of all their columns shows."""
 
 
-def answer_query(sql: str, database: Path, format: Format = "table") -> str | bytes:
+def answer_query(sql: str, database: Path | None = None, format: Format = "table") -> str | bytes:
     """Answers one SQL statement, opened for reading only; texts end without a line break.
 
     Args:
         sql: The statement.
-        database: The experiment's database.
+        database: The experiment's database; absent: as `find_database` has it.
         format: `table` is aligned for people; `csv`, `json` (a list of objects) and `parquet`
             (bytes) are for machines.
 
@@ -38,11 +46,13 @@ def answer_query(sql: str, database: Path, format: Format = "table") -> str | by
             none or more than one, or `json` or `parquet` would lose a column.
     """
     database = find_database(database)
-    if format == "table" and (narrow := NARROW.get(" ".join(sql.lower().split()))):
-        log.warning("all columns: `pike query 'select * %s'`, or --format csv", sql.strip())
-        sql = narrow
     try:
         with connect(database) as connection:
+            announce(connection, database)
+            if format == "table" and (narrow := NARROW.get(" ".join(sql.lower().split()))):
+                again = f"{program('pike')} query 'select * {sql.strip()}'"
+                log.warning("all columns: `%s`, or --format csv", again)
+                sql = narrow
             statement = _only(connection, sql)
             if _asks_for_stale(connection, sql):
                 _add_stale(connection, database)
@@ -62,17 +72,21 @@ def answer_query(sql: str, database: Path, format: Format = "table") -> str | by
     return output_formats.render(format, facts, lambda: output_formats.align_table(columns, rows))
 
 
-def show_claims(database: Path, format: str = "text") -> str:
+def show_claims(database: Path | None, format: str = "text") -> str:
     """The paper's claims with our number and verdict, in its order; `json` has all columns.
 
     Args:
-        database: The experiment's database.
+        database: The experiment's database; absent: as `find_database` has it.
         format: text or json.
 
     Raises:
         InputError: there is no database, or it is none of ours.
     """
-    with connect_ours(find_database(database)) as connection:
+    database = find_database(database)
+    with open_ours(database) as connection:
+        announce(connection, database)
+        if is_of_some_runs(database):
+            log.warning("claims about other runs than those are `not run` here")
         every = rows_of(connection, "from claims order by position")
     return output_formats.render(format, every, lambda: "\n".join(_claims(every)))
 
@@ -105,18 +119,17 @@ def _basis(one: dict[str, Any]) -> str:
     return told
 
 
-def show_tables(results: Path, format: str = "text") -> str:
+def show_tables(results: Path | None, format: str = "text") -> str:
     """Tables and figures of a results folder, and what each shows.
 
     Args:
-        results: The folder.
+        results: The folder; absent: the newest one, as `find_database` has it.
         format: text or json.
 
     Raises:
         InputError: there is none.
     """
-    if results == DEFAULT.parent and not (results / "tables").exists():
-        results = RESTORED.parent
+    results = results or newest_folder()
     every = [
         {"name": path.stem, "file": str(path), "about": views.caption(views.view_of(view))}
         for kind, suffix in (("table", "md"), ("figure", "svg"))
@@ -134,7 +147,7 @@ def _tables(every: list[dict[str, Any]]) -> Iterator[str]:
     for one in every:
         yield output_formats.paint(one["file"], "bold")
         yield from textwrap.wrap(one["about"], 96, initial_indent="    ", subsequent_indent="    ")
-    yield "A table is also a view: `pike query 'from table2'`"
+    yield f"A table is also a view: `{program('pike')} query 'from table2'`"
 
 
 def _natural(path: Path) -> tuple[str, int]:
@@ -175,7 +188,7 @@ def _refuse_twice(columns: list[str]) -> None:
 
 
 def _explain_failure(error: Exception) -> InputError:
-    hint = '`pike query "show tables"` lists tables and views'
+    hint = f'`{program("pike")} query "show tables"` lists tables and views'
     text = textwrap.indent(str(error).strip(), "  ")
     if "pytz" in text:  # DuckDB wants it to show times with a time zone.
         text += "\n  A time with a time zone is shown after ::timestamp or ::text behind it."

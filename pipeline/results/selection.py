@@ -28,16 +28,68 @@ READING: dict[str, Any] = {"enable_external_access": "false", "lock_configuratio
 RUN_COLUMNS = {"scenarios": "scenario", "models": "model", "methods": "method", "seeds": "seed"}
 """What a selection of runs names, and the column that holds it."""
 
-DEFAULT = Path("results/pike.duckdb")
-RESTORED = Path("restored/pike.duckdb")
+DATABASE = "pike.duckdb"
+"""The database of all runs of a results folder; those of some runs are `databases/NAME.duckdb`."""
+FOLDERS = (Path("results"), Path("restored"))
+"""Results folders that are asked where none is named: those of a run, and of `pike restore`."""
 
 
-def find_database(database: Path) -> Path:
-    """The database; where the default one is asked for and missing, that of `make restore`."""
-    if database == DEFAULT and not database.exists() and RESTORED.is_file():
-        log.warning("%s does not exist: this is of %s", DEFAULT, RESTORED)
-        return RESTORED
-    return database
+def newest_folder() -> Path:
+    """The one of `FOLDERS` whose databases were written last; the first where none has any."""
+    return max(FOLDERS, key=lambda folder: max(map(_written, _databases(folder)), default=0))
+
+
+def find_database(database: Path | None) -> Path:
+    """The database that is asked: the one that was named, or else that of the newest folder.
+
+    That is the folder's database of all runs. Where only some of its tables and figures were made,
+    it is the newest of theirs.
+    """
+    if database is not None:
+        return database
+    folder = newest_folder()
+    whole, some = folder / DATABASE, _databases(folder)
+    return whole if whole in some else max(some, key=_written, default=whole)
+
+
+def is_of_some_runs(database: Path) -> bool:
+    """Whether a database is one of those that a table or figure reads, not that of all runs."""
+    return database.parent.name == "databases"
+
+
+def _databases(folder: Path) -> list[Path]:
+    return [
+        path for path in (folder / DATABASE, *folder.glob("databases/*.duckdb")) if path.is_file()
+    ]
+
+
+def _written(path: Path) -> float:
+    return path.stat().st_mtime
+
+
+def announce(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
+    """Says in a line which database answers, and of which experiment it is.
+
+    Two experiments may have one name: the folder that the configuration names, and the number of
+    runs, tell them apart.
+    """
+    (known,) = query(
+        connection,
+        "select count(*) = 3 as whole from duckdb_columns() where (table_name, column_name) in "
+        "(('experiment', 'name'), ('experiment', 'config'), ('runs', 'run'))",
+    )
+    facts = ""
+    # SQL may be asked of somebody else's database, too.
+    if known["whole"]:
+        (one,) = query(
+            connection,
+            "select name, config ->> '$.results' as folder, (select count(*) from runs) as runs "
+            "from experiment",
+        )
+        folder = f" of {one['folder']}" if one["folder"] else ""
+        runs = "of its runs" if is_of_some_runs(database) else "runs"
+        facts = f", experiment {one['name']}{folder}, {one['runs']:,} {runs}"
+    log.info("Answer from %s%s", database, facts)
 
 
 def write_ahead_log(database: Path) -> Path:
@@ -60,7 +112,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
         raise InputError(
             f"{database} {wrong}: `make run` makes the database of a whole experiment, in the "
             f"folder that its configuration names under `results`; `make restore` builds ours in a "
-            f"minute, {RESTORED}"
+            f"minute, {FOLDERS[1] / DATABASE}"
             + (f"; here are databases of some runs (--database): {some}" if some else "")
         )
     output_root.refuse_path(database)
@@ -109,8 +161,8 @@ def open_ours(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         try:
             yield connection
         except (duckdb.CatalogException, duckdb.BinderException):
-            if database.parent.name == "databases":
-                whole = database.parents[1] / "pike.duckdb"
+            if is_of_some_runs(database):
+                whole = database.parents[1] / DATABASE
                 raise InputError(
                     f"{database} holds what its tables and figures read, and this is not among it: "
                     f"ask {whole}"
@@ -173,7 +225,7 @@ def rows(
     return result
 
 
-def frame(name: str, database: str | Path = "results/pike.duckdb") -> "pd.DataFrame":
+def frame(name: str, database: str | Path | None = None) -> "pd.DataFrame":
     """One table or view of a database, in the order that it gives its rows.
 
     Columns, their types and units stand in `sql/schema.sql`, and of a view at the head of its file.
@@ -181,12 +233,14 @@ def frame(name: str, database: str | Path = "results/pike.duckdb") -> "pd.DataFr
     Args:
         name: `runs`, `claims`, `table_perplexity`, `table1`, `figure_losses`: `pike query
             "show tables"` lists all. The views of tables have a row for each cell.
-        database: The experiment's database.
+        database: The experiment's database; absent: as `find_database` has it.
 
     Raises:
         InputError: there is no database, it is none of ours, or it has no such table or view.
     """
-    with connect_ours(Path(database)) as connection:
+    database = find_database(None if database is None else Path(database))
+    with connect_ours(database) as connection:
+        announce(connection, database)
         known = [name for (name,) in connection.execute("show tables").fetchall()]
         if name not in known:
             raise InputError(unknown(name, known, str(database)))

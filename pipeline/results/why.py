@@ -3,6 +3,7 @@
 import difflib
 import functools
 import json
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,9 +12,14 @@ from typing import Any
 import duckdb
 
 from pike_mixing.errors import InputError
+from pike_mixing.settings import unknown
 from pipeline.planning import outdated
-from pipeline.results.selection import Row, connect, find_database, query
+from pipeline.results import views
+from pipeline.results.selection import Row, announce, connect, find_database, is_of_some_runs, query
 from pipeline.runtime import output_formats
+from pipeline.runtime.programs import program
+
+log = logging.getLogger("pike")
 
 FACTS = ("revision", "licence", "device", "weights_sha256", "data_fingerprint")
 """Facts of a manifest that the tree shows."""
@@ -21,52 +27,123 @@ MANY = 8
 """Artifacts of one kind beside each other that are all unfolded."""
 
 
-def explain_artifact(artifact: str, database: Path, format: str = "text") -> str:
+def explain_artifact(
+    artifact: str, database: Path | None = None, format: str = "text", row: str | None = None
+) -> str:
     """What the artifact was made from, by which code, from which revision.
 
     What occurs a second time is named with `(above)` and not unfolded again. Of many artifacts of
     one kind that something was made from, such as the evaluations of a table, those are unfolded
-    that lead to another text or are out of date; the others are counted.
+    that lead to another text or are out of date; the others are counted, or with `row` named.
 
     Args:
         artifact: A table or figure, by its file or name; or a stable name: table/perplexity,
             figure/losses, run/..., checkpoint/.../step800, evaluation/..., probe/..., corpus/...,
             tokenizer/..., source/...
-        database: The experiment's database.
+        database: The experiment's database; absent: as `find_database` has it.
         format: text, an indented tree, or json: a list of the chain's artifacts, each once.
+        row: Of a table, the method or the label of a row: what that row alone was made from.
 
     Raises:
-        InputError: there is no database, it is none of ours, or it has no such artifact; the
+        InputError: there is no database, it is none of ours, or it has no such artifact or row; the
             message has near names.
     """
     database = find_database(database)
+    named = {}
+    with connect(database) as connection:
+        announce(connection, database)
+        lineage = _read_lineage(connection, database)
+        artifact = _full_name(artifact, list(lineage))
+        if row is not None:
+            inputs = _inputs_of_row(connection, lineage[artifact], row)
+            lineage[artifact] |= {"inputs": inputs}
+            named = {artifact: row}
+    if is_of_some_runs(database) and _lacks_runs(lineage[artifact]):
+        log.warning("%s holds no run that %s is of: ask one of all runs", database, artifact)
+    compared = outdated.compare_results(*database.absolute().parents[:2])
+    stale: dict[str, list[str]] = {}
+    for one in compared.all_differences() if compared else ():
+        stale.setdefault(one.artifact, []).append(one.reason)
+    tree = _Tree(lineage, stale, named)
+    if format == "json":
+        return output_formats.render(format, tree.chain(artifact), str)
+    return output_formats.render(format, None, lambda: "\n".join(tree.lines(artifact)))
+
+
+def _read_lineage(connection: duckdb.DuckDBPyConnection, database: Path) -> dict[str, Row]:
+    """Every artifact by its name."""
     try:
-        with connect(database) as connection:
-            rows = query(
-                connection,
-                "select artifact, path, sha256, produced_by, inputs, settings, code_fingerprint, "
-                "code_commit, facts from lineage",
-            )
+        rows = query(
+            connection,
+            "select artifact, path, sha256, produced_by, inputs, settings, code_fingerprint, "
+            "code_commit, facts from lineage",
+        )
     except (duckdb.CatalogException, duckdb.BinderException):
         raise InputError(
             f"{database} has no lineage that this version reads: give a database that `pike "
             "database` made with it"
         ) from None
-    compared = outdated.compare_results(*database.absolute().parents[:2])
-    stale: dict[str, list[str]] = {}
-    for one in compared.all_differences() if compared else ():
-        stale.setdefault(one.artifact, []).append(one.reason)
-    lineage = {row["artifact"]: row for row in rows}
-    if artifact not in lineage:
-        # A file of `tables/` or `figures/`, or its name alone.
-        named = [n for n in lineage if n.partition("/")[2] == Path(artifact).stem]
-        artifact = named[0] if len(named) == 1 else artifact
-    if artifact not in lineage:
-        raise InputError(_unknown(artifact, list(lineage)))
-    tree = _Tree(lineage, stale)
-    if format == "json":
-        return output_formats.render(format, tree.chain(artifact), str)
-    return output_formats.render(format, None, lambda: "\n".join(tree.lines(artifact)))
+    return {row["artifact"]: row for row in rows}
+
+
+def _full_name(artifact: str, names: list[str]) -> str:
+    """The stable name of what was asked for by it, or by a file of `tables/` or `figures/`."""
+    if artifact not in names:
+        found = [n for n in names if n.partition("/")[2] == Path(artifact).stem]
+        artifact = found[0] if len(found) == 1 else artifact
+    if artifact not in names:
+        raise InputError(_unknown(artifact, names))
+    return artifact
+
+
+def _lacks_runs(made: Row) -> bool:
+    """Whether this is a table or figure of runs, and none of them is known."""
+    if made["produced_by"] not in ("table", "figure") or made["inputs"]:
+        return False
+    return any(not name.startswith("paper") for name in views.base_tables(_view(made)))
+
+
+def _view(made: Row) -> str:
+    """The view that gives a table or figure."""
+    own: str | None = json.loads(made["settings"] or "{}").get("query")
+    return own or views.view_of(made["artifact"].replace("/", "_", 1))
+
+
+def _inputs_of_row(connection: duckdb.DuckDBPyConnection, table: Row, row: str) -> list[str]:
+    """What of a table's inputs is of the runs that a row shows.
+
+    Raises:
+        InputError: this is no table, it has no such row, or the row is of no run.
+    """
+    artifact = table["artifact"]
+    if table["produced_by"] != "table":
+        kind = artifact.partition("/")[0]
+        raise InputError(f"--row is for a table, and {artifact} is a {kind}: leave it out")
+    try:
+        cells = query(connection, f'from "{_view(table)}"')
+    except duckdb.CatalogException:
+        raise InputError(
+            f"--row: this database does not hold {artifact}: ask one of all runs (--database)"
+        ) from None
+    names = ("method", "row_label")
+    own = [cell for cell in cells if row in (cell.get(key) for key in names)]
+    if not own:
+        known = dict.fromkeys(cell[key] for key in names for cell in cells if cell.get(key))
+        raise InputError(unknown(row, known, "--row"))
+    # Cells without a list of runs are of all that their method has.
+    methods = {
+        tuple(cell.get(key) for key in ("scenario", "model", "method"))
+        for cell in own
+        if cell.get("runs") is None
+    }
+    runs = {run for cell in own for run in cell.get("runs") or ()}
+    for one in query(connection, "select run, scenario, model, method from runs"):
+        if (one["scenario"], one["model"], one["method"]) in methods:
+            runs.add(one["run"])
+    inputs = [one for one in table["inputs"] if one.partition("/")[2] in runs]
+    if not inputs:
+        raise InputError(f"--row: no run of this database stands behind {row!r} of {artifact}")
+    return inputs
 
 
 def _unknown(artifact: str, names: list[str]) -> str:
@@ -82,15 +159,17 @@ def _unknown(artifact: str, names: list[str]) -> str:
         hint = f"kinds of artifacts: {', '.join(kinds)}"
     return (
         f"there is no artifact {artifact!r} in the database: {hint}; "
-        '`pike query "select artifact from lineage"` lists all'
+        f'`{program("pike")} query "select artifact from lineage"` lists all'
     )
 
 
 class _Tree:
     """Artifacts with what they were made from."""
 
-    def __init__(self, lineage: Mapping[str, Row], stale: Mapping[str, list[str]]) -> None:
-        self._lineage, self._stale = lineage, stale
+    def __init__(
+        self, lineage: Mapping[str, Row], stale: Mapping[str, list[str]], rows: Mapping[str, str]
+    ) -> None:
+        self._lineage, self._stale, self._rows = lineage, stale, rows
         self._seen: set[str] = set()
 
     def chain(self, name: str) -> list[Row]:
@@ -112,29 +191,40 @@ class _Tree:
             yield f"{indent}{name}  (above)"
             return
         self._seen.add(name)
-        row, facts, detail = self._lineage[name], self._facts(name), indent + "    "
-        yield f"{indent}{name}  {_maker(row)}"
-        yield f"{detail}{row['path']}" + (f"  sha256 {row['sha256'][:16]}" if row["sha256"] else "")
-        if shown := [f"{key} {_short(facts[key])}" for key in FACTS if facts.get(key)]:
-            yield f"{detail}{', '.join(shown)}"
-        for reason in self._stale.get(name, []):
-            yield detail + output_formats.paint(f"OUT OF DATE: {reason} changed", "red")
+        yield from self._head(name, indent)
         kinds: dict[str, list[str]] = {}
-        for source in row["inputs"]:
+        for source in self._lineage[name]["inputs"]:
             kinds.setdefault(source.partition("/")[0], []).append(source)
         for kind, sources in kinds.items():
             folded = 0
             for number, source in enumerate(sources):
                 news = self._is_stale(source) or not self._texts(source) <= self._seen
-                if number and len(sources) > MANY and not news:
-                    folded += 1
-                else:
+                if not number or len(sources) <= MANY or news:
                     yield from self.lines(source, f"{indent}  ")
+                elif name in self._rows:
+                    yield from self._head(source, f"{indent}  ")
+                    for run in self._lineage[source]["inputs"]:
+                        if run.startswith("run/"):
+                            yield from self._head(run, f"{indent}    ")
+                else:
+                    folded += 1
             if folded:
+                own = ", `--row` those of a row" if name.startswith("table/") else ""
                 yield (
-                    f"{indent}  and {folded} more of {kind}/: `pike why {sources[-1]}` "
-                    "shows one, `--format json` all"
+                    f"{indent}  and {folded} more of {kind}/: `{program('pike')} why "
+                    f"{sources[-1]}` shows one{own}, `--format json` all"
                 )
+
+    def _head(self, name: str, indent: str) -> Iterator[str]:
+        """The artifact without what it was made from."""
+        row, facts, detail = self._lineage[name], self._facts(name), indent + "    "
+        of_row = f", row {self._rows[name]}" if name in self._rows else ""
+        yield f"{indent}{name}{of_row}  {_maker(row)}"
+        yield f"{detail}{row['path']}" + (f"  sha256 {row['sha256'][:16]}" if row["sha256"] else "")
+        if shown := [f"{key} {_short(facts[key])}" for key in FACTS if facts.get(key)]:
+            yield f"{detail}{', '.join(shown)}"
+        for reason in self._stale.get(name, []):
+            yield detail + output_formats.paint(f"OUT OF DATE: {reason} changed", "red")
 
     def _facts(self, name: str) -> Any:
         facts = self._lineage[name]["facts"]

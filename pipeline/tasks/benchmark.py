@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pike_mixing.errors import InputError
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt
 from pipeline.runtime import atomic_files, manifests
+from pipeline.runtime.programs import program
 from pipeline.tasks import data_sets
 from pipeline.tasks.task import (
     CURATED_SPLIT,
@@ -162,7 +163,7 @@ def read_records(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[R
         InputError: it is missing, or is not what was fetched.
     """
     path = folder / f"{name}.jsonl"
-    remake = f"fetch it anew with `pike fetch {folder.name}`"
+    remake = f"fetch it anew with `{program('pike')} fetch {folder.name}`"
     listed = manifest["files"].get(path.name)
     if listed is None or not path.is_file():
         raise InputError(f"{path} does not exist: {remake}")
@@ -177,7 +178,7 @@ def _manifest(place: Path, task: Task) -> Mapping[str, Any]:
     if not path.is_file():
         raise InputError(
             f"{path} does not exist: {task.name} was not fetched; do it with "
-            f"`pike fetch {task.name} --out {place.parent}`"
+            f"`{program('pike')} fetch {task.name} --out {place.parent}`"
         )
     result = manifests.read(path, "fetch", "fetch it anew")
     if result["task"] != task.name:

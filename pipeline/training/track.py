@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files, manifests
+from pipeline.runtime.programs import program
 from pipeline.training import metric_log, watch
 from pipeline.training.metric_log import TABLES, Value
 
@@ -223,7 +224,7 @@ def _steps(folder: Path, finished: bool) -> list[Step]:
                 )
     except (pa.ArrowException, OSError) as error:
         raise InputError(
-            f"{folder}: {error}: `pike verify {folder}` names what is damaged"
+            f"{folder}: {error}: `{program('pike')} verify {folder}` names what is damaged"
         ) from error
     result: dict[int, Step] = {}
     for table, rows in tables.items():

@@ -5,6 +5,7 @@ import http.server
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -23,9 +24,11 @@ from made_up import seal
 from played import ask
 
 from pike_mixing.errors import InputError
+from pipeline import cli
 from pipeline.planning import verify
 from pipeline.results import archive, views
 from pipeline.results.record_loader import OF_THEORY
+from pipeline.results.why import explain_artifact
 from pipeline.runtime import atomic_files
 
 pytestmark = pytest.mark.slow
@@ -79,9 +82,14 @@ def test_records_in_any_order_give_the_same_bytes_without_runs_or_torch(shown, r
 
 
 def test_one_table_alone_and_only_what_is_there(recorded, tmp_path):
-    assert archive.restore_results(recorded, out=tmp_path / "one", only=["costs"]).endswith(
-        "costs.md"
-    )
+    place, whence = archive.restore_results(
+        recorded, out=tmp_path / "one", only=["costs"]
+    ).splitlines()
+    assert place == str(tmp_path / "one/tables/costs.md")
+    # The command that is named can be typed as it stands.
+    asked = cli.parse_arguments(shlex.split(whence.partition(": pike ")[2]))
+    assert (asked["command"], asked["given"]) == ("why", "table/costs")
+    assert explain_artifact(asked["given"], asked["database"]).startswith("table/costs  [table]")
     assert {p.name for p in (tmp_path / "one/tables").glob("*.md")} == {"costs.md"}
     assert not (tmp_path / "one/report").exists()
     with pytest.raises(InputError, match=r"'cost' is unknown.*costs"):
@@ -218,6 +226,10 @@ SPOILT = {
     "nothing of the records' past": (rows(lambda row: None), "has no row of"),
     "a number for a run's facts": (rows(lambda row: row | {"facts": "5"}), "is not whole"),
     "facts that are no JSON": (rows(lambda row: row | {"facts": "{"}), "Malformed JSON"),
+    "an input without a row": (
+        rows(lambda row: {**row, "inputs": ["run/none"]} if RUN in row["artifact"] else row),
+        "has no row of run/none",
+    ),
     "another stage": (rows(lambda row: row | {"produced_by": "x"}), "manifest of the stage"),
     "a table of another name": (changed(COSTS, "name", to="perplexity"), "is of 'perplexity'"),
     "a table's name above": (changed(COSTS, "name", to="../x"), NAME),

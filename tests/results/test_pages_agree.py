@@ -11,6 +11,7 @@ from repository import ROOT
 
 from benchmarks import claims
 from pipeline.results import archive, article, labels, picture, report
+from pipeline.results.why import explain_artifact
 from pipeline.runtime import atomic_files
 
 pytestmark = pytest.mark.slow
@@ -240,6 +241,16 @@ def test_the_pages_of_the_deciding_experiment_are_made_from_its_records(restored
     counts = {"7": "seven", "1": "one does"}
     readme = PAGES["README"].read_text(encoding="utf-8")
     assert f"{counts[holds]} hold at our sizes and {counts[fails]} not." in readme
+
+
+def test_a_row_of_the_papers_table_leads_to_its_runs(restored):
+    """Its database has not the runs that chose PiKE's coefficients: they are files to it."""
+    database = restored / "databases" / "table-table2.duckdb"
+    for row in ("pike", "PiKE (uniform)"):
+        told = explain_artifact("table/table2", database, row=row)
+        runs = set(re.findall(r"^ +run/(\S+)  \[", told, re.MULTILINE))
+        assert runs == {f"installed/nano/pike/seed{seed}" for seed in range(180, 196)}
+    assert "file/runs/installed/nano/pike-high/seed100/manifest.json  [given]" in told
 
 
 def test_a_note_stands_only_where_its_sign_does(restored):

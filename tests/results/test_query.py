@@ -1,5 +1,6 @@
 import io
 import json
+import logging
 import sys
 from pathlib import Path
 
@@ -7,7 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pike_mixing.errors import InputError
+from pipeline.results.decisions import advise
 from pipeline.results.query import _claims, answer_query, show_claims, show_tables
+from pipeline.results.why import explain_artifact
 
 NUMBERS = "select * from (values ('a', 1.5, 1), ('bcd', null, 22)) as t (name, x, n) order by n"
 
@@ -47,11 +50,18 @@ def test_the_questions_asked_most_have_commands(made, tmp_path, monkeypatch, cap
     for path in made.glob("pike.*"):
         (tmp_path / "restored" / path.name).symlink_to(path)
     monkeypatch.chdir(tmp_path)
-    every = json.loads(
-        answer_query("from claims order by position", Path("results/pike.duckdb"), "json")
-    )
-    assert "results/pike.duckdb does not exist: this is of restored/pike.duckdb" in caplog.text
-    assert json.loads(show_claims(Path("results/pike.duckdb"), "json")) == every
+    caplog.set_level(logging.INFO)
+    every = json.loads(answer_query("from claims order by position", None, "json"))
+    assert json.loads(show_claims(None, "json")) == every
+    advise(None)
+    explain_artifact("table/claims", None)
+    # Whoever has several is told first which one answers.
+    said = [one.message for one in caplog.records if one.message.startswith("Answer from ")]
+    source = "Answer from restored/pike.duckdb, experiment miniature, 24 runs"
+    assert said == [source] * 4
+    assert caplog.records[0].message == source
+    answer_query("select 1", made / "pike.duckdb")
+    assert f"Answer from {made / 'pike.duckdb'}, experiment" in caplog.text
     lines = show_claims(made / "pike.duckdb").splitlines()
     first = every[0]
     assert lines[0].startswith(f"{first['claim']}: {first['verdict']}")
@@ -62,7 +72,7 @@ def test_the_questions_asked_most_have_commands(made, tmp_path, monkeypatch, cap
     assert narrow[0].split() == ["claim", "statement", "ours", "verdict"]
     assert "all columns: `pike query 'select * FROM claims'`" in caplog.text
     with pytest.raises(InputError, match="restored has no tables or figures"):
-        show_tables(Path("results"))
+        show_tables(None)
     for name in ("table10", "table2"):
         (tmp_path / "mine/tables").mkdir(parents=True, exist_ok=True)
         (tmp_path / f"mine/tables/{name}.md").touch()

@@ -1,9 +1,11 @@
+import html
 import html.parser
 import json
 import re
 import shutil
 from pathlib import Path
 
+import documented
 import jinja2
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from made_up import build
 from played import ask
 
 from pike_mixing.errors import InputError
+from pipeline import cli
 from pipeline.planning.records import PAGES
 from pipeline.results import database, display, report, report_parts
 from pipeline.results.provenance import REPORT
@@ -153,12 +156,15 @@ def test_the_first_page_is_small_and_its_picture_has_every_method_and_scenario(t
 def test_every_command_names_the_database_of_the_experiment(texts, shown):
     own = f"--database {shown}/pike.duckdb"
     for line in ("from table_perplexity", "from figure_differences"):
-        assert f'<code>pike query "{line}" {own}</code>' in texts["tables"]
-    assert f"<code>pike why table/perplexity {own}</code>" in texts["tables"]
-    asking = [c for text in texts.values() for c in re.findall("<code>(pike .*?)</code>", text)]
-    asking = [c for c in asking if not c.startswith(("pike methods", "pike registered"))]
-    assert {command.split()[1] for command in asking} == {"query", "why", "advise"}
-    assert [command for command in asking if f" {shown}/pike.duckdb" not in command] == []
+        assert f'<code>.venv/bin/pike query "{line}" {own}</code>' in texts["tables"]
+    assert f"<code>.venv/bin/pike why table/perplexity {own}</code>" in texts["tables"]
+    found = [c for text in texts.values() for c in re.findall("<code>([^<]*pike .*?)</code>", text)]
+    words = [documented.words(html.unescape(command)) for command in found]
+    # Each can be typed as it stands, but for the file of a registration.
+    assert all(map(cli.parse_arguments, words))
+    asking = [one for one in words if one[0] not in ("methods", "registered")]
+    assert {one[0] for one in asking} == {"query", "why", "advise"}
+    assert [one for one in asking if f"{shown}/pike.duckdb" not in one] == []
 
 
 def test_accuracies_are_compared_by_the_paired_test(texts):

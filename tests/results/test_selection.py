@@ -1,6 +1,8 @@
+import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +11,7 @@ from pipeline.results import figures, report, tables
 from pipeline.results.database import build_database
 from pipeline.results.decisions import advise
 from pipeline.results.query import answer_query
-from pipeline.results.selection import connect, connect_ours, rows
+from pipeline.results.selection import connect, connect_ours, find_database, rows
 from pipeline.results.why import explain_artifact
 from pipeline.runtime import atomic_files
 
@@ -59,6 +61,35 @@ def test_mistakes_are_named_where_they_were_made(connection, view, selection, me
 
 def test_seeds_may_be_selected_where_the_database_has_no_others(connection):
     assert rows(connection, "table_costs", {"seeds": [0, 1, 2]}, "x")
+
+
+WHOLE, RESTORED = "results/pike.duckdb", "restored/pike.duckdb"
+PART, OTHER = "restored/databases/table-table2.duckdb", "restored/databases/table-table1.duckdb"
+
+
+@pytest.mark.parametrize(
+    ("in_turn", "asked"),
+    [
+        ([], WHOLE),
+        ([RESTORED, WHOLE], WHOLE),
+        ([WHOLE, RESTORED], RESTORED),
+        # What `pike restore --only` has just made.
+        ([PART, OTHER], OTHER),
+        ([WHOLE, PART], PART),
+        # All runs of a folder say more than some of them.
+        ([RESTORED, PART], RESTORED),
+        ([RESTORED, WHOLE, PART], RESTORED),
+    ],
+)
+def test_the_database_that_was_made_last_is_asked(tmp_path, monkeypatch, in_turn, asked):
+    monkeypatch.chdir(tmp_path)
+    for time, name in enumerate(in_turn):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).touch()
+        os.utime(name, (time, time))
+    assert find_database(None) == Path(asked)
+    # The one that is named is asked, whatever else there is.
+    assert find_database(Path(WHOLE)) == Path(WHOLE)
 
 
 def test_nobody_is_told_to_delete_a_file(tmp_path):

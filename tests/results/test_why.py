@@ -55,6 +55,39 @@ def test_programs_get_each_artifact_of_the_chain_once(made):
     assert source["out_of_date"] == []
 
 
+def test_a_row_of_a_table_leads_to_each_of_its_runs(made):
+    database = made / "pike.duckdb"
+    lines = explain_artifact("table/perplexity", database, row="pike").splitlines()
+    assert lines[0] == "table/perplexity, row pike  [table]"
+    runs = [
+        f"{scenario}/tiny/pike/seed{seed}"
+        for scenario in ("real", "languages")
+        for seed in range(3)
+    ]
+    shown = {line.split()[0] for line in lines if line.strip().startswith(("run/", "evaluation/"))}
+    assert shown == {f"{kind}/{run}" for kind in ("run", "evaluation") for run in runs}
+    for run in runs:
+        manifest = atomic_files.read_json(made / "runs" / run / "manifest.json")
+        assert any(f"weights_sha256 {manifest['weights_sha256'][:16]}" in line for line in lines)
+    chain = json.loads(explain_artifact("table/perplexity", database, "json", row="pike"))
+    assert {one["artifact"] for one in chain if one["artifact"].startswith("run/")} == {
+        f"run/{run}" for run in runs
+    }
+
+
+@pytest.mark.parametrize(
+    ("artifact", "row", "message"),
+    [
+        ("table/perplexity", "pik", "--row: 'pik' is unknown: did you mean 'pike'"),
+        ("table/perplexity", "uniform guess", "no run of this database stands behind 'uniform"),
+        ("figure/losses", "pike", "--row is for a table, and figure/losses is a figure"),
+    ],
+)
+def test_a_row_that_leads_to_no_run_is_named(made, artifact, row, message):
+    with pytest.raises(InputError, match=message):
+        explain_artifact(artifact, made / "pike.duckdb", row=row)
+
+
 def test_a_database_of_somebody_elses_is_refused(tmp_path):
     path = tmp_path / "other.duckdb"
     with duckdb.connect(str(path)) as connection:
