@@ -9,6 +9,7 @@ Shapes: K domains.
 
 import argparse
 import dataclasses
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,11 @@ OF_DATASETS = ("huggingface", "hf", "transformers", "trl")
 """Names that people look for, whose trainers take what `interleave-datasets` makes."""
 SMALLEST = 1e-12
 """A share below this counts as 0: solvers leave such."""
+TEXT_FILE = re.compile(
+    r"\.((?:json|jsonl|ndjson|csv|tsv|txt|parquet|arrow)(?:\.(?:gz|zst|bz2|xz|zip))?)$",
+    re.IGNORECASE,
+)
+"""How the name of a file of text ends, or a pattern of such files."""
 MOST = 1e15
 """Steps, rows or epochs: whole numbers up to here are exact."""
 
@@ -44,14 +50,21 @@ class Plan:
     """Of each stage and domain, summing to 1."""
     warnings: tuple[str, ...] = ()
 
-    def stages(self, paths: Mapping[str, str], steps: int, rows: int) -> list[Stage]:
-        """Steps, paths and whole rows of each stage, without domains of share 0."""
+    def stages(
+        self,
+        paths: Mapping[str, str],
+        steps: int,
+        rows: int,
+        fields: Mapping[str, str] | None = None,
+    ) -> list[Stage]:
+        """Steps, paths, whole rows and fields of each stage, without domains of share 0."""
+        field_of = dict.fromkeys(self.domains, "text") | dict(fields or {})
         result = []
         ends = (*self.starts[1:], 1.0)
         for start, end, shares in zip(self.starts, ends, self.shares, strict=True):
             count_K = apportion(np.array(shares), round((end - start) * rows)).tolist()
             sources = tuple(
-                Source(name, paths.get(name, ""), share, count)
+                Source(name, paths.get(name, ""), share, count, field_of[name])
                 for name, share, count in zip(self.domains, shares, count_K, strict=True)
                 if share >= SMALLEST
             )
@@ -71,6 +84,8 @@ def add_to(subparsers: Any) -> None:
     given.add_argument("--from", dest="file", type=Path, metavar="FILE", help="a JSON file")
     about = "paths of the domains' data; '*=/data/*' gives one to each that has none"
     command.add_argument("--path", nargs="+", default=[], metavar="DOMAIN=PATH", help=about)
+    about = "field of a record that holds the text (default: text), for interleave-datasets"
+    command.add_argument("--field", nargs="+", default=[], metavar="DOMAIN=FIELD", help=about)
     about = "steps of the run: a schedule's stages are written in steps"
     command.add_argument("--steps", type=int, help=about)
     about = "tokens of the run, where the schedule's places or caps are in tokens"
@@ -107,7 +122,8 @@ def run(arguments: argparse.Namespace) -> str:
     files, remarks = export(
         arguments.trainer,
         plan,
-        _paths(arguments.path, plan.domains),
+        _by_domain(arguments.path, "--path", plan.domains),
+        fields=_by_domain(arguments.field, "--field", plan.domains),
         steps=arguments.steps,
         rows=arguments.rows,
         epochs=arguments.epochs,
@@ -126,6 +142,7 @@ def export(
     plan: Plan,
     paths: Mapping[str, str],
     *,
+    fields: Mapping[str, str] | None = None,
     steps: int | None = None,
     rows: int | None = None,
     epochs: float | None = None,
@@ -136,17 +153,20 @@ def export(
         trainer: A name of `FORMATS`.
         plan: The mixture or schedule.
         paths: Where each domain's data is.
+        fields: Which field of a record holds the text, where it is not `text`.
         steps: Of the run; needed for a schedule.
         rows: Of the run; needed by trainers without weights.
         epochs: How often a domain may be read.
 
     Raises:
-        InputError: a domain without a path, or with one that the trainer's parser would take for
-            something else; or a number that is needed and missing.
+        InputError: a domain without a path, or with one that the trainer does not read or its
+            parser would take for something else; or a number that is needed and missing.
     """
     form, staged = FORMATS[trainer], len(plan.starts) > 1
-    refuse(_problems(form, plan, paths, steps, rows, epochs))
-    stages = plan.stages(paths, steps or 0, rows or 0)
+    refuse(_problems(form, plan, paths, steps, rows, epochs) or _path_problems(form, plan, paths))
+    stages = plan.stages(paths, steps or 0, rows or 0, fields)
+    if fields and not form.has_fields:
+        raise InputError(f"--field: {form.trainer} is told elsewhere which field holds the text")
     repetition = f"{float(epochs or 1):.12g}"
     remarks = [*plan.warnings, *form.notes]
     if gone := [d for d, shares in zip(plan.domains, zip(*plan.shares, strict=True), strict=True)
@@ -211,12 +231,22 @@ def _problems(
         )
     if problems:
         return problems
-    problems += _uncounted(form, plan.stages(paths, steps or 0, rows or 0), steps, rows)
+    return _uncounted(form, plan.stages(paths, steps or 0, rows or 0), steps, rows)
+
+
+def _path_problems(form: Format, plan: Plan, paths: Mapping[str, str]) -> list[str]:
+    """Paths that are missing, or that the trainer does not read or takes for something else."""
+    problems = []
     for domain, shares in zip(plan.domains, zip(*plan.shares, strict=True), strict=True):
         if max(shares) < SMALLEST:
             continue
         if not paths.get(domain):
             problems.append(f"--path: domain {domain!r} has none: give {domain}=/its/data")
+        elif form.reads is not None and (ending := _unread(paths[domain], form.reads)):
+            problems.append(
+                f"--path: {domain}={paths[domain]}: {form.trainer} reads no .{ending}: give "
+                f"{form.wants}"
+            )
         texts = [paths.get(domain, ""), *([domain] if form.writes_names else [])]
         marks = sorted({repr(c) for text in texts for c in text if c in form.forbidden})
         if marks:
@@ -225,6 +255,15 @@ def _problems(
                 "something else: rename it, or link to it by another path"
             )
     return problems
+
+
+def _unread(path: str, reads: str) -> str | None:
+    """The ending of a text file, or of any file that is there, that a trainer does not read."""
+    found = TEXT_FILE.search(path)
+    ending = found[1] if found else Path(path).suffix[1:] if Path(path).is_file() else None
+    if ending is None or Path(path).is_dir() or re.fullmatch(reads, ending, re.IGNORECASE):
+        return None
+    return ending
 
 
 def _uncounted(
@@ -385,11 +424,11 @@ def _of_values(values: Any, where: str, steps: int | None, tokens: float | None)
     return of_shares(values.get("mixture", values), where)
 
 
-def _paths(texts: Sequence[str], domains: tuple[str, ...]) -> dict[str, str]:
-    """Paths by domain; that of `*` stands for all others, its own * for their names."""
-    values = {k: str(v) for k, v in options.parse_texts(texts, "--path").items()}
+def _by_domain(texts: Sequence[str], option: str, domains: tuple[str, ...]) -> dict[str, str]:
+    """Paths or fields by domain; that of `*` is all others', its own * stands for their names."""
+    values = {k: str(v) for k, v in options.parse_texts(texts, option).items()}
     pattern = values.pop("*", None)
-    refuse([unknown(name, domains, "--path") for name in values if name not in domains])
+    refuse([unknown(name, domains, option) for name in values if name not in domains])
     if pattern is None:
         return values
     return {name: pattern.replace("*", name) for name in domains} | values
