@@ -21,7 +21,15 @@ from pike_mixing import by_domain, foreign_json
 from pike_mixing.apportion import apportion
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import commands, options, saved
-from pike_mixing.mixtures.formats import FORMATS, Format, PerStage, Source, Stage, render
+from pike_mixing.mixtures.formats import (
+    FORMATS,
+    TEXT_FILE,
+    Format,
+    PerStage,
+    Source,
+    Stage,
+    render,
+)
 from pike_mixing.rules.schedule import Schedule
 from pike_mixing.rules.static import Fixed, Mix
 from pike_mixing.settings import parse, unknown
@@ -30,11 +38,6 @@ OF_DATASETS = ("huggingface", "hf", "transformers", "trl")
 """Names that people look for, whose trainers take what `interleave-datasets` makes."""
 SMALLEST = 1e-12
 """A share below this counts as 0: solvers leave such."""
-TEXT_FILE = re.compile(
-    r"\.((?:json|jsonl|ndjson|csv|tsv|txt|parquet|arrow)(?:\.(?:gz|zst|bz2|xz|zip))?)$",
-    re.IGNORECASE,
-)
-"""How the name of a file of text ends, or a pattern of such files."""
 MOST = 1e15
 """Steps, rows or epochs: whole numbers up to here are exact."""
 
@@ -259,7 +262,7 @@ def _path_problems(form: Format, plan: Plan, paths: Mapping[str, str]) -> list[s
 
 def _unread(path: str, reads: str) -> str | None:
     """The ending of a text file, or of any file that is there, that a trainer does not read."""
-    found = TEXT_FILE.search(path)
+    found = re.search(TEXT_FILE, path, re.IGNORECASE)
     ending = found[1] if found else Path(path).suffix[1:] if Path(path).is_file() else None
     if ending is None or Path(path).is_dir() or re.fullmatch(reads, ending, re.IGNORECASE):
         return None

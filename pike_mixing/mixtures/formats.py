@@ -200,6 +200,8 @@ def mixture(tokenizer=None, length=1024):
         parts, probabilities=list(shares.values()), seed=0, stopping_strategy="all_exhausted"
     )
 '''
+TEXT_FILE = r"\.((?:json|jsonl|ndjson|csv|tsv|txt|parquet|arrow)(?:\.(?:gz|zst|bz2|xz|zip))?)$"
+"""How the name of a file of text ends, or a pattern of such files, in any case."""
 PLAIN = r"(json|jsonl|csv|txt|parquet|arrow)"
 """Endings that loaders of `datasets` know."""
 
