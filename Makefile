@@ -101,7 +101,7 @@ test-slurm: $(READY) ## Run the tests that need a real Slurm, which they install
 	PIKE_TEST_SLURM=1 $(BIN)/python -m pytest tests/workflow/test_slurm*.py
 
 test-tpu: $(TPU_VENV)/.ready ## Run the tests of XLA devices (PJRT_DEVICE=TPU on a TPU)
-	PJRT_DEVICE=$(PJRT_DEVICE) $(TPU_VENV)/bin/python -m pytest -m device tests/training/test_xla.py tests/training/test_chips.py \
+	PJRT_DEVICE=$(PJRT_DEVICE) $(TPU_VENV)/bin/python -m pytest -m device tests/training/test_xla.py tests/training/test_xla_chips.py \
 	  tests/workflow/test_interruption.py
 
 gpu-check: $(READY) ## Check an NVIDIA GPU: tests, speed, same bits, the first tables; record it
@@ -151,7 +151,7 @@ dag: $(READY) ## List the jobs that a run would start, and why
 
 docs: $(READY) ## Write the pages anew that are made from the code or from records of benchmarks
 	$(BIN)/python docs/reference.py
-	$(BIN)/python -m benchmarks.page
+	$(BIN)/python -m benchmarks.performance_page
 	$(BIN)/pike methods --format markdown > docs/methods.md.part && mv docs/methods.md.part docs/methods.md
 
 headline: $(READY) ## Write docs/results.md, docs/claims.md and the README's picture from the deciding experiment
@@ -182,7 +182,7 @@ bench: $(READY) ## Measure beside other packages, and record under benchmarks/re
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint $(VENV)/constraints-bench.txt --editable '.[bench,hub]'
 	# The requirements of these would take other packages back to older versions.
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --requirement benchmarks/peers.txt
-	set -e; for name in planning mixing packing reading memory loss firing training precision scoring estimators error_rates length_rates error_rates_page stream_resumes page finders own_swarm two_phases finders_page; do \
+	set -e; for name in planning mixing packing reading memory loss measuring_cost training precision scoring estimators error_rates length_rates error_rates_page stream_resumes performance_page finders own_swarm two_phases finders_page; do \
 		$(BIN)/python -m benchmarks.$$name; done
 
 unlock: $(READY) ## Free the working folder after a killed run

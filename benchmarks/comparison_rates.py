@@ -159,23 +159,29 @@ def rivals(tasks: list[Paired], random: np.random.Generator) -> dict[str, bool |
     return {
         "unpaired z": bool(abs(d_I.mean()) > half),
         "paired bootstrap over items": bool(low > 0 or high < 0),
-        "McNemar": sign_flip.sign_flip(d_I) < LEVEL if points else None,
-        "sign test over tasks": sign_flip.sign_flip(np.sign(apart)) < LEVEL
+        "McNemar": sign_flip.exact_sign_flip_p(d_I) < LEVEL if points else None,
+        "sign test over tasks": sign_flip.exact_sign_flip_p(np.sign(apart)) < LEVEL
         if len(tasks) > 1
         else None,
     }
 
 
 def once(cell: Cell, random: np.random.Generator, *, others: bool) -> dict[str, int]:
-    """Counts of one draw: given, false verdicts, intervals that miss, and rivals' findings."""
+    """Counts of one draw: given, false verdicts, intervals that miss, and rivals' findings.
+
+    Intervals that the command calls wide, and those of them that miss, are counted by themselves.
+    """
     tasks = cell.draw(random)
     found, p, why = verdicts.judge(tasks, runs_of(cell.seeds))
-    result = {"draws": 1, "given": int(why is None), "false": 0, "missed": 0}
+    result = {"draws": 1, "given": int(why is None), "false": 0, "missed": 0, "wide": 0}
+    result["missed_wide"] = 0
     if why is None:
         half = mean_difference.half_width(found)
         assert half is not None
         result["missed"] = int(abs(found.difference) > half)
         result["false"] = int(p is not None and p < LEVEL)
+        result["wide"] = int(mean_difference.room(found) >= verdicts.WIDE)
+        result["missed_wide"] = result["wide"] * result["missed"]
     if others:
         result["others"] = 1
         result |= {n: int(said) for n, said in rivals(tasks, random).items() if said is not None}
@@ -232,12 +238,14 @@ def real(method: str, size: int, most: int) -> Mapping[str, Any]:
         most: So many splits are drawn where not all are taken.
     """
     read = scores.Scores()
-    place = sources.own_records(Path(records.ROOT / "recorded"))
+    place = sources.find_own_records(Path(records.ROOT / "recorded"))
     assert place is not None
     sources.read_own_results(place, "A", read, method)
     whole = read.runs("A")
     codes: dict[Any, int] = {}
-    pairs = [scores.pair(column, (whole, whole), codes, 0.01) for column in read.columns.values()]
+    pairs = [
+        scores.pair_runs(column, (whole, whole), codes, 0.01) for column in read.columns.values()
+    ]
     random = np.random.default_rng(size)
     counts = dict.fromkeys(("draws", "given", "false", "others", *RIVALS), 0)
     for n, (a, b) in enumerate(_splits(len(whole), size, most, random)):
@@ -261,7 +269,10 @@ def real(method: str, size: int, most: int) -> Mapping[str, Any]:
 def main() -> None:
     """Draws, judges and records round by round; what this code drew before counts."""
     chosen = measure.arguments(__doc__, "comparison_rates", rounds=70, draws=50)
-    same = {"code": code_fingerprint.of("benchmarks.comparison_rates"), "draws": chosen.draws}
+    same = {
+        "code": code_fingerprint.fingerprint("benchmarks.comparison_rates"),
+        "draws": chosen.draws,
+    }
     rounds, found = 0, None
     groups = None
     if chosen.out.exists():

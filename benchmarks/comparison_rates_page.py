@@ -31,10 +31,12 @@ READ = """
 Behind ± half of the 95% interval. The 95% interval of a rate lies above 5% in {above} of
 {given} cells with verdicts, where chance makes one in forty{names_above}. It ends above
 {highest:.1%} in {open}{names_open}. Intervals hold the truth in {low:.1%} to {high:.1%} of
-draws: below {least:.0%} in {below} cells, above {most:.0%} in {wide}. Where half of the items are
-of one document, no verdict is ever given.
+draws, those aside that the output calls wide: below {least:.0%} in {below} cells, above {most:.0%}
+in {over}. Where half of the items are of one document, no verdict is ever given.
 
-{wider}
+{wide}
+
+{beyond}
 
 What else is in use, on each item's mean over runs, in the cells of equal documents: percent of
 differences found where nothing differs. Seeds are nothing that these tests know.
@@ -48,11 +50,14 @@ halves every seventh).
 
 """
 WIDE = """
-Above {most:.0%} lie, as runs x items: {cells}. Of 20 or 100 items of which few differ, whole points
-are coarser than 5%, and the interval keeps room for a kind of item of which none was drawn (3/n);
-of three runs that may collapse, Student's t is wider than their mean needs, and a narrower quantile
-would err where seeds are normal. No verdict is wrong more often for it ({low:.1%} to {high:.1%}
-there): the price is that differences of this size are left at *cannot tell*.
+Where nearly all items show the same difference, the interval keeps room for a kind of item of which
+none was drawn (3/n), and the output says that it is wider than 95% need: {named:.0%} of all draws,
+all but {rest:.0%} of them 0/1 and rarely different over 20 or 100 items. Of them {low:.1%} hold the
+truth.
+"""
+ABOVE = """
+Above {most:.0%} lie, as runs x items: {cells}. Of three runs that may collapse, Student's t is
+wider than their mean needs, and a narrower quantile would err where seeds are normal.
 """
 SEEN = """
 The first row of each method is no error of a test: two checkpoints do differ on items like these.
@@ -104,6 +109,16 @@ def name(cell: dict[str, Any]) -> str:
     return f"{kind(cell)}, {runs}, {cell['items']:,} items"
 
 
+def _wide(cells: Sequence[dict[str, Any]], every: Sequence[dict[str, Any]]) -> str:
+    """Of intervals that the command calls wide: how many, of which kind, and how many hold."""
+    count = sum(c["wide"] for c in cells)
+    rare = sum(c["wide"] for c in cells if "rarely" in c["scores"] and c["items"] <= 100)
+    return WIDE.format(
+        named=count / sum(c["given"] for c in every), rest=1 - rare / count,
+        low=1 - sum(c["missed_wide"] for c in cells) / count,
+    ).strip()  # fmt: skip
+
+
 def section(record: dict[str, Any]) -> str:
     """The section's text."""
     every = [c for c in record["cells"] if c["given"] >= ENOUGH * c["draws"]]
@@ -124,20 +139,24 @@ def section(record: dict[str, Any]) -> str:
     rates = [(c, *rate([c], "false", "given")) for c in every]
     above = [c for c, p, half in rates if p - half > LEVEL]
     wider = [kind(c) for c, p, half in rates if p + half > HIGHEST]
-    held = [1 - rate([c], "missed", "given")[0] for c in every]
-    wide = [c for c, value in zip(every, held, strict=True) if value > MOST]
-    errors = [rate([c], "false", "given")[0] for c in wide]
-    wider_ = WIDE.format(
-        most=MOST, cells=listed(wide), low=min(errors), high=max(errors)
-    ) if wide else ""  # fmt: skip
+    wide = [c for c in every if c["wide"]]
+    rest = [
+        c | {"given": c["given"] - c["wide"], "missed": c["missed"] - c["missed_wide"]}
+        for c in every
+        if c["given"] - c["wide"] >= ENOUGH * c["draws"]
+    ]
+    held = [1 - rate([c], "missed", "given")[0] for c in rest]
+    over = [c for c, value in zip(rest, held, strict=True) if value > MOST]
     read = READ.format(
         given=len(every), above=len(above) or "none", highest=HIGHEST,
         open=len(wider) or "none", names_open=counted(wider), low=min(held), high=max(held),
         names_above=f" ({'; '.join(map(name, above))})" if above else "",
         least=LEAST, most=MOST, below=sum(value < LEAST for value in held) or "no",
-        wide=len(wide) or "none", wider=wider_.strip(),
+        over=len(over) or "none", wide=_wide(wide, every), beyond=ABOVE.format(
+            most=MOST, cells=listed(over)
+        ).strip() if over else "",
     )  # fmt: skip
-    filled = [textwrap.fill(part, 98) for part in read.strip().split("\n\n")]
+    filled = [textwrap.fill(part, 98) for part in read.strip().split("\n\n") if part.strip()]
     text += "\n" + "\n\n".join(filled) + "\n\n"
     plain = [c for c in record["cells"] if c["documents"] == "equal" and not c["collapse"]]
     found = [

@@ -34,8 +34,8 @@ from pike_mixing.comparison import detectable, mean_difference, sign_flip
 from pike_mixing.comparison.distributions import normal_quantile, t_quantile
 from pike_mixing.comparison.mean_difference import Estimate, Part
 from pipeline.results import claim_tests, speedups, views
-from pipeline.results.measured import TaskCurve
-from pipeline.results.outcomes import CheckpointKey
+from pipeline.results.inputs_of_tests import TaskCurve
+from pipeline.results.item_points import CheckpointKey
 from pipeline.runtime import atomic_files, code_fingerprint
 
 SEEDS = (mean_difference.LEAST_SEEDS, 5, 10)
@@ -261,7 +261,7 @@ def errors(
         The probability at 60 ratios of the seeds' error to the documents', from 0.02 to 50.
     """
     result = []
-    variance_V, weight_V = detectable.variances(seeds - 1)
+    variance_V, weight_V = detectable.variance_grid(seeds - 1)
     for ratio in np.geomspace(0.02, 50, 60).tolist():
         found = (Estimate(0, ratio * v**0.5, 1.0, seeds, 1e9) for v in variance_V.tolist())
         spread = math.sqrt(2 * (1 + ratio**2))
@@ -324,7 +324,7 @@ def added(cells: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[
 def main() -> None:
     """Draws, judges and records round by round; what this code drew before counts."""
     chosen = measure.arguments(__doc__, "error_rates", rounds=50, draws=20)
-    code = code_fingerprint.of("benchmarks.error_rates", assets=("results/sql",))
+    code = code_fingerprint.fingerprint("benchmarks.error_rates", assets=("results/sql",))
     same = {"code": code, "draws": chosen.draws}
     rounds, cells = 0, None
     if chosen.out.exists():

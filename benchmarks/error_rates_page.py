@@ -46,11 +46,11 @@ LENGTHS = """
 
 A mean over tokens hangs on the longest documents. Where the difference follows the length, a
 sample without the longest ones has a mean that is off, and an error that is too small. Two things
-stand against it ([the rule](../pike_mixing/comparison/like_size.py)). No verdict is given on few
-documents of very unequal length: more are asked for the more unequal they are, unless they are cut
-at a length; a mean over domains asks for fewer in each. And where verdicts begin, those samples get
-one that lack the longest documents: there what follows length in the sample counts more in its
-variance, up to 26-fold. Intervals of documents of one length are as they are.
+stand against it ([the rule](../pike_mixing/comparison/document_sizes.py)). No verdict is given on
+few documents of very unequal length: more are asked for the more unequal they are, unless they are
+cut at a length; a mean over domains asks for fewer in each. And where verdicts begin, those
+samples get one that lack the longest documents: there what follows length in the sample counts more
+in its variance, up to 26-fold. Intervals of documents of one length are as they are.
 
 `python -m benchmarks.length_rates`, {date}, {commit}: differences whose mean over all such text is
 zero, of documents with lognormal lengths, some cut one standard deviation above the median. Each

@@ -28,14 +28,14 @@ from torch import Tensor
 
 from benchmarks import corpora, measure, records
 from pike_mixing.torch import gradient_statistics
-from pike_mixing.torch.domain_pass import domain_gradient
-from pike_mixing.torch.passes import Target
+from pike_mixing.torch.domain_gradient import domain_gradient
+from pike_mixing.torch.pass_interface import Target
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
 from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus
 from pipeline.model import checkpoint
-from pipeline.model.passes import PipelinePasses, row_losses
+from pipeline.model.pipeline_passes import PipelinePasses, row_losses
 from pipeline.model.transformer import Transformer
 from pipeline.planning import planner
 from pipeline.training import train
@@ -138,7 +138,7 @@ def estimates(gram_bxb: Tensor, sizes: list[int]) -> dict[str, Any]:
 def check(model: Transformer, rows_bxL1: Tensor, expected: dict[str, Any]) -> None:
     """Holds estimates against the pipeline's own of the same rows."""
     for s, variance in expected["variance"].items():
-        result = gradient_statistics(model, row_losses, [rows_bxL1], micro_batch=s)
+        result = gradient_statistics(model, row_losses, [rows_bxL1], micro_batch_rows=s)
         assert abs(float(result.squared_norm_K[0]) / expected["plug_in"] - 1) < 1e-3
         assert abs(float(result.variance_K[0]) / variance - 1) < 1e-3
 

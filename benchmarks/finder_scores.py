@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.finders import scores
+from pike_mixing.finders import prediction_scores
 from pike_mixing.finders.interface import Swarm
 
 MEAN = "mean of all"
@@ -25,12 +25,12 @@ def by_target(loss_NxM: Floats) -> Floats:
 def measured(predicted_TxN: Floats, actual_TxN: Floats) -> Floats:
     """Each measure of each target [3, T]."""
     chance_T = actual_TxN.mean(axis=1) - actual_TxN.min(axis=1)
-    ranks = scores.ranks(predicted_TxN), scores.ranks(actual_TxN)
+    ranks = prediction_scores.ranks(predicted_TxN), prediction_scores.ranks(actual_TxN)
     return np.stack(
         [
-            scores.correlations(*ranks),
-            scores.regrets(predicted_TxN, actual_TxN) / chance_T,
-            scores.slopes(predicted_TxN, actual_TxN),
+            prediction_scores.correlations(*ranks),
+            prediction_scores.regrets(predicted_TxN, actual_TxN) / chance_T,
+            prediction_scores.slopes(predicted_TxN, actual_TxN),
         ]
     )
 

@@ -120,7 +120,7 @@ def swarms(config: Mapping[str, Any]) -> tuple[Swarm, dict[str, Swarm]]:
     path = catalogue.find_table(Path(config["table"]))
 
     def rows(where: Mapping[str, Any]) -> Swarm:
-        return table.read(path, where={n: str(v) for n, v in where.items()})
+        return table.read_swarm(path, where={n: str(v) for n, v in where.items()})
 
     return rows(config["train"]), {n: rows(where) for n, where in config["tests"].items()}
 
@@ -163,7 +163,7 @@ def predictors(name: str, settings: dict[str, Any], swarm: Swarm) -> list[Any]:
         slope_KxM = np.linalg.lstsq(weights_NxK, loss_NxM)[0]
         return [Linear(slope_KxM @ share_M) for share_M in shares_TxM]
     targets = [dict(zip(swarm.losses, share_M, strict=True)) for share_M in shares_TxM.tolist()]
-    built = [registry.build(name, settings | {"target": target}, name) for target in targets]
+    built = [registry.build_finder(name, settings | {"target": target}, name) for target in targets]
     if isinstance(built[0], MixingLaw):
         # The laws are the same for all targets.
         program = built[0].fit(swarm)

@@ -23,8 +23,8 @@ REPORT = ROOT / "pipeline" / "results" / "report" / "finders.html"
 TITLE = """# How good the finders are
 
 Made by `python -m benchmarks.finders_page` from records that are named below, and from
-`pike_mixing/board.json` (`python -m benchmarks.board --tables ...`); do not edit. The board:
-{drawn}.
+`pike_mixing/bench_board.json` (`python -m benchmarks.bench_board --tables ...`); do not edit. The
+board: {drawn}.
 """
 HEAD = """
 ## Earlier: fits to all of RegMix's runs of 1M
@@ -123,7 +123,7 @@ BENCH = """
 pike-mixing bench mine.py                       # a minute: scores, and differences from the board
 pike-mixing bench                               # the board alone
 pike-mixing swarms olmix-full                   # fetches a table, for --tables olmix-full.csv.gz
-pike-mixing bench mine.py --open-sealed "Ada"   # the sealed part; a line of sealed.csv comes first
+pike-mixing bench mine.py --open-sealed "Ada"   # the sealed part; who opens it is recorded first
 ```
 
 `mine.py` has two functions; the command's `--help` tells shapes and scores:
@@ -145,7 +145,7 @@ def predict(fitted, weights, epochs):
 def of_board(methods: Sequence[dict[str, Any]]) -> list[str]:
     """Which finder, how sure, at what cost; then the board."""
     named = {one["method"]: one for one in methods}
-    with (RESULTS / "sealed.csv").open(encoding="utf-8", newline="") as file:
+    with (RESULTS / "sealed_openings.csv").open(encoding="utf-8", newline="") as file:
         opened = list(csv.DictReader(file))
     return [
         *advice(named),
@@ -155,7 +155,7 @@ def of_board(methods: Sequence[dict[str, Any]]) -> list[str]:
         *cells(named),
         BENCH,
         "The sealed part is RegMix's 64 runs of 1B, and `olmix-reuse` (64 runs of Olmix's), which "
-        "no finder here was judged on. Who opened what (`benchmarks/results/sealed.csv`):",
+        "no finder here was judged on. Who opened what (`benchmarks/results/sealed_openings.csv`):",
         "",
         *(f"- {row['date']}: {row['who']}, {row['method']}: {row['opened']}" for row in opened),
     ]
@@ -168,7 +168,7 @@ def advice(named: dict[str, Any]) -> list[str]:
     for (place, domains), runs in itertools.product(DOMAINS.items(), bench.RUNS):
         cell = f"{place}|{runs}"
         scored = {
-            n: bench.summary(np.array(one["cells"][cell]["spearman"])[:, :-1])
+            n: bench.mean_and_interval(np.array(one["cells"][cell]["spearman"])[:, :-1])
             for n, one in finders.items()
             if "spearman" in one["cells"].get(cell, ())
         }
@@ -177,7 +177,7 @@ def advice(named: dict[str, Any]) -> list[str]:
         best = max(scored, key=lambda n: scored[n][0])
         apart = {
             row["against"]: row
-            for row in bench.versus(named[best], list(finders.values()))
+            for row in bench.differences_from_board(named[best], list(finders.values()))
             if (row["cell"], row["measure"]) == (cell, "spearman")
         }
         equal = [n for n, row in apart.items() if abs(row["difference"]) <= row["half"]]
@@ -214,7 +214,7 @@ def advice(named: dict[str, Any]) -> list[str]:
 def _mean(cell: dict[str, Any], measure: str, form: str = ".3f") -> str:
     if measure not in cell:
         return "none"
-    mean, half = bench.summary(np.array(cell[measure])[:, :-1])
+    mean, half = bench.mean_and_interval(np.array(cell[measure])[:, :-1])
     return f"{mean:{form}} ± {half:{form}}"
 
 
@@ -241,7 +241,7 @@ def certainty(named: dict[str, Any]) -> list[str]:
 
 def inventories(named: dict[str, Any]) -> list[str]:
     """What the exposure law has learned from how much text there is."""
-    rows = bench.versus(named["exposure-law"], [named[bench.PERMUTED]])
+    rows = bench.differences_from_board(named["exposure-law"], [named[bench.PERMUTED]])
     told = [
         f"{row['difference']:+.4f} ± {row['half']:.4f} ({row['cell'].rpartition('|')[2]} runs)"
         for row in rows

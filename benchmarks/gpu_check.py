@@ -1,12 +1,13 @@
 """All that a rented NVIDIA card has to show, by one command; it writes one record.
 
     python -m benchmarks.gpu_check [--device cuda] [--target quick] [--parts tests ...]
-                                   [options of benchmarks.gpu]
+                                   [options of benchmarks.gpu_utilisation]
 
 In turn, whether or not those before held: the tests marked `device`, of which some hold runs to
-the same bits; how near a step comes to the card's peak (`benchmarks.gpu`); the first tables of the
-default experiment, as `make run` makes them, in build/gpu-check. Record: that of `benchmarks.gpu`,
-with `check` beside its numbers (with `--device cpu`, which tries the command, in build/gpu-check);
+the same bits; how near a step comes to the card's peak (`benchmarks.gpu_utilisation`); the first
+tables of the default experiment, as `make run` makes them, in build/gpu-check. Record: that of
+`benchmarks.gpu_utilisation`, with `check` beside its numbers (with `--device cpu`, which tries the
+command, in build/gpu-check);
 `make docs` puts both into docs/performance.md. It is written after each part. With `--parts`, for
 a card that is lent for minutes, other parts stay in it. Exit code 1 when something did not hold, 2
 without a card.
@@ -46,7 +47,10 @@ def main() -> None:
         )
         sys.exit(2)
     folder = records.ROOT / FOLDER
-    out: Path = chosen.out or (records.RESULTS if chosen.device == "cuda" else folder) / "gpu.json"
+    out: Path = (
+        chosen.out
+        or (records.RESULTS if chosen.device == "cuda" else folder) / "gpu_utilisation.json"
+    )
     if not chosen.parts:
         shutil.rmtree(folder, ignore_errors=True)
         out.unlink(missing_ok=True)
@@ -76,9 +80,9 @@ def tests(chosen: argparse.Namespace, _: list[str]) -> Facts:
 
 
 def utilisation(chosen: argparse.Namespace, further: list[str]) -> Facts:
-    """What `benchmarks.gpu` measures."""
+    """What `benchmarks.gpu_utilisation` measures."""
     words = ["--device", chosen.device, "--out", STEPS, *further]
-    return {"holds": not ran("benchmarks.gpu", *words).returncode}
+    return {"holds": not ran("benchmarks.gpu_utilisation", *words).returncode}
 
 
 def experiment(chosen: argparse.Namespace, _: list[str]) -> Facts:

@@ -26,7 +26,7 @@ from benchmarks import records
 from benchmarks.finders import configured
 from benchmarks.records import ROOT
 from pike_mixing.arrays import Floats
-from pike_mixing.finders import design, scores, table
+from pike_mixing.finders import design, prediction_scores, table
 from pike_mixing.finders.best import Best
 from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import Swarm
@@ -76,7 +76,9 @@ def main() -> None:
             "mixtures": next_NxK.tolist(),
             "actual": actual_N.tolist(),
             "predicted": {n: p.tolist() for n, p in predicted.items()},
-            "scores": {n: scores.judge(p, actual_N) for n, p in predicted.items()},
+            "scores": {
+                n: prediction_scores.score_predictions(p, actual_N) for n, p in predicted.items()
+            },
         },
         "finals": {
             name: {"weights": weights_K.tolist(), "losses": np.mean(verdict[name], axis=1).tolist()}
@@ -156,7 +158,7 @@ def read(path: Path, mixtures: Mapping[str, Floats], losses: Mapping[str, Any]) 
     rows = [[name, *mixtures[name].tolist(), *losses[name][0].tolist()] for name in mixtures]
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([header, *rows])
-    return table.read(path)
+    return table.read_swarm(path)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks import records
 from benchmarks.finders import configured
-from pike_mixing.finders import scores, table
+from pike_mixing.finders import prediction_scores, table
 from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def rows(path: Path, **where: str) -> Swarm:
-    return table.read(
+    return table.read_swarm(
         path,
         DOMAINS,
         where=where,
@@ -71,8 +71,13 @@ def judged(swarm: Swarm, test: Swarm, resamples: int) -> dict[str, Any]:
     predicted_N, actual_N = predictor.predictor.losses(weights_NxK), loss_NxM.mean(axis=1)
     square_N = (predicted_N - actual_N) ** 2
     rows_SxN = np.random.default_rng(0).integers(0, len(square_N), (resamples, len(square_N)))
-    error = scores.interval(square_N.mean() ** 0.5, square_N[rows_SxN].mean(axis=1) ** 0.5)
-    return {"rmse": error, **scores.judge(predicted_N, actual_N, resamples=resamples)}
+    error = prediction_scores.value_with_interval(
+        square_N.mean() ** 0.5, square_N[rows_SxN].mean(axis=1) ** 0.5
+    )
+    return {
+        "rmse": error,
+        **prediction_scores.score_predictions(predicted_N, actual_N, resamples=resamples),
+    }
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from pike_mixing.torch.step_gradient import StepGradient
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
 from pipeline.model import adamw
-from pipeline.model.passes import PipelinePasses
+from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import initial_model
 
 
@@ -71,8 +71,8 @@ class Stepper:
         gradient = StepGradient(
             self.model,
             PipelinePasses(self.model, reference),
-            micro_batch=microbatch or size.rows,
-            statistics_micro_batch=size.measured_by,
+            micro_batch_rows=microbatch or size.rows,
+            statistics_micro_batch_rows=size.measured_by,
             optimizer=self.optimizer,
             max_norm=recipe.clip_norm,
         )
@@ -87,7 +87,7 @@ class Stepper:
         """As many rows of each domain, the same at every step."""
         rows = [rows_RxL1[:n] for rows_RxL1, n in zip(self.rows_KxRxL1, count_K, strict=True)]
         gradient = self.engine.gradient
-        return DealtRows(gradient.passes, torch.cat(rows), count_K, gradient.micro_batch)
+        return DealtRows(gradient.passes, torch.cat(rows), count_K, gradient.micro_batch_rows)
 
     def step(self, step: int) -> None:
         self.engine.step = step

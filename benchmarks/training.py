@@ -41,7 +41,7 @@ from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
 from pipeline.model import adamw as optim
 from pipeline.model import hf_config
-from pipeline.model.passes import PipelinePasses
+from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import Transformer, initial_model
 from pipeline.runtime import devices
 from pipeline.settings import MLP_RATIO
@@ -85,7 +85,7 @@ def step_of_ours(
     optimizer = optim.adamw(net, recipe)
     passes = PipelinePasses(net)
     passing = StepGradient(
-        net, passes, micro_batch=rows, statistics_micro_batch=1, max_norm=recipe.clip_norm
+        net, passes, micro_batch_rows=rows, statistics_micro_batch_rows=1, max_norm=recipe.clip_norm
     )
     method = registry.build("mix", {}, "benchmark")
     state, count_K = method.init(("all",), 0), np.array([recipe.rows])
@@ -209,7 +209,7 @@ def measured(size: Size, names: list[str]) -> dict[str, dict[str, Any]]:
     seconds = measure.processor_of(made, size.rounds)
     rate = flops * times / statistics.median(seconds.pop("gemm"))
     net, tokens = initial_model(size.model, size.vocabulary, 0), size.rows * size.length
-    work = step_log.training_flops(net, size.model, size.length) * tokens
+    work = step_log.training_flops_per_token(net, size.model, size.length) * tokens
     result = {}
     for name, own in seconds.items():
         ratio, median = measure.ratios(own, seconds["ours"]), statistics.median(own)

@@ -10,10 +10,10 @@ from typing import Any
 from pike_mixing import METHODS, bench, delivered, registry
 from pike_mixing.comparison import command as comparison
 from pike_mixing.errors import InputError
-from pike_mixing.finders import FINDERS, commands, proposals, table, trajectory
+from pike_mixing.finders import FINDERS, commands, proposals, schedule_finder, table
 from pike_mixing.finders import registry as finder_registry
 from pike_mixing.mixtures import explore, export, trial
-from pike_mixing.settings import lines_of, wrap
+from pike_mixing.settings import setting_lines, wrap
 from pike_mixing.swarms import catalogue
 from pike_mixing.swarms.fetch import fetch
 
@@ -68,18 +68,18 @@ def _parser() -> argparse.ArgumentParser:
         made.set_defaults(run=run)
         return made
 
-    trial.add_to(commands_)
-    rules = command("methods", methods, "list the rules with their settings")
+    trial.add_command(commands_)
+    rules = command("methods", show_methods, "list the rules with their settings")
     rules.add_argument("rule", nargs="?", help="one of them, or a finder")
     _fit_options(command("fit", commands.fit_mixture, "a mixture from a table of proxy runs"))
     saved = command("predict", commands.predict_loss, "the loss of a mixture, by a saved predictor")
     saved.add_argument("predictor", type=Path, help="a file that `fit --save` wrote")
     saved.add_argument("--mixture", nargs="+", required=True, metavar="DOMAIN=WEIGHT")
     saved.add_argument("--format", choices=("text", "json"), default="text")
-    explore.add_to(commands_)
-    export.add_to(commands_)
-    delivered.add_to(commands_)
-    bench.add_to(commands_)
+    explore.add_command(commands_)
+    export.add_command(commands_)
+    delivered.add_command(commands_)
+    bench.add_command(commands_)
     _design_options(
         command("design", proposals.design_mixtures, "the next mixtures to train, as CSV")
     )
@@ -91,12 +91,12 @@ def _parser() -> argparse.ArgumentParser:
     about = "mixture of the virtual domain, which stands for all that stay, and of the others"
     kept.add_argument("--new", nargs="+", default=[], metavar="DOMAIN=WEIGHT", help=about)
     kept.add_argument("--virtual", default="old", help="name of the virtual domain (default: old)")
-    tables = command("swarms", swarms, "list the public tables of proxy runs, or fetch one")
+    tables = command("swarms", show_swarms, "list the public tables of proxy runs, or fetch one")
     tables.add_argument("name", nargs="?", help="the one to fetch")
     tables.add_argument("--to", type=Path, default=Path(), help="folder (default: this one)")
     about = "address of the repository's files elsewhere: file:///folder"
     tables.add_argument("--from", dest="base", help=about)
-    comparison.add_to(commands_)
+    comparison.add_commands(commands_)
     for name, words in EXAMPLES.items():
         commands_.choices[name].epilog = f"Example: pike-mixing {name} {words}".rstrip()
     return parser
@@ -157,7 +157,7 @@ def _fit_options(command: Any) -> None:
 
 
 def _stage_options(command: Any) -> None:
-    command.description = trajectory.__doc__
+    command.description = schedule_finder.__doc__
     about = "CSV or Parquet: a row for each run and step, with the weights since the row before"
     command.add_argument("table", type=Path, help=about)
     command.add_argument("--target", nargs="+", required=True, metavar="LOSS[=WEIGHT]")
@@ -187,7 +187,7 @@ def _design_options(command: Any) -> None:
     _table_options(command)
 
 
-def methods(arguments: argparse.Namespace) -> str:
+def show_methods(arguments: argparse.Namespace) -> str:
     """All rules with their settings, or one rule or finder."""
     kinds, name = dict(METHODS), arguments.rule
     if name is not None:
@@ -196,10 +196,10 @@ def methods(arguments: argparse.Namespace) -> str:
 
 
 def _describe(name: str, kind: type[Any]) -> str:
-    return "\n".join([name, *wrap(kind.about, "  "), *lines_of(kind)])
+    return "\n".join([name, *wrap(kind.about, "  "), *setting_lines(kind)])
 
 
-def swarms(arguments: argparse.Namespace) -> str:
+def show_swarms(arguments: argparse.Namespace) -> str:
     """The public swarms, or where a fetched one lies."""
     if arguments.name is not None:
         return str(fetch(arguments.name, arguments.to, arguments.base))

@@ -28,7 +28,7 @@ GOLDEN = (5**0.5 - 1) / 2
 """Multiples of it modulo 1 spread more evenly over [0, 1) than those of any other number."""
 
 
-def systematic(weights_K: Floats, b: int, step: int) -> Ints:
+def apportion_over_steps(weights_K: Floats, b: int, step: int) -> Ints:
     """Counts b_K (int64) that sum to b, and over the steps to b * w_K per step on average.
 
     The domains' quotas lie end to end on [0, b); a count is the number of points u, u + 1, ... in a

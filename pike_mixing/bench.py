@@ -42,7 +42,15 @@ import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError, refuse, refuse_without_scipy
-from pike_mixing.finders import FINDERS, intervals, law, registry, scores, table, validation
+from pike_mixing.finders import (
+    FINDERS,
+    conformal_intervals,
+    exponential_law,
+    prediction_scores,
+    registry,
+    table,
+    validation,
+)
 from pike_mixing.finders.interface import FinderResult, Proxy, Swarm
 from pike_mixing.settings import unknown
 from pike_mixing.swarms import catalogue
@@ -69,7 +77,7 @@ METHODS = (
     PERMUTED,
 )
 """Those of the board; of the last every domain has the text of another."""
-BOARD = Path(__file__).parent / "board.json"
+BOARD = Path(__file__).parent / "bench_board.json"
 SEALED = ("regmix at 1B", "olmix-reuse")
 LEVEL = 0.05
 LOG = ("date", "who", "method", "sha256", "opened")
@@ -101,10 +109,10 @@ class Finder:
             K = weights_NxK.shape[1]
             if np.linalg.matrix_rank(weights_NxK, tol=1e-6) < K or len(weights_NxK) < K + 1:
                 raise InputError(f"the law needs more than {K} runs that span all directions")
-            return law.fit(weights_NxK, loss_NxM, starts=4, huber=0.02)
+            return exponential_law.fit(weights_NxK, loss_NxM, starts=4, huber=0.02)
         if self.name == "regmix":
             return _trees(weights_NxK, loss_NxM)
-        kind = registry.kind("exposure-law" if self.name == PERMUTED else self.name)
+        kind = registry.finder_class("exposure-law" if self.name == PERMUTED else self.name)
         return kind().model(weights_NxK, self._epochs(weights_NxK, epochs_NxK), loss_NxM)
 
     def predict(self, fitted: Any, weights_SxK: Floats, epochs_SxK: Floats | None) -> Any:
@@ -117,7 +125,7 @@ class Finder:
             return np.stack([trees.losses(weights_SxK) for trees in fitted], axis=1)
         losses_SxM = fitted.losses(weights_SxK, self._epochs(weights_SxK, epochs_SxK))
         if self.name == "gaussian-process":
-            return losses_SxM, fitted.spreads(weights_SxK)
+            return losses_SxM, fitted.standard_deviations(weights_SxK)
         return losses_SxM
 
     def _epochs(self, weights_SxK: Floats, epochs_SxK: Floats | None) -> Floats | None:
@@ -138,14 +146,14 @@ def _trees(weights_NxK: Floats, loss_NxM: Floats) -> list[Any]:
         for n, (w, loss) in enumerate(zip(weights_NxK, loss_NxM, strict=True))
     ]
     swarm = Swarm(tuple(map(str, range(weights_NxK.shape[1]))), runs, names)
-    kind = registry.kind("regmix")
+    kind = registry.finder_class("regmix")
     count = kind().fit(swarm).booster.num_trees()
     like = FinderResult(swarm.uniform(), {"trees": count})
     shares = [dict(zip(names, row, strict=True)) for row in np.eye(M).tolist()]
     return [kind(target=target).fit(swarm, like) for target in shares]
 
 
-def method(name: str) -> Any:
+def find_method(name: str) -> Any:
     """What fits and predicts: a finder of `METHODS`, or the module of a file.
 
     Raises:
@@ -174,7 +182,7 @@ def frozen_blocks(weights_NxK: Floats) -> list[Ints]:
     return [np.array(order[at : at + size]) for at in range(0, len(order) - size + 1, size)]
 
 
-def folds(place: str, swarm: Swarm, others: Mapping[str, Swarm] | None = None) -> list[Fold]:
+def make_folds(place: str, swarm: Swarm, others: Mapping[str, Swarm] | None = None) -> list[Fold]:
     """Each block's runs to fit and the next's to predict; also the same mixtures at other sizes."""
     weights_NxK, _ = swarm.arrays()
     blocks, result = frozen_blocks(weights_NxK), []
@@ -211,12 +219,12 @@ def open_folds(tables: Sequence[Path]) -> list[Fold]:
     Raises:
         InputError: one of the tables is sealed.
     """
-    result = folds("regmix at 1M", _regmix("1e6"), {"regmix at 60M": _regmix("6e7")})
+    result = make_folds("regmix at 1M", _regmix("1e6"), {"regmix at 60M": _regmix("6e7")})
     for one in tables:
         name = one.name.partition(".")[0]
         if name in SEALED:
             raise InputError(f"{one} is sealed: --open-sealed WHO writes the log and opens it")
-        result += folds(name, _fewer(table.read(one)))
+        result += make_folds(name, _fewer(table.read_swarm(one)))
     return result
 
 
@@ -226,18 +234,18 @@ def sealed_folds(tables: Sequence[Path]) -> list[Fold]:
     blocks = frozen_blocks(small.arrays()[0])
     result = [Fold(_rows(small, block), {SEALED[0]: large}, None) for block in blocks]
     for one in tables:
-        result += folds(one.name.partition(".")[0], _fewer(table.read(one)))
+        result += make_folds(one.name.partition(".")[0], _fewer(table.read_swarm(one)))
     return result
 
 
 def _regmix(parameters: str) -> Swarm:
-    return table.read(catalogue.find_table(Path("regmix")), where={"parameters": parameters})
+    return table.read_swarm(catalogue.find_table(Path("regmix")), where={"parameters": parameters})
 
 
-def score(name: str, fold: Fold, runs: int) -> dict[str, dict[str, Any]]:
+def score_method(name: str, fold: Fold, runs: int) -> dict[str, dict[str, Any]]:
     """By place the measures of one method, each of T targets; or why it `failed`."""
     train = _rows(fold.train, np.arange(runs))
-    given, one, begun = (*train.arrays(), train.epochs()), method(name), time.monotonic()
+    given, one, begun = (*train.arrays(), train.epochs()), find_method(name), time.monotonic()
     result: dict[str, dict[str, Any]] = {}
     try:
         fitted, scale_T = one.fit(*given), None
@@ -259,9 +267,11 @@ def _measures(predicted_SxT: Floats, actual_SxT: Floats, half_SxT: Floats | None
     actual_TxS, predicted_TxS = actual_SxT.T, predicted_SxT.T
     chance_T = actual_TxS.mean(axis=1) - actual_TxS.min(axis=1)
     found = {
-        "spearman": scores.correlations(scores.ranks(predicted_TxS), scores.ranks(actual_TxS)),
-        "regret": scores.regrets(predicted_TxS, actual_TxS) / chance_T,
-        "accuracy": accuracies(predicted_TxS, actual_TxS),
+        "spearman": prediction_scores.correlations(
+            prediction_scores.ranks(predicted_TxS), prediction_scores.ranks(actual_TxS)
+        ),
+        "regret": prediction_scores.regrets(predicted_TxS, actual_TxS) / chance_T,
+        "accuracy": pairwise_accuracies(predicted_TxS, actual_TxS),
     }
     if half_SxT is not None:
         found["coverage"] = (np.abs(predicted_SxT - actual_SxT) <= half_SxT).mean(axis=0)
@@ -270,7 +280,7 @@ def _measures(predicted_SxT: Floats, actual_SxT: Floats, half_SxT: Floats | None
     return {name: np.nan_to_num(value_T).round(4).tolist() for name, value_T in found.items()}
 
 
-def accuracies(predicted_TxS: Floats, actual_TxS: Floats) -> Floats:
+def pairwise_accuracies(predicted_TxS: Floats, actual_TxS: Floats) -> Floats:
     """How often the run of two with the lower loss is predicted to have it; ties count half."""
     above = np.triu_indices(actual_TxS.shape[1], 1)
     signs = [np.sign(x[:, above[0]] - x[:, above[1]]) for x in (predicted_TxS, actual_TxS)]
@@ -297,22 +307,24 @@ def _predict(
 def _scales(one: Any, weights_NxK: Floats, loss_NxM: Floats, epochs_NxK: Floats | None) -> Floats:
     """What spreads are multiplied by [T], from the errors on parts of the runs."""
     score_NxT = np.empty((len(loss_NxM), loss_NxM.shape[1] + 1))
-    for rest, part in validation.folds(weights_NxK, PARTS, seed=0):
+    for rest, part in validation.make_folds(weights_NxK, PARTS, seed=0):
         seen, new = (None, None) if epochs_NxK is None else (epochs_NxK[rest], epochs_NxK[part])
         given = weights_NxK[rest], loss_NxM[rest], seen
         predicted, spread = _predict(one, one.fit(*given), weights_NxK[part], new, given)
         score_NxT[part] = np.abs(predicted - _with_mean(loss_NxM[part])) / spread
     mixtures = len(np.unique(weights_NxK, axis=0))
-    return np.array([intervals.quantile(score_N, mixtures) for score_N in score_NxT.T])
+    return np.array(
+        [conformal_intervals.score_quantile(score_N, mixtures) for score_N in score_NxT.T]
+    )
 
 
-def record(name: str, parts: Sequence[Fold], jobs: int) -> dict[str, Any]:
+def score_all_folds(name: str, parts: Sequence[Fold], jobs: int) -> dict[str, Any]:
     """What a method scores: by place and number of runs, measures [F, T]."""
-    method(name)
+    find_method(name)
     work = [(name, fold, runs) for fold in parts for runs in RUNS if runs <= len(fold.train.runs)]
     os.environ["OMP_NUM_THREADS"] = "1"
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        found = pool.starmap(score, work, chunksize=1)
+        found = pool.starmap(score_method, work, chunksize=1)
     cells: dict[str, Any] = {}
     for (_, fold, runs), by_place in zip(work, found, strict=True):
         for place, one in by_place.items():
@@ -323,7 +335,7 @@ def record(name: str, parts: Sequence[Fold], jobs: int) -> dict[str, Any]:
     return {"method": Path(name).stem, "sha256": digest, "cells": cells}
 
 
-def summary(value_FxT: Floats) -> tuple[float, float | None]:
+def mean_and_interval(value_FxT: Floats) -> tuple[float, float | None]:
     """The mean over folds and targets, and half of its 95 % interval over both."""
     from pike_mixing.comparison import mean_difference
 
@@ -340,7 +352,9 @@ def _estimate(value_FxT: Floats) -> Any:
     return mean_difference.estimate([part])
 
 
-def versus(one: Mapping[str, Any], board: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def differences_from_board(
+    one: Mapping[str, Any], board: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
     """A method minus each of the board, in every cell and measure that both have.
 
     p-values are Holm's, of all of them together.
@@ -370,13 +384,13 @@ def versus(one: Mapping[str, Any], board: Sequence[Mapping[str, Any]]) -> list[d
     return rows
 
 
-def add_to(subparsers: Any) -> None:
+def add_command(subparsers: Any) -> None:
     """The command `bench`."""
     about = "score methods that predict losses of mixtures on frozen folds of public runs"
     command = subparsers.add_parser(
         "bench", help=about, description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    command.set_defaults(run=run)
+    command.set_defaults(run=run_command)
     about = f"NAME.py, or of {', '.join(METHODS)}; none: the board as it is"
     command.add_argument("methods", nargs="*", metavar="METHOD", help=about)
     about = "further tables: what `swarms olmix-full` and `swarms olmix-dclm` fetch"
@@ -387,11 +401,13 @@ def add_to(subparsers: Any) -> None:
     command.add_argument("--board", type=Path, default=BOARD, help=about)
     about = "score on the sealed part instead; your name is written into the log first"
     command.add_argument("--open-sealed", metavar="WHO", help=about)
-    about = "of openings (default: sealed.csv; that of the project: benchmarks/results/sealed.csv)"
-    command.add_argument("--log", type=Path, default=Path("sealed.csv"), help=about)
+    about = (
+        "who opened it, as CSV (default: sealed_openings.csv; this project's: benchmarks/results/)"
+    )
+    command.add_argument("--log", type=Path, default=Path("sealed_openings.csv"), help=about)
 
 
-def run(arguments: argparse.Namespace) -> str:
+def run_command(arguments: argparse.Namespace) -> str:
     """The scores of methods, and how they differ from the board's; or the board's scores."""
     if arguments.jobs < 1:
         raise InputError("--jobs: must be at least 1")
@@ -408,7 +424,7 @@ def run(arguments: argparse.Namespace) -> str:
         parts = sealed_folds(arguments.tables)
     else:
         parts = open_folds(arguments.tables)
-    found = [record(name, parts, arguments.jobs) for name in arguments.methods]
+    found = [score_all_folds(name, parts, arguments.jobs) for name in arguments.methods]
     if arguments.save is not None:
         try:
             arguments.save.write_text(json.dumps({"methods": found}) + "\n", encoding="utf-8")
@@ -432,7 +448,7 @@ def _write_log(arguments: argparse.Namespace) -> None:
     opened = "; ".join([SEALED[0], *(one.name for one in arguments.tables)])
     rows = []
     for name in arguments.methods:
-        method(name)
+        find_method(name)
         content = b"" if name in METHODS else Path(name).read_bytes()
         digest = hashlib.sha256(content).hexdigest() if content else "of the package"
         rows.append([now, arguments.open_sealed, name, digest, opened])
@@ -464,13 +480,13 @@ def _table(found: Sequence[Mapping[str, Any]]) -> str:
 def _summary_text(value_FxT: Any) -> str:
     if value_FxT is None:
         return "none"
-    mean, half = summary(np.array(value_FxT)[:, :-1])
+    mean, half = mean_and_interval(np.array(value_FxT)[:, :-1])
     return f"{mean:.3f}" if half is None else f"{mean:.3f} +- {half:.3f}"
 
 
 def _against(one: Mapping[str, Any], board: Sequence[Mapping[str, Any]]) -> str:
     """The differences that Holm's correction leaves, and how many there are."""
-    rows = versus(one, board)
+    rows = differences_from_board(one, board)
     kept = [row for row in rows if row["p"] is not None and row["p"] < LEVEL]
     lines = []
     for row in kept:

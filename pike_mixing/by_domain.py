@@ -7,10 +7,10 @@ import numpy as np
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.limits import Proportions
-from pike_mixing.settings import domain_problems, plain, value_problems
+from pike_mixing.settings import domain_problems, plain_value, value_problems
 
 
-def uniform(k: int) -> Floats:
+def equal_weights(k: int) -> Floats:
     """Weights 1/K.
 
     Raises:
@@ -21,7 +21,9 @@ def uniform(k: int) -> Floats:
     return np.full(k, 1 / k)
 
 
-def shares(values: Mapping[str, float] | None, domains: tuple[str, ...], setting: str) -> Floats:
+def shares_in_order(
+    values: Mapping[str, float] | None, domains: tuple[str, ...], setting: str
+) -> Floats:
     """The values divided by their sum; 1/K each when absent.
 
     The DoReMi weights as printed in Table `tab: glam-dataset-overview`, for one, sum to 1.04.
@@ -35,27 +37,29 @@ def shares(values: Mapping[str, float] | None, domains: tuple[str, ...], setting
         InputError: a value names no domain of the run or is no share, or a domain has none.
     """
     if values is None:
-        return uniform(len(domains))
-    refuse(value_problems(plain(values), Proportions, setting))
-    placed_K = in_order_of_domains(values, domains, setting, "weight")
+        return equal_weights(len(domains))
+    refuse(value_problems(plain_value(values), Proportions, setting))
+    placed_K = values_in_order(values, domains, setting, "weight")
     return placed_K / placed_K.sum()
 
 
-def log_shares(
+def log_shares_in_order(
     values: Mapping[str, float] | None, domains: tuple[str, ...], setting: str
 ) -> Floats:
-    """Logarithms of the `shares`; a domain of share 0 stays at -infinity.
+    """Logarithms of the `shares_in_order`; a domain of share 0 stays at -infinity.
 
     Args:
-        values: As for `shares`.
+        values: As for `shares_in_order`.
         domains: The K domains.
         setting: Name of the setting, for messages.
     """
     with np.errstate(divide="ignore"):
-        return np.log(shares(values, domains, setting))
+        return np.log(shares_in_order(values, domains, setting))
 
 
-def sizes(tokens_by_domain: Mapping[str, float] | None, domains: tuple[str, ...]) -> Floats:
+def tokens_in_order(
+    tokens_by_domain: Mapping[str, float] | None, domains: tuple[str, ...]
+) -> Floats:
     """Tokens of each domain's corpus.
 
     Raises:
@@ -63,10 +67,10 @@ def sizes(tokens_by_domain: Mapping[str, float] | None, domains: tuple[str, ...]
     """
     if tokens_by_domain is None:
         raise InputError("tokens_by_domain: the sizes of the corpora are not known: give them")
-    return in_order_of_domains(tokens_by_domain, domains, "tokens_by_domain", "size")
+    return values_in_order(tokens_by_domain, domains, "tokens_by_domain", "size")
 
 
-def in_order_of_domains(
+def values_in_order(
     values: Mapping[str, float], domains: tuple[str, ...], setting: str, what: str
 ) -> Floats:
     """The values in the order of the domains.

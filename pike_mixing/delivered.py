@@ -125,7 +125,7 @@ class Delivered:
         if of not in ("rows", "tokens"):
             raise InputError(f"of: {of!r} is neither 'rows' nor 'tokens'")
         self.domains, self.of = tuple(plan), of
-        self._share_K = by_domain.shares(plan, self.domains, "plan")
+        self._share_K = by_domain.shares_in_order(plan, self.domains, "plan")
         self._looks, self._next = 0, FIRST_LOOK
         self.steps, self._most = 0, 0.0
         K = len(self.domains)
@@ -153,7 +153,7 @@ class Delivered:
         share_K = (
             self._share_K
             if plan is None
-            else by_domain.shares(plan, self.domains, "plan of a step")
+            else by_domain.shares_in_order(plan, self.domains, "plan of a step")
         )
         sums, surplus_K = self._sums, token_K - token_K.sum() * share_K
         self.steps += 1
@@ -238,7 +238,7 @@ class Delivered:
             InputError: the batch has no such column, or one of its rows is of an unknown domain.
         """
         names = domain(batch) if callable(domain) else _column(batch, domain)
-        lengths = (tokens or tokens_of)(batch) if tokens or self.of == "tokens" else None
+        lengths = (tokens or tokens_of_rows)(batch) if tokens or self.of == "tokens" else None
         self.add_rows(names, lengths)
         self.warn()
 
@@ -462,14 +462,14 @@ def _column(batch: Any, name: str) -> Iterable[Any]:
     )
 
 
-def tokens_of(batch: Any) -> list[float]:
+def tokens_of_rows(batch: Any) -> list[float]:
     """Tokens of each row of a batch: labels that count, else the attention mask, else lengths.
 
     Raises:
         InputError: the batch has none of these.
     """
     if isinstance(batch, Sequence) and not isinstance(batch, str):
-        return [tokens_of({k: [v] for k, v in row.items()})[0] for row in batch]
+        return [tokens_of_rows({k: [v] for k, v in row.items()})[0] for row in batch]
     if "labels" in batch:
         return [float((np.asarray(row) != -100).sum()) for row in batch["labels"]]
     if "attention_mask" in batch:
@@ -482,11 +482,11 @@ def tokens_of(batch: Any) -> list[float]:
     )
 
 
-def add_to(subparsers: Any) -> None:
+def add_command(subparsers: Any) -> None:
     """Adds the command `delivered`."""
     about = "whether a log's rows and tokens came as planned"
     command = subparsers.add_parser("delivered", help=about, description=about)
-    command.set_defaults(run=run)
+    command.set_defaults(run=run_command)
     about = (
         'JSON lines: {"rows": {"web": 5}, "tokens": {"web": 900}} for each step, or {"domain": '
         '"web", "tokens": 180} for each row (and "step"); other keys are passed over'
@@ -500,7 +500,7 @@ def add_to(subparsers: Any) -> None:
     command.add_argument("--gate", action="store_true", help=about)
 
 
-def run(arguments: argparse.Namespace) -> tuple[str, int]:
+def run_command(arguments: argparse.Namespace) -> tuple[str, int]:
     """The report on a log, and the exit code.
 
     Raises:
@@ -508,7 +508,7 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
     """
     from pike_mixing.finders import options
 
-    delivered = Delivered(options.numbers(arguments.plan, "--plan"), of=arguments.of)
+    delivered = Delivered(options.parse_numbers(arguments.plan, "--plan"), of=arguments.of)
     read_log(arguments.log, delivered)
     report = delivered.report()
     code = int(arguments.gate and bool(report.findings))
@@ -564,7 +564,7 @@ def read_log(path: Path, delivered: Delivered) -> None:
 
     for number, line in _lines(path):
         try:
-            values = foreign_json.loads(line)
+            values = foreign_json.parse_json(line)
             if "rows" in values:
                 delivered.add(values["rows"], values.get("tokens"), values.get("plan"))
                 continue

@@ -45,7 +45,7 @@ def refuse_without_scipy(command: str) -> None:
         )
 
 
-def install(*extras: str) -> str:
+def install_command(*extras: str) -> str:
     """The command that adds extras to the clone's environment, under its constraints.
 
     `pip install '.[hf]'` would put a copy of the package in the place of the clone.

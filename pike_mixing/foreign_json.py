@@ -10,7 +10,7 @@ MOST_BYTES = 2**30
 """Bytes from which on no file of JSON is read."""
 
 
-def loads(text: str | bytes) -> Any:
+def parse_json(text: str | bytes) -> Any:
     """The value of a JSON text.
 
     Raises:
@@ -26,19 +26,19 @@ def refuse_no_file(path: Path, remedy: str) -> None:
     """Stops at a pipe, a device or a folder, of which whoever reads it may wait for ever.
 
     Raises:
-        InputError: there is one; arguments as of `read`.
+        InputError: there is one; arguments as of `read_json`.
     """
     if path.exists() and not path.is_file():
         raise InputError(f"{path} is no file: {remedy}")
 
 
 def read_object(path: Path, remedy: str) -> dict[str, Any]:
-    """The values of a file's object by name, as `read` reads it; none where it is no object."""
-    result = read(path, remedy)
+    """The values of a JSON file's object by name; none where it holds no object."""
+    result = read_json(path, remedy)
     return result if isinstance(result, dict) else {}
 
 
-def read(path: Path, remedy: str) -> Any:
+def read_json(path: Path, remedy: str) -> Any:
     """The value of a file that was found, not named: of a pipe or device nothing is read.
 
     Args:
@@ -52,7 +52,7 @@ def read(path: Path, remedy: str) -> Any:
     try:
         if (size := path.stat().st_size) > MOST_BYTES:
             raise ValueError(f"{size:,} bytes, too many for JSON")
-        return loads(path.read_text(encoding="utf-8"))
+        return parse_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}: check the path") from None
     except ValueError as error:

@@ -20,9 +20,9 @@ import grain
 import numpy as np
 
 from pike_mixing import registry
-from pike_mixing.apportion import systematic
+from pike_mixing.apportion import apportion_over_steps
 from pike_mixing.arrays import Ints
-from pike_mixing.delivered import Delivered, tokens_of
+from pike_mixing.delivered import Delivered, tokens_of_rows
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs
 
@@ -78,14 +78,14 @@ class MixedIterDataset(grain.IterDataset):  # type: ignore[misc]
         self.domains, self.batch_rows, self.seed = tuple(datasets), batch_rows, seed
         self._state = self.rule.init(self.domains, seed)
         self.delivered = Delivered(dict.fromkeys(self.domains, 1.0)) if delivered else None
-        self._tokens = tokens or (lambda element: tokens_of([element])[0])
+        self._tokens = tokens or (lambda element: tokens_of_rows([element])[0])
         parents = [d.to_iter_dataset() if isinstance(d, grain.MapDataset) else d
                    for d in datasets.values()]  # fmt: skip
         super().__init__(parents)
 
     def counts(self, step: int) -> Ints:
         """Elements of each domain in a step."""
-        return systematic(self.rule.weights(self._state, step), self.batch_rows, step)
+        return apportion_over_steps(self.rule.weights(self._state, step), self.batch_rows, step)
 
     def order(self, step: int) -> Ints:
         """Domain of each element of a step [B]."""

@@ -13,11 +13,11 @@ from typing import Literal, Self
 
 import numpy as np
 
-from pike_mixing.apportion import apportion, systematic
+from pike_mixing.apportion import apportion, apportion_over_steps
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.settings import CheckedSettings
-from pike_mixing.signal_checks import answering, check_signals, wrong_shares
+from pike_mixing.signal_checks import check_answer, check_signals, share_problem
 from pike_mixing.signals import Needs as Needs
 from pike_mixing.signals import RunFacts as RunFacts
 from pike_mixing.signals import Signals as Signals
@@ -54,7 +54,7 @@ class Method(CheckedSettings, abc.ABC):
                 setattr(cls, name, check_signals(name, vars(cls)[name]))
         for name in ("init", "needs"):
             if name in vars(cls):
-                setattr(cls, name, answering(name, vars(cls)[name]))
+                setattr(cls, name, check_answer(name, vars(cls)[name]))
 
     def __post_init__(self) -> None:
         """Judges the settings.
@@ -133,7 +133,9 @@ class Method(CheckedSettings, abc.ABC):
         return {}
 
 
-def counts(method: Method, state: State, step: int, b: int, rounding: Rounding, K: int) -> Ints:
+def rows_of_domains(
+    method: Method, state: State, step: int, b: int, rounding: Rounding, K: int
+) -> Ints:
     """Rows b_K (int64) of each domain in a step's batch of b rows.
 
     Args:
@@ -148,12 +150,12 @@ def counts(method: Method, state: State, step: int, b: int, rounding: Rounding, 
         InputError: the method's weights, or its counts, are not of K domains, or do not add up.
     """
     weights_K = method.weights(state, step)
-    if problem := wrong_shares(weights_K, K, total=1.0):
+    if problem := share_problem(weights_K, K, total=1.0):
         raise InputError(f"{type(method).__name__}.weights, step {step}: {problem}")
     if rounding == "systematic":
-        return systematic(weights_K, b, step)
+        return apportion_over_steps(weights_K, b, step)
     count_K = method.allocate(state, step, b)
-    problem = wrong_shares(count_K, K, total=b)
+    problem = share_problem(count_K, K, total=b)
     if problem or (count_K % 1).any():
         told = problem or f"{count_K} must be whole numbers"
         raise InputError(f"{type(method).__name__}.allocate, step {step}: {told}")

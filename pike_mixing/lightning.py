@@ -60,7 +60,7 @@ class MixingCallback(Callback):  # type: ignore[misc]
         if given != wanted and pl_module.automatic_optimization:
             raise InputError(
                 f"accumulate_grad_batches: {given}, but a step has {wanted} micro-batches of "
-                f"{self.mixing.dataset.micro_batch} rows: set it to {wanted}"
+                f"{self.mixing.dataset.micro_batch_rows} rows: set it to {wanted}"
             )
         if bool(trainer.global_step) != bool(self.mixing.step):
             raise InputError(

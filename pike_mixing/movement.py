@@ -20,7 +20,7 @@ import math
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.interface import Method, Needs, Rounding, State, Statistics, counts
+from pike_mixing.interface import Method, Needs, Rounding, State, Statistics, rows_of_domains
 
 log = logging.getLogger("pike")
 
@@ -115,7 +115,7 @@ class Movement:
         apart_K = np.abs(weights_K - self.method.weights(self.start, step))
         K = len(weights_K)
         by_counts = np.abs(
-            count_K - counts(self.method, self.start, step, self.rows, self.rounding, K)
+            count_K - rows_of_domains(self.method, self.start, step, self.rows, self.rounding, K)
         )
         by_coefficients = np.full_like(apart_K, -1.0)
         if chosen_K is not None:
@@ -166,9 +166,10 @@ class Movement:
         change = max(change, chosen)
         since = "" if due < 0 else f" since its {what}s were first due to change"
         return (
-            f"{name} has moved {digits(moved)} of {steps * b:,} rows in the {steps:,} steps{since} "
-            f"(largest change of a {what} {digits(change)}; one row of {b} is {digits(1 / b)}): it "
-            f"trains as with its initial weights; {self._advice(state, change, hidden)}"
+            f"{name} has moved {two_digits(moved)} of {steps * b:,} rows in the {steps:,} "
+            f"steps{since} (largest change of a {what} {two_digits(change)}; one row of {b} is "
+            f"{two_digits(1 / b)}): it trains as with its initial weights; "
+            f"{self._advice(state, change, hidden)}"
         )
 
     def _advice(self, state: State, change: float, hidden: float) -> str:
@@ -182,9 +183,11 @@ class Movement:
         advice = [f"raise {' and '.join(own)}" if own else "its rule finds little to change"]
         times = 1 / self.rows / change if change > NOISE else 0
         if own and times > 1:
-            advice[0] += f" by about {digits(times)} times"
+            advice[0] += f" by about {two_digits(times)} times"
         if self.rounding != "systematic" and hidden >= 1:
-            advice.append(f"or round systematically (largest remainders hid {digits(hidden)} rows)")
+            advice.append(
+                f"or round systematically (largest remainders hid {two_digits(hidden)} rows)"
+            )
         if not np.isnan(state["measured_5xK"]).all():
             last = Statistics(**dict(zip(FIELDS, state["measured_5xK"], strict=True)))
             advice.append(self._proposal(last))
@@ -193,7 +196,7 @@ class Movement:
     def _proposal(self, statistics: Statistics) -> str:
         """Settings that would act, in words; nothing of a method that has none to propose."""
         proposed = self.method.proposed_settings(statistics, self.rows)
-        values = " or ".join(f"{n} = {digits(v)}" for n, v in proposed.items() if v < math.inf)
+        values = " or ".join(f"{n} = {two_digits(v)}" for n, v in proposed.items() if v < math.inf)
         if not values:
             return ""
         return f"by what was measured {values} alone would move a domain's odds by 10 % an update"
@@ -213,7 +216,7 @@ def _change(state: State) -> float:
     return float(min(by_counts, by_weights) + by_coefficients)
 
 
-def digits(value: float) -> str:
+def two_digits(value: float) -> str:
     """Two significant digits, without an exponent from 0.0001 to 10 million."""
     rounded = float(f"{value:.2g}")
     return f"{rounded:,.0f}" if 10 <= rounded < 1e7 else f"{rounded:g}"

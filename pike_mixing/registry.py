@@ -12,7 +12,7 @@ from pike_mixing.interface import Method
 from pike_mixing.settings import parse, unknown
 
 
-def kind(rule: str) -> type[Any]:
+def rule_class(rule: str) -> type[Any]:
     """The settings dataclass of a rule: a name in `RULES`, or one's own `package.module:Class`.
 
     Raises:
@@ -50,7 +50,7 @@ def build(rule: str, values: Mapping[str, Any], where: str) -> Method:
     Raises:
         InputError: unknown rule, or settings that do not fit it; all of them in one message.
     """
-    return cast(Method, parse(kind(rule), values, where))
+    return cast(Method, parse(rule_class(rule), values, where))
 
 
 class _Methods(Mapping[str, type[Any]]):
@@ -59,7 +59,7 @@ class _Methods(Mapping[str, type[Any]]):
     def __getitem__(self, name: str) -> type[Any]:
         if name not in RULES:
             raise KeyError(name)
-        return kind(name)
+        return rule_class(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(RULES)

@@ -34,21 +34,21 @@ def parse(kind: type[T], values: Mapping[str, Any], where: str) -> T:
     Raises:
         InputError: unknown, missing, ill-typed or unreasonable values: all of them in one message.
     """
-    values = plain(values)
-    refuse(check(kind, values, where))
+    values = plain_value(values)
+    refuse(settings_problems(kind, values, where))
     return kind(**values)
 
 
-def plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """The value with Python's own numbers and lists in the place of NumPy's and torch's."""
     if isinstance(value, Mapping):
-        return {name: plain(one) for name, one in value.items()}
+        return {name: plain_value(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return (list if isinstance(value, list) else tuple)(map(plain, value))
+        return (list if isinstance(value, list) else tuple)(map(plain_value, value))
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def check(kind: Any, values: Mapping[str, Any], where: str) -> list[str]:
+def settings_problems(kind: Any, values: Mapping[str, Any], where: str) -> list[str]:
     """Every reason why `values` do not make a `kind`; an empty list when they do.
 
     Values beyond their limits hide nothing of what `problems` of the class says; those of a wrong
@@ -63,7 +63,7 @@ def check(kind: Any, values: Mapping[str, Any], where: str) -> list[str]:
     if problems and field_problems(kind, values, where, limits=False):
         return problems
     made = object.__new__(kind)  # `__post_init__` has not run.
-    vars(made).update({field.name: default(field) for field in dataclasses.fields(kind)})
+    vars(made).update({field.name: default_value(field) for field in dataclasses.fields(kind)})
     vars(made).update(values)
     return problems + [f"{where}.{problem}" for problem in made.problems()]
 
@@ -81,13 +81,13 @@ def field_problems(
     """
     if not isinstance(values, Mapping):
         return [f"{where}: {type_message(values, Mapping)}"]
-    fields, hints = {f.name: f for f in dataclasses.fields(kind)}, hints_of(kind, limits)
+    fields, hints = {f.name: f for f in dataclasses.fields(kind)}, type_hints(kind, limits)
     problems = [unknown(name, fields, where) for name in values if name not in fields]
     for name, field in fields.items():
         if name in values:
             problems += value_problems(values[name], hints[name], f"{where}.{name}")
         elif is_required(field):
-            problems.append(missing(kind, name, where))
+            problems.append(missing_message(kind, name, where))
     return problems
 
 
@@ -105,11 +105,11 @@ class CheckedSettings:
             InputError: a setting is of the wrong type or unreasonable: all of them in one message.
         """
         kind = type(self)
-        vars(self).update(plain(vars(self)))
-        refuse(check(kind, vars(self), kind.__name__))
+        vars(self).update(plain_value(vars(self)))
+        refuse(settings_problems(kind, vars(self), kind.__name__))
 
 
-def missing(kind: Any, name: str, where: str) -> str:
+def missing_message(kind: Any, name: str, where: str) -> str:
     """Message for a required setting that is not there, with what it means.
 
     Args:
@@ -117,7 +117,7 @@ def missing(kind: Any, name: str, where: str) -> str:
         name: The field.
         where: Where it is missing.
     """
-    hint = hints_of(kind)[name]
+    hint = type_hints(kind)[name]
     meant = None if dataclasses.is_dataclass(hint) else meanings(kind).get(name)
     return f"{where}: {name} is missing: {meant or _describe(hint)}"
 
@@ -165,7 +165,7 @@ def domain_problems(
 
 
 @functools.cache
-def hints_of(kind: Any, limits: bool = True) -> dict[str, Any]:
+def type_hints(kind: Any, limits: bool = True) -> dict[str, Any]:
     """Types of a dataclass's settings by name, with their limits or without."""
     return typing.get_type_hints(kind, include_extras=limits)
 
@@ -196,7 +196,7 @@ def value_problems(value: Any, hint: Any, where: str) -> list[str]:
         return names + [
             p for k, v in value.items() for p in value_problems(v, inner[1], f"{where}.{k}")
         ]
-    return [] if fits(value, hint) else [f"{where}: {type_message(value, hint)}"]
+    return [] if is_of_type(value, hint) else [f"{where}: {type_message(value, hint)}"]
 
 
 def without_limits(hint: Any) -> Any:
@@ -208,7 +208,7 @@ def without_limits(hint: Any) -> Any:
     return hint
 
 
-def fits(value: object, hint: Any) -> bool:
+def is_of_type(value: object, hint: Any) -> bool:
     """Whether a value is of a type: no 8.0 is an int, no bool a number, no NaN a float."""
     if get_origin(hint) is Literal:
         return any(value == one and type(value) is type(one) for one in get_args(hint))
@@ -247,7 +247,7 @@ def _describe(hint: Any) -> str:
     return names.get(kind) or f"of type {kind.__name__}"
 
 
-def default(field: dataclasses.Field[Any]) -> Any:
+def default_value(field: dataclasses.Field[Any]) -> Any:
     """What a setting is where it is not set; `dataclasses.MISSING` where it must be."""
     factory = field.default_factory
     return field.default if factory is dataclasses.MISSING else factory()
@@ -255,7 +255,7 @@ def default(field: dataclasses.Field[Any]) -> Any:
 
 def is_required(field: dataclasses.Field[Any]) -> bool:
     """Whether a setting has no default."""
-    return default(field) is dataclasses.MISSING
+    return default_value(field) is dataclasses.MISSING
 
 
 def meanings(kind: type[Any]) -> dict[str, str]:
@@ -281,11 +281,11 @@ def settings_of(kind: type[Any]) -> Iterator[tuple[str, str | None, str]]:
     """Name, default as one would write it in a configuration, and meaning of each setting."""
     meant = meanings(kind)
     for field in dataclasses.fields(kind):
-        shown = None if is_required(field) else _yaml(default(field))
+        shown = None if is_required(field) else _yaml(default_value(field))
         yield field.name, shown, meant.get(field.name, "")
 
 
-def lines_of(kind: type[Any]) -> list[str]:
+def setting_lines(kind: type[Any]) -> list[str]:
     """A line for each setting, and its meaning below."""
     lines = []
     for name, shown, meaning in settings_of(kind):

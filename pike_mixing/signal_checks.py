@@ -33,18 +33,18 @@ def check_signals(
     @functools.wraps(hook)
     def judge(self: Any, state: State, signals: Signals) -> T:
         where = f"{type(self).__name__}.{name}, step {signals.step}"
-        _refuse(where, no_numbers_at_all(signals))
+        _refuse(where, type_problems(signals))
         signals = in_float64(signals)
         K = len(self.weights(state, signals.step))
-        _refuse(where, missing(self.needs(), name, signals) + contradictions(signals, K))
+        _refuse(where, missing_signals(self.needs(), name, signals) + contradictions(signals, K))
         # What is not measured, or beyond a float64, is in the result: nothing to warn of.
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
             answer = hook(self, state, signals)
         if name != "observe":
-            _refuse(where, no_numbers(answer, signals, K))
+            _refuse(where, answer_problems(answer, signals, K))
             return answer
-        _refuse(where, no_state(answer))
-        if problem := wrong_shares(self.weights(answer, signals.step + 1), K, total=1.0):
+        _refuse(where, state_problems(answer))
+        if problem := share_problem(self.weights(answer, signals.step + 1), K, total=1.0):
             told = "the signals are too large or too small, as those of a training that diverges"
             _refuse(where, [f"the next weights: {problem}: {told}"])
         return answer
@@ -52,15 +52,15 @@ def check_signals(
     return judge
 
 
-def answering(name: str, hook: Callable[..., T]) -> Callable[..., T]:
+def check_answer(name: str, hook: Callable[..., T]) -> Callable[..., T]:
     """The hook `init` or `needs`, whose answer is judged in the same way."""
 
     @functools.wraps(hook)
     def judge(self: Any, *given: Any, **named: Any) -> T:
         if name == "init":
-            _refuse(f"{type(self).__name__}.init", no_run(*given, **named))
+            _refuse(f"{type(self).__name__}.init", run_problems(*given, **named))
         answer = hook(self, *given, **named)
-        problems = no_state(answer) if name == "init" else []
+        problems = state_problems(answer) if name == "init" else []
         if name == "needs" and not isinstance(answer, Needs):
             problems = [f"it gives a {_kind(answer)}: return pike_mixing.Needs(...)"]
         _refuse(f"{type(self).__name__}.{name}", problems)
@@ -73,7 +73,7 @@ def _refuse(where: str, problems: list[str]) -> None:
     refuse([f"{where}: {problem}" for problem in problems])
 
 
-def no_run(domains: Any, seed: Any) -> list[str]:
+def run_problems(domains: Any, seed: Any) -> list[str]:
     """Why a method cannot begin with these domains and this seed."""
     problems = []
     if not len(domains):
@@ -87,7 +87,7 @@ def no_run(domains: Any, seed: Any) -> list[str]:
     return problems
 
 
-def no_state(answer: Any) -> list[str]:
+def state_problems(answer: Any) -> list[str]:
     """Why a checkpoint cannot hold what a hook gives as the state."""
     if not isinstance(answer, Mapping):
         return [f"the state is a {_kind(answer)}: return a dictionary of NumPy arrays"]
@@ -100,7 +100,7 @@ def no_state(answer: Any) -> list[str]:
     ]
 
 
-def no_numbers(answer: Any, signals: Signals, K: int) -> list[str]:
+def answer_problems(answer: Any, signals: Signals, K: int) -> list[str]:
     """Why what `loss_weights` or `combine` gives cannot be a number of each domain with rows."""
     if answer is None:
         return []
@@ -112,7 +112,7 @@ def no_numbers(answer: Any, signals: Signals, K: int) -> list[str]:
     return [f"it gives {answer.tolist()}: a domain with rows needs a finite number"]
 
 
-def wrong_shares(share_K: Any, K: int, total: float) -> str | None:
+def share_problem(share_K: Any, K: int, total: float) -> str | None:
     """What is wrong with what each of K domains has of a total."""
     if not _is_plain(share_K) or share_K.dtype.kind not in "iuf":
         return f"{share_K} is {_what(share_K)}: give a NumPy array of numbers"
@@ -141,7 +141,7 @@ def _kind(value: Any) -> str:
     return f"{type(value).__module__}.{type(value).__name__}".removeprefix("builtins.")
 
 
-def missing(needs: Needs, hook: str, signals: Signals) -> list[str]:
+def missing_signals(needs: Needs, hook: str, signals: Signals) -> list[str]:
     """Signals that a hook must be given at this step and is not.
 
     Args:
@@ -185,7 +185,7 @@ def _arrays(signals: Signals) -> dict[str, Any]:
     return given
 
 
-def no_numbers_at_all(signals: Signals) -> list[str]:
+def type_problems(signals: Signals) -> list[str]:
     """What of the signals is no array of numbers, or no whole number."""
     least = {"step": 0, "batch_rows": 1}
     problems = [

@@ -42,7 +42,7 @@ def mixing_trainer(
         method: A rule with settings, or the name of one without.
         domains: Called with the tokenizer and the job's configuration: data sets by domain.
         columns: Whether the domains' rows are compared, see `MixedDataset`.
-        options: Further arguments of `Mixing`: statistics_micro_batch, rounding, ...
+        options: Further arguments of `Mixing`: statistics_micro_batch_rows, rounding, ...
     """
     own = {"method": method, "domains": staticmethod(domains), "options": options}
     own["columns"] = columns
@@ -115,7 +115,7 @@ class MixingTrainer(Trainer):  # type: ignore[misc]
             self.domains(tokenizer, job_config),
             rows,
             seed=job_config.debug.seed or 0,
-            micro_batch=size,
+            micro_batch_rows=size,
             steps=training.steps,
             place=(dp_rank, dp_world_size),
             columns=self.columns,

@@ -25,7 +25,7 @@ from pike_mixing.interface import Method
 from pike_mixing.torch import MixedDataset, Mixing, model_losses, rows
 from pike_mixing.torch.losses import logits_of, losses_of_outputs
 from pike_mixing.torch.mixed_loader import batches_ahead
-from pike_mixing.torch.passes import without_gradient
+from pike_mixing.torch.pass_interface import without_gradient
 from pike_mixing.torch.row_checks import Columns
 from pike_mixing.torch.rows import Rows
 
@@ -117,7 +117,7 @@ def attach(
         datasets: By domain; their rows are what `data_collator` takes.
         row_losses: The loss of each row, which is not compared; when absent, `of_outputs`.
         columns: Whether the domains' rows are compared, see `MixedDataset`.
-        options: Further arguments of `Mixing`: statistics_micro_batch, excess_fn, optimizer, ...
+        options: Further arguments of `Mixing`: statistics_micro_batch_rows, excess_fn, ...
 
     Returns:
         The mixing, whose `weights` and `metrics()` may be looked at.
@@ -133,7 +133,7 @@ def attach(
         datasets,
         args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size,
         seed=args.seed if args.data_seed is None else args.data_seed,
-        micro_batch=args.per_device_train_batch_size,
+        micro_batch_rows=args.per_device_train_batch_size,
         steps=args.max_steps,
         columns=columns,
     )
@@ -238,7 +238,7 @@ def _training_step(
 
     def step(model: nn.Module, inputs: Rows, *args: Any, **kwargs: Any) -> Tensor:
         nonlocal compares
-        batch = rows.to(inputs, trainer.args.device)
+        batch = rows.to_device(inputs, trainer.args.device)
         result: list[Tensor] = []
         if compares:
             losses.compare(model, batch)

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pike_mixing.errors import InputError, install
+from pike_mixing.errors import InputError, install_command
 from pipeline import cli, errors
-from pipeline.runtime import environment, launch, locks, presentation, signal_handler
+from pipeline.runtime import environment, launch, locks, output_formats, signal_handler
 
 MISTAKE = 2
 """Exit code of what the user can mend; 1 is our fault, `signal_handler.STOPPED` a signal's."""
@@ -63,14 +63,14 @@ def _explain(error: Exception) -> tuple[str, int] | None:
         return uncompiled, MISTAKE
     package = (getattr(error, "name", None) or "").partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and package in environment.EXTRAS:
-        advice = f"in the clone, run `{install(environment.EXTRAS[package])}`"
+        advice = f"in the clone, run `{install_command(environment.EXTRAS[package])}`"
         return f"{package} is not installed: {advice}", MISTAKE
     return None
 
 
 def _exit_code(command: str, message: str, code: int) -> int:
     """Says why a command ended; returns its exit code."""
-    name = presentation.paint(f"pike {command}:", "red", sys.stderr)
+    name = output_formats.paint(f"pike {command}:", "red", sys.stderr)
     print(f"{name} {message}", file=sys.stderr)
     return code
 
@@ -102,7 +102,7 @@ def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes
 
             place = stages.STAGES[command]
             # Before it is imported: an edit while it works is then seen.
-            code_fingerprint.of(place.partition(":")[0])
+            code_fingerprint.fingerprint(place.partition(":")[0])
         module, _, function = place.partition(":")
         # To look for garbage among modules takes a tenth of importing torch.
         gc.disable()

@@ -144,14 +144,14 @@ def parse_arguments(words: Sequence[str]) -> dict[str, Any]:
     return vars(values)
 
 
-def prepare(names: Iterable[str]) -> None:
+def warm_up(names: Iterable[str]) -> None:
     """Does what each job of these stages begins with, once for the forks of a process."""
     from pipeline.planning import stages
 
-    manifests.prepare()
+    manifests.warm_up()
     environment.installed_versions(None)
     for name in stages.SETTINGS.keys() & names:
-        validation.prepare(environment.import_optional(stages.SETTINGS[name], name, name))
+        validation.warm_up(environment.import_attribute(stages.SETTINGS[name], name, name))
 
 
 def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:

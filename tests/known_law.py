@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from pike_mixing.finders.exponential_law import Laws
 from pike_mixing.finders.interface import Proxy, Swarm
-from pike_mixing.finders.law import Laws
 
 DOMAINS = ("code", "prose", "talk")
 

@@ -235,7 +235,7 @@ def test_how_child_processes_end_is_known_where_the_parent_ignores_it():
 
 def test_forks_find_prepared_what_jobs_begin_with(monkeypatch):
     validation._adapter.cache_clear()
-    cli.prepare(["probe", "theory"])
+    cli.warm_up(["probe", "theory"])
     monkeypatch.delattr(validation, "TypeAdapter")
     values = {"rows": 4, "microbatch": 2, "checkpoints": "last"}
     assert validation.validate(Probe, values, "probe.json").rows == 4

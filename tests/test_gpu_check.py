@@ -8,7 +8,7 @@ import pytest
 import torch
 from repository import run
 
-from benchmarks import gpu, gpu_check, page, records
+from benchmarks import gpu_check, gpu_utilisation, performance_page, records
 
 
 def check(*arguments):
@@ -18,11 +18,11 @@ def check(*arguments):
 @pytest.mark.slow
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_without_a_gpu_it_refuses_at_once(tmp_path):
-    done = check("--out", str(tmp_path / "gpu.json"))
+    done = check("--out", str(tmp_path / "gpu_utilisation.json"))
     assert done.returncode == 2
     assert done.stdout == ""
     assert "sees no NVIDIA GPU: run it on a machine where nvidia-smi shows one" in done.stderr
-    assert not (tmp_path / "gpu.json").exists()
+    assert not (tmp_path / "gpu_utilisation.json").exists()
 
 
 def test_every_part_is_taken_in_turn_and_recorded(tmp_path, monkeypatch, capsys):
@@ -33,11 +33,11 @@ def test_every_part_is_taken_in_turn_and_recorded(tmp_path, monkeypatch, capsys)
             run_folder = tmp_path / gpu_check.FOLDER / "results/runs/symbols/nano/mix/seed0"
             run_folder.mkdir(parents=True)
             (run_folder / "manifest.json").write_text('{"device": "cpu: x"}', encoding="utf-8")
-        if module == "benchmarks.gpu":
+        if module == "benchmarks.gpu_utilisation":
             with monkeypatch.context() as patched:
                 patched.chdir(tmp_path)
                 patched.setattr("sys.argv", [module, *map(str, words)])
-                gpu.main()
+                gpu_utilisation.main()
         return subprocess.CompletedProcess(words, 0, stdout=f"{next(passed)} passed, 1 skipped")
 
     def checked(*words):
@@ -47,7 +47,7 @@ def test_every_part_is_taken_in_turn_and_recorded(tmp_path, monkeypatch, capsys)
         assert ended.value.code == 0
         return json.loads(out.read_text(encoding="utf-8"))
 
-    out, passed = tmp_path / "gpu.json", iter(range(1, 9))
+    out, passed = tmp_path / "gpu_utilisation.json", iter(range(1, 9))
     monkeypatch.setattr(records, "ROOT", tmp_path)
     monkeypatch.setattr(gpu_check, "ran", ran)
     record = checked("--sizes", "nano", "--steps", "1", "--side", "64", "--eager")
@@ -60,8 +60,8 @@ def test_every_part_is_taken_in_turn_and_recorded(tmp_path, monkeypatch, capsys)
     assert record["steps"]["nano"]["utilisation"] > 0
     said = [line for line in capsys.readouterr().out.splitlines() if line[:11] == "gpu-check: "]
     assert said == [*(f"gpu-check: {name}" for name in names), f"gpu-check: {out}: ok"]
-    assert "cpu: " in page.where(record)
-    assert "| trainings of `make quick` | 1 |  |  |" in page.page(tmp_path)
+    assert "cpu: " in performance_page.where(record)
+    assert "| trainings of `make quick` | 1 |  |  |" in performance_page.page(tmp_path)
     # One part alone leaves what the others found.
     again = checked("--parts", "tests")
     assert again["steps"] == record["steps"]

@@ -4,19 +4,19 @@ import json
 
 import pytest
 
-from benchmarks import error_rates_page, estimators, measure, page
+from benchmarks import error_rates_page, estimators, measure, performance_page
 
 RECORD = {"a": {"b c": 3.0, "d": 2}, "date": "1 May", "machine": {"cpus": 2}}
 ROW = {"what": "speed", "peer": "theirs", "theirs": "a:d", "form": "{:.2f} x"}
 
 
 def test_the_pages_are_those_of_the_results():
-    assert page.PAGE.read_text(encoding="utf-8") == page.page(page.RESULTS), (
-        "run python -m benchmarks.page"
-    )
+    assert performance_page.PAGE.read_text(encoding="utf-8") == performance_page.page(
+        performance_page.RESULTS
+    ), "run python -m benchmarks.performance_page"
     made = {"estimators": estimators, "error_rates": error_rates_page}
     for name, of in made.items():
-        record = json.loads((page.RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+        record = json.loads((performance_page.RESULTS / f"{name}.json").read_text(encoding="utf-8"))
         assert of.PAGE.read_text(encoding="utf-8") == of.page(record)
 
 
@@ -39,12 +39,12 @@ def test_rates_of_wrong_verdicts_are_counted():
     ],
 )
 def test_a_bar_is_held_or_missed(measured, bound, shown):
-    line = page.line(RECORD, {**ROW, "measured": measured, "bound": bound})
+    line = performance_page.line(RECORD, {**ROW, "measured": measured, "bound": bound})
     assert line == f"| speed | {shown} | theirs: 2.00 x |"
 
 
 def test_bars_of_what_is_not_recorded_are_shown_all_the_same(tmp_path):
-    text = page.page(tmp_path)
+    text = performance_page.page(tmp_path)
     assert "`python -m benchmarks.gpu_check`: not recorded yet." in text
     name = "model-FLOPs utilisation, 750M-32K"
     assert f"| {name} | not measured | at least 50% |  |" in text
@@ -59,7 +59,9 @@ def test_sizes_that_are_not_measured_again_stay_in_the_record(tmp_path, monkeypa
     found = json.loads(chosen.out.read_text(encoding="utf-8"))
     assert found["losses"] == {"small": 3, "large": 2}
     assert found["of_size"]["large"]["machine"]["load_before"] == 2
-    assert [part.split(" to ")[0] for part in page.where(found).split(", load ")[1:]] == [
+    assert [
+        part.split(" to ")[0] for part in performance_page.where(found).split(", load ")[1:]
+    ] == [
         "3.0",
         "2.0",
     ]

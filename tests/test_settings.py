@@ -9,7 +9,7 @@ from pike_mixing.alarms import AlarmLimits
 from pike_mixing.errors import InputError
 from pike_mixing.interface import StatisticsNeed
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveFloat, PositiveInt, Share
-from pike_mixing.settings import CheckedSettings, fits, meanings, parse, unknown
+from pike_mixing.settings import CheckedSettings, is_of_type, meanings, parse, unknown
 from pipeline import settings
 from pipeline.runtime.validation import OrOne, validate
 
@@ -77,9 +77,9 @@ def test_a_missing_section_is_told_by_its_keys():
 
 @given(st.integers(min_value=-(2**63) + 1, max_value=2**63 - 1))
 def test_every_whole_number_of_64_bits_fits_and_none_written_as_another_thing(number):
-    assert fits(number, int)
-    assert not fits(float(number), int)
-    assert not fits(str(number), int)
+    assert is_of_type(number, int)
+    assert not is_of_type(float(number), int)
+    assert not is_of_type(str(number), int)
 
 
 def test_what_is_left_out_has_its_default():

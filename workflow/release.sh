@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prepares a release in a clean clone: version, changelog, archives and their checks (archives.sh), a
+# Prepares a release in a clean clone: version, changelog, archives and their checks (build_dist.sh), a
 # commit with a tag. It uploads nothing. Where a check fails, the files are as before.
 #
 #   release.sh PYTHON VERSION
@@ -28,7 +28,7 @@ sed -i.bak "s/^## Unreleased\$/&\\
 ## $version ($(date +%F))/" CHANGELOG.md
 for file in $files; do rm "$file.bak"; done
 
-workflow/archives.sh "$python" "$version"
+workflow/build_dist.sh "$python" "$version"
 
 git commit -qm "release: $version" -- $files
 git tag -a -m "$version" "v$version"

@@ -20,7 +20,7 @@ def main() -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     model, optimizer = accelerator.prepare(model, optimizer)
     rows = 4 * accelerator.gradient_accumulation_steps * accelerator.num_processes
-    dataset = MixedDataset(domains(), batch_rows=rows, micro_batch=4, steps=60)
+    dataset = MixedDataset(domains(), batch_rows=rows, micro_batch_rows=4, steps=60)
     mixing = Mixing(ScaleFreePiKE(every=5), dataset, model, causal_losses)
     accelerator.register_for_checkpointing(mixing)
     for batch in mixing.data_loader():

@@ -23,7 +23,7 @@ def main() -> None:
         dist.init_process_group("gloo")
         model = DistributedDataParallel(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    dataset = MixedDataset(domains(), batch_rows=8, micro_batch=2, steps=60)
+    dataset = MixedDataset(domains(), batch_rows=8, micro_batch_rows=2, steps=60)
     mixing = Mixing(ScaleFreePiKE(every=5), dataset, model, causal_losses)
     for batch in mixing.data_loader():
         mixing.loss(model, batch).backward()

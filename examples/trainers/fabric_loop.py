@@ -20,7 +20,9 @@ def main() -> None:
     model = tiny_model()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     model, optimizer = fabric.setup(model, optimizer)
-    dataset = MixedDataset(domains(), batch_rows=8 * fabric.world_size, micro_batch=4, steps=60)
+    dataset = MixedDataset(
+        domains(), batch_rows=8 * fabric.world_size, micro_batch_rows=4, steps=60
+    )
     mixing = Mixing(ScaleFreePiKE(every=5), dataset, model, causal_losses)
     for batch in mixing.data_loader():
         with fabric.no_backward_sync(model, enabled=not mixing.last):

@@ -36,7 +36,7 @@ class LanguageModel(LightningModule):
 
 def main() -> None:
     """Trains and prints the weights."""
-    dataset = MixedDataset(domains(), batch_rows=8, micro_batch=4, steps=60)
+    dataset = MixedDataset(domains(), batch_rows=8, micro_batch_rows=4, steps=60)
     mixing = Mixing(ScaleFreePiKE(every=5), dataset, loss_fn=causal_losses)
     trainer = Trainer(
         max_steps=60,

@@ -18,7 +18,7 @@ ABOUT_NOISE = "how much repeats of one recipe differ, and what differences so ma
 MODELS = "names of a table's column `model`, or SCENARIO/SIZE/METHOD of a results database"
 
 
-def add_to(subparsers: Any) -> None:
+def add_commands(subparsers: Any) -> None:
     """Adds both commands to the library's."""
     compare = subparsers.add_parser("compare", help=ABOUT, description=ABOUT)
     compare.set_defaults(run=compare_sides)
@@ -99,7 +99,7 @@ def compare_sides(arguments: argparse.Namespace) -> tuple[str, int]:
 
     read = scores.Scores(tasks=how.tasks)
     for paths, side, model in _sides(arguments):
-        sources.read(paths, side, model, how, read)
+        sources.add_side(paths, side, model, how, read)
     columns = _choose(read, how)
     sides = read.runs("A"), read.runs("B")
     _refuse_on_both(sides)
@@ -108,7 +108,7 @@ def compare_sides(arguments: argparse.Namespace) -> tuple[str, int]:
             why = "".join(f"; {note}" for note in [*read.notes, *read.left_out()])
             raise InputError(f"side {side} has no scores of these metrics: check --metric{why}")
     codes: dict[Any, int] = {}
-    paired = [scores.pair(column, sides, codes, arguments.missing) for column in columns]
+    paired = [scores.pair_runs(column, sides, codes, arguments.missing) for column in columns]
     margin = arguments.margin
     if margin is not None and not margin > 0:
         raise InputError(f"--margin {margin:g}: give a number above 0, in the unit of the scores")
@@ -120,7 +120,7 @@ def compare_sides(arguments: argparse.Namespace) -> tuple[str, int]:
     notes = [*read.notes, *read.left_out()]
     text = report.FORMATS[arguments.format](found, notes)
     if arguments.plot is not None:
-        plot.write(found, arguments.plot)
+        plot.write_svg(found, arguments.plot)
     if arguments.gate is None:
         return text, HOLDS
     code = _gate(arguments.gate, found)
@@ -172,7 +172,7 @@ def _choose(read: Any, how: Any) -> Any:
     if not columns:
         why = "".join(f"; {note}" for note in [*read.notes, *read.left_out()])
         raise InputError(f"no scores were read: check --metric{why}")
-    sources.directions(columns, how)
+    sources.set_directions(columns, how)
     sources.check_facts(read, [column.task for column in columns])
     return columns
 
@@ -203,6 +203,6 @@ def measure_noise(arguments: argparse.Namespace) -> tuple[str, int]:
 
     read = scores.Scores(tasks=how.tasks)
     for model in arguments.models or [None]:
-        sources.read(arguments.source, model or long_table.EVERY, model, how, read)
+        sources.add_side(arguments.source, model or long_table.EVERY, model, how, read)
     columns = _choose(read, how)
-    return noise.describe(read, columns, arguments.missing, arguments.format), 0
+    return noise.describe_noise(read, columns, arguments.missing, arguments.format), 0

@@ -20,7 +20,7 @@ BEYOND_ITEMS = 3.0
 """So many errors from what is random in run and document: what is less may be chance on items."""
 
 
-def contrast(
+def estimate_contrast(
     groups: Sequence[Sequence[Part]],
     weights: Sequence[float],
     unseen: Sequence[float],
@@ -53,7 +53,7 @@ def contrast(
     base = replace(base, unseen=float((sum if shared else max)(weight_K * unseen)))
     if not drawn:
         return replace(base, seeds=min(len(group[0].by_seed_S) for group in groups))
-    of_groups = [by_run(group, weight_K) for group in groups]
+    of_groups = [means_by_run(group, weight_K) for group in groups]
     variances = [means_S.var(ddof=1) / len(means_S) for means_S, _ in of_groups]
     both = sum(error_SxN.var(axis=0, ddof=1).sum() / len(error_SxN) for _, error_SxN in of_groups)
     # What is rounding of equal runs is no spread.
@@ -82,7 +82,7 @@ def _apart(parts: Sequence[Part]) -> Part:
     return replace(first, by_seed_S=mean, error_SxG=error_G)
 
 
-def by_run(parts: Sequence[Part], weight_K: Floats) -> tuple[Floats, Floats]:
+def means_by_run(parts: Sequence[Part], weight_K: Floats) -> tuple[Floats, Floats]:
     """The runs' means [S] over tasks, and what each document adds to each of them [S x N].
 
     Args:
@@ -100,7 +100,7 @@ def by_run(parts: Sequence[Part], weight_K: Floats) -> tuple[Floats, Floats]:
     return means_S, error_SxN
 
 
-def far_off(means_S: Floats, error_SxN: Floats) -> int | None:
+def find_outlying_run(means_S: Floats, error_SxN: Floats) -> int | None:
     """The run whose mean lies far off from all others, by Grubbs' test; None where none does.
 
     Their spread is then that of one run: a mean over such runs has no interval to go by. Three runs

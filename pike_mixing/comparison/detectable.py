@@ -22,7 +22,7 @@ MOST = 1000.0
 """More than so many times the validation text, runs or items nobody has."""
 
 
-def variances(degrees: int) -> tuple[Floats, Floats]:
+def variance_grid(degrees: int) -> tuple[Floats, Floats]:
     """V / degrees, V chi-squared, at 1000 evenly spaced values of ln V, and their weights."""
     # The density of x = ln V is proportional to exp(degrees x / 2 - exp(x) / 2).
     x = np.linspace(math.log(degrees) - 40 / degrees**0.5, math.log(degrees) + 5, 1000)
@@ -46,7 +46,7 @@ def detection_probability(
         item_stderr: Error from the choice of items, in its unit.
         level: Two-sided level of the test.
     """
-    ratio, weight = variances(seeds - 1)
+    ratio, weight = variance_grid(seeds - 1)
     of_seeds = (t_quantile(level, seeds - 1) * seed_sd) ** 2 * ratio / seeds
     half = np.sqrt(of_seeds + (normal_quantile(level) * item_stderr) ** 2)
     spread = math.sqrt(seed_sd**2 / seeds + item_stderr**2)
@@ -55,7 +55,7 @@ def detection_probability(
     return float(weight @ [math.erfc(z) for z in missed.tolist()]) / 2
 
 
-def wanted_text(
+def wanted_item_factor(
     difference: float, seed_sd: float, seeds: int, item_stderr: float, level: float = LEVEL
 ) -> float | None:
     """How many times the items show the difference with probability `POWER`, by the same seeds.
@@ -93,7 +93,7 @@ def smallest_factor(enough: Callable[[float], bool]) -> float | None:
 
 
 @functools.lru_cache(maxsize=256)
-def detectable(seed_sd: float, seeds: int, item_stderr: float = 0.0) -> float:
+def smallest_detectable(seed_sd: float, seeds: int, item_stderr: float = 0.0) -> float:
     """The smallest true difference that the test finds with probability `POWER`.
 
     Three seeds that differ by 1 and no error from items: 3.26, where the quantiles' own sum

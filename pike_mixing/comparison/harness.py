@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing import foreign_json
-from pike_mixing.comparison.scores import Run, Scores, plain
+from pike_mixing.comparison.scores import Run, Scores, metric_without_filter
 from pike_mixing.errors import InputError
 
 NAME = re.compile(
@@ -42,12 +42,12 @@ ROLLING = {
 """Metrics of a sum of log-likelihoods and a count: what their mean over the count is called."""
 
 
-def samples(path: Path) -> list[Path]:
+def find_samples(path: Path) -> list[Path]:
     """The files of samples that a path stands for."""
     return sorted(path.rglob("samples_*.jsonl")) if path.is_dir() else [path]
 
 
-def read(
+def add_runs(
     files: Sequence[Path], side: str, scores: Scores, metrics: Sequence[str], *,
     cluster: str | None, same_document: bool, name: str | None = None,
 ) -> None:  # fmt: skip
@@ -150,10 +150,10 @@ def _lines(path: Path, whole: bool) -> Iterator[tuple[int, dict[str, Any]]]:
                 text.decode()
                 plain_ = all(line.find(key, head, tail) > 0 for key in BETWEEN)
                 if whole or min(head, tail) < 0 or not plain_ or line.count(START) != 1:
-                    yield number, foreign_json.loads(line)
+                    yield number, foreign_json.parse_json(line)
                 else:
-                    row = foreign_json.loads((line[:head] + line[tail:]).decode())
-                    yield number, row if "doc_hash" in row else foreign_json.loads(line)
+                    row = foreign_json.parse_json((line[:head] + line[tail:]).decode())
+                    yield number, row if "doc_hash" in row else foreign_json.parse_json(line)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}: check the path") from None
     except ValueError:
@@ -166,7 +166,7 @@ def _read_file(
 ) -> None:  # fmt: skip
     times: dict[Any, int] = {}
     about.state(scores, run)
-    wanted = set(map(plain, metrics))
+    wanted = set(map(metric_without_filter, metrics))
     number = 0
     readers: dict[tuple[str, str], Any] = {}
     seen: dict[tuple[Any, Any], int] = {}

@@ -17,7 +17,7 @@ from typing import Any
 
 from pike_mixing import foreign_json
 from pike_mixing.comparison.harness import ROLLING
-from pike_mixing.comparison.scores import Run, Scores, hash_of, plain
+from pike_mixing.comparison.scores import Run, Scores, hash_item, metric_without_filter
 from pike_mixing.errors import InputError
 from pike_mixing.table_files import read_columns
 
@@ -26,14 +26,14 @@ COLUMNS = ("doc", "metric", "model_response.input")
 PROMPT = ("instruction", "fewshot_samples")
 
 
-def details(path: Path) -> list[Path]:
+def find_details(path: Path) -> list[Path]:
     """The files of details that a path stands for."""
     if path.is_dir():
         return sorted(found for found in path.rglob("details_*.parquet") if NAME.match(found.name))
     return [path] if NAME.match(path.name) else []
 
 
-def read(
+def add_runs(
     files: Sequence[Path], side: str, scores: Scores, metrics: Sequence[str], *,
     cluster: str | None, same_document: bool,
 ) -> None:  # fmt: skip
@@ -97,7 +97,7 @@ def _read_file(
         )
     if (version := (results.get("versions") or {}).get(task)) is not None:
         scores.state(task, "version", version, run.name)
-    wanted = set(map(plain, metrics))
+    wanted = set(map(metric_without_filter, metrics))
     found: dict[str, list[tuple[Any, str, Any]]] = {}
     inputs = columns.get("model_response") or [None] * len(columns["doc"])
     for n, (doc, values, response) in enumerate(
@@ -107,7 +107,7 @@ def _read_file(
         of = text if cluster is None else _cluster(path, n, doc, cluster)
         for metric, value in (values if isinstance(values, dict) else {}).items():
             # A document that is sampled in two ways has two rows, each with its own metrics.
-            if wanted and plain(metric) not in wanted:
+            if wanted and metric_without_filter(metric) not in wanted:
                 scores.pass_over(task, [metric], wanted)
             elif value is not None:
                 row = (item[:2] if same_document else item, of, value)
@@ -120,9 +120,9 @@ def _item(path: Path, n: int, doc: Any, response: Any) -> tuple[tuple[str, str, 
     """What identifies a row, and its document."""
     if not isinstance(doc, dict) or _is_unnamed(doc):
         raise InputError(f"{path}: row {n} is no document of lighteval: evaluate again")
-    text = hash_of([doc["query"], doc["choices"], doc["gold_index"]])
+    text = hash_item([doc["query"], doc["choices"], doc["gold_index"]])
     given = (response or {}).get("input")
-    prompt = hash_of([given, *(doc.get(name) or None for name in PROMPT)])
+    prompt = hash_item([given, *(doc.get(name) or None for name in PROMPT)])
     return (str(doc["id"]), text, prompt), text
 
 

@@ -34,7 +34,7 @@ EVERY = "*"
 TRUTH = {"true": 1.0, "false": 0.0}
 
 
-def read(
+def add_runs(
     path: Path, side: str, scores: Scores, *, model: str | None, names: Mapping[str, str]
 ) -> None:
     """Adds the rows of one model to the scores.
@@ -121,7 +121,7 @@ def _json_lines(path: Path) -> Columns:
             for line in file:
                 number += 1
                 if line.strip():
-                    rows.append(foreign_json.loads(line))
+                    rows.append(foreign_json.parse_json(line))
                     if not isinstance(rows[-1], dict):
                         raise ValueError
     except OSError as error:

@@ -15,8 +15,8 @@ from scipy import optimize
 
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison.distributions import t_quantile
-from pike_mixing.comparison.like_size import LEAST_DOCUMENTS as LEAST_DOCUMENTS
-from pike_mixing.comparison.like_size import effective_documents, length_factor
+from pike_mixing.comparison.document_sizes import LEAST_DOCUMENTS as LEAST_DOCUMENTS
+from pike_mixing.comparison.document_sizes import effective_documents, length_factor
 
 LEVEL = 0.05
 ALIKE = 0.1
@@ -54,10 +54,10 @@ def part(sum_SxG: npt.ArrayLike, count_G: npt.ArrayLike, document_G: npt.ArrayLi
     """
     total_SxG, size_G = np.asarray(sum_SxG, np.float64), np.asarray(count_G, np.float64)
     by_seed_S = total_SxG.sum(axis=1) / size_G.sum()
-    return of_residuals(by_seed_S, total_SxG - by_seed_S[:, None] * size_G, size_G, document_G)
+    return part_of_residuals(by_seed_S, total_SxG - by_seed_S[:, None] * size_G, size_G, document_G)
 
 
-def of_residuals(
+def part_of_residuals(
     by_seed_S: Floats, residual_SxG: Floats, count_G: npt.ArrayLike, document_G: npt.ArrayLike
 ) -> Part:
     """A part of any number whose residuals by document are known to first order.
@@ -238,7 +238,7 @@ def _degrees_of(share_G: Floats) -> float:
     return max(1.0, float(H**2 / (apart + own)))
 
 
-def ends(estimate: Estimate) -> tuple[float | None, float | None]:
+def interval_ends(estimate: Estimate) -> tuple[float | None, float | None]:
     """The 95% interval's ends; none where the error is not known."""
     half = half_width(estimate)
     if half is None:
@@ -269,6 +269,14 @@ def half_width(estimate: Estimate, level: float = LEVEL) -> float | None:
     if not estimate.of_seeds:
         return items
     return math.hypot(t_quantile(level, estimate.seed_degrees) * estimate.of_seeds, items)
+
+
+def room(estimate: Estimate) -> float:
+    """How many times as wide the interval is as one without `unseen`; 1 where there is none."""
+    without = half_width(replace(estimate, unseen=0.0))
+    if not estimate.unseen or without is None:
+        return 1.0
+    return (half_width(estimate) or 0.0) / without if without else math.inf
 
 
 def p_value(estimate: Estimate) -> float | None:

@@ -54,7 +54,7 @@ SCORES: dict[str, tuple[tuple[str, ...], Callable[..., Floats]]] = {
 them. The last three are those of the items made from the corpora."""
 
 
-def points(score_C: Floats, candidates_I: Ints, gold_I: Ints) -> Floats:
+def item_points(score_C: Floats, candidates_I: Ints, gold_I: Ints) -> Floats:
     """The point of each item, shared between the candidates that score highest.
 
     A rule that gives all candidates one score gets exactly chance, and none gains from answering

@@ -15,11 +15,11 @@ from scipy import special
 
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference, scores
-from pike_mixing.comparison.contrast import far_off
+from pike_mixing.comparison.contrast import find_outlying_run
 from pike_mixing.comparison.long_table import EVERY
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS, LEVEL, Estimate
 from pike_mixing.comparison.scores import Column, Scores
-from pike_mixing.comparison.verdicts import smallest
+from pike_mixing.comparison.verdicts import smallest_detectable
 from pike_mixing.errors import InputError
 
 SEEDS = (1, 2, 3, 5, 10)
@@ -50,7 +50,7 @@ class Noise:
     warnings: list[str]
 
 
-def measure(column: Column, runs: Sequence[scores.Run], most: float) -> Noise:
+def estimate_noise(column: Column, runs: Sequence[scores.Run], most: float) -> Noise:
     """The noise of one recipe on one task.
 
     Two recipes with this spread are taken to differ on no item more than two runs of one do. One
@@ -72,7 +72,7 @@ def measure(column: Column, runs: Sequence[scores.Run], most: float) -> Noise:
             f"{LEAST_SEEDS} repeats of one recipe: give more, or name other recipes with --models"
         )
     codes: dict[Any, int] = {}
-    paired = scores.pair(column, (runs, runs), codes, most)
+    paired = scores.pair_runs(column, (runs, runs), codes, most)
     document_G, place_I = np.unique(paired.document_I, return_inverse=True)
     weight_I, value_SxI = paired.weight_I, paired.value_AxI
     count_G = np.bincount(place_I, weights=weight_I)
@@ -119,7 +119,7 @@ def _show(base: Estimate, sd: float, count: int, degrees: int) -> float | None:
         degrees=base.degrees,
         welch=float(2 * (count - 1) if own else degrees),
     )
-    return smallest(found)
+    return smallest_detectable(found)
 
 
 def _warnings(part: mean_difference.Part, names: Sequence[str]) -> list[str]:
@@ -132,7 +132,7 @@ def _warnings(part: mean_difference.Part, names: Sequence[str]) -> list[str]:
     if (
         len(mean_S) > LEAST_SEEDS
         and rest < MOST_OF_ONE * whole
-        and far_off(mean_S, part.error_SxG) is not None
+        and find_outlying_run(mean_S, part.error_SxG) is not None
     ):
         return [
             f"{names[place]} makes {1 - rest / whole:.0%} of the variance: without it the spread "
@@ -141,7 +141,7 @@ def _warnings(part: mean_difference.Part, names: Sequence[str]) -> list[str]:
     return []
 
 
-def differing(found: Sequence[Noise]) -> list[str]:
+def find_differing_recipes(found: Sequence[Noise]) -> list[str]:
     """Pairs of recipes whose spread differs on a task, by the F test, over all pairs by Holm."""
     from pike_mixing.comparison.sign_flip import holm
 
@@ -162,11 +162,13 @@ def differing(found: Sequence[Noise]) -> list[str]:
     ]
 
 
-def describe(read: Scores, columns: Sequence[Column], most: float, form: str) -> str:
+def describe_noise(read: Scores, columns: Sequence[Column], most: float, form: str) -> str:
     """The noise of all recipes and tasks as text or JSON."""
     recipes = sorted({run.side for column in columns for run in column.found})
-    found = [measure(column, read.runs(recipe), most) for recipe in recipes for column in columns]
-    warnings = [*read.notes, *read.left_out(), *differing(found)]
+    found = [
+        estimate_noise(column, read.runs(recipe), most) for recipe in recipes for column in columns
+    ]
+    warnings = [*read.notes, *read.left_out(), *find_differing_recipes(found)]
     if form == "json":
         rows = [
             {

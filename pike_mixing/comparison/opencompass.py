@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing import foreign_json
-from pike_mixing.comparison.scores import Run, Scores, hash_of, plain
+from pike_mixing.comparison.scores import Run, Scores, hash_item, metric_without_filter
 from pike_mixing.errors import InputError
 
 RIGHT = ("correct", "is_correct", "cascade_correct")
@@ -22,7 +22,7 @@ RIGHT = ("correct", "is_correct", "cascade_correct")
 TABLE = "make a table of its scores, with the columns model, item and score"
 
 
-def results(path: Path) -> list[Path]:
+def find_results(path: Path) -> list[Path]:
     """The files of results that a path stands for: of a model's folder or of an evaluation's."""
     if path.is_file():
         return [path] if path.suffix == ".json" and path.parent.parent.name == "results" else []
@@ -31,7 +31,7 @@ def results(path: Path) -> list[Path]:
     return sorted(p for p in path.glob(pattern) if not p.name.startswith("results_"))
 
 
-def read(
+def add_runs(
     files: Sequence[Path], side: str, scores: Scores, metrics: Sequence[str], *,
     cluster: str | None, same_document: bool,
 ) -> None:  # fmt: skip
@@ -57,7 +57,7 @@ def read(
             continue
         run = Run(side, str(path.parent), place=path.parent.resolve())
         metric, found = _read_file(path)
-        if metrics and metric not in map(plain, metrics):
+        if metrics and metric not in map(metric_without_filter, metrics):
             scores.pass_over(path.stem, [metric], metrics)
             continue
         column = scores.column(path.stem, metric, True)
@@ -98,7 +98,7 @@ def _read_file(path: Path) -> tuple[str, list[tuple[tuple[str, str, str], float]
         )
     items = [_item(one, ask) for one, ask in zip(details, asked, strict=False)]
     averages = (math.fsum(of) / len(of) for of in values)
-    return plain(metric), list(zip(items, averages, strict=True))
+    return metric_without_filter(metric), list(zip(items, averages, strict=True))
 
 
 def _score(path: Path, one: dict[str, Any]) -> list[float]:
@@ -140,4 +140,4 @@ def _item(one: dict[str, Any], asked: dict[str, Any]) -> tuple[str, str, str]:
     """What identifies an item: its name, its reference and its prompt."""
     labels = {n: v.get("prompt") for n, v in asked.items() if isinstance(v, dict)}
     prompt = [asked.get("origin_prompt"), asked.get("prompt"), labels]
-    return str(one.get("example_abbr")), hash_of(asked.get("gold")), hash_of(prompt)
+    return str(one.get("example_abbr")), hash_item(asked.get("gold")), hash_item(prompt)

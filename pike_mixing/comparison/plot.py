@@ -17,19 +17,19 @@ COLOURS = {"better": "#0b6e3b", "worse": "#b3261e"}
 STYLE = "text{font:13px sans-serif;fill:#222}line,circle{stroke-width:2}"
 
 
-def write(found: Comparison, path: Path) -> None:
+def write_svg(found: Comparison, path: Path) -> None:
     """Writes the figure as SVG.
 
     Raises:
         InputError: the file cannot be written.
     """
     try:
-        path.write_text(svg(found), encoding="utf-8")
+        path.write_text(draw_svg(found), encoding="utf-8")
     except OSError as error:
         raise InputError(f"--plot: {error}: give another path") from None
 
 
-def svg(found: Comparison) -> str:
+def draw_svg(found: Comparison) -> str:
     """The figure's text."""
     shown = [row for row in rows(found) if row.low is not None and row.high is not None]
     reach = [abs(end) for row in shown for end in (row.low or 0.0, row.high or 0.0)]
@@ -65,7 +65,7 @@ def svg(found: Comparison) -> str:
             f'<circle cx="{x(row.estimate.difference)}" cy="{y}" r="4" fill="{colour}"/>',
             f'<text x="{left + WIDTH + 10}" y="{y + 4}">{escape(verdict(found, row))}</text>',
         ]
-    for tick in ticks(most):
+    for tick in symmetric_ticks(most):
         lines += [
             f'<line x1="{x(tick)}" x2="{x(tick)}" y1="{bottom}" y2="{bottom + 5}" stroke="#888"/>',
             f'<text x="{x(tick)}" y="{bottom + 20}" text-anchor="middle">{tick:.6g}</text>',
@@ -83,7 +83,7 @@ def _figure_in_words(found: Comparison) -> str:
     )
 
 
-def ticks(most: float) -> list[float]:
+def symmetric_ticks(most: float) -> list[float]:
     """Round numbers from -most to most: five or so."""
     size = 10.0 ** np.floor(np.log10(most))
     step = float(next(s * size for s in (0.2, 0.5, 1.0, 2.0) if most / (s * size) <= 3.5))

@@ -24,7 +24,7 @@ def label(found: Comparison, row: Row) -> str:
     return row.task or f"mean of {len(found.tasks)} tasks"
 
 
-def about(found: Comparison) -> str:
+def describe_sides(found: Comparison) -> str:
     """What the comparison is about."""
     counts = [len(runs) for runs in found.runs]
     if found.recipes:
@@ -38,6 +38,9 @@ def about(found: Comparison) -> str:
 
 
 def verdict(found: Comparison, row: Row) -> str:
+    """A row's verdict in words; `tell` says why there is none."""
+    if row.why is not None:
+        return "no verdict"
     return f"equal within {found.margin:g}" if row.verdict == EQUAL else row.verdict
 
 
@@ -45,7 +48,7 @@ def p_text(p: float | None) -> str:
     return "" if p is None else "< 0.0001" if p < 1e-4 else f"{p:.4f}"
 
 
-def tell(found: Comparison, row: Row) -> str:
+def describe_power(found: Comparison, row: Row) -> str:
     """What the comparison of a row could have shown, and what would tell."""
     name = label(found, row)
     if row.why is not None:
@@ -54,8 +57,14 @@ def tell(found: Comparison, row: Row) -> str:
         return f"{name}: no verdict: one document says nothing about others."
     counts = f"{row.items:,} items of {row.documents:,} documents"
     said = f"{name}: {counts} could have shown {row.shown:.4f}"
+    wide = (
+        f" {row.alike:,} of the documents show the same difference; the interval leaves room for "
+        "kinds of documents that were not drawn, and is wider than 95 % need."
+        if row.wide
+        else ""
+    )
     if row.verdict != UNKNOWN or row.estimate.difference == 0:
-        return f"{said}."
+        return f"{said}.{wide}"
     ways = []
     if row.items_wanted is not None:
         ways.append(f"{row.items_wanted:,.0f} items like these")
@@ -63,7 +72,7 @@ def tell(found: Comparison, row: Row) -> str:
         ways.append(f"{row.runs_wanted:,.0f} runs a side")
     size = abs(row.estimate.difference)
     would = " or ".join(ways) + " would show" if ways else "a thousand times as many would not show"
-    return f"{said}; {would} {size:.4f}."
+    return f"{said}; {would} {size:.4f}.{wide}"
 
 
 def _cells(found: Comparison, row: Row) -> list[str]:
@@ -96,18 +105,18 @@ def _closing(found: Comparison, notes: Sequence[str]) -> list[str]:
     return lines
 
 
-def text(found: Comparison, notes: Sequence[str]) -> str:
+def as_text(found: Comparison, notes: Sequence[str]) -> str:
     """Tables in columns, for a terminal."""
     table = [list(HEAD), *(_cells(found, row) for row in rows(found))]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = [*_sides(found), about(found), ""]
+    lines = [*_sides(found), describe_sides(found), ""]
     for cells in table:
         placed = (
             cell.rjust(width) if n in NUMBERS else cell.ljust(width)
             for n, (cell, width) in enumerate(zip(cells, widths, strict=True))
         )
         lines.append("  ".join(placed).rstrip())
-    lines += ["", *(tell(found, row) for row in rows(found))]
+    lines += ["", *(describe_power(found, row) for row in rows(found))]
     if not found.recipes and any(row.verdict == UNKNOWN for row in rows(found)):
         lines.append(
             f"Of recipes: {LEAST_SEEDS} runs a side, with seeds of their own, would tell more."
@@ -115,18 +124,18 @@ def text(found: Comparison, notes: Sequence[str]) -> str:
     return "\n".join([*lines, *_closing(found, notes)])
 
 
-def markdown(found: Comparison, notes: Sequence[str]) -> str:
+def as_markdown(found: Comparison, notes: Sequence[str]) -> str:
     """The same as a table of Markdown, for a pull request."""
     marks = ["--:" if n in NUMBERS else "---" for n in range(len(HEAD))]
     table = [HEAD, marks, *(_cells(found, row) for row in rows(found))]
     lines = ["| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |" for cells in table]
-    told = [f"- {tell(found, row)}" for row in rows(found)]
+    told = [f"- {describe_power(found, row)}" for row in rows(found)]
     sides = [f"- {side}" for side in _sides(found)]
     closing = [f"- {line}" for line in _closing(found, notes)]
-    return "\n".join([about(found), "", *sides, "", *lines, "", *told, *closing])
+    return "\n".join([describe_sides(found), "", *sides, "", *lines, "", *told, *closing])
 
 
-def values(found: Comparison, row: Row) -> dict[str, Any]:
+def row_values(found: Comparison, row: Row) -> dict[str, Any]:
     """A row's numbers by name."""
     return {
         "task": label(found, row),
@@ -143,6 +152,8 @@ def values(found: Comparison, row: Row) -> dict[str, Any]:
         "why_none": row.why,
         "items": row.items,
         "documents": row.documents,
+        "documents_alike": row.alike,
+        "wide": row.wide,
         "effective_documents": row.estimate.effective,
         "error_of_seeds": row.estimate.of_seeds,
         "error_of_items": row.estimate.of_items,
@@ -159,8 +170,8 @@ def as_json(found: Comparison, notes: Sequence[str]) -> str:
         "runs": {s: [r.name for r in runs] for s, runs in zip("ab", found.runs, strict=True)},
         "paired_by_seed": found.paired,
         "margin": found.margin,
-        "tasks": [values(found, row) for row in found.tasks],
-        "mean": None if found.mean is None else values(found, found.mean),
+        "tasks": [row_values(found, row) for row in found.tasks],
+        "mean": None if found.mean is None else row_values(found, found.mean),
         "warnings": [*notes, *found.warnings],
     }
     return json.dumps(whole, indent=2, allow_nan=False)
@@ -169,7 +180,7 @@ def as_json(found: Comparison, notes: Sequence[str]) -> str:
 def as_csv(found: Comparison, notes: Sequence[str]) -> str:
     """A line for each task and the mean; empty where there is no number."""
     file = io.StringIO()
-    table = [values(found, row) for row in rows(found)]
+    table = [row_values(found, row) for row in rows(found)]
     writer = csv.DictWriter(file, [*table[0]], lineterminator="\n")
     writer.writeheader()
     writer.writerows(table)
@@ -177,8 +188,8 @@ def as_csv(found: Comparison, notes: Sequence[str]) -> str:
 
 
 FORMATS: dict[str, Callable[[Comparison, Sequence[str]], str]] = {
-    "text": text,
-    "markdown": markdown,
+    "text": as_text,
+    "markdown": as_markdown,
     "json": as_json,
     "csv": as_csv,
 }

@@ -78,12 +78,12 @@ class Column:
         return place
 
 
-def plain(metric: str) -> str:
+def metric_without_filter(metric: str) -> str:
     """A metric's name without its filter and unit."""
     return metric.split(",")[0].split(" (")[0]
 
 
-def hash_of(value: object) -> str:
+def hash_item(value: object) -> str:
     """What tells an item from others, made of whatever a log has of it."""
     text = json.dumps(value, sort_keys=True, default=repr)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -193,7 +193,9 @@ def choose_columns(scores: Scores, metrics: Sequence[str], tasks: Sequence[str])
     for task in tasks or sorted(by_task):
         known = by_task[task]
         # `exact_match` is `exact_match,strict-match` where no other filter is there.
-        short = [[c for n, c in known.items() if one in (n, plain(n))] for one in metrics]
+        short = [
+            [c for n, c in known.items() if one in (n, metric_without_filter(n))] for one in metrics
+        ]
         named = [found[0] for found in short if len(found) == 1]
         if named or (len(known) == 1 and not metrics):
             result.append(named[0] if named else next(iter(known.values())))
@@ -206,7 +208,7 @@ def choose_columns(scores: Scores, metrics: Sequence[str], tasks: Sequence[str])
     return result
 
 
-def pair(
+def pair_runs(
     column: Column,
     sides: tuple[Sequence[Run], Sequence[Run]],
     codes: dict[Hashable, int],

@@ -15,7 +15,7 @@ from pike_mixing.comparison.distributions import binomial_pmf
 from pike_mixing.comparison.mean_difference import Estimate, verdict_p
 
 
-def sign_flip(sum_G: npt.ArrayLike) -> float:
+def exact_sign_flip_p(sum_G: npt.ArrayLike) -> float:
     """Exact two-sided p-value for differences that come in clusters: McNemar by document.
 
     Under the null hypothesis the two methods can be swapped within any document, all its items
@@ -61,10 +61,12 @@ def holm(p_M: Sequence[float | None]) -> list[float | None]:
 def sign_flip_p(sum_SxG: npt.ArrayLike, result: Estimate) -> float | None:
     """The p-value of sums of differences in points, with their estimate.
 
-    One seed: `sign_flip` over documents, which says nothing about other seeds. Several:
+    One seed: `exact_sign_flip_p` over documents, which says nothing about other seeds. Several:
     `verdict_p`, None where seeds or documents are too few for one; where they are enough and
     nothing varies there is no error to go by, and documents are flipped too.
     """
     if result.seeds == 1 or (result.stderr == 0 and result.enough):
-        return sign_flip([math.fsum(row_S) / result.seeds for row_S in np.asarray(sum_SxG).T])
+        return exact_sign_flip_p(
+            [math.fsum(row_S) / result.seeds for row_S in np.asarray(sum_SxG).T]
+        )
     return verdict_p(result)

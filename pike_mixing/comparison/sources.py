@@ -15,7 +15,7 @@ from typing import Any
 
 from pike_mixing import foreign_json
 from pike_mixing.comparison import harness, lighteval, long_table, opencompass
-from pike_mixing.comparison.scores import Column, Run, Scores, plain
+from pike_mixing.comparison.scores import Column, Run, Scores, metric_without_filter
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 
@@ -24,10 +24,10 @@ LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 
 def is_inspect_log(path: Path) -> bool:
     """Whether a path is a log, or a folder with some."""
-    return path.suffix in (".eval", ".json") or (path.is_dir() and bool(inspect_logs(path)))
+    return path.suffix in (".eval", ".json") or (path.is_dir() and bool(find_inspect_logs(path)))
 
 
-def inspect_logs(path: Path) -> list[Path]:
+def find_inspect_logs(path: Path) -> list[Path]:
     """The logs that a path stands for."""
     if not path.is_dir():
         return [path]
@@ -82,7 +82,7 @@ def _inspect_samples(path: Path) -> tuple[str, object, list[dict[str, Any]]]:
         raise InputError(f"{path}: write it as JSON first: inspect log convert --to json {path}")
     foreign_json.refuse_no_file(path, "write the log again")
     try:
-        log = foreign_json.loads(path.read_text(encoding="utf-8"))
+        log = foreign_json.parse_json(path.read_text(encoding="utf-8"))
         about, samples, status = log["eval"], log["samples"], log["status"]
         task = about["task"]
     except OSError as error:
@@ -131,7 +131,7 @@ METRIC = "loss (nats per token)"
 COLUMNS = ("run", "step", "domain", "document", "nll", "tokens")
 
 
-def own_records(path: Path) -> Path | None:
+def find_own_records(path: Path) -> Path | None:
     """The database or table of documents' losses that a path stands for; None where it is none."""
     if path.suffix == ".duckdb" or path.name == "documents.parquet":
         return path
@@ -214,7 +214,9 @@ class Reading:
     columns: Mapping[str, str] = field(default_factory=dict)
 
 
-def read(paths: Sequence[Path], side: str, model: str | None, how: Reading, scores: Scores) -> None:
+def add_side(
+    paths: Sequence[Path], side: str, model: str | None, how: Reading, scores: Scores
+) -> None:
     """Adds one side's runs to the scores.
 
     A path is a folder or file of lm-evaluation-harness's samples, of lighteval's details, of
@@ -237,18 +239,18 @@ def read(paths: Sequence[Path], side: str, model: str | None, how: Reading, scor
 
 
 def _read(path: Path, side: str, model: str | None, how: Reading, scores: Scores) -> bool:
-    if (place := own_records(path)) is not None and (model or "").count("/") == 2:
+    if (place := find_own_records(path)) is not None and (model or "").count("/") == 2:
         read_own_results(place, side, scores, model)
         return True
-    if model is not None and (_is_harness(path) or lighteval.details(path)):
+    if model is not None and (_is_harness(path) or lighteval.find_details(path)):
         raise InputError(
             f"{path}: --models names models of a table or a database: of logs give the folders of "
             "both sides: --a FOLDER --b FOLDER"
         )
     for read_logs, files in (
-        (harness.read, harness.samples(path) if _is_harness(path) else []),
-        (lighteval.read, lighteval.details(path)),
-        (opencompass.read, opencompass.results(path)),
+        (harness.add_runs, harness.find_samples(path) if _is_harness(path) else []),
+        (lighteval.add_runs, lighteval.find_details(path)),
+        (opencompass.add_runs, opencompass.find_results(path)),
     ):
         if files:
             read_logs(
@@ -261,13 +263,13 @@ def _read(path: Path, side: str, model: str | None, how: Reading, scores: Scores
             )
             return True
     if path.is_file() and path.suffix in TABLES:
-        long_table.read(path, side, scores, model=model, names=how.columns)
+        long_table.add_runs(path, side, scores, model=model, names=how.columns)
         return True
     if path.name.startswith("results_") and path.suffix == ".json":
         raise InputError(f"{path} has no scores by item: give the folder {path.parent}")
     if is_inspect_log(path):
         run = Run(side, str(path), place=path.resolve())
-        for log in inspect_logs(path):
+        for log in find_inspect_logs(path):
             read_inspect_log(log, run, scores, list(how.metrics), how.cluster)
         return True
     return False
@@ -275,26 +277,28 @@ def _read(path: Path, side: str, model: str | None, how: Reading, scores: Scores
 
 def _is_harness(path: Path) -> bool:
     if path.is_dir():
-        return bool(harness.samples(path))
+        return bool(harness.find_samples(path))
     if path.suffix != ".jsonl" or not path.is_file():
         return False
     with path.open("rb") as file:
         return harness.NAME.match(path.name) is not None or b'"doc_hash"' in file.readline()
 
 
-def directions(columns: Sequence[Column], how: Reading) -> None:
+def set_directions(columns: Sequence[Column], how: Reading) -> None:
     """Sets which way is better, where the files do not say and the reader does.
 
     Raises:
         InputError: neither says, both do, or a name is of no metric or task.
     """
     ways = [("--higher", how.higher, True), ("--lower", how.lower, False)]
-    known = dict.fromkeys(n for c in columns for n in (c.metric, plain(c.metric), c.task))
+    known = dict.fromkeys(
+        n for c in columns for n in (c.metric, metric_without_filter(c.metric), c.task)
+    )
     for option, names, _ in ways:
         if wrong := [name for name in names or () if name not in known]:
             raise InputError(unknown(wrong[0], known, option))
     for column in columns:
-        named = {column.metric, plain(column.metric), column.task}
+        named = {column.metric, metric_without_filter(column.metric), column.task}
         # A name says more than an option for all.
         said = {higher for _, names, higher in ways if names and named & {*names}}
         said = said or {higher for _, names, higher in ways if names is not None and not names}

@@ -11,8 +11,8 @@ import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.comparison import mean_difference, sign_flip
-from pike_mixing.comparison.contrast import by_run, contrast, far_off
-from pike_mixing.comparison.detectable import POWER, smallest_factor, variances
+from pike_mixing.comparison.contrast import estimate_contrast, find_outlying_run, means_by_run
+from pike_mixing.comparison.detectable import POWER, smallest_factor, variance_grid
 from pike_mixing.comparison.distributions import t_quantile
 from pike_mixing.comparison.mean_difference import (
     LEAST_DOCUMENTS,
@@ -24,6 +24,9 @@ from pike_mixing.comparison.mean_difference import (
 from pike_mixing.comparison.scores import Paired, Run
 
 BETTER, WORSE, EQUAL, UNKNOWN = "better", "worse", "equal", "cannot tell"
+WIDE = 1.05
+"""So many times as wide as without room for what was not drawn, an interval holds the truth in more
+than 95 %: docs/error-rates.md."""
 Runs = tuple[list[Run], list[Run]]
 """Of both sides."""
 
@@ -47,6 +50,10 @@ class Row:
     """Why no verdict can rest on it."""
     items: int
     documents: int
+    alike: int
+    """Documents that show one and the same difference, as none; of the mean, in every task."""
+    wide: bool
+    """Whether the interval is wider than 95 % need: by `WIDE` or more, for what was not drawn."""
     shown: float | None
     """The smallest difference that it would have shown with probability `POWER`."""
     runs_wanted: float | None
@@ -131,7 +138,12 @@ class _Task:
         self.means = [_means(value, one.weight_I) for value in (one.value_AxI, one.value_BxI)]
         mean_I = (one.value_AxI.mean(axis=0) - one.value_BxI.mean(axis=0)) * one.weight_I
         self.sum_G = np.bincount(place_I, weights=mean_I)
-        self.unseen = self._unseen()
+        tell_G = np.round(self.sum_G / self.count_G, 12)
+        told, times = np.unique(tell_G, return_counts=True)
+        self.alike = float(times.max()) / len(tell_G)
+        """Share of the documents that tell one and the same difference, as none."""
+        self.apart = self.document_G[tell_G != told[times.argmax()]]
+        """The other documents."""
 
     def _part(self, value_SxI: Floats, place_I: Ints) -> Part:
         sums = [np.bincount(place_I, weights=row * self.one.weight_I) for row in value_SxI]
@@ -139,28 +151,26 @@ class _Task:
 
     def effective(self) -> float:
         """How many documents of one size tell as much."""
-        return contrast([[group] for group in self.groups], [1.0], [0.0], drawn=False).effective
+        return estimate_contrast(
+            [[group] for group in self.groups], [1.0], [0.0], drawn=False
+        ).effective
 
-    def _unseen(self) -> float:
+    def unseen(self) -> float:
         """By how much a document moves the mean that is unlike those that are all alike.
 
         The range of the scores (1 for what lies between 0 and 1), times the share of an average
-        document, times the share of documents that tell no difference, or of more than half that
-        tell one and the same: in this task, since chance makes most tell in one of several. Counted
-        over five tasks, intervals were narrower, and held the truth in 92 % where one document in
-        twenty differs in all of them (50 documents, 5 runs).
+        document, times the share of documents that are alike less that of the others: in this task,
+        since chance makes most tell in one of several. Counted over five tasks, intervals were
+        narrower, and held the truth in 92 % where one document in twenty differs in all of them (50
+        documents, 5 runs).
         """
-        share_G = self.count_G / self.count_G.sum()
-        alike = float((abs(self.sum_G) < 1e-12).mean())
-        _, times = np.unique(np.round(self.sum_G / self.count_G, 12), return_counts=True)
-        if 2 * times.max() > len(share_G):
-            alike = max(alike, float(times.max()) / len(share_G))
-        if not alike:
+        if self.alike <= 0.5:
             return 0.0
+        share_G = self.count_G / self.count_G.sum()
         both = self.one.value_AxI, self.one.value_BxI
         least, most = min(v.min() for v in both), max(v.max() for v in both)
         size = 1.0 if least >= 0 and most <= 1 else float(most - least)
-        return size * float((share_G**2).sum()) * alike
+        return size * float((share_G**2).sum()) * (2 * self.alike - 1)
 
 
 def _means(value_SxI: Floats, weight_I: Floats) -> Floats:
@@ -173,11 +183,11 @@ Judged = tuple[Estimate, float | None, str | None]
 def _judge(facts: Sequence[_Task], weights: Sequence[float], recipes: bool) -> Judged:
     """The estimate, its p-value, and why no verdict may rest on it."""
     groups = [[one.groups[g] for one in facts] for g in range(len(facts[0].groups))]
-    found = contrast(groups, weights, [one.unseen for one in facts], drawn=recipes)
+    found = estimate_contrast(groups, weights, [one.unseen() for one in facts], drawn=recipes)
     p = mean_difference.p_value(found)
     if p is not None and not recipes and len(facts) == 1 and facts[0].one.points:
         # One run a side: what the exact test by document does not find, is not found.
-        p = max(p, sign_flip.sign_flip(np.rint(facts[0].sum_G * _whole(facts[0]))))
+        p = max(p, sign_flip.exact_sign_flip_p(np.rint(facts[0].sum_G * _whole(facts[0]))))
     return found, p, _doubt(facts, found)
 
 
@@ -191,11 +201,10 @@ def _doubt(facts: Sequence[_Task], found: Estimate) -> str | None:
         few = min(facts, key=lambda one: one.effective())
         name = f"{few.one.task} has " if len(facts) > 1 else ""
         count = len(few.count_G)
-        tell = "documents that tell" if count > 1 else "document that tells"
+        documents = "documents" if count > 1 else "document"
         return (
-            f"{name}{count} {tell} as much as "
-            f"{few.effective():.1f} of like size; a verdict takes {LEAST_DOCUMENTS}: take more, or "
-            "cut long ones at one length"
+            f"{name}{count} {documents}, worth only {few.effective():.1f} of equal size; a verdict "
+            f"needs {LEAST_DOCUMENTS}: take more, or cut long ones to one maximum length"
         )
     return None
 
@@ -236,7 +245,9 @@ def _row(
         why=why,
         items=sum(len(one.one.weight_I) for one in facts),
         documents=len(names),
-        shown=smallest(found, level) if known else None,
+        alike=len(names) - len(np.unique(np.concatenate([one.apart for one in facts]))),
+        wide=mean_difference.room(found) >= WIDE,
+        shown=smallest_detectable(found, level) if known else None,
         runs_wanted=_runs_wanted(found, level) if open_ and recipes else None,
         items_wanted=_items_wanted(facts, found, level) if open_ else None,
     )
@@ -251,7 +262,7 @@ def _far_off(facts: Sequence[_Task], runs: Runs) -> list[str]:
     found: dict[str, list[str]] = {}
     for fact in facts:
         for side, group in enumerate(fact.groups):
-            if (place := far_off(*by_run([group], np.ones(1)))) is not None:
+            if (place := find_outlying_run(*means_by_run([group], np.ones(1)))) is not None:
                 name = f"{runs[side][place].name} of side {'AB'[side]}"
                 if len(fact.groups) == 1:
                     name = f"{runs[0][place].name} less {runs[1][place].name}"
@@ -270,7 +281,7 @@ def _common(tasks: Sequence[Paired]) -> bool:
     return all(one.within_one for one in tasks) or len({one.metric for one in tasks}) == 1
 
 
-def power(
+def detection_power(
     difference: float, found: Estimate, level: float = LEVEL, *, runs: float = 1, items: float = 1
 ) -> float:
     """Probability that the comparison finds a true difference, with its sign.
@@ -290,7 +301,7 @@ def power(
     of_seeds = (found.of_seeds or 0.0) / math.sqrt(runs)
     if of_seeds:
         degrees = found.seed_degrees * (found.seeds * runs - 1) / (found.seeds - 1)
-        ratio_V, weight_V = variances(degrees)  # type: ignore[arg-type]
+        ratio_V, weight_V = variance_grid(degrees)  # type: ignore[arg-type]
         half_V = np.sqrt((t_quantile(level, degrees) * of_seeds) ** 2 * ratio_V + fixed**2)
     else:
         half_V, weight_V = np.array([fixed]), np.ones(1)
@@ -301,26 +312,28 @@ def power(
     return float(weight_V @ [math.erfc(z) for z in missed.tolist()]) / 2
 
 
-def smallest(found: Estimate, level: float = LEVEL) -> float:
+def smallest_detectable(found: Estimate, level: float = LEVEL) -> float:
     """The smallest true difference that the comparison finds with probability `POWER`."""
     low, high = 0.0, mean_difference.half_width(found, level) or 0.0
-    while high and power(high, found, level) < POWER:
+    while high and detection_power(high, found, level) < POWER:
         low, high = high, 2 * high
     while high - low > 1e-3 * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if power(middle, found, level) < POWER else (low, middle)
+        low, high = (
+            (middle, high) if detection_power(middle, found, level) < POWER else (low, middle)
+        )
     return high
 
 
 def _runs_wanted(found: Estimate, level: float) -> float | None:
     size = abs(found.difference)
-    factor = smallest_factor(lambda f: power(size, found, level, runs=f) >= POWER)
+    factor = smallest_factor(lambda f: detection_power(size, found, level, runs=f) >= POWER)
     return None if factor is None else float(math.ceil(round(factor * found.seeds, 2)))
 
 
 def _items_wanted(facts: Sequence[_Task], found: Estimate, level: float) -> float | None:
     size, items = abs(found.difference), sum(len(one.one.weight_I) for one in facts)
-    factor = smallest_factor(lambda f: power(size, found, level, items=f) >= POWER)
+    factor = smallest_factor(lambda f: detection_power(size, found, level, items=f) >= POWER)
     return None if factor is None else float(math.ceil(factor * items))
 
 

@@ -10,7 +10,7 @@ FINDERS = {
     "exposure-law": "pike_mixing.finders.exposure_law:ExposureLaw",
     "scheffe": "pike_mixing.finders.scheffe:Scheffe",
     "gaussian-process": "pike_mixing.finders.gaussian_process:GaussianProcess",
-    "mde": "pike_mixing.finders.mde:MDE",
+    "mde": "pike_mixing.finders.data_experts:MDE",
     "best": "pike_mixing.finders.best:Best",
-    "average": "pike_mixing.finders.average:Average",
+    "average": "pike_mixing.finders.proxy_average:Average",
 }

@@ -13,7 +13,14 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import intervals, options, saved, scaling, scores, validation
+from pike_mixing.finders import (
+    conformal_intervals,
+    options,
+    prediction_scores,
+    saved,
+    scaling,
+    validation,
+)
 from pike_mixing.finders.fit import Fit, fit
 from pike_mixing.finders.interface import Swarm, SwarmFinder
 
@@ -51,10 +58,12 @@ def _fit_target(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str
     """What is said of one target, as JSON values."""
     swarm, target = options.read_targets(arguments, names)
     swarm, unread = swarm.without_unread()
-    finder = options.finder_of(arguments, target, unread)
+    finder = options.build_finder(arguments, target, unread)
     if arguments.at:
-        swarm = scaling.extrapolate(swarm, options.numbers(arguments.at, "--at", options.SIZES))
-    scaling.refuse_sizes(swarm)
+        swarm = scaling.extrapolate(
+            swarm, options.parse_numbers(arguments.at, "--at", options.SIZES)
+        )
+    scaling.refuse_several_sizes(swarm)
     result = fit(finder, swarm, resamples=arguments.resamples, seed=arguments.seed)
     values = {
         "finder": arguments.finder,
@@ -76,11 +85,11 @@ def _fit_target(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str
         "kl": getattr(finder, "kl", 0.0),
     }
     if len(arguments.phases) > 1:
-        values["schedule"] = schedule(values["mixture"], arguments.phases)
+        values["schedule"] = schedule_settings(values["mixture"], arguments.phases)
     if arguments.test is not None:
         values["test"] = _test_predictions(arguments, swarm, finder, result)
     if arguments.save is not None:
-        record = saved.record(arguments.finder, finder, swarm, result.result)
+        record = saved.predictor_record(arguments.finder, finder, swarm, result.result)
         try:
             arguments.save.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         except OSError as error:
@@ -99,7 +108,7 @@ def _by_name(swarm: Swarm, values_K: Floats) -> dict[str, float | None]:
     return dict(zip(swarm.domains, values, strict=True))
 
 
-def schedule(mixture: Mapping[str, float], phases: Sequence[float]) -> dict[str, Any]:
+def schedule_settings(mixture: Mapping[str, float], phases: Sequence[float]) -> dict[str, Any]:
     """Settings of the rule `schedule` for exposures `0/<domain>`, `1/<domain>`, ... of phases."""
     points: list[dict[str, float]] = [{} for _ in phases]
     for name, exposure in mixture.items():
@@ -139,8 +148,8 @@ def _test_predictions(
     arguments: argparse.Namespace, swarm: Swarm, finder: SwarmFinder, result: Fit
 ) -> dict[str, Any]:
     """Predictions for another table, judged by its mixtures' mean losses."""
-    other, _ = options.swarm_of(arguments, swarm.losses, TEST).without_unread()
-    scaling.refuse_sizes(other, "--test-where")
+    other, _ = options.read_swarm(arguments, swarm.losses, TEST).without_unread()
+    scaling.refuse_several_sizes(other, "--test-where")
     if further := [domain for domain in other.domains if domain not in swarm.domains]:
         raise InputError(
             f"{arguments.test}: its runs read {', '.join(further)}, but no run of the fit does: "
@@ -159,10 +168,10 @@ def _test_predictions(
     # The settings, `target` among them, are those of the finder's class.
     actual_N = loss_NxM @ swarm.target(cast(Any, finder).target)
     # Runs of one mixture have one prediction: as many of them would narrow the intervals.
-    mixture_N = validation.mixtures(weights_NxK)
+    mixture_N = validation.mixture_numbers(weights_NxK)
     runs_M = np.bincount(mixture_N)
     predicted_M, actual_M = (np.bincount(mixture_N, n) / runs_M for n in (predicted_N, actual_N))
-    judged = scores.judge(predicted_M, actual_M, seed=arguments.seed)
+    judged = prediction_scores.score_predictions(predicted_M, actual_M, seed=arguments.seed)
     # No interval of runs of one size holds those of another.
     sizes = [(one.runs[0].parameters, one.runs[0].tokens) for one in (swarm, other)]
     if result.intervals is not None and sizes[0] == sizes[1]:
@@ -243,23 +252,27 @@ def _test_lines(test: Mapping[str, Any]) -> list[str]:
 
 def _mixture(arguments: argparse.Namespace, swarm: Swarm) -> Floats:
     """The mixture [K] that is asked for; each phase has its share of the run."""
-    given = options.numbers(arguments.mixture, "--mixture", swarm.domains)
+    given = options.parse_numbers(arguments.mixture, "--mixture", swarm.domains)
     weights, count = dict.fromkeys(swarm.domains, 0.0) | given, len(swarm.domains)
     width = count // len(swarm.phases)
     phases = [swarm.domains[at : at + width] for at in range(0, count, width)]
-    parts = [by_domain.shares({d: weights[d] for d in one}, one, "--mixture") for one in phases]
+    parts = [
+        by_domain.shares_in_order({d: weights[d] for d in one}, one, "--mixture") for one in phases
+    ]
     return np.concatenate([s * part for s, part in zip(swarm.shares(), parts, strict=True)])
 
 
 def predict_loss(arguments: argparse.Namespace) -> str:
     """The loss that a saved predictor gives a mixture."""
-    kept = saved.load(arguments.predictor)
+    kept = saved.load_predictor(arguments.predictor)
     weights_K = _mixture(arguments, kept.swarm)
     losses = kept.predictor.losses(np.stack([weights_K, kept.optimum_K, kept.swarm.uniform()]))
     mixture = _by_name(kept.swarm, weights_K)
     half = None
     if kept.scale is not None:
-        half = kept.scale * float(intervals.spread(kept.predictor, weights_K[None])[0])
+        half = kept.scale * float(
+            conformal_intervals.relative_uncertainty(kept.predictor, weights_K[None])[0]
+        )
     values = {
         "mixture": mixture,
         "loss": float(losses[0]),
@@ -267,7 +280,7 @@ def predict_loss(arguments: argparse.Namespace) -> str:
         "loss_of_equal_weights": float(losses[2]),
         "held_out_rmse": kept.held_out_rmse,
         "half_width": half,
-        "extrapolates": validation.outside(weights_K, kept.measured_NxK),
+        "extrapolates": validation.is_outside(weights_K, kept.measured_NxK),
     }
     if arguments.format == "json":
         return json.dumps(values, indent=2)

@@ -21,7 +21,7 @@ import numpy as np
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import slsqp
-from pike_mixing.finders.law import Laws
+from pike_mixing.finders.exponential_law import Laws
 
 TOLERANCE = 1e-6
 """Largest residual of the KKT conditions, in nats per token of the objective over 1 + kl."""

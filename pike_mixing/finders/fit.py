@@ -7,8 +7,8 @@ import numpy as np
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import validation
+from pike_mixing.finders.conformal_intervals import Intervals, calibrate
 from pike_mixing.finders.interface import FinderResult, Swarm, SwarmFinder
-from pike_mixing.finders.intervals import Intervals, calibrate
 
 APART = 2.0
 """By more than this factor the epochs of runs say little about those of the training."""
@@ -74,7 +74,7 @@ def fit(finder: SwarmFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 
     result = finder.find(swarm)
     K, random = len(swarm.domains), np.random.default_rng(seed)
     two_2xK = np.stack([result.weights_K, swarm.uniform()])
-    mixture_N = validation.mixtures(swarm.arrays()[0])
+    mixture_N = validation.mixture_numbers(swarm.arrays()[0])
     row_M = [np.flatnonzero(mixture_N == m) for m in range(mixture_N.max() + 1)]
     optima, gains = [], []
     for _ in range(resamples):
@@ -94,11 +94,13 @@ def fit(finder: SwarmFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 
         optimum_SxK=np.array(optima).reshape(len(optima), K),
         gain_S=np.array(gains),
         warnings=tuple(_warnings(swarm, result, len(optima), resamples)),
-        intervals=intervals_of(finder, swarm, result),
+        intervals=calibrate_intervals(finder, swarm, result),
     )
 
 
-def intervals_of(finder: SwarmFinder, swarm: Swarm, result: FinderResult) -> Intervals | None:
+def calibrate_intervals(
+    finder: SwarmFinder, swarm: Swarm, result: FinderResult
+) -> Intervals | None:
     """Intervals of the finder's predictions; None where there are too few mixtures, or no losses.
 
     A finder of epochs predicts the training that the mixture is for: where that reads its text more
@@ -112,7 +114,7 @@ def intervals_of(finder: SwarmFinder, swarm: Swarm, result: FinderResult) -> Int
     return None if result.held_out is None else calibrate(result.held_out)
 
 
-def epochs_apart(swarm: Swarm, weights_K: Floats) -> list[str]:
+def epoch_warnings(swarm: Swarm, weights_K: Floats) -> list[str]:
     """Warns of domains whose text the runs read far more or less often than the training will.
 
     Args:
@@ -154,14 +156,14 @@ def _warnings(swarm: Swarm, result: FinderResult, fitted: int, resamples: int) -
                 f"{scores[1]}; do not use the mixture: add rows, train them for longer, or choose "
                 "another target"
             )
-        if validation.outside(result.weights_K, weights_NxK):
+        if validation.is_outside(result.weights_K, weights_NxK):
             problems.append(
                 "the mixture lies outside of all averages of the rows: it is extrapolated; train "
                 "it before you rely on it (`design` proposes runs)"
             )
     else:
         problems.append("nothing was fitted: the mixture is that of one row, with its noise")
-    problems += epochs_apart(swarm, result.weights_K)
+    problems += epoch_warnings(swarm, result.weights_K)
     if fitted < resamples / 2:
         problems.append(
             f"only {fitted} of {resamples} resampled tables could be fitted: the uncertainty is "

@@ -18,7 +18,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders.surface import SurfaceFinder
+from pike_mixing.finders.smooth_finder import SurfaceFinder
 
 POWER = 0.3
 
@@ -89,7 +89,7 @@ class Processes:
         x_SxK = _place(weights_SxK)
         return np.exp([process.predict(x_SxK) for process in self.fitted]).T
 
-    def spreads(self, weights_SxK: Floats) -> Floats:
+    def standard_deviations(self, weights_SxK: Floats) -> Floats:
         """Standard deviations of a run's losses [S, M], by the processes' own account."""
         x_SxK = _place(weights_SxK)
         told = [process.predict(x_SxK, return_std=True) for process in self.fitted]

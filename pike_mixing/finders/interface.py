@@ -12,7 +12,7 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Array, Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders.intervals import HeldOut
+from pike_mixing.finders.conformal_intervals import HeldOut
 
 Reads = Literal["losses", "epochs", "state", "predictions"]
 """What a finder reads of a proxy beside its mixture; epochs: losses, and how often it read text;
@@ -194,7 +194,7 @@ class Swarm:
 
     def target(self, target: Mapping[str, float] | None) -> Floats:
         """Weight of each loss [M] in the target, divided by their sum; 1/M when absent."""
-        return by_domain.shares(target, self.losses, "target")
+        return by_domain.shares_in_order(target, self.losses, "target")
 
 
 class Predictor(Protocol):

@@ -13,10 +13,10 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import law, validation
+from pike_mixing.finders import exponential_law, validation
+from pike_mixing.finders.conformal_intervals import HeldOut
 from pike_mixing.finders.convex_program import Program, solve
 from pike_mixing.finders.interface import FinderResult, Inventory, Reads, Swarm
-from pike_mixing.finders.intervals import HeldOut
 from pike_mixing.limits import (
     Limits,
     NonNegativeFloat,
@@ -98,7 +98,7 @@ class MixingLaw(CheckedSettings):
             "kl_to_prior": program.divergence(weights_K),
             "kkt_residual": residual,
             "capped": [d for d, full in zip(domains, full_K, strict=True) if full],
-            "outside_proxies": validation.outside(weights_K, weights_NxK),
+            "outside_proxies": validation.is_outside(weights_K, weights_NxK),
             "effective_domains": effective_domains(weights_K),
             "laws": {
                 d: {"c": float(c), "b": float(b), "t": _by_name(domains, t_K)}
@@ -116,14 +116,14 @@ class MixingLaw(CheckedSettings):
     def restore(self, swarm: Swarm, record: dict[str, Any]) -> Program:
         """The program of a record's laws, with these settings."""
         arrays = {name: np.array(values) for name, values in record.items()}
-        return self._program(swarm, law.Laws(**arrays))
+        return self._program(swarm, exponential_law.Laws(**arrays))
 
-    def _laws(self, weights_NxK: Floats, loss_NxM: Floats) -> law.Laws:
+    def _laws(self, weights_NxK: Floats, loss_NxM: Floats) -> exponential_law.Laws:
         if (loss_NxM <= 0).any():
             raise InputError("the proxies' losses must be positive: they are nats per token")
-        return law.fit(weights_NxK, loss_NxM, starts=self.starts, huber=self.huber)
+        return exponential_law.fit(weights_NxK, loss_NxM, starts=self.starts, huber=self.huber)
 
-    def _program(self, swarm: Swarm, laws: law.Laws) -> Program:
+    def _program(self, swarm: Swarm, laws: exponential_law.Laws) -> Program:
         return Program(
             laws=laws,
             target_K=swarm.target(self.target),
@@ -131,7 +131,7 @@ class MixingLaw(CheckedSettings):
             prior_K=(
                 swarm.uniform()
                 if self.prior is None
-                else by_domain.shares(self.prior, swarm.domains, "prior")
+                else by_domain.shares_in_order(self.prior, swarm.domains, "prior")
             ),
             cap_K=self._caps(swarm),
             share_P=swarm.shares(),
@@ -141,14 +141,14 @@ class MixingLaw(CheckedSettings):
         K = len(swarm.domains)
         # A part of the cross-validation is left out, and K + 1 coefficients still need K + 1 runs.
         return swarm.arrays(
-            validation.fewest(K + 1, self.folds),
+            validation.fewest_mixtures(K + 1, self.folds),
             f"each of {K} laws has {K + 1} coefficients and {self.folds} parts take turns "
             "in being held out",
         )
 
     def _caps(self, swarm: Swarm) -> Floats:
         if self.budget_tokens is not None and len(swarm.phases) == 1:
-            text_K = by_domain.sizes(self.tokens_by_domain, swarm.domains)
+            text_K = by_domain.tokens_in_order(self.tokens_by_domain, swarm.domains)
             swarm = dataclasses.replace(swarm, final=Inventory(self.budget_tokens, text_K))
         return swarm.caps(self.epochs)
 
@@ -160,12 +160,12 @@ class MixingLaw(CheckedSettings):
         A part may hold the only run that reads a domain: then its error says that.
         """
         predicted_NxK = np.empty_like(loss_NxK)
-        parts = validation.folds(weights_NxK, self.folds, self.seed)
+        parts = validation.make_folds(weights_NxK, self.folds, self.seed)
         for rest, part in parts:
             laws = self._laws(weights_NxK[rest], loss_NxK[rest])
             predicted_NxK[part] = laws.losses(weights_NxK[part])
         both = predicted_NxK @ target_K, loss_NxK @ target_K
-        return predicted_NxK, validation.by_block(*both, weights_NxK, parts)
+        return predicted_NxK, validation.held_out_blocks(*both, weights_NxK, parts)
 
 
 def _refuse_flat(weights_NxK: Floats, phases: int) -> None:

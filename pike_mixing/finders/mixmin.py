@@ -39,7 +39,7 @@ class MixMinResult:
     """L(w) is at most this much above the minimum."""
 
 
-def find(
+def find_weights(
     log_probability_ExK: Floats,
     length_E: Floats | None = None,
     *,
@@ -90,7 +90,7 @@ def find(
     )
 
 
-def losses(log_probability_ExK: Floats, weights_SxK: Floats) -> Floats:
+def mixture_losses(log_probability_ExK: Floats, weights_SxK: Floats) -> Floats:
     """Mean loss of the mixed predictions of each of S mixtures, nats: L(w) with lengths of 1.
 
     Per domain of validation text, with its tokens as examples, these are the losses of MDE (the

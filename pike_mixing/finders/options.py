@@ -48,13 +48,13 @@ def parse_texts(texts: Sequence[str], option: str) -> dict[str, str]:
 def _value(text: str) -> Any:
     """JSON, a number such as .5, or the text."""
     with contextlib.suppress(ValueError):
-        return foreign_json.loads(text)
+        return foreign_json.parse_json(text)
     with contextlib.suppress(ValueError):
         return float(text)
     return text
 
 
-def numbers(
+def parse_numbers(
     texts: Sequence[str], option: str, names: Sequence[str] | None = None
 ) -> dict[str, float]:
     """Parses values by name, as `parse_pairs` does.
@@ -89,7 +89,7 @@ def read_targets(
     of the table.
 
     Raises:
-        InputError: a weight is no number or negative, or what `table.read` refuses.
+        InputError: a weight is no number or negative, or what `table.read_swarm` refuses.
     """
     weights = parse_pairs(weighed, "--target", 1.0)
     wrong = [
@@ -100,13 +100,13 @@ def read_targets(
         or not 0 <= value < math.inf
     ]
     refuse(wrong)
-    swarm = swarm_of(arguments, None if "*" in weights else list(weights))
+    swarm = read_swarm(arguments, None if "*" in weights else list(weights))
     every = dict.fromkeys(swarm.losses, weights.pop("*")) if "*" in weights else {}
     names = table.loss_names(weights, arguments.loss_columns or table.LOSS)
     return swarm, every | dict(zip(names, weights.values(), strict=True))
 
 
-def finder_of(
+def build_finder(
     arguments: argparse.Namespace, target: Mapping[str, float], unread: Collection[str] = ()
 ) -> SwarmFinder:
     """The finder that the options name, for this target.
@@ -120,7 +120,7 @@ def finder_of(
         InputError: the finder is unknown, does not read tables, or its settings are invalid.
     """
     name = arguments.finder
-    reads = registry.kind(name).reads if name in FINDERS else "losses"
+    reads = registry.finder_class(name).reads if name in FINDERS else "losses"
     if reads not in ("losses", "epochs"):
         raise InputError(f"the finder {name!r} reads the {reads} of a run, not a table")
     given = {
@@ -130,10 +130,10 @@ def finder_of(
         for name, value in parse_pairs(arguments.set, "--set").items()
     }
     settings = {"target": dict(target)} | given
-    return cast(SwarmFinder, registry.build(name, settings, "--set"))
+    return cast(SwarmFinder, registry.build_finder(name, settings, "--set"))
 
 
-def swarm_of(
+def read_swarm(
     arguments: argparse.Namespace,
     losses: Sequence[str] | None,
     named: tuple[str, str, str] = ("table", "metrics", "where"),
@@ -146,13 +146,13 @@ def swarm_of(
         named: Which options hold its path, its second file and the rows to read.
 
     Raises:
-        InputError: a size of another name, or what `table.read` refuses.
+        InputError: a size of another name, or what `table.read_swarm` refuses.
     """
     path, metrics, chosen = (getattr(arguments, name) for name in named)
     where = parse_texts(chosen, f"--{named[2]}".replace("_", "-"))
     sizes = parse_texts(arguments.size_columns, "--size-columns")
     refuse([unknown(name, SIZES, "--size-columns") for name in sizes if name not in SIZES])
-    swarm = table.read(
+    swarm = table.read_swarm(
         catalogue.find_table(path),
         losses,
         metrics=metrics,
@@ -180,11 +180,11 @@ def _with_inventory(swarm: Swarm, available: Sequence[str], budget: float | None
     text = texts.pop() if len(texts) == 1 else None
     available_K = None if text is None else np.array(text)
     if available:
-        given = numbers(available, "--available", names)
+        given = parse_numbers(available, "--available", names)
         if wrong := [name for name, tokens in given.items() if tokens <= 0]:
             raise InputError(f"--available: {wrong[0]} must be above 0: leave its column out")
         available_K = np.tile(
-            by_domain.in_order_of_domains(given, names, "--available", "text"), phases
+            by_domain.values_in_order(given, names, "--available", "text"), phases
         )
         runs = [
             run

@@ -16,7 +16,7 @@ import numpy as np
 from pike_mixing import by_domain, table_files
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import design, options, reuse, scaling, table, trajectory
+from pike_mixing.finders import design, mixture_reuse, options, scaling, schedule_finder, table
 from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import Swarm
 
@@ -69,9 +69,9 @@ def _optima(
 
     A domain that no run reads has no weight in them, but a place in the design.
     """
-    scaling.refuse_sizes(swarm)
+    scaling.refuse_several_sizes(swarm)
     read, unread = swarm.without_unread()
-    result = fit(options.finder_of(arguments, target, unread), read, seed=arguments.seed)
+    result = fit(options.build_finder(arguments, target, unread), read, seed=arguments.seed)
     optimum_SxK = np.zeros((result.resamples, len(swarm.domains)))
     place_J = [swarm.domains.index(domain) for domain in read.domains]
     optimum_SxK[:, place_J] = result.optimum_SxK
@@ -94,12 +94,12 @@ def _refuse_options(arguments: argparse.Namespace) -> None:
 
 
 def _draw(arguments: argparse.Namespace, domains: tuple[str, ...]) -> design.Draw:
-    caps = options.numbers(arguments.cap, "--cap", domains)
-    prior = options.numbers(arguments.prior, "--prior", domains)
+    caps = options.parse_numbers(arguments.cap, "--cap", domains)
+    prior = options.parse_numbers(arguments.prior, "--prior", domains)
     if negative := [f"{name}={cap:g}" for name, cap in caps.items() if cap < 0]:
         raise InputError(f"--cap: {', '.join(negative)} must not be negative")
     return design.Draw(
-        by_domain.shares(prior or None, domains, "--prior"),
+        by_domain.shares_in_order(prior or None, domains, "--prior"),
         np.array([float(caps.get(domain, np.inf)) for domain in domains]),
         arguments.concentration,
     )
@@ -107,9 +107,13 @@ def _draw(arguments: argparse.Namespace, domains: tuple[str, ...]) -> design.Dra
 
 def reuse_mixture(arguments: argparse.Namespace) -> str:
     """An old mixture's ratios where domains come and go, or the new mixture of all domains."""
-    within = reuse.kept_weights(options.numbers(arguments.old, "--old"), arguments.changed)
+    within = mixture_reuse.kept_weights(
+        options.parse_numbers(arguments.old, "--old"), arguments.changed
+    )
     if arguments.new:
-        within = reuse.expand(options.numbers(arguments.new, "--new"), arguments.virtual, within)
+        within = mixture_reuse.expand_mixture(
+            options.parse_numbers(arguments.new, "--new"), arguments.virtual, within
+        )
     return json.dumps(within, indent=2)
 
 
@@ -120,7 +124,7 @@ def find_stages(arguments: argparse.Namespace) -> str:
     if not math.isfinite(arguments.eta):
         raise InputError("--eta: must be a finite number")
     swarm, target = options.read_targets(arguments, arguments.target)
-    seen = trajectory.stages(swarm, arguments.stages)
-    weights_SxK = trajectory.schedule(seen, target, arguments.eta)
+    seen = schedule_finder.cut_into_stages(swarm, arguments.stages)
+    weights_SxK = schedule_finder.find_schedule(seen, target, arguments.eta)
     points = [dict(zip(seen.domains, row, strict=True)) for row in weights_SxK.tolist()]
     return json.dumps({"rule": "schedule", "points": points, "at": seen.at_S.tolist()})

@@ -5,13 +5,13 @@ import importlib.util
 from collections.abc import Mapping
 from typing import Any, cast
 
-from pike_mixing.errors import InputError, install
+from pike_mixing.errors import InputError, install_command
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders.interface import Finder
 from pike_mixing.settings import parse, unknown
 
 
-def kind(finder: str) -> type[Any]:
+def finder_class(finder: str) -> type[Any]:
     """The settings dataclass of a finder; its packages are imported when it finds.
 
     Raises:
@@ -23,7 +23,7 @@ def kind(finder: str) -> type[Any]:
     return cast(type[Any], getattr(importlib.import_module(module), name))
 
 
-def build(finder: str, values: Mapping[str, Any], where: str) -> Finder:
+def build_finder(finder: str, values: Mapping[str, Any], where: str) -> Finder:
     """The finder of this name with its settings, ready to find.
 
     Args:
@@ -35,7 +35,7 @@ def build(finder: str, values: Mapping[str, Any], where: str) -> Finder:
         InputError: unknown finder, settings that do not fit it (all of them in one message), or a
             package that it needs is not installed.
     """
-    built = cast(Finder, parse(kind(finder), values, where))
+    built = cast(Finder, parse(finder_class(finder), values, where))
     if problem := missing_package(finder):
         raise InputError(problem)
     return built
@@ -43,16 +43,16 @@ def build(finder: str, values: Mapping[str, Any], where: str) -> Finder:
 
 def missing_package(finder: str) -> str | None:
     """Which package a finder needs and this Python lacks; None when it has all."""
-    for package in kind(finder).packages:
+    for package in finder_class(finder).packages:
         if importlib.util.find_spec(package) is None:
             return (
                 f"the finder {finder!r} needs the package {package!r}, which is not installed: run "
-                f"`{install('finders')}` in the clone, `pip install lightgbm scikit-learn scipy` "
-                "elsewhere"
+                f"`{install_command('finders')}` in the clone, "
+                "`pip install lightgbm scikit-learn scipy` elsewhere"
             )
     return None
 
 
-def modules(finder: str) -> tuple[str, str]:
+def code_modules(finder: str) -> tuple[str, str]:
     """The modules whose code a mixture of this finder is a function of."""
     return "pipeline.training.find_mixture", FINDERS[finder].partition(":")[0]

@@ -15,8 +15,8 @@ from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import validation
+from pike_mixing.finders.conformal_intervals import HeldOut
 from pike_mixing.finders.interface import FinderResult, Reads, Swarm
-from pike_mixing.finders.intervals import HeldOut
 from pike_mixing.limits import (
     Limits,
     NonNegativeInt,
@@ -105,7 +105,7 @@ class RegMix(CheckedSettings):
         weights_NxK, target_N = self._arrays(swarm)
         trees = self.fit(swarm)
         weights_K, averaged = trees.search()
-        uniform_K = by_domain.uniform(len(swarm.domains))
+        uniform_K = by_domain.equal_weights(len(swarm.domains))
         blocks = self._predict_held_out(weights_NxK, target_N)
         predicted_2 = trees.losses(np.stack([weights_K, uniform_K]))
         return FinderResult(
@@ -157,7 +157,9 @@ class RegMix(CheckedSettings):
         # The outer cross-validation leaves one part out; the inner one needs whole parts of the
         # rest, and a split needs two leaves' worth of what then remains.
         split = 2 * self.min_data_in_leaf
-        nested = validation.fewest(validation.fewest(split, self.folds), self.folds)
+        nested = validation.fewest_mixtures(
+            validation.fewest_mixtures(split, self.folds), self.folds
+        )
         weights_NxK, loss_NxM = swarm.arrays(
             max(LEAST_PER_FOLD * self.folds, nested),
             f"{self.folds} parts take turns in being held out, twice nested, and a split of the "
@@ -176,7 +178,7 @@ class RegMix(CheckedSettings):
             self._parameters(),
             lgb.Dataset(weights_NxK, target_N, free_raw_data=False),
             num_boost_round=self.rounds,
-            folds=validation.folds(weights_NxK, self.folds, self.seed),
+            folds=validation.make_folds(weights_NxK, self.folds, self.seed),
             callbacks=[lgb.early_stopping(self.patience, verbose=False)],
         )
         rounds = 1 + int(np.argmin(np.asarray(scores["valid l2-mean"])))
@@ -207,11 +209,11 @@ class RegMix(CheckedSettings):
     def _predict_held_out(self, weights_NxK: Floats, target_N: Floats) -> HeldOut:
         """Mixtures that saw neither the trees nor the choice of their number."""
         predicted_N = np.empty_like(target_N)
-        parts = validation.folds(weights_NxK, self.folds, self.seed)
+        parts = validation.make_folds(weights_NxK, self.folds, self.seed)
         for rest, part in parts:
             booster = self._fit(weights_NxK[rest], target_N[rest])
             predicted_N[part] = _predict(booster, weights_NxK[part])
-        return validation.by_block(predicted_N, target_N, weights_NxK, parts)
+        return validation.held_out_blocks(predicted_N, target_N, weights_NxK, parts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -238,7 +240,7 @@ class Trees:
     def search(self) -> tuple[Floats, int]:
         """The optimum, and how many drawn mixtures it is the mean of."""
         finder = self.finder
-        prior_K = by_domain.shares(finder.prior, self.domains, "prior")
+        prior_K = by_domain.shares_in_order(finder.prior, self.domains, "prior")
         drawn_SxK = np.random.default_rng(finder.seed).dirichlet(
             finder.concentration * len(self.domains) * prior_K, finder.samples
         )

@@ -36,7 +36,9 @@ class SavedPredictor:
     predictor: Predictor
 
 
-def record(name: str, finder: SwarmFinder, swarm: Swarm, result: FinderResult) -> dict[str, Any]:
+def predictor_record(
+    name: str, finder: SwarmFinder, swarm: Swarm, result: FinderResult
+) -> dict[str, Any]:
     """JSON values of what a finder has fitted.
 
     Args:
@@ -50,7 +52,7 @@ def record(name: str, finder: SwarmFinder, swarm: Swarm, result: FinderResult) -
     """
     if result.predictor is None or "held_out_rmse" not in result.diagnostics:
         raise InputError(f"the finder {name!r} predicts no losses: there is nothing to save")
-    found = fit.intervals_of(finder, swarm, result)
+    found = fit.calibrate_intervals(finder, swarm, result)
     return {
         "format": FORMAT,
         "finder": name,
@@ -75,14 +77,14 @@ def _inventory(swarm: Swarm) -> dict[str, Any] | None:
     return {"tokens": goal.tokens, "available": goal.available_K.tolist()}
 
 
-def load(path: Path) -> SavedPredictor:
+def load_predictor(path: Path) -> SavedPredictor:
     """The predictor of a file.
 
     Raises:
         InputError: it cannot be read, is no predictor that this version knows, or is not whole.
     """
     try:
-        values = foreign_json.loads(path.read_text(encoding="utf-8"))
+        values = foreign_json.parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {error}: check the path") from None
     if not isinstance(values, dict) or values.get("format") != FORMAT:
@@ -105,7 +107,7 @@ def _restore(values: dict[str, Any], where: str) -> SavedPredictor:
         texts = values[name]
         if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
             raise TypeError(f"{name}: no list of names")
-    finder = cast(SwarmFinder, registry.build(values["finder"], values["settings"], where))
+    finder = cast(SwarmFinder, registry.build_finder(values["finder"], values["settings"], where))
     domains, phases = tuple(values["domains"]), tuple(map(float, values["phases"]))
     final = values["inventory"]
     if final is not None:

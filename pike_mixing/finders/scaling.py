@@ -44,7 +44,7 @@ def extrapolate(swarm: Swarm, at: Mapping[str, float]) -> Swarm:
     return swarm
 
 
-def refuse_sizes(swarm: Swarm, where: str = "--where") -> None:
+def refuse_several_sizes(swarm: Swarm, where: str = "--where") -> None:
     """Refuses runs of several sizes: the largest model's loss is lowest, whatever its mixture.
 
     Raises:
@@ -79,7 +79,7 @@ def _along(swarm: Swarm, axis: str, at: float) -> list[Proxy]:
             f"the {axis} as they are (--where)"
         )
     predicted_MxN = [
-        curve_ends([x_N[rows] for rows in kept], [loss_N[rows] for rows in kept], at)
+        extrapolated_losses([x_N[rows] for rows in kept], [loss_N[rows] for rows in kept], at)
         for loss_N in loss_NxM.T
     ]
     reached: dict[str, Any] = {axis: at}
@@ -89,7 +89,7 @@ def _along(swarm: Swarm, axis: str, at: float) -> list[Proxy]:
     ]
 
 
-def curve_ends(x_NxP: Sequence[Floats], loss_NxP: Sequence[Floats], at: float) -> Floats:
+def extrapolated_losses(x_NxP: Sequence[Floats], loss_NxP: Sequence[Floats], at: float) -> Floats:
     """The loss [N], nats, that each curve reaches at a size; curves may differ in their points."""
     from scipy import optimize
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.finders.surface import SurfaceFinder
+from pike_mixing.finders.smooth_finder import SurfaceFinder
 
 PENALTIES = np.geomspace(1e-6, 1e3, 28)
 """Of the squared coefficients of standardised terms, over that of one run's squared error."""
@@ -34,7 +34,7 @@ class Scheffe(SurfaceFinder):
         self, weights_NxK: Floats, epochs_NxK: Floats | None, loss_NxM: Floats
     ) -> "Polynomials":
         """Each loss's polynomial, with a penalty of its own."""
-        term_NxC = terms(weights_NxK)
+        term_NxC = polynomial_terms(weights_NxK)
         centre_C = term_NxC.mean(axis=0)
         left, size, right = np.linalg.svd(term_NxC - centre_C, full_matrices=False)
         mean_M, N = loss_NxM.mean(axis=0), len(loss_NxM)
@@ -58,7 +58,7 @@ class Scheffe(SurfaceFinder):
         return Polynomials(np.array(record["constants"]), np.array(record["coefficients"]))
 
 
-def terms(weights_SxK: Floats) -> Floats:
+def polynomial_terms(weights_SxK: Floats) -> Floats:
     """Weights, then the products of each two [S, C]."""
     j, k = np.triu_indices(weights_SxK.shape[1], 1)
     return np.hstack([weights_SxK, weights_SxK[:, j] * weights_SxK[:, k]])
@@ -73,7 +73,7 @@ class Polynomials:
 
     def losses(self, weights_SxK: Floats, epochs_SxK: Floats | None) -> Floats:
         """Predicted losses of each mixture [S, M]."""
-        return self.constant_M + terms(weights_SxK) @ self.coefficient_CxM
+        return self.constant_M + polynomial_terms(weights_SxK) @ self.coefficient_CxM
 
     def record(self) -> dict[str, Any]:
         """Constants and coefficients."""

@@ -59,7 +59,7 @@ def loss_names(losses: Iterable[str], pattern: str) -> list[str]:
     return [next(iter(matching_columns([name], pattern)), name) for name in losses]
 
 
-def read(
+def read_swarm(
     path: Path,
     losses: Sequence[str] | None = None,
     *,

@@ -8,13 +8,13 @@ import itertools
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.finders.intervals import HeldOut, block_numbers
+from pike_mixing.finders.conformal_intervals import HeldOut, block_numbers
 
 OUTSIDE = 1e-6
 """A mixture further than this from every average of the proxies' mixtures lies outside of them."""
 
 
-def mixtures(weights_NxK: Floats) -> Ints:
+def mixture_numbers(weights_NxK: Floats) -> Ints:
     """Number of each run's mixture [N], from 0 on in the order in which they first appear.
 
     Runs of one mixture, such as those of several seeds, have the same number.
@@ -23,7 +23,7 @@ def mixtures(weights_NxK: Floats) -> Ints:
     return first_M.argsort().argsort()[place_N.ravel()]  # NumPy 2.0 alone gives a column.
 
 
-def folds(weights_NxK: Floats, count: int, seed: int) -> list[tuple[Ints, Ints]]:
+def make_folds(weights_NxK: Floats, count: int, seed: int) -> list[tuple[Ints, Ints]]:
     """Splits the proxies' mixtures into parts of nearly equal number, in an order of the seed's.
 
     All runs of a mixture are in one part: else a fit would have seen what is held out.
@@ -37,7 +37,7 @@ def folds(weights_NxK: Floats, count: int, seed: int) -> list[tuple[Ints, Ints]]
         For each part the indices of the proxies outside it and inside it, in ascending order.
         One mixture per part (leave one out) when there are no more mixtures than parts.
     """
-    mixture_N = mixtures(weights_NxK)
+    mixture_N = mixture_numbers(weights_NxK)
     M = mixture_N.max() + 1
     part_M = np.empty(M, dtype=np.int64)
     part_M[np.random.default_rng(seed).permutation(M)] = np.arange(M) % count
@@ -48,7 +48,7 @@ def folds(weights_NxK: Floats, count: int, seed: int) -> list[tuple[Ints, Ints]]
     ]
 
 
-def outside(weights_K: Floats, weights_NxK: Floats) -> bool:
+def is_outside(weights_K: Floats, weights_NxK: Floats) -> bool:
     """Whether a mixture is no average of the proxies' mixtures: what is fitted then extrapolates.
 
     Non-negative multiples of mixtures that add up to a mixture are an average: all sum to 1.
@@ -59,7 +59,7 @@ def outside(weights_K: Floats, weights_NxK: Floats) -> bool:
     return bool(distance > OUTSIDE)
 
 
-def fewest(rest: int, count: int) -> int:
+def fewest_mixtures(rest: int, count: int) -> int:
     """The fewest mixtures of which `rest` are left without the largest of `count` parts."""
     return next(n for n in itertools.count(rest) if n - -(-n // min(count, n)) >= rest)
 
@@ -73,20 +73,20 @@ def held_out_diagnostics(predicted_N: Floats, actual_N: Floats) -> dict[str, flo
     }
 
 
-def by_block(
+def held_out_blocks(
     predicted_N: Floats,
     actual_N: Floats,
     weights_NxK: Floats,
     parts: list[tuple[Ints, Ints]],
-    spread_N: Floats | None = None,
+    uncertainty_N: Floats | None = None,
 ) -> HeldOut:
-    """The predictions of each part of `folds` by a fit of the others, for `intervals`."""
+    """The predictions of each part of `make_folds` by a fit of the others, for `intervals`."""
     return HeldOut(
         predicted_N,
         actual_N,
         block_numbers(parts),
         len(np.unique(weights_NxK, axis=0)),
-        np.ones(len(actual_N)) if spread_N is None else spread_N,
+        np.ones(len(actual_N)) if uncertainty_N is None else uncertainty_N,
     )
 
 

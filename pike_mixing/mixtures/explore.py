@@ -16,7 +16,7 @@ from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import exposure_law, gaussian_process, options, saved, scheffe
 from pike_mixing.finders.convex_program import Program
 from pike_mixing.finders.regmix import Trees
-from pike_mixing.finders.surface import Surface
+from pike_mixing.finders.smooth_finder import Surface
 from pike_mixing.mixtures.formats import FORMATS, TEXT_FILE, Each, Format
 
 TEMPLATE = Path(__file__).with_name("explorer.html")
@@ -24,11 +24,11 @@ LARGEST = 1_000_000
 """Bytes of a page."""
 
 
-def add_to(subparsers: Any) -> None:
+def add_command(subparsers: Any) -> None:
     """Adds the command `explore`."""
     about = "a saved predictor as an HTML page with sliders"
     command = subparsers.add_parser("explore", help=about, description=__doc__)
-    command.set_defaults(run=run)
+    command.set_defaults(run=run_command)
     command.add_argument("predictor", type=Path, help="a file that `fit --save` wrote")
     about = "the page (default: mixture.html)"
     command.add_argument("-o", "--out", type=Path, default=Path("mixture.html"), help=about)
@@ -39,15 +39,15 @@ def add_to(subparsers: Any) -> None:
     command.add_argument("--epochs", type=float, help=about)
 
 
-def run(arguments: argparse.Namespace) -> str:
+def run_command(arguments: argparse.Namespace) -> str:
     """Writes the page; where it is.
 
     Raises:
-        InputError: a file that cannot be read or written, or what `page` refuses.
+        InputError: a file that cannot be read or written, or what `render_page` refuses.
     """
-    text = page(
+    text = render_page(
         arguments.predictor,
-        inventory=options.numbers(arguments.inventory, "--inventory"),
+        inventory=options.parse_numbers(arguments.inventory, "--inventory"),
         budget=arguments.budget,
         epochs=arguments.epochs,
     )
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> str:
     return f"{arguments.out}: open it in a browser; it needs no network"
 
 
-def page(
+def render_page(
     path: Path,
     *,
     inventory: Mapping[str, float] | None = None,
@@ -86,7 +86,7 @@ def page(
             if number is not None and not 0 < number < math.inf
         ]
     )
-    kept = saved.load(path)
+    kept = saved.load_predictor(path)
     domains = kept.swarm.domains
     if len(kept.swarm.phases) > 1:
         raise InputError(

@@ -75,11 +75,11 @@ class Plan:
         return result
 
 
-def add_to(subparsers: Any) -> None:
+def add_command(subparsers: Any) -> None:
     """Adds the command `export`."""
     about = "a mixture as the files that a trainer reads"
     command = subparsers.add_parser("export", help=about, description=__doc__)
-    command.set_defaults(run=run)
+    command.set_defaults(run=run_command)
     about = f"{', '.join(FORMATS)}; without it they are listed"
     command.add_argument("trainer", nargs="?", help=about)
     given = command.add_mutually_exclusive_group()
@@ -100,7 +100,7 @@ def add_to(subparsers: Any) -> None:
     command.add_argument("--out", type=Path, help=about)
 
 
-def run(arguments: argparse.Namespace) -> str:
+def run_command(arguments: argparse.Namespace) -> str:
     """The files as a text, or where they were written; remarks go to the standard error.
 
     Raises:
@@ -118,9 +118,9 @@ def run(arguments: argparse.Namespace) -> str:
     if arguments.mixture is None and arguments.file is None:
         raise InputError("--mixture: give shares (web=0.7 code=0.3), or a file by --from FILE")
     if arguments.mixture is not None:
-        plan = of_shares(options.numbers(arguments.mixture, "--mixture"), "--mixture")
+        plan = plan_of_shares(options.parse_numbers(arguments.mixture, "--mixture"), "--mixture")
     else:
-        plan = of_file(arguments.file, arguments.steps, arguments.tokens)
+        plan = plan_of_file(arguments.file, arguments.steps, arguments.tokens)
     form = FORMATS[arguments.trainer]
     files, remarks = export(
         arguments.trainer,
@@ -245,7 +245,7 @@ def _path_problems(form: Format, plan: Plan, paths: Mapping[str, str]) -> list[s
             continue
         if not paths.get(domain):
             problems.append(f"--path: domain {domain!r} has none: give {domain}=/its/data")
-        elif form.reads is not None and (ending := _unread(paths[domain], form.reads)):
+        elif form.reads is not None and (ending := _unreadable_ending(paths[domain], form.reads)):
             problems.append(
                 f"--path: {domain}={paths[domain]}: {form.trainer} reads no .{ending}: give "
                 f"{form.wants}"
@@ -260,7 +260,7 @@ def _path_problems(form: Format, plan: Plan, paths: Mapping[str, str]) -> list[s
     return problems
 
 
-def _unread(path: str, reads: str) -> str | None:
+def _unreadable_ending(path: str, reads: str) -> str | None:
     """The ending of a text file, or of any file that is there, that a trainer does not read."""
     found = re.search(TEXT_FILE, path, re.IGNORECASE)
     ending = found[1] if found else Path(path).suffix[1:] if Path(path).is_file() else None
@@ -287,7 +287,7 @@ def _uncounted(
     return problems
 
 
-def of_shares(values: Mapping[str, float], setting: str) -> Plan:
+def plan_of_shares(values: Mapping[str, float], setting: str) -> Plan:
     """A plan of one stage.
 
     Args:
@@ -298,11 +298,11 @@ def of_shares(values: Mapping[str, float], setting: str) -> Plan:
         InputError: a share is negative, or all are 0.
     """
     domains = tuple(values)
-    shares = by_domain.shares(values, domains, setting)
+    shares = by_domain.shares_in_order(values, domains, setting)
     return Plan(domains, (0.0,), (tuple(shares.tolist()),))
 
 
-def of_rule(
+def plan_of_rule(
     settings: Mapping[str, Any],
     where: str,
     steps: int | None = None,
@@ -332,10 +332,10 @@ def of_rule(
         fixed = parse(Fixed, values, where)
         if fixed.weights_by_domain is None:
             raise InputError(f"{where}: mixture: give its shares as weights_by_domain")
-        return of_shares(fixed.weights_by_domain, where)
+        return plan_of_shares(fixed.weights_by_domain, where)
     if rule == "mix" and shares is not None:
         parse(Mix, values, where)
-        return of_shares(dict.fromkeys(shares, 1.0), where)
+        return plan_of_shares(dict.fromkeys(shares, 1.0), where)
     if rule == "schedule":
         return _of_schedule(parse(Schedule, values, where), where, steps, tokens)
     if shares is None:
@@ -344,7 +344,7 @@ def of_rule(
             "hold them: train with an adapter of pike_mixing, or give shares by --mixture"
         )
     told = f"{rule} moved its weights; these are the shares that it drew, untried as fixed ones"
-    return dataclasses.replace(of_shares(shares, where), warnings=(told,))
+    return dataclasses.replace(plan_of_shares(shares, where), warnings=(told,))
 
 
 def _of_schedule(rule: Schedule, where: str, steps: int | None, tokens: float | None) -> Plan:
@@ -383,14 +383,14 @@ def _of_schedule(rule: Schedule, where: str, steps: int | None, tokens: float | 
     )
 
 
-def of_file(path: Path, steps: int | None = None, tokens: float | None = None) -> Plan:
+def plan_of_file(path: Path, steps: int | None = None, tokens: float | None = None) -> Plan:
     """The plan of a JSON file: see the module.
 
     Raises:
         InputError: it cannot be read, holds several mixtures, or none.
     """
     try:
-        values = foreign_json.loads(path.read_text(encoding="utf-8"))
+        values = foreign_json.parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"--from: {path} cannot be read: {error}: check the path") from None
     try:
@@ -416,15 +416,17 @@ def _of_values(values: Any, where: str, steps: int | None, tokens: float | None)
     if values.get("format") == saved.FORMAT:
         phases = values["phases"]
         if len(phases) > 1:
-            return of_rule(commands.schedule(values["optimum"], phases), where, steps, tokens)
-        return of_shares(values["optimum"], where)
+            return plan_of_rule(
+                commands.schedule_settings(values["optimum"], phases), where, steps, tokens
+            )
+        return plan_of_shares(values["optimum"], where)
     if isinstance(values.get("rule"), dict):
-        return of_rule(values["rule"], where, steps, tokens, values["shares"])
+        return plan_of_rule(values["rule"], where, steps, tokens, values["shares"])
     if "rule" in values:
-        return of_rule(values, where, steps, tokens)
+        return plan_of_rule(values, where, steps, tokens)
     if "schedule" in values:
-        return of_rule(values["schedule"], where, steps, tokens)
-    return of_shares(values.get("mixture", values), where)
+        return plan_of_rule(values["schedule"], where, steps, tokens)
+    return plan_of_shares(values.get("mixture", values), where)
 
 
 def _by_domain(texts: Sequence[str], option: str, domains: tuple[str, ...]) -> dict[str, str]:

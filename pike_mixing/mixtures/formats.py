@@ -426,7 +426,7 @@ FORMATS = {
 """Trainers by the name that `export` knows them by."""
 
 
-def number(share: float) -> str:
+def format_share(share: float) -> str:
     """A share without an exponent, which YAML would take for a text, and without a loss."""
     return str(np.format_float_positional(share, unique=True, trim="0"))
 
@@ -458,7 +458,7 @@ def _item(template: str, source: Source, repetition: str) -> str:
     values = {
         "{{": "{",
         "}}": "}",
-        "{weight}": number(source.share),
+        "{weight}": format_share(source.share),
         "{rows}": str(source.rows),
         "{repetition}": repetition,
         "{name}": source.name,

@@ -17,7 +17,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import registry, saved, scores, table
+from pike_mixing.finders import prediction_scores, registry, saved, table
 from pike_mixing.finders.interface import Swarm, SwarmFinder
 from pike_mixing.mixtures import explore
 from pike_mixing.swarms import catalogue
@@ -28,18 +28,18 @@ TARGETS = ("pile_cc", "mean of 13 losses")
 MEASURES = (
     ("spearman", "rank correlation with the models of 1B", 3),
     ("regret", "regret: nats above the best of the 64", 3),
-    ("worth", "worth: nats below one of the 64 at random", 3),
+    ("worth", "gain: nats below the mean of the 64", 3),
     ("slope", "measured nats at 1B for a predicted nat", 2),
 )
 WIDTH, HEIGHT = 56, 14
 """Characters of the picture inside its frame."""
 
 
-def add_to(subparsers: Any) -> None:
+def add_command(subparsers: Any) -> None:
     """Adds the command `try`."""
     about = "a finder on public runs: from 1M to 1B parameters, in seconds"
     command = subparsers.add_parser("try", help=about, description=__doc__.split("\n\n")[1])
-    command.set_defaults(run=run)
+    command.set_defaults(run=run_command)
     about = (
         "folder for law.json, the fitted law, and mixture.html, the page of `explore` (default: "
         "%(default)s)"
@@ -69,7 +69,7 @@ class Trial:
     """The saved law of the mean of all losses."""
 
 
-def trial(seed: int = 0) -> Trial:
+def run_trial(seed: int = 0) -> Trial:
     """Fits the law to the runs of 1M, and judges it on those of 1B.
 
     Args:
@@ -85,9 +85,9 @@ def trial(seed: int = 0) -> Trial:
             "`pip install scipy`"
         )
     path = catalogue.find_table(Path("regmix"))
-    proxies = table.read(path, where={"set": "train", "parameters": "1e6"})
-    models = table.read(path, where={"parameters": "1e9"})
-    finder: Any = registry.build(FINDER, {}, "try")
+    proxies = table.read_swarm(path, where={"set": "train", "parameters": "1e6"})
+    models = table.read_swarm(path, where={"parameters": "1e9"})
+    finder: Any = registry.build_finder(FINDER, {}, "try")
     result = finder.find(proxies)
     weights_NxK, loss_NxM = models.arrays()
     targets = (dict.fromkeys(proxies.losses, 0.0) | {"pile_cc": 1.0}, None)
@@ -106,10 +106,10 @@ def trial(seed: int = 0) -> Trial:
         weights_NxK=weights_NxK,
         predicted_2xN=predicted_2xN,
         measured_2xN=measured_2xN,
-        scores=tuple(scores.judge(*pair, seed=seed) for pair in pairs),
+        scores=tuple(prediction_scores.score_predictions(*pair, seed=seed) for pair in pairs),
         optimum_K=result.weights_K,
         predicted_gain=diagnostics["predicted_loss_uniform"] - diagnostics["predicted_loss"],
-        record=saved.record(FINDER, finder, proxies, result),
+        record=saved.predictor_record(FINDER, finder, proxies, result),
     )
 
 
@@ -121,15 +121,15 @@ def _predict_target(
     return np.asarray(aimed.restore(swarm, record).losses(weights_NxK))
 
 
-def run(arguments: argparse.Namespace) -> str:
+def run_command(arguments: argparse.Namespace) -> str:
     """What the trial found, as text or JSON.
 
     Raises:
-        InputError: a wrong option, a file that cannot be written, or what `trial` refuses.
+        InputError: a wrong option, a file that cannot be written, or what `run_trial` refuses.
     """
     if arguments.seed < 0:
         raise InputError("--seed: must not be negative")
-    found = trial(arguments.seed)
+    found = run_trial(arguments.seed)
     written = _write(found, arguments.out)
     if arguments.format == "json":
         return json.dumps(_values(found), indent=2, allow_nan=False)
@@ -150,9 +150,10 @@ def _values(found: Trial) -> dict[str, Any]:
 def _text(found: Trial) -> list[str]:
     N, names = len(found.weights_NxK), [f"{name:>24}" for name in TARGETS]
     lines = [
-        f"Fitted: {found.proxies} public runs of 1M parameters, each on another mixture of "
+        f"Fitted: {found.proxies} public runs of 1M parameters, each on a different mixture of "
         f"{len(found.domains)} domains of the Pile (RegMix).",
-        f"Judged: the order of {N} models of 1B parameters, which the law has not seen.",
+        f"Test: the law ranks {N} models of 1B parameters that it has not seen. In parentheses: "
+        "95 % intervals.",
         "",
         f"{'target':<44}{''.join(names)}",
     ]
@@ -163,9 +164,8 @@ def _text(found: Trial) -> list[str]:
     worth = [found.predicted_gain * slope[name] for name in ("value", "low", "high")]
     return [
         *lines,
-        "In parentheses: 95 % over the 64 mixtures.",
         "",
-        *picture(found.predicted_2xN[0], found.measured_2xN[0]),
+        *draw_scatter(found.predicted_2xN[0], found.measured_2xN[0]),
         "",
         "Mixtures that the law chooses for the mean of the 13 losses:",
         "",
@@ -196,7 +196,7 @@ def _mixture(found: Trial) -> list[str]:
     ]
 
 
-def picture(predicted_N: Floats, measured_N: Floats) -> list[str]:
+def draw_scatter(predicted_N: Floats, measured_N: Floats) -> list[str]:
     """Predictions (across) against measurements (up) as characters, with a sentence for each axis.
 
     A cell holds `.` for one model, `:` for two, `#` for more, and X where the model is that was
@@ -232,7 +232,7 @@ def _write(found: Trial, folder: Path) -> list[str]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         law.write_text(json.dumps(found.record, indent=1) + "\n", encoding="utf-8")
-        html.write_text(explore.page(law, budget=25e9), encoding="utf-8")
+        html.write_text(explore.render_page(law, budget=25e9), encoding="utf-8")
     except OSError as error:
         raise InputError(f"--out: {error}: give another folder") from None
     return [

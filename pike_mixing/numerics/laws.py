@@ -18,13 +18,13 @@ from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.numerics.moments import root_mean_square
 
 Means = dict[str, Array]
-"""Running means by name, which `with_losses` makes and takes: parts of a method's state."""
+"""Running means by name, which `add_losses` makes and takes: parts of a method's state."""
 
 SLOPE_VARIANCE = 64 * (16 / 7 + 64 / 15 - 64 / 11)
 """Variance of a slope of the loss in log rows, times the number of rows, over that of a row: 47."""
 
 
-def with_losses(state: Means, loss_K: Floats, count_K: Ints) -> Means:
+def add_losses(state: Means, loss_K: Floats, count_K: Ints) -> Means:
     """The state with the mean losses of one more batch's rows.
 
     The n-th row of a domain has the weight n^3 in its early loss, n^7 in its late one. Half of the
@@ -98,7 +98,7 @@ FEW = 32
 
 
 @functools.cache
-def smoothing(window: int) -> Floats:
+def smoothing_matrix(window: int) -> Floats:
     """Matrix that replaces a window's values by its cubic least-squares fit (Savitzky-Golay).
 
     The middle row smooths in the interior, the rows behind it at the end of a series.
@@ -111,13 +111,13 @@ def smoothing(window: int) -> Floats:
     return result
 
 
-def reducible(law_Kx3: Floats, rows: float) -> Floats:
+def reducible_losses(law_Kx3: Floats, rows: float) -> Floats:
     """The part e^a n^-alpha of each domain's loss that more rows take away, in nats."""
     a_K, _, alpha_K = law_Kx3.T
     return np.exp(a_K - alpha_K * np.log(rows))
 
 
-def fit(rows_T: Ints, loss_TxK: Floats, min_log_irreducible: float) -> Floats:
+def fit_laws(rows_T: Ints, loss_TxK: Floats, min_log_irreducible: float) -> Floats:
     """The law of each domain.
 
     Args:

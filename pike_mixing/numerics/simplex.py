@@ -43,7 +43,7 @@ class Point:
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def lowest(linear_P: Floats, c: float, gram_PxP: Floats) -> Point:
+def lowest_point(linear_P: Floats, c: float, gram_PxP: Floats) -> Point:
     """The weights that minimise b . w + c |g_w|.
 
     Args:

@@ -70,7 +70,7 @@ class ADO(Method):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Everything at mu; an empty history and no laws (NaN)."""
-        K, weights_K = len(domains), by_domain.shares(self.prior, domains, "prior")
+        K, weights_K = len(domains), by_domain.shares_in_order(self.prior, domains, "prior")
         return {
             "prior_K": weights_K,
             "weights_K": weights_K.copy(),
@@ -111,7 +111,7 @@ class ADO(Method):
             t: 0-based step.
         """
         alpha_K = state["law_Kx3"][:, 2].clip(min=0.05)
-        slope_K = alpha_K * laws.reducible(state["law_Kx3"], rows) / rows
+        slope_K = alpha_K * laws.reducible_losses(state["law_Kx3"], rows) / rows
         rho_K = state["prior_K"] * np.sqrt(state["share_K"]) * slope_K
         rho_K = (rho_K / rho_K.sum()).clip(min=self.min_weight)
         rho_K = rho_K / rho_K.sum()
@@ -156,7 +156,7 @@ class ADO(Method):
         place = np.arange(begin, end)
         step_P = step - self.window + 1 + place
         point_P = (step_P >= self.ignore) & ((step_P - self.ignore) % state["stride"] == 0)
-        rows_PxW = laws.smoothing(self.window)[place[point_P]]
+        rows_PxW = laws.smoothing_matrix(self.window)[place[point_P]]
         # A matrix product may give equal columns sums that differ in their last bits.
         smooth_PxK = np.einsum("pw,wk->pk", rows_PxW, state["recent_WxK"])
         step_T = np.concatenate([state["step_T"], step_P[point_P]])
@@ -184,4 +184,4 @@ class ADO(Method):
                 step,
                 int(k) + 1,
             )
-        return laws.fit(b * (step_T + 1), smooth_TxK, self.min_log_irreducible)
+        return laws.fit_laws(b * (step_T + 1), smooth_TxK, self.min_log_irreducible)

@@ -69,7 +69,7 @@ class Aioli(Method):
         if K > 1 and abs(self.lean - 1 / K) < 1e-6:
             raise InputError(f"lean: {self.lean} leans to none of {K} domains: raise it")
         return {
-            "weights_K": by_domain.uniform(K),
+            "weights_K": by_domain.equal_weights(K),
             "fall_KxK": np.zeros((K, K)),
             "graph_KxK": np.full((K, K), np.nan),
             "last_K": np.full(K, np.nan),
@@ -79,7 +79,7 @@ class Aioli(Method):
     def weights(self, state: State, step: int) -> Floats:
         """The slot's leaning mixture, or the weights of the last update."""
         k, weights_K = self.leaning(state, step), state["weights_K"]
-        return weights_K if k is None else mixtures(len(weights_K), self.lean)[k]
+        return weights_K if k is None else leaning_mixtures(len(weights_K), self.lean)[k]
 
     def observe(self, state: State, signals: Signals) -> State:
         """Credits the slot that has ended with the fall of all losses; after the last, updates w.
@@ -103,7 +103,9 @@ class Aioli(Method):
     def update(self, state: State) -> State:
         """A from M A^T = falls^T, shifted to be non-negative, of sum 1, averaged; then w."""
         K, old_KxK = len(state["weights_K"]), state["graph_KxK"]
-        graph_KxK = normalise(np.linalg.solve(mixtures(K, self.lean), state["fall_KxK"].T).T)
+        graph_KxK = normalise_graph(
+            np.linalg.solve(leaning_mixtures(K, self.lean), state["fall_KxK"].T).T
+        )
         if not graph_KxK.any():
             return state
         if not np.isnan(old_KxK).any():
@@ -124,13 +126,13 @@ class Aioli(Method):
         return sorted(range(len(key_K)), key=draw_key)[place % len(key_K)]
 
 
-def normalise(graph_KxK: NDArray[np.floating[Any]]) -> Floats:
+def normalise_graph(graph_KxK: NDArray[np.floating[Any]]) -> Floats:
     """A without negative entries, of sum 1; 0 where no domain helps more than another."""
     result_KxK = graph_KxK.astype(np.float64) - min(graph_KxK.min(), 0)
     return result_KxK / result_KxK.sum() if result_KxK.any() else result_KxK
 
 
-def mixtures(K: int, lean: float) -> Floats:
+def leaning_mixtures(K: int, lean: float) -> Floats:
     """M_KxK: row i is the mixture that leans to domain i, `lean` on it and the rest elsewhere."""
     others = (1 - lean) / max(K - 1, 1)
     leaning_KxK = np.full((K, K), others)

@@ -42,7 +42,7 @@ class DoReMi(Method):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Weights and their running average, q, and the last excess of each domain (NaN: none)."""
-        weights_K = by_domain.shares(self.prior, domains, "prior")
+        weights_K = by_domain.shares_in_order(self.prior, domains, "prior")
         return {
             "sampling_K": weights_K,
             "dro_K": weights_K.copy(),

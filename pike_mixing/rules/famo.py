@@ -44,7 +44,7 @@ class FAMO(Mix):
         return {
             **state,
             "logits_K": zero_K,
-            "bound_K": by_domain.in_order_of_domains(bounds, domains, "lower_bounds", "bound"),
+            "bound_K": by_domain.values_in_order(bounds, domains, "lower_bounds", "bound"),
             "first_K": zero_K.copy(),
             "second_K": zero_K.copy(),
             "updates_K": np.zeros(len(domains), dtype=np.int64),
@@ -56,7 +56,9 @@ class FAMO(Mix):
         They sum to 1, Mix's scale. A domain without rows has weight 0.
         """
         assert signals.loss_K is not None
-        pull_K = soft(state["logits_K"], signals.loss_K) / self.gap(state, signals.loss_K, signals)
+        pull_K = measured_softmax(state["logits_K"], signals.loss_K) / self.gap(
+            state, signals.loss_K, signals
+        )
         return np.nan_to_num(pull_K / np.nansum(pull_K))
 
     def observe(self, state: State, signals: Signals) -> State:
@@ -65,7 +67,7 @@ class FAMO(Mix):
             return state
         before_K = self.gap(state, signals.loss_K, signals)
         delta_K = np.log(before_K) - np.log(self.gap(state, signals.loss_after_K, signals))
-        z_K = soft(state["logits_K"], delta_K)
+        z_K = measured_softmax(state["logits_K"], delta_K)
         slope_K = z_K * (delta_K - np.nansum(z_K * delta_K)) + self.gamma * state["logits_K"]
         present_K = ~np.isnan(slope_K)
         first_K = BETA1 * state["first_K"] + (1 - BETA1) * slope_K
@@ -103,7 +105,7 @@ class FAMO(Mix):
         return loss_K - bound_K + EPSILON
 
 
-def soft(logits_K: Floats, measured_K: Floats) -> Floats:
+def measured_softmax(logits_K: Floats, measured_K: Floats) -> Floats:
     """Softmax of the logits of the domains that were measured; NaN for the others."""
     z_K = softmax(np.where(np.isnan(measured_K), -np.inf, logits_K))
     return np.where(np.isnan(measured_K), np.nan, z_K)

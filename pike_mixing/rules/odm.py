@@ -39,7 +39,7 @@ class OnlineDataMixing(Method):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The initial weights, no reward."""
-        weights_K = by_domain.shares(self.prior, domains, "prior")
+        weights_K = by_domain.shares_in_order(self.prior, domains, "prior")
         return {"weights_K": weights_K, "reward_K": np.zeros_like(weights_K)}
 
     def observe(self, state: State, signals: Signals) -> State:
@@ -54,26 +54,26 @@ class OnlineDataMixing(Method):
         gain_K = loss_K / state["weights_K"] if self.variant == "paper" else np.exp(loss_K)
         reward_K = self.memory * state["reward_K"] + (1 - self.memory) * gain_K
         reward_K = np.where(np.isfinite(reward_K), reward_K, state["reward_K"])
-        rule = exponential if self.variant == "paper" else linear
+        rule = exponential_weights if self.variant == "paper" else linear_weights
         return {"weights_K": rule(reward_K, t), "reward_K": reward_K}
 
 
-def exponential(reward_K: Floats, t: int) -> Floats:
+def exponential_weights(reward_K: Floats, t: int) -> Floats:
     """Exp3 after t steps: w ~ exp(eps_{t-1} R), of which a share K eps_t goes to exploration."""
     K = len(reward_K)
-    eps = exploration(K, t)
-    return (1 - K * eps) * softmax(exploration(K, t - 1) * reward_K) + eps
+    eps = exploration_rate(K, t)
+    return (1 - K * eps) * softmax(exploration_rate(K, t - 1) * reward_K) + eps
 
 
-def linear(reward_K: Floats, t: int) -> Floats:
+def linear_weights(reward_K: Floats, t: int) -> Floats:
     """The released code's rule for mixed batches: w ~ R, with the same exploration."""
     K = len(reward_K)
-    eps = exploration(K, t)
+    eps = exploration_rate(K, t)
     # None has one where each was beyond a float64. A power of two keeps their sum below that.
     part_K = reward_K / 2.0**64 if reward_K.any() else np.ones(K)
     return (1 - K * eps) * part_K / part_K.sum() + eps
 
 
-def exploration(K: int, t: int) -> float:
+def exploration_rate(K: int, t: int) -> float:
     """eps_t = min(1/K, sqrt(ln K / (K t)))."""
     return min(1 / K, math.sqrt(math.log(K) / (K * t))) if t else 1 / K

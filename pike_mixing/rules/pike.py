@@ -89,7 +89,7 @@ class PiKE(Method):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Line 2: w_k <- 1/K or w'_k. Weights are kept as logarithms: no underflow to 0."""
-        return {"log_weights_K": by_domain.log_shares(self.prior, domains, "prior")}
+        return {"log_weights_K": by_domain.log_shares_in_order(self.prior, domains, "prior")}
 
     def weights(self, state: State, step: int) -> Floats:
         """W after the last update."""
@@ -271,7 +271,7 @@ class ConceptualPiKE(Method):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Line 2: w_k <- 1/K or w'_k."""
-        return {"weights_K": by_domain.shares(self.prior, domains, "prior")}
+        return {"weights_K": by_domain.shares_in_order(self.prior, domains, "prior")}
 
     def observe(self, state: State, signals: Signals) -> State:
         """Lines 5-6, when there are statistics.

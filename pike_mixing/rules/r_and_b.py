@@ -6,12 +6,12 @@ from typing import ClassVar
 import numpy as np
 
 from pike_mixing import by_domain
-from pike_mixing.apportion import systematic
+from pike_mixing.apportion import apportion_over_steps
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Method, Needs, Signals, State
 from pike_mixing.limits import PositiveFloat, PositiveInt, Proportions
 from pike_mixing.numerics.simplex import softmax
-from pike_mixing.rules.surgery import of_present
+from pike_mixing.rules.surgery import present_gramian
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -52,15 +52,15 @@ class RAndB(Method):
         """Line 2: equal weights."""
         K = len(domains)
         return {
-            "weights_K": by_domain.uniform(K),
-            "target_K": by_domain.shares(self.target, domains, "target"),
+            "weights_K": by_domain.equal_weights(K),
+            "target_K": by_domain.shares_in_order(self.target, domains, "target"),
             "products_KxK": np.zeros((K, K)),
             "pairs_KxK": np.zeros((K, K)),
         }
 
     def allocate(self, state: State, step: int, b: int) -> Ints:
         """Line 6: b w rows, rounded so that a small weight has its rows over the steps."""
-        return systematic(state["weights_K"], b, step)
+        return apportion_over_steps(state["weights_K"], b, step)
 
     def observe(self, state: State, signals: Signals) -> State:
         """Lines 9-10: adds the batch's products; lines 13-14 at the end of a round.
@@ -72,7 +72,7 @@ class RAndB(Method):
         """
         if signals.gram_KxK is None or signals.count_K is None:
             return state
-        gram_PxP, present_P = of_present(signals)
+        gram_PxP, present_P = present_gramian(signals)
         pairs_PxP = np.outer(signals.count_K[present_P], signals.count_K[present_P])
         pairs_KxK, products_KxK = state["pairs_KxK"].copy(), state["products_KxK"].copy()
         both = np.ix_(present_P, present_P)
@@ -84,14 +84,14 @@ class RAndB(Method):
         known_K = pairs_KxK.diagonal() > 0
         weights_K = state["weights_K"].copy()
         if known_K.any():
-            weights_K[known_K] = weights_K[known_K].sum() * balance(
+            weights_K[known_K] = weights_K[known_K].sum() * balanced_weights(
                 gram_KxK[known_K][:, known_K], state["target_K"][known_K], self.strength
             )
         empty = {name: np.zeros_like(state[name]) for name in ("pairs_KxK", "products_KxK")}
         return state | empty | {"weights_K": weights_K}
 
 
-def balance(gram_KxK: Floats, target_K: Floats, strength: float) -> Floats:
+def balanced_weights(gram_KxK: Floats, target_K: Floats, strength: float) -> Floats:
     """Line 14: softmax(strength G p / |G p|); equal weights where G p is 0.
 
     Args:
@@ -103,4 +103,8 @@ def balance(gram_KxK: Floats, target_K: Floats, strength: float) -> Floats:
     # Beyond a float64 no square must be.
     reach_K = reach_K / max(np.abs(reach_K).max(initial=0), np.finfo(np.float64).tiny)
     length = np.linalg.norm(reach_K)
-    return softmax(strength * reach_K / length) if length > 0 else by_domain.uniform(len(reach_K))
+    return (
+        softmax(strength * reach_K / length)
+        if length > 0
+        else by_domain.equal_weights(len(reach_K))
+    )

@@ -30,12 +30,12 @@ from typing import ClassVar, Self
 import numpy as np
 
 from pike_mixing import by_domain
-from pike_mixing.apportion import systematic
+from pike_mixing.apportion import apportion_over_steps
 from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, RunFacts, Signals, State, StatisticsNeed
 from pike_mixing.limits import PositiveFloat, PositiveInt, PositiveShare, Proportions, VarianceRows
-from pike_mixing.numerics.laws import loss_decreases, protected_scores, with_losses
+from pike_mixing.numerics.laws import add_losses, loss_decreases, protected_scores
 from pike_mixing.numerics.moments import root_mean_square, shrink_to_mean
 from pike_mixing.numerics.simplex import log_softmax, logsumexp
 
@@ -110,12 +110,12 @@ class ScaleFreePiKE(Method):
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The prior, and nothing seen."""
         name = "target" if self.prior is None else "prior"
-        K, log_K = len(domains), by_domain.log_shares(getattr(self, name), domains, name)
+        K, log_K = len(domains), by_domain.log_shares_in_order(getattr(self, name), domains, name)
         none = ("first_loss", "early_loss", "late_loss", "row_variance", "last_loss", "last_count")
         return {
             "log_prior_K": log_K,
             "log_weights_K": log_K.copy(),
-            "target_K": by_domain.shares(self.target, domains, "target"),
+            "target_K": by_domain.shares_in_order(self.target, domains, "target"),
             "mean_K": np.zeros(K),
             "scatter_K": np.zeros(K),
             "last_K": np.full(K, np.nan),
@@ -132,7 +132,7 @@ class ScaleFreePiKE(Method):
             return np.zeros(len(domains))
         if self.batch_tokens is None:
             raise InputError("batch_tokens: the size of a batch is not known: give it")
-        return self.batch_tokens / by_domain.sizes(self.tokens_by_domain, domains)
+        return self.batch_tokens / by_domain.tokens_in_order(self.tokens_by_domain, domains)
 
     def weights(self, state: State, step: int) -> Floats:
         """W = (1 - eps) v + eps pi."""
@@ -141,7 +141,7 @@ class ScaleFreePiKE(Method):
 
     def allocate(self, state: State, step: int, b: int) -> Ints:
         """B w rows, rounded so that a small weight has its rows over the steps."""
-        return systematic(self.weights(state, step), b, step)
+        return apportion_over_steps(self.weights(state, step), b, step)
 
     def observe(self, state: State, signals: Signals) -> State:
         """Takes in the batches' losses; updates the weights where there are statistics.
@@ -150,7 +150,7 @@ class ScaleFreePiKE(Method):
         """
         if signals.loss_K is not None and signals.count_K is not None:
             read_K = state["epochs_of_batch_K"] * signals.count_K / signals.batch_rows
-            state = with_losses(state, signals.loss_K, signals.count_K)
+            state = add_losses(state, signals.loss_K, signals.count_K)
             state |= {"epochs_K": state["epochs_K"] + read_K}
         if signals.statistics is None:
             return state

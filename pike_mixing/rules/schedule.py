@@ -21,7 +21,7 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import State
 from pike_mixing.limits import NonNegativeFloat, PositiveFloat, PositiveInt, Proportions
-from pike_mixing.rules.static import WithObjective, require
+from pike_mixing.rules.static import WithObjective, require_setting
 
 LOOKS = 2000
 """Steps, spread over the run, by which exposure is summed up."""
@@ -85,18 +85,22 @@ class Schedule(WithObjective):
                 run is needed and not known; or no schedule with these points holds the caps.
         """
         points = [None] if self.points is None else list(self.points)
-        shares = [by_domain.shares(p, domains, f"points[{n}]") for n, p in enumerate(points)]
+        shares = [
+            by_domain.shares_in_order(p, domains, f"points[{n}]") for n, p in enumerate(points)
+        ]
         state = {
             "points_PxK": np.stack(shares),
             "at_P": np.array(self.at, dtype=np.float64) * self._steps_of_unit(),
             "factor_K": np.ones(len(domains)),
         }
         if self.epochs is not None:
-            budget = require(self.budget_tokens, "budget_tokens")
-            cap_K = self.epochs * by_domain.sizes(self.tokens_by_domain, domains) / budget
-            looks = np.unique(np.linspace(0, require(self.steps, "steps") - 1, LOOKS).round())
+            budget = require_setting(self.budget_tokens, "budget_tokens")
+            cap_K = self.epochs * by_domain.tokens_in_order(self.tokens_by_domain, domains) / budget
+            looks = np.unique(
+                np.linspace(0, require_setting(self.steps, "steps") - 1, LOOKS).round()
+            )
             weights_TxK = np.stack([self.weights(state, int(step)) for step in looks])
-            state["factor_K"] = factors(weights_TxK, cap_K, domains)
+            state["factor_K"] = cap_factors(weights_TxK, cap_K, domains)
         return state | {"weights_K": self.weights(state, 0)} | self.objective_state(domains)
 
     def weights(self, state: State, step: int) -> Floats:
@@ -117,12 +121,12 @@ class Schedule(WithObjective):
         if self.unit == "steps" or max(self.at) == 0:
             return 1.0
         if self.unit == "share":
-            return float(require(self.steps, "steps"))
-        budget = require(self.budget_tokens, "budget_tokens")
-        return require(self.steps, "steps") / budget
+            return float(require_setting(self.steps, "steps"))
+        budget = require_setting(self.budget_tokens, "budget_tokens")
+        return require_setting(self.steps, "steps") / budget
 
 
-def factors(weights_TxK: Floats, cap_K: Floats, domains: tuple[str, ...]) -> Floats:
+def cap_factors(weights_TxK: Floats, cap_K: Floats, domains: tuple[str, ...]) -> Floats:
     """The m_K by which the mean over the steps of m w / sum(m w) is cap_k at most.
 
     Args:

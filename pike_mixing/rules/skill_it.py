@@ -71,9 +71,9 @@ class SkillIt(Method):
         """
         if self.graph is None:
             return np.eye(len(domains))
-        by_domain.in_order_of_domains(dict.fromkeys(self.graph, 1.0), domains, "graph", "row")
+        by_domain.values_in_order(dict.fromkeys(self.graph, 1.0), domains, "graph", "row")
         rows = [
-            by_domain.in_order_of_domains(self.graph[d], domains, f"graph.{d}", "entry")
+            by_domain.values_in_order(self.graph[d], domains, f"graph.{d}", "entry")
             for d in domains
         ]
         graph_KxK = np.stack(rows)

@@ -49,7 +49,7 @@ class WithObjective(Method):
         """
         if self.objective is None:
             return {}
-        return {"objective_K": by_domain.shares(self.objective, domains, "objective")}
+        return {"objective_K": by_domain.shares_in_order(self.objective, domains, "objective")}
 
     def loss_weights(self, state: State, signals: Signals) -> Floats | None:
         """The objective over the domains with rows; 0 where none of them counts."""
@@ -60,7 +60,7 @@ class WithObjective(Method):
         return np.asarray(weight_K / max(weight_K.sum(), np.finfo(np.float64).tiny))
 
 
-def require(value: T | None, setting: str) -> T:
+def require_setting(value: T | None, setting: str) -> T:
     """The value of a setting that says how long the run is; an InputError where it has none."""
     if value is None:
         raise InputError(f"{setting}: the length of the run is not known: give it")
@@ -75,7 +75,7 @@ class Mix(Method):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Weights 1/K."""
-        return {"weights_K": by_domain.uniform(len(domains))}
+        return {"weights_K": by_domain.equal_weights(len(domains))}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Fixed(WithObjective):
         """The normalised weights."""
         if self.weights_by_domain is None:
             raise InputError(f"mixture: the weights of {self.mixture!r} were not given to the run")
-        weights_K = by_domain.shares(self.weights_by_domain, domains, "weights_by_domain")
+        weights_K = by_domain.shares_in_order(self.weights_by_domain, domains, "weights_by_domain")
         return {"weights_K": weights_K} | self.objective_state(domains)
 
 
@@ -182,7 +182,7 @@ class Temperature(WithObjective):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The weights, which never change."""
-        tokens_K = by_domain.sizes(self.tokens_by_domain, domains)
+        tokens_K = by_domain.tokens_in_order(self.tokens_by_domain, domains)
         # As a softmax, n^(1/T) cannot overflow.
         weights_K = softmax(np.log(tokens_K) / self.temperature)
         return {"weights_K": weights_K} | self.objective_state(domains)
@@ -209,9 +209,9 @@ class UniMax(WithObjective):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The weights, which never change."""
-        tokens_K = by_domain.sizes(self.tokens_by_domain, domains)
+        tokens_K = by_domain.tokens_in_order(self.tokens_by_domain, domains)
         weights_K = cap_by_epochs(
-            tokens_K, require(self.budget_tokens, "budget_tokens"), self.epochs
+            tokens_K, require_setting(self.budget_tokens, "budget_tokens"), self.epochs
         )
         return {"weights_K": weights_K} | self.objective_state(domains)
 

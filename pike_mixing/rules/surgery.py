@@ -17,7 +17,14 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, Signals, State
 from pike_mixing.limits import PositiveShare, ShareBelowOne
-from pike_mixing.numerics.simplex import ENTER, RIDGE, TOLERANCE, lowest, visit_keys, visit_orders
+from pike_mixing.numerics.simplex import (
+    ENTER,
+    RIDGE,
+    TOLERANCE,
+    lowest_point,
+    visit_keys,
+    visit_orders,
+)
 from pike_mixing.rules.static import Mix
 
 Scale = Literal["mix", "reference"]
@@ -40,7 +47,7 @@ class Surgeon(Mix):
         Raises:
             InputError: the Gramian holds numbers that are not finite, or `solve` raises it.
         """
-        gram_PxP, present_P = of_present(signals)
+        gram_PxP, present_P = present_gramian(signals)
         coefficient_K = np.zeros(len(state["weights_K"]))
         if len(present_P):
             coefficient_K[present_P] = self.coefficients(gram_PxP, present_P, state, signals)
@@ -63,7 +70,7 @@ class Surgeon(Mix):
         """
 
 
-def of_present(signals: Signals) -> tuple[Floats, Ints]:
+def present_gramian(signals: Signals) -> tuple[Floats, Ints]:
     """Gramian of the domains that have a gradient (P x P), and their indices.
 
     A domain has none when the batch has no rows of it (NaN) or when its gradient is zero: its
@@ -90,7 +97,7 @@ def of_present(signals: Signals) -> tuple[Floats, Ints]:
     return _semidefinite(gram_PxP, lengths_PxP), present_P
 
 
-def not_converged(rule: str, step: int, why: str) -> InputError:
+def convergence_error(rule: str, step: int, why: str) -> InputError:
     """The error of a solver that found no coefficients. There are no others to fall back on.
 
     Args:
@@ -146,10 +153,10 @@ class MGDA(Surgeon):
     ) -> Floats:
         """Weights that minimise |sum_k w_k g_k / n_k|^2, equation (3) of Sener and Koltun."""
         n_P = self._normaliser(gram_PxP, signals, present_P)
-        point = lowest(np.zeros(len(n_P)), 1.0, gram_PxP / np.outer(n_P, n_P))
+        point = lowest_point(np.zeros(len(n_P)), 1.0, gram_PxP / np.outer(n_P, n_P))
         if not point.optimal:
             why = f"the shortest vector is off by {point.excess:.1g}"
-            raise not_converged("mgda", signals.step, why)
+            raise convergence_error("mgda", signals.step, why)
         return point.weights_P
 
     def _normaliser(self, gram_PxP: Floats, signals: Signals, present_P: Ints) -> Floats:
@@ -198,10 +205,10 @@ class CAGrad(Surgeon):
         shrink = 1 + self.c if self.scale == "mix" else 1.0
         if radius == 0:
             return mean_P / shrink
-        point = lowest(dot_P, radius, gram_PxP)
+        point = lowest_point(dot_P, radius, gram_PxP)
         if not point.optimal:
             why = f"the weights are off by {point.excess:.1g}"
-            raise not_converged("cagrad", signals.step, why)
+            raise convergence_error("cagrad", signals.step, why)
         return (mean_P + radius / point.length * point.weights_P) / shrink
 
 
@@ -237,7 +244,7 @@ class NashMTL(Surgeon):
         alpha_P, decrement = bargain(gram_PxP)
         if decrement > BARGAIN_TOLERANCE:
             why = f"their bargain is off by {decrement:.1g}"
-            raise not_converged("nash-mtl", signals.step, why)
+            raise convergence_error("nash-mtl", signals.step, why)
         return alpha_P / alpha_P.sum() if self.scale == "mix" else alpha_P
 
 
@@ -289,11 +296,11 @@ class PCGrad(Surgeon):
     ) -> Floats:
         """Coefficients of the sum of the projected gradients, lines 8-9."""
         order = visit_orders(state["key_K"][present_P], signals.step)
-        sum_P = without_conflicts(gram_PxP, order).sum(axis=0)
+        sum_P = remove_conflicts(gram_PxP, order).sum(axis=0)
         return sum_P / len(sum_P) if self.scale == "mix" else sum_P
 
 
-def without_conflicts(gram_PxP: Floats, orders: list[list[int]]) -> Floats:
+def remove_conflicts(gram_PxP: Floats, orders: list[list[int]]) -> Floats:
     """Lines 2-7 for all i: g'_i = sum_j a_ij g_j as the coefficients a_PxP.
 
     Starting from g'_i = g_i, for j in random order: if g'_i . g_j < 0,
@@ -353,7 +360,7 @@ class GradVaccine(Surgeon):
         """The moving averages after the visits of this step; pairs with an absent domain stay."""
         if signals.gram_KxK is None:
             return state
-        gram_PxP, present_P = of_present(signals)
+        gram_PxP, present_P = present_gramian(signals)
         target_KxK = state["target_KxK"].copy()
         _, target_PxP = self._visit(state, signals.step, gram_PxP, present_P)
         target_KxK[present_P[:, None], present_P] = target_PxP
@@ -436,16 +443,16 @@ class UPGrad(Surgeon):
         cosine_PxP = gram_PxP / np.outer(norm_P, norm_P)
         cosine_PxP += RIDGE * np.eye(len(norm_P))
         # Of unit gradients; the projection of one is as long as the gradient times it.
-        parts_PxP = np.stack([onto_dual_cone(cosine_PxP, i) for i in range(len(norm_P))])
+        parts_PxP = np.stack([project_onto_dual_cone(cosine_PxP, i) for i in range(len(norm_P))])
         conflict = -float((parts_PxP @ cosine_PxP).min())
         if not conflict <= TOLERANCE:
             why = f"a conflict of cosine {conflict:.1g} is left"
-            raise not_converged("upgrad", signals.step, why)
+            raise convergence_error("upgrad", signals.step, why)
         return (norm_P @ parts_PxP) / norm_P / len(norm_P)
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def onto_dual_cone(cosine_PxP: Floats, i: int) -> Floats:
+def project_onto_dual_cone(cosine_PxP: Floats, i: int) -> Floats:
     """The vector nearest to g_i among those without a conflict, as coefficients r_P >= e_i.
 
     It minimises r . C r over r >= e_i; at the minimum no product (C r)_j is negative, and it is

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from pike_mixing.torch.model_losses import causal_excess as causal_excess
     from pike_mixing.torch.model_losses import causal_losses as causal_losses
     from pike_mixing.torch.per_domain_adamw import PerDomainAdamW as PerDomainAdamW
-    from pike_mixing.torch.signals import all_reduce as all_reduce
+    from pike_mixing.torch.reduce_signals import all_reduce as all_reduce
 
 _PLACES = {
     "MixedDataset": "mixed_dataset",
     "Mixing": "mixing",
     "PerDomainAdamW": "per_domain_adamw",
-    "all_reduce": "signals",
+    "all_reduce": "reduce_signals",
     "causal_excess": "model_losses",
     "causal_losses": "model_losses",
     "gradient_statistics": "gradients",

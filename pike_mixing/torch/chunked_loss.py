@@ -47,7 +47,7 @@ BLOCK_NUMBERS = 2**20
 """Of the embedding's gradient, made at a time; of logits that lie where it is to be: 4 MiB."""
 
 
-def chunk(N: int, V: int) -> int:
+def tokens_per_chunk(N: int, V: int) -> int:
     """Tokens whose logits are made at a time: 512 for V = 2048, 256 for 32,000, 87 for 250,112.
 
     A sixteenth of the batch where that is more.
@@ -76,7 +76,7 @@ def cross_entropy(
         # Nobody reads the gradients, so that XLA does not make them.
         no_weight = torch.zeros_like(target_N, dtype=torch.float32)
         return _of_rows(hidden_NxD, embedding_VxD, target_N, no_weight, dtype, chips)[0]
-    rows, factor_VxD = chunk(len(target_N), len(embedding_VxD)), embedding_VxD.to(dtype)
+    rows, factor_VxD = tokens_per_chunk(len(target_N), len(embedding_VxD)), embedding_VxD.to(dtype)
     pieces = zip(hidden_NxD.to(dtype).split(rows), target_N.split(rows), strict=True)
     result = [
         F.cross_entropy(product_of_rows(hidden, factor_VxD).float(), target, reduction="none")
@@ -152,7 +152,7 @@ def _of_tokens(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The losses, and the gradients of their weighted sum by both factors of the logits."""
     exact = torch.promote_types(hidden_NxD.dtype, torch.float32)
-    rows = chunk(len(target_N), len(embedding_VxD))
+    rows = tokens_per_chunk(len(target_N), len(embedding_VxD))
     if not hidden_NxD.is_cpu:
         return fused_losses_and_gradients(
             hidden_NxD, embedding_VxD, target_N, weight_N.to(exact), dtype, rows
@@ -204,7 +204,7 @@ def _of_rows(
     factor_VxD, every_V = embedding_VxD.to(dtype), torch.arange(V, device=embedding_VxD.device)
     of_embedding_cxVxD = embedding_VxD.new_zeros(c, *embedding_VxD.shape)
     nll, of_hidden = [], []
-    columns = max(1, chunk(B * L, V) // B)
+    columns = max(1, tokens_per_chunk(B * L, V) // B)
     pieces = zip(
         *(t.split(columns, dim=1) for t in (hidden_BxLxD.to(dtype), target_BxL, weight_BxL)),
         strict=True,

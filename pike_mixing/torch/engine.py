@@ -27,7 +27,7 @@ from pike_mixing.interface import (
     State,
     Statistics,
     StatisticsNeed,
-    counts,
+    rows_of_domains,
 )
 from pike_mixing.torch.step_gradient import StepGradient, StepResult, StepRows
 
@@ -103,7 +103,7 @@ class Engine:
     def counts(self, step: int) -> Ints:
         """Rows b_K of each domain in a step's batch, by the present state."""
         b, K = self._source.batch_rows, len(self._source.domains)
-        return counts(self.method, self.state, step, b, self.rounding, K)
+        return rows_of_domains(self.method, self.state, step, b, self.rounding, K)
 
     def measure(self) -> FreshStatistics | None:
         """Measures what is due before the step's rows are drawn, and shows it to the method."""

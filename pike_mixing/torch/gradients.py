@@ -23,10 +23,10 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Statistics
 from pike_mixing.torch import parallel, rows
-from pike_mixing.torch.domain_pass import domain_gradient, inner
+from pike_mixing.torch.domain_gradient import domain_gradient, inner
 from pike_mixing.torch.losses import RowLosses
 from pike_mixing.torch.parallel import Group
-from pike_mixing.torch.passes import DomainRows, Passes, Piece, Target
+from pike_mixing.torch.pass_interface import DomainRows, Passes, Piece, Target
 from pike_mixing.torch.rows import Rows
 
 
@@ -58,7 +58,7 @@ def gradient_statistics(
     loss_fn: RowLosses,
     rows_by_domain: Mapping[str, Rows] | Sequence[Rows],
     *,
-    micro_batch: int = 1,
+    micro_batch_rows: int = 1,
     coefficients: Sequence[float] | None = None,
     group: Group = None,
 ) -> Statistics:
@@ -75,8 +75,8 @@ def gradient_statistics(
             of each row, or their mean loss, with a graph to the model's parameters.
         rows_by_domain: Rows of each of the K domains: tensors R x ..., or dictionaries, tuples or
             lists of them; None or no rows give NaN. With several processes, those of this one.
-        micro_batch: Rows of a pass. With 1 the variance is that of the rows themselves; a larger
-            one is faster and less exact. A domain needs two micro-batches for a variance. Gradients
+        micro_batch_rows: Rows of a pass. With 1 the variance is that of the rows themselves; more
+            are faster and less exact. A domain needs two micro-batches for a variance. Gradients
             of passes add up in the parameters' dtype: bfloat16 wants few passes.
         coefficients: Factors c_k by which the passes are those of a training step: `.grad` grows by
             sum_k c_k g_k. It is summed over all processes: DistributedDataParallel does not reduce
@@ -86,7 +86,7 @@ def gradient_statistics(
     Raises:
         InputError: rows hold no tensors, or the model's gradients cannot be measured.
     """
-    target, rows_K = _open(model, loss_fn, rows_by_domain, micro_batch, group)
+    target, rows_K = _open(model, loss_fn, rows_by_domain, micro_batch_rows, group)
     if coefficients is None:
         with target.passes.leave_no_trace(model, training=model.training):
             return measure_domains(target, rows_K).on_host(target.passes)
@@ -104,7 +104,7 @@ def gramian(
     loss_fn: RowLosses,
     rows_by_domain: Mapping[str, Rows] | Sequence[Rows],
     *,
-    micro_batch: int = 1,
+    micro_batch_rows: int = 1,
     group: Group = None,
 ) -> tuple[Floats, Statistics]:
     """Inner products G_jk = g_j . g_k (K x K) of the domains' gradients, and their statistics.
@@ -115,10 +115,10 @@ def gramian(
         model: Any module.
         loss_fn: Loss of each row, from the model and rows.
         rows_by_domain: Rows of each of the K domains.
-        micro_batch: Rows of one pass.
+        micro_batch_rows: Rows of one pass.
         group: Processes that share the rows; None: all.
     """
-    target, rows_K = _open(model, loss_fn, rows_by_domain, micro_batch, group)
+    target, rows_K = _open(model, loss_fn, rows_by_domain, micro_batch_rows, group)
     with target.passes.leave_no_trace(model, training=model.training):
         return measure_gramian(target, rows_K)[1:]
 
@@ -139,7 +139,7 @@ def own_rows(
     K = len(pieces_K)
     spare = next((rows.select(p[0], slice(1)) for p in pieces_K if p), spare)
     sizes_K = [[rows.count(piece) for piece in pieces] for pieces in pieces_K]
-    counts_WxN = parallel.gather(
+    counts_WxN = parallel.gather_numbers(
         [*map(len, sizes_K), *(sum(sizes) for sizes in sizes_K), spare is not None], group
     ).long()
     passes_WxK, rows_WxK = counts_WxN[:, :K], counts_WxN[:, K:-1]
@@ -235,12 +235,12 @@ def _open(
     model: nn.Module,
     loss_fn: RowLosses,
     rows_by_domain: Mapping[str, Rows] | Sequence[Rows],
-    micro_batch: int,
+    micro_batch_rows: int,
     group: Group,
 ) -> tuple[Target, list[DomainRows]]:
     if isinstance(rows_by_domain, Tensor):
         raise InputError("rows_by_domain is a tensor: give one for each domain, as a list or dict")
     if isinstance(rows_by_domain, Mapping):
         rows_by_domain = list(rows_by_domain.values())
-    pieces_K = [rows.split(domain, micro_batch) for domain in rows_by_domain]
+    pieces_K = [rows.split(domain, micro_batch_rows) for domain in rows_by_domain]
     return Target(model, Passes(loss_fn, group=group)), own_rows(pieces_K, group)

@@ -101,7 +101,7 @@ class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits_NxV: Tensor, target_N: Tensor) -> Tensor:
         ctx.save_for_backward(logits_NxV, target_N)
-        rows = chunked_loss.chunk(*logits_NxV.shape)
+        rows = chunked_loss.tokens_per_chunk(*logits_NxV.shape)
         pieces = zip(logits_NxV.split(rows), target_N.split(rows), strict=True)
         result = [
             functional.cross_entropy(logits.float(), target, ignore_index=IGNORED, reduction="none")
@@ -120,7 +120,7 @@ class _CrossEntropy(torch.autograd.Function):
             return torch.autograd.grad(loss_N, logits_NxV, slope_N, create_graph=True)[0], None
         weight_N = slope_N.where(target_N != IGNORED, 0)
         of_logits_NxV = torch.empty_like(logits_NxV)
-        rows = chunked_loss.chunk(*logits_NxV.shape)
+        rows = chunked_loss.tokens_per_chunk(*logits_NxV.shape)
         for begin in range(0, len(target_N), rows):
             piece = slice(begin, begin + rows)
             slope_nxV = logits_NxV[piece].float().softmax(dim=1)

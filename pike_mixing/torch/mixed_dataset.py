@@ -17,10 +17,10 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from pike_mixing import by_domain
-from pike_mixing.apportion import systematic
+from pike_mixing.apportion import apportion_over_steps
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
-from pike_mixing.torch import parallel, row_checks, states, streams
+from pike_mixing.torch import parallel, resume_state, row_checks, streams
 
 RING = 1024
 """Steps whose counts are kept for workers: far more than any of them lags behind."""
@@ -111,7 +111,7 @@ class MixedDataset(IterableDataset[Any]):
         weights: Mapping[str, float] | None = None,
         seed: int = 0,
         shuffle: bool = True,
-        micro_batch: int | None = None,
+        micro_batch_rows: int | None = None,
         steps: int | None = None,
         ends: Literal["first_exhausted", "all_exhausted"] | None = None,
         place: tuple[int, int] | None = None,
@@ -128,8 +128,8 @@ class MixedDataset(IterableDataset[Any]):
             weights: Fixed weights by domain.
             seed: Seed of the order in which map-style data sets are read.
             shuffle: Whether they are shuffled.
-            micro_batch: Rows that a process passes together: the `batch_size` of the loader. All of
-                its rows of a step when absent.
+            micro_batch_rows: Rows that a process passes together: the `batch_size` of the loader.
+                All of its rows of a step when absent.
             steps: Steps after which it ends, and begins anew when it is read again; endless when
                 absent.
             ends: What ends it, too: the first domain of which a row would come again, or the last.
@@ -146,7 +146,7 @@ class MixedDataset(IterableDataset[Any]):
         """
         if not isinstance(datasets, Mapping) or not datasets:
             raise InputError('datasets: give at least one domain by its name: {"en": english}')
-        numbers = {"batch_rows": batch_rows, "micro_batch": micro_batch, "steps": steps}
+        numbers = {"batch_rows": batch_rows, "micro_batch_rows": micro_batch_rows, "steps": steps}
         for name, number in numbers.items():
             if number is not None and not (isinstance(number, Integral) and number >= 1):
                 raise InputError(f"{name}: {number!r} must be a whole number of at least 1")
@@ -159,12 +159,12 @@ class MixedDataset(IterableDataset[Any]):
         self.domains, self.batch_rows, self.seed = tuple(datasets), int(batch_rows), int(seed)
         self.steps, self._ends = steps, ends
         self._datasets, self._shuffle = dict(datasets), shuffle
-        self._micro_batch, self._place = micro_batch, place
+        self._micro_batch_rows, self._place = micro_batch_rows, place
         self._whole, self._pickled_place = False, None
         self.columns = columns
         self._union = row_checks.Union(self._datasets) if columns == "union" else None
         K = len(self.domains)
-        self._weights_K: Floats | None = by_domain.shares(weights, self.domains, "weights")
+        self._weights_K: Floats | None = by_domain.shares_in_order(weights, self.domains, "weights")
         self._streams = self.streams("train")
         if ends and not all(hasattr(d, "__len__") for d in datasets.values()):
             raise InputError("steps: give them: a data set without length does not say its end")
@@ -172,7 +172,7 @@ class MixedDataset(IterableDataset[Any]):
         self.settings: dict[str, Any] = {
             "domains": self.domains,
             "lengths": [streams.length(dataset) for dataset in datasets.values()],
-            "streams": {n: r for n, d in datasets.items() if (r := streams.release(d))},
+            "streams": {n: r for n, d in datasets.items() if (r := streams.datasets_release(d))},
             "batch_rows": self.batch_rows,
             "seed": self.seed,
             "shuffle": shuffle,
@@ -203,7 +203,7 @@ class MixedDataset(IterableDataset[Any]):
         return self._weights_K
 
     @property
-    def micro_batch(self) -> int:
+    def micro_batch_rows(self) -> int:
         """Rows of a micro-batch.
 
         Raises:
@@ -211,20 +211,20 @@ class MixedDataset(IterableDataset[Any]):
         """
         _, world = self.place
         own, left = divmod(self.batch_rows, world)
-        micro_batch = self._micro_batch or max(own, 1)
-        if left or own % micro_batch:
-            size = self._micro_batch or 1
-            pieces = f" in micro-batches of {size}" if self._micro_batch else ""
+        result = self._micro_batch_rows or max(own, 1)
+        if left or own % result:
+            size = self._micro_batch_rows or 1
+            pieces = f" in micro-batches of {size}" if self._micro_batch_rows else ""
             raise InputError(
                 f"batch_rows: {self.batch_rows} rows cannot be dealt to {world} processes{pieces}: "
                 f"make it a multiple of {world * size}"
             )
-        return micro_batch
+        return result
 
     @property
     def micro_batches(self) -> int:
         """Micro-batches of a step on each process: the steps of gradient accumulation."""
-        return self.batch_rows // self.place[1] // self.micro_batch
+        return self.batch_rows // self.place[1] // self.micro_batch_rows
 
     def streams(self, purpose: str) -> list[streams.Stream]:
         """The domains' rows in another order, for another purpose."""
@@ -252,7 +252,7 @@ class MixedDataset(IterableDataset[Any]):
         if self.columns != "any":
             rows = row_checks.read_first_rows(self._datasets)
             filled = {n: self._union.fill(r) for n, r in rows.items()} if self._union else rows
-            row_checks.refuse_different_batches(filled, collate_fn, self.micro_batch)
+            row_checks.refuse_different_batches(filled, collate_fn, self.micro_batch_rows)
         self._compared = True
 
     def _compare_with_others(self, when: str, which: Callable[[Any], bool]) -> None:
@@ -269,7 +269,7 @@ class MixedDataset(IterableDataset[Any]):
         """
         if self._weights_K is None:
             raise InputError("set_weights: the counts are published by a method: change its state")
-        self._weights_K = by_domain.shares(weights, self.domains, "weights")
+        self._weights_K = by_domain.shares_in_order(weights, self.domains, "weights")
 
     def publish(self, step: int, count_K: Ints) -> None:
         """Fixes the counts of the next step that has none; from then on no weights are fixed.
@@ -294,7 +294,7 @@ class MixedDataset(IterableDataset[Any]):
         if step == self._step and self._count_K is not None:
             return self._count_K
         if self._weights_K is not None and self.published_step < step:
-            return systematic(self._weights_K, self.batch_rows, step)
+            return apportion_over_steps(self._weights_K, self.batch_rows, step)
         return self._published.counts(step)
 
     def domain_of_rows(self, step: int) -> Ints:
@@ -366,7 +366,7 @@ class MixedDataset(IterableDataset[Any]):
         (rank, world), worker = self.place, get_worker_info()
         number, workers = (worker.id, worker.num_workers) if worker else (0, 1)
         who = {"rank": rank, "processes": world, "worker": number, "workers": workers}
-        return who | {"micro_batch": self.micro_batch}
+        return who | {"micro_batch_rows": self.micro_batch_rows}
 
     def __len__(self) -> int:
         """Rows of this process, where the steps are limited."""
@@ -395,17 +395,17 @@ class MixedDataset(IterableDataset[Any]):
             row: Rows of the step that this process has read.
         """
         reader = self._reader()
-        return states.seal(
-            settings=states.as_json(self.settings),
+        return resume_state.seal_state(
+            settings=resume_state.as_json(self.settings),
             # Where a step begins, and nobody reads ahead, another may go on.
             reader=reader if row or reader["workers"] > 1 else {},
             step=step,
             row=row,
             positions=positions_K.tolist(),
-            weights=states.as_json(self._weights_K),
+            weights=resume_state.as_json(self._weights_K),
             last=self.published_step,
             plan=self._published.since(step),
-            begun=states.as_json(self._count_K) if row else None,
+            begun=resume_state.as_json(self._count_K) if row else None,
             ended=step == self._ended,
         )
 
@@ -415,15 +415,15 @@ class MixedDataset(IterableDataset[Any]):
         self._count_K, self._ended = None, None
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state, see `states`.
+        """Goes on from a state, see `resume_state`.
 
         Raises:
             InputError: it is damaged, or of something else: each value that is not as it must be.
         """
-        state = states.plain(state)
+        state = resume_state.plain(state)
         bound = isinstance(state, Mapping) and state.get("reader")
         same = {"settings": self.settings, "reader": self._reader() if bound else {}}
-        states.refuse_unfit(state, same)
+        resume_state.refuse_unfit(state, same)
         self.seek(state["step"], np.array(state["positions"], dtype=np.int64))
         self._row, begun = state["row"], state["begun"]
         self._count_K = None if begun is None else np.array(begun)

@@ -32,8 +32,8 @@ class MixedLoader:
         self._ended: int | None = None
         if {"batch_size", "sampler", "batch_sampler", "shuffle"} & set(options):
             raise InputError(
-                "data_loader: batch_size is the data set's micro_batch, and the order its own: "
-                "leave batch_size, shuffle and samplers away"
+                "data_loader: batch_size is the data set's micro_batch_rows, and the order its "
+                "own: leave batch_size, shuffle and samplers away"
             )
         if not options.get("in_order", True):
             raise InputError(
@@ -49,7 +49,7 @@ class MixedLoader:
     @property
     def batch_size(self) -> int:
         """Rows of a micro-batch."""
-        return self._mixing.dataset.micro_batch
+        return self._mixing.dataset.micro_batch_rows
 
     def __len__(self) -> int:
         """Micro-batches of the whole training, where the data set's steps are limited."""

@@ -40,23 +40,23 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import default_collate
 
-from pike_mixing import tracking
+from pike_mixing import flat_metrics
 from pike_mixing.alarms import Alarm, Watch
 from pike_mixing.arrays import Ints
-from pike_mixing.delivered import Delivered, tokens_of
+from pike_mixing.delivered import Delivered, tokens_of_rows
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.interface import Method, Rounding, RunFacts, Statistics
 from pike_mixing.registry import make
 from pike_mixing.settings import unknown
-from pike_mixing.torch import parallel, rows, states
+from pike_mixing.torch import parallel, resume_state, rows
 from pike_mixing.torch.engine import Engine
 from pike_mixing.torch.losses import IGNORED, RowLosses
 from pike_mixing.torch.mixed_dataset import MixedDataset
 from pike_mixing.torch.mixed_loader import MixedLoader
 from pike_mixing.torch.parallel import Group
-from pike_mixing.torch.passes import Passes
+from pike_mixing.torch.pass_interface import Passes
 from pike_mixing.torch.rows import Rows
-from pike_mixing.torch.step_gradient import StepGradient, StepResult, shares
+from pike_mixing.torch.step_gradient import StepGradient, StepResult, row_shares
 from pike_mixing.torch.step_rows import StepRecord
 from pike_mixing.torch.streams import Stream
 
@@ -129,7 +129,7 @@ def refuse_dataset(dataset: Any) -> None:
 
 
 def refuse_numbers(
-    rounding: str, latency: int, statistics_micro_batch: int, max_norm: float
+    rounding: str, latency: int, statistics_micro_batch_rows: int, max_norm: float
 ) -> None:
     """Refuses settings of a Mixing that are out of their limits; its docstring has them.
 
@@ -140,8 +140,10 @@ def refuse_numbers(
         raise InputError(f"rounding: {rounding!r}: take {' or '.join(get_args(Rounding))}")
     if latency < 0:
         raise InputError(f"latency: {latency} must not be negative")
-    if statistics_micro_batch < 1:
-        raise InputError(f"statistics_micro_batch: {statistics_micro_batch} must be at least 1")
+    if statistics_micro_batch_rows < 1:
+        raise InputError(
+            f"statistics_micro_batch_rows: {statistics_micro_batch_rows} must be at least 1"
+        )
     if not max_norm > 0:
         raise InputError(f"max_norm: {max_norm} must be positive; leave it away not to clip")
 
@@ -162,7 +164,7 @@ def refuse_shared_rows(place: tuple[int, int], group: Group) -> None:
         )
 
 
-def passes_of(
+def build_passes(
     loss_fn: RowLosses | Passes | None, excess_fn: RowLosses | None, group: Group
 ) -> Passes:
     """How a training's passes are made.
@@ -185,7 +187,9 @@ def passes_of(
 
 def _on_device(of_rows: RowLosses) -> RowLosses:
     """The same function, for rows that do not lie on the model's device yet."""
-    return lambda model, batch: of_rows(model, rows.to(batch, next(model.parameters()).device))
+    return lambda model, batch: of_rows(
+        model, rows.to_device(batch, next(model.parameters()).device)
+    )
 
 
 def _no_losses(model: nn.Module, batch: Rows) -> Tensor:
@@ -202,13 +206,13 @@ class StreamRows:
         self,
         dataset: MixedDataset,
         collate_fn: Callable[[list[Any]], Rows],
-        statistics_micro_batch: int,
+        statistics_micro_batch_rows: int,
         group: Group,
     ) -> None:
         """See `Mixing`."""
         self.dataset, self.collate_fn, self.group = dataset, collate_fn, group
         self.domains, self.batch_rows, self.seed = dataset.domains, dataset.batch_rows, dataset.seed
-        self._statistics_micro_batch = statistics_micro_batch
+        self._statistics_micro_batch_rows = statistics_micro_batch_rows
         self._streams: dict[str, list[Stream]] = {}
         self._comparison: StepRecord | None = None
 
@@ -218,12 +222,12 @@ class StreamRows:
             # The same at every look; each process reads them all.
             if self._comparison is None:
                 self._comparison = self._read(
-                    purpose, positions_K, count_K, self.dataset.micro_batch, slice(None)
+                    purpose, positions_K, count_K, self.dataset.micro_batch_rows, slice(None)
                 )
             return self._comparison
         # Whole micro-batches go to each process.
         own = slice(parallel.rank(self.group), None, parallel.world_size(self.group))
-        return self._read(purpose, positions_K, count_K, self._statistics_micro_batch, own)
+        return self._read(purpose, positions_K, count_K, self._statistics_micro_batch_rows, own)
 
     def _read(
         self, purpose: str, positions_K: Ints, count_K: Ints, size: int, own: slice
@@ -257,7 +261,7 @@ class Mixing(Engine):
         loss_fn: RowLosses | Passes | None = None,
         *,
         collate_fn: Callable[[list[Any]], Rows] = default_collate,
-        statistics_micro_batch: int = 1,
+        statistics_micro_batch_rows: int = 1,
         latency: int = 0,
         rounding: Rounding = "largest-remainder",
         facts: RunFacts | None = None,
@@ -277,7 +281,7 @@ class Mixing(Engine):
                 tokens, with a graph. Only methods that measure need it. In its place `Passes` of
                 one's own, which make losses in another way (`chunked_loss`).
             collate_fn: Makes rows of a list of the data set's; also for the loader.
-            statistics_micro_batch: Rows of a pass that measures gradient statistics.
+            statistics_micro_batch_rows: Rows of a pass that measures gradient statistics.
             latency: Steps by which new weights act later. 0 where batches are drawn when they are
                 needed; with workers or a loader that prefetches, the steps that are drawn ahead.
             rounding: From weights to counts: the method's own way, or one that evens out.
@@ -296,7 +300,7 @@ class Mixing(Engine):
                 processes share rows, or the data set has weights of its own.
         """
         refuse_dataset(dataset)
-        passes = passes_of(loss_fn, excess_fn, group)
+        passes = build_passes(loss_fn, excess_fn, group)
         method = fit_method(
             method,
             facts,
@@ -304,17 +308,17 @@ class Mixing(Engine):
             has_excess=passes.excess_fn is not None,
             has_moments=hasattr(optimizer, "take"),
         )
-        refuse_numbers(rounding, latency, statistics_micro_batch, max_norm)
+        refuse_numbers(rounding, latency, statistics_micro_batch_rows, max_norm)
         refuse_shared_rows(dataset.place, passes.group)
         gradient = StepGradient(
             model,
             passes,
-            micro_batch=0,
-            statistics_micro_batch=statistics_micro_batch,
+            micro_batch_rows=0,
+            statistics_micro_batch_rows=statistics_micro_batch_rows,
             optimizer=optimizer,
             max_norm=max_norm,
         )
-        source = StreamRows(dataset, collate_fn, statistics_micro_batch, passes.group)
+        source = StreamRows(dataset, collate_fn, statistics_micro_batch_rows, passes.group)
         super().__init__(method, source, gradient, rounding)
         self.dataset, self.latency, self.group = dataset, latency, passes.group
         self.delivered = Delivered(dict.fromkeys(dataset.domains, 1.0)) if delivered else None
@@ -327,7 +331,7 @@ class Mixing(Engine):
             "arrays": [f"{n} {array.dtype}{array.shape}" for n, array in self.state.items()],
             "latency": latency,
             "rounding": rounding,
-            "statistics_micro_batch": statistics_micro_batch,
+            "statistics_micro_batch_rows": statistics_micro_batch_rows,
         }
         self._collate_fn = collate_fn
         self._prepared = -1
@@ -399,13 +403,14 @@ class Mixing(Engine):
         Raises:
             InputError: they are not as many as the step has.
         """
-        wanted = [self.dataset.micro_batch] * self.dataset.micro_batches
+        wanted = [self.dataset.micro_batch_rows] * self.dataset.micro_batches
         given = [rows.count(batch) for batch in micro_batches]
         if given != wanted:
             raise InputError(
                 f"begin_step: {given} rows in the micro-batches of a step, but the data set deals "
                 f"{wanted}: give all of one step; the loader's batch_size is the data set's "
-                "micro_batch, which is 1 where collate_fn joins rows to one (packing, padding-free)"
+                "micro_batch_rows, which is 1 where collate_fn joins rows to one (packing, "
+                "padding-free)"
             )
         if self.delivered is not None:
             self._count(self.delivered, self.step + len(self._drawn), micro_batches)
@@ -419,8 +424,8 @@ class Mixing(Engine):
         domains, count_K = self.dataset.domains, self.dataset.counts(step)
         token_B = [n for batch in micro_batches for n in _tokens(batch)]
         own_K = np.bincount(self.dataset.domain_of_rows(step), token_B, len(domains))
-        token_K = torch.from_numpy(own_K).to(parallel.device(self.group))
-        parallel.sum_([token_K], self.group)
+        token_K = torch.from_numpy(own_K).to(parallel.communication_device(self.group))
+        parallel.sum_in_place([token_K], self.group)
         count = dict(zip(domains, count_K.tolist(), strict=True))
         came.add(count, dict(zip(domains, token_K.tolist(), strict=True)), plan=count)
         came.warn()
@@ -436,7 +441,7 @@ class Mixing(Engine):
         self._at.count_K = self.dataset.counts(self.step)
         self._at.domains_of = np.split(domain_B, self.dataset.micro_batches)
         self._at.micro_batches = self._drawn.popleft()
-        self.gradient.micro_batch = self.dataset.micro_batch
+        self.gradient.micro_batch_rows = self.dataset.micro_batch_rows
         if not self._makes_passes:
             self._at.result = self._compute(leaves=False)
 
@@ -452,7 +457,7 @@ class Mixing(Engine):
         """
         at, domain_B = self._at, self._at.take(loss_B)
         c_K = None if at.result is None else at.result.coefficient_K
-        weight_B = at.weights(domain_B, shares(at) if c_K is None else c_K)
+        weight_B = at.weights(domain_B, row_shares(at) if c_K is None else c_K)
         return (loss_B * weight_B.to(loss_B)).sum() * parallel.gradient_divisor(
             self.model, self.group
         )
@@ -505,7 +510,7 @@ class Mixing(Engine):
         if at.losses and not (needs.losses and needs.losses_after):
             result = result.with_losses(at.training_losses())
         self._measured = result.signals.statistics or self._measured
-        self._metrics = tracking.metrics(
+        self._metrics = flat_metrics.metrics(
             self.dataset.domains,
             statistics=self._measured,
             weight=self.method.weights(self.state, self.step),
@@ -572,14 +577,14 @@ class Mixing(Engine):
                 "optimizer's moments twice: go on from a state between two steps",
                 self.step,
             )
-        return states.seal(
-            settings=states.as_json(self._settings),
+        return resume_state.seal_state(
+            settings=resume_state.as_json(self._settings),
             step=self.step,
-            method=states.pack(self.state),
+            method=resume_state.pack_state(self.state),
             fresh_positions=self.fresh_positions_K.tolist(),
             dataset=self.dataset.state_at(self.step, self.positions_K),
             prepared=self._prepared,
-            watched=states.pack(self._watched),
+            watched=resume_state.pack_state(self._watched),
         )
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -589,9 +594,9 @@ class Mixing(Engine):
             InputError: it is damaged, or of something else: each value that is not as it must be.
         """
         of_dataset = {"settings": self.dataset.settings, "reader": {}}
-        state = states.plain(state)
-        states.refuse_unfit(state, {"settings": self._settings, "dataset": of_dataset})
-        unpacked = states.unpack(state["method"])
+        state = resume_state.plain(state)
+        resume_state.refuse_unfit(state, {"settings": self._settings, "dataset": of_dataset})
+        unpacked = resume_state.unpack_state(state["method"])
         weights_K = self.method.weights(unpacked, state["step"])
         if not abs(weights_K.sum() - 1) < 1e-6:
             raise InputError(
@@ -603,14 +608,14 @@ class Mixing(Engine):
         self.positions_K = np.array(state["dataset"]["positions"], dtype=np.int64)
         self.fresh_positions_K = np.array(state["fresh_positions"], dtype=np.int64)
         self._prepared = state["prepared"]
-        self._watched = states.unpack(state["watched"])
+        self._watched = resume_state.unpack_state(state["watched"])
         self.drop()
 
 
 def _tokens(batch: Rows) -> Sequence[float]:
     """Target tokens of each row of a micro-batch."""
     if isinstance(batch, Mapping):
-        return tokens_of(batch)
+        return tokens_of_rows(batch)
     # Of a pair of inputs and labels, the labels.
     last = list(rows.tensors(batch))[-1]
     return [float(n) for n in (last.flatten(start_dim=1) != IGNORED).sum(dim=1)]

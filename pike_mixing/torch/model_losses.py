@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from pike_mixing.errors import InputError
 from pike_mixing.torch import rows
 from pike_mixing.torch.losses import RowLosses, losses_of_outputs, row_means, token_losses
-from pike_mixing.torch.passes import in_mode, without_gradient
+from pike_mixing.torch.pass_interface import in_mode, without_gradient
 from pike_mixing.torch.rows import Rows
 
 COMPARED = 8

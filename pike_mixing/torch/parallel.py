@@ -79,7 +79,7 @@ BUCKET_BYTES = 25 * 2**20
 least that uses a network fully (Li et al. 2020, arXiv 2006.15704, Section 4.2)."""
 
 
-def sum_(tensors: Sequence[Tensor], group: Group = None) -> None:
+def sum_in_place(tensors: Sequence[Tensor], group: Group = None) -> None:
     """Puts the sum over the processes in the place of each tensor."""
     if world_size(group) > 1:
         for bucket in [_Bucket(part, group) for part in _parts(tensors)]:
@@ -117,7 +117,7 @@ def _parts(tensors: Iterable[Tensor]) -> list[list[Tensor]]:
 
 
 @contextlib.contextmanager
-def summing(parameters: Sequence[Tensor], group: Group = None) -> Iterator[None]:
+def summed_gradients(parameters: Sequence[Tensor], group: Group = None) -> Iterator[None]:
     """A backward pass after which the gradients of these parameters are the sums over all.
 
     A bucket's sum begins as soon as its last gradient is there, while the pass goes on; the order
@@ -163,19 +163,19 @@ def _gradient(parameter: Tensor) -> Tensor:
     return parameter.grad
 
 
-def device(group: Group = None) -> torch.device:
+def communication_device(group: Group = None) -> torch.device:
     """Where numbers must lie to travel: NCCL takes those of the GPU alone."""
     if _together() and "nccl" in str(dist.get_backend_config(group)):
         return torch.device("cuda", torch.cuda.current_device())
     return torch.device("cpu")
 
 
-def gather(numbers: Sequence[float], group: Group = None) -> Tensor:
+def gather_numbers(numbers: Sequence[float], group: Group = None) -> Tensor:
     """The numbers of every process, W x N in float64 on the CPU."""
     mine = torch.tensor(list(numbers), dtype=torch.float64)
     if world_size(group) == 1:
         return mine[None]
-    mine = mine.to(device(group))
+    mine = mine.to(communication_device(group))
     result = [torch.empty_like(mine) for _ in range(world_size(group))]
     dist.all_gather(result, mine, group=group)
     return torch.stack(result).cpu()
@@ -217,10 +217,10 @@ def whole_parameters(model: nn.Module, units: Sequence["FSDPModule"]) -> list[Te
     Raises:
         InputError: parameters are cut in another way as well.
     """
-    result = {id(p): p for p in model.parameters() if not in_shards(p)}
+    result = {id(p): p for p in model.parameters() if not is_sharded(p)}
     for unit in units:
         unit.unshard()
-        result |= {id(p): p for p in model.parameters() if not in_shards(p)}
+        result |= {id(p): p for p in model.parameters() if not is_sharded(p)}
         unit.reshard()
     if len([p for p in result.values() if p.requires_grad]) != len(trainable_parameters(model)):
         raise InputError(
@@ -230,7 +230,7 @@ def whole_parameters(model: nn.Module, units: Sequence["FSDPModule"]) -> list[Te
     return [p for p in result.values() if p.requires_grad]
 
 
-def divisor(units: Sequence["FSDPModule"], group: Group) -> float:
+def shard_divisor(units: Sequence["FSDPModule"], group: Group) -> float:
     """By what FSDP2 divides the sum of the processes' gradients: their number where not set.
 
     Raises:
@@ -254,7 +254,7 @@ def divisor(units: Sequence["FSDPModule"], group: Group) -> float:
 def gradient_divisor(model: nn.Module | None, group: Group = None) -> float:
     """By what a training divides the sum of the processes' gradients: their number if not set."""
     units = [] if model is None else _units(model)
-    return divisor(units, group) if units else float(world_size(group))
+    return shard_divisor(units, group) if units else float(world_size(group))
 
 
 def trainable_parameters(model: nn.Module) -> list[Tensor]:
@@ -262,23 +262,23 @@ def trainable_parameters(model: nn.Module) -> list[Tensor]:
     return [p for p in model.parameters() if p.requires_grad]
 
 
-def in_shards(tensor: Tensor) -> bool:
+def is_sharded(tensor: Tensor) -> bool:
     """Whether each process has a part of it (DTensor)."""
     return hasattr(tensor, "to_local")
 
 
-def place_of_shards(tensor: Tensor) -> tuple[Any, tuple[Any, ...]] | None:
+def shard_placement(tensor: Tensor) -> tuple[Any, tuple[Any, ...]] | None:
     """The mesh and placements of a tensor in shards; None of any other."""
     shards: Any = tensor
-    return (shards.device_mesh, tuple(shards.placements)) if in_shards(tensor) else None
+    return (shards.device_mesh, tuple(shards.placements)) if is_sharded(tensor) else None
 
 
-def local(tensor: Tensor) -> Tensor:
+def local_part(tensor: Tensor) -> Tensor:
     """This process's part of a tensor in shards; any other as it is."""
-    return tensor.to_local() if in_shards(tensor) else tensor  # type: ignore[attr-defined]
+    return tensor.to_local() if is_sharded(tensor) else tensor  # type: ignore[attr-defined]
 
 
-def deal(
+def deal_micro_batches(
     R: int, size: int, group: Group = None, *, whole: bool = False
 ) -> list[tuple[slice, float]]:
     """The micro-batches that this process passes of rows that all have, and whether each counts.
@@ -304,7 +304,7 @@ def deal(
 
 
 def join_rows(own: Sequence[tuple[Tensor, float]], R: int, group: Group = None) -> Tensor:
-    """Numbers of all rows, from those of the rows that `deal` dealt to each process.
+    """Numbers of all rows, from those of the rows that `deal_micro_batches` dealt to each process.
 
     Args:
         own: For each micro-batch of this process a number per row, and whether it counts.
@@ -316,13 +316,13 @@ def join_rows(own: Sequence[tuple[Tensor, float]], R: int, group: Group = None) 
         return mine
     all_R = torch.zeros(R, dtype=mine.dtype, device=mine.device)
     all_R[rank(group) :: world_size(group)] = mine
-    sum_([all_R], group)
+    sum_in_place([all_R], group)
     return all_R
 
 
 def full_tensor(tensor: Tensor) -> Tensor:
     """A tensor in shards put together, on every process; any other as it is."""
-    return tensor.full_tensor() if in_shards(tensor) else tensor  # type: ignore[attr-defined]
+    return tensor.full_tensor() if is_sharded(tensor) else tensor  # type: ignore[attr-defined]
 
 
 @contextlib.contextmanager

@@ -87,7 +87,7 @@ def select(rows: Rows, which: slice | Tensor) -> Rows:
     return _map(rows, lambda part: part[which])
 
 
-def and_whether_last(items: Iterable[T]) -> Iterator[tuple[T, bool]]:
+def mark_last(items: Iterable[T]) -> Iterator[tuple[T, bool]]:
     """Each item, and whether it is the last."""
     before: list[T] = []
     for item in items:
@@ -99,11 +99,11 @@ def and_whether_last(items: Iterable[T]) -> Iterator[tuple[T, bool]]:
 def split(rows: Rows, size: int) -> list[Rows]:
     """The rows in pieces of `size`; the last may be shorter."""
     if size < 1:
-        raise InputError(f"micro_batch: {size} must be at least 1")
+        raise InputError(f"micro_batch_rows: {size} must be at least 1")
     return [select(rows, slice(at, at + size)) for at in range(0, count(rows), size)]
 
 
-def to(rows: Rows, device: torch.device) -> Rows:
+def to_device(rows: Rows, device: torch.device) -> Rows:
     """The rows on a device, in the same containers."""
     return _map(rows, lambda part: part.to(device, non_blocking=True))
 

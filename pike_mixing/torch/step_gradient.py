@@ -24,9 +24,9 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Signals, State, Statistics
 from pike_mixing.torch import gradients, parallel
-from pike_mixing.torch.domain_pass import backward_pass
-from pike_mixing.torch.passes import DomainRows, Passes, Piece, Target, free_weights
-from pike_mixing.torch.rows import Rows, and_whether_last
+from pike_mixing.torch.domain_gradient import backward_pass
+from pike_mixing.torch.pass_interface import DomainRows, Passes, Piece, Target, free_weights
+from pike_mixing.torch.rows import Rows, mark_last
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +86,7 @@ class StepRows(Protocol):
         """Mean of each domain's rows, of `joined` on the host; NaN for a domain without rows."""
 
 
-def shares(rows: StepRows) -> Floats:
+def row_shares(rows: StepRows) -> Floats:
     """b_k / b of equation `eq: mix_framework`."""
     share_K: Floats = rows.count_K / rows.count_K.sum()
     return share_K
@@ -101,9 +101,9 @@ class StepGradient:
     passes: Passes
     """How they are made."""
     _: dataclasses.KW_ONLY
-    micro_batch: int
+    micro_batch_rows: int
     """Rows of a pass."""
-    statistics_micro_batch: int
+    statistics_micro_batch_rows: int
     """Rows of a pass that measures gradient statistics."""
     optimizer: Any = None
     """For methods with moments per domain: a `PerDomainAdamW`, or what has its `forget()`,
@@ -168,7 +168,7 @@ class StepGradient:
     def _by_weights(
         self, method: Method, seen: Signals, rows: StepRows, c_K: Floats | None, leaves: bool
     ) -> StepResult:
-        share_K = shares(rows) if c_K is None else c_K
+        share_K = row_shares(rows) if c_K is None else c_K
         measured = None
         if method.needs().batch_statistics(seen.step):
 
@@ -210,7 +210,7 @@ class StepGradient:
         target, passes, result = self.target, self.passes, []
         passes.clear(target.parameters)
         with parallel.without_synchronization(target.model) as plain:
-            for piece, last in and_whether_last(rows.pieces(share_K)):
+            for piece, last in mark_last(rows.pieces(share_K)):
                 with target.summing(last=last):
                     loss_B = backward_pass(plain, target, piece.rows, piece.weight_B)
                 passes.settle()
@@ -230,7 +230,7 @@ class StepGradient:
     ) -> StepResult:
         """Moves the moments of each domain by its clipped gradient."""
         self.optimizer.forget()
-        share_K, c_K = shares(rows), method.combine(state, seen)
+        share_K, c_K = row_shares(rows), method.combine(state, seen)
         chosen_K = share_K if c_K is None else c_K
         norms: list[Tensor] = []
         share: list[float] = []
@@ -312,14 +312,14 @@ class StepGradient:
         )
         c_K = method.combine(state, seen)
         if leaves:
-            chosen_K = shares(rows) if c_K is None else c_K
+            chosen_K = row_shares(rows) if c_K is None else c_K
             for c, parts in zip(chosen_K.tolist(), parts_K, strict=True):
                 if parts is not None:
                     self.target.add(parts, c)
         return self._result(seen, None, leaves, c_K)
 
     def _domains(self, rows: StepRows, measures: bool) -> list[DomainRows]:
-        size = self.statistics_micro_batch if measures else self.micro_batch
+        size = self.statistics_micro_batch_rows if measures else self.micro_batch_rows
         return rows.domains(size, with_variance=measures)
 
     def _clip(self) -> Tensor:

@@ -21,7 +21,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.torch import gradients, parallel, rows
 from pike_mixing.torch.losses import check_losses
 from pike_mixing.torch.parallel import Group
-from pike_mixing.torch.passes import DomainRows, Passes, Piece
+from pike_mixing.torch.pass_interface import DomainRows, Passes, Piece
 from pike_mixing.torch.rows import Rows
 from pike_mixing.torch.step_gradient import StepResult
 
@@ -95,8 +95,8 @@ class StepRecord:
         for domain_B, number_B in zip(self.domains_of, parts, strict=True):
             np.add.at(sums_2xK[0], domain_B, number_B.double().cpu().numpy())
             np.add.at(sums_2xK[1], domain_B, 1)
-        sums_2K = torch.from_numpy(sums_2xK.flatten()).to(parallel.device(self.group))
-        parallel.sum_([sums_2K], self.group)
+        sums_2K = torch.from_numpy(sums_2xK.flatten()).to(parallel.communication_device(self.group))
+        parallel.sum_in_place([sums_2K], self.group)
         return sums_2K
 
     def means(self, joined: Tensor) -> Floats:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import torch
 
 from pike_mixing.errors import InputError
-from pike_mixing.order import Order
+from pike_mixing.row_order import Order
 
 log = logging.getLogger("pike_mixing")
 
@@ -84,7 +84,7 @@ def copy_for_reader(dataset: Any) -> Any:
     return copy.deepcopy(dataset, {id(systems): systems})
 
 
-def release(dataset: Any) -> str | None:
+def datasets_release(dataset: Any) -> str | None:
     """The release of `datasets` that reads a stream of it: the order of its rows depends on it."""
     if type(dataset).__module__ != "datasets.iterable_dataset":
         return None

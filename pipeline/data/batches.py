@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from pike_mixing.arrays import Ints
 from pike_mixing.errors import InputError, refuse
-from pike_mixing.order import Order
+from pike_mixing.row_order import Order
 from pipeline.data.shards import Corpus
 
 

@@ -9,7 +9,7 @@ import yaml
 
 from pike_mixing.errors import InputError
 from pipeline.data.shards import SPLITS, manifest_of
-from pipeline.runtime import atomic_files, manifests, presentation
+from pipeline.runtime import atomic_files, manifests, output_formats
 
 Format = Literal["table", "csv", "json"]
 Row = dict[str, Any]
@@ -34,7 +34,7 @@ def corpus(given: Sequence[str | Path], *, format: Format = "table") -> str:
         for row in rows:
             lengths = row.pop("lengths")
             row |= {f"documents_from_{n}_tokens": lengths.get(n, 0) for n in bounds}
-    return presentation.render(format, rows, lambda: _text(rows, bounds))
+    return output_formats.render(format, rows, lambda: _text(rows, bounds))
 
 
 def _corpora(place: Path) -> list[Path]:
@@ -96,7 +96,7 @@ def _table(rows: Sequence[Mapping[Any, Any]]) -> str:
         for row in rows
     ]
     right = [not isinstance(value, str) for value in rows[0].values()]
-    return presentation.grid([str(name).replace("_", " ") for name in rows[0]], texts, right)
+    return output_formats.grid([str(name).replace("_", " ") for name in rows[0]], texts, right)
 
 
 CARD = """\

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from pike_mixing import foreign_json
 from pike_mixing.errors import InputError
-from pipeline.runtime.environment import import_optional
+from pipeline.runtime.environment import import_attribute
 
 LOADER = "tokenizers:Tokenizer"
 
@@ -33,7 +33,7 @@ def read(content: bytes, place: str) -> dict[str, Any]:
         InputError: it is not a `tokenizer.json`.
     """
     try:
-        values = foreign_json.loads(content)
+        values = foreign_json.parse_json(content)
     except ValueError as error:
         raise InputError(f"{place} is not valid JSON ({error}): download it again") from None
     try:
@@ -97,7 +97,7 @@ class JsonPieces:
             InputError: it is none, the package is not installed, or cannot read the file.
         """
         try:
-            values = foreign_json.loads(content)
+            values = foreign_json.parse_json(content)
             self.known = pieces(values["tokenizer"])
             self.eos = self.known[values["end"]]
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -107,7 +107,7 @@ class JsonPieces:
             ) from None
         # Packing already runs several workers.
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-        loader: Any = import_optional(LOADER, place, "tokenizer.json")
+        loader: Any = import_attribute(LOADER, place, "tokenizer.json")
         self.content = json.dumps(values["tokenizer"], ensure_ascii=False)
         try:
             self._pieces = loader.from_str(self.content)

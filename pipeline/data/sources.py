@@ -33,7 +33,7 @@ def parse(values: dict[str, Any], where: str) -> Source:
     name = values["kind"]
     if not isinstance(name, str) or name not in SOURCES:
         raise InputError(unknown(str(name), SOURCES, f"{where}.kind"))
-    kind: type[Source] = environment.import_optional(SOURCES[name], f"{where}.kind", name)
+    kind: type[Source] = environment.import_attribute(SOURCES[name], f"{where}.kind", name)
     return validate(kind, values, where)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt, Share
-from pike_mixing.order import GOLDEN, Uint64s, mix
+from pike_mixing.row_order import GOLDEN, Uint64s, mix_bits
 from pipeline.data.source_interface import Document
 from pipeline.runtime import atomic_files
 
@@ -150,8 +150,8 @@ class Synthetic:
         symbol_NxT = np.empty((len(number_N), self.length), np.int64)
         counter_2T = np.arange(2 * self.length, dtype=np.uint64) * GOLDEN
         for t in range(self.length):
-            coin_N = _uniform(mix(key_N + counter_2T[2 * t]))
-            draw_N = mix(key_N + counter_2T[2 * t + 1])
+            coin_N = _uniform(mix_bits(key_N + counter_2T[2 * t]))
+            draw_N = mix_bits(key_N + counter_2T[2 * t + 1])
             any_N = _below(draw_N, self.symbols)
             likely_N = successor_CxS[context_N, _below(draw_N, self.successors)]
             symbol_NxT[:, t] = np.where(coin_N < noisy, any_N, likely_N)
@@ -171,7 +171,7 @@ def _plain(first: int, count: int) -> bool:
 
 def _hash(purpose: str, seed: int, counter: Uint64s) -> Uint64s:
     key = int(atomic_files.digest([purpose, seed])[:16], 16)
-    return mix(mix(counter * GOLDEN + np.uint64(key)))
+    return mix_bits(mix_bits(counter * GOLDEN + np.uint64(key)))
 
 
 def _uniform(hashed: Uint64s) -> Uint64s:

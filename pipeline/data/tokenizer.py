@@ -289,7 +289,7 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
         content = _model_content(Path(chosen.path), chosen, where, "path")
     elif isinstance(chosen, Hub):
         downloads = "pipeline.runtime.hub_downloads:download"
-        fetch = environment.import_optional(downloads, f"{where}.kind", "hub")
+        fetch = environment.import_attribute(downloads, f"{where}.kind", "hub")
         path = fetch(
             *(chosen.repository, chosen.file, chosen.revision),
             kind="model",

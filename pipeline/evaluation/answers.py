@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.comparison.multiple_choice import ALONE, SCORES, SUM, accuracy, points
+from pike_mixing.comparison.multiple_choice import ALONE, SCORES, SUM, accuracy, item_points
 from pike_mixing.errors import InputError
 from pipeline.evaluation.log_likelihoods import Question, score
 from pipeline.evaluation.prompt_encoding import Item
@@ -123,7 +123,7 @@ def grade(questions: QuestionSet, sums: list[Floats], alone: list[Floats]) -> An
         alone,
         pick_I=np.array([score_N.argmax() for score_N in by_item]),
         accuracy={
-            n: accuracy(points(s, candidates_I, gold_I), clusters) for n, s in scores.items()
+            n: accuracy(item_points(s, candidates_I, gold_I), clusters) for n, s in scores.items()
         },
     )
 

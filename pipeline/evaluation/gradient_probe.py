@@ -20,13 +20,13 @@ from torch import Tensor
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.torch import gradients
-from pike_mixing.torch.passes import Target
+from pike_mixing.torch.pass_interface import Target
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings as parsing
 from pipeline.data.shards import Corpus
 from pipeline.evaluation.output_tables import INT, REAL, TEXT
 from pipeline.model import checkpoint
-from pipeline.model.passes import PipelinePasses
+from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, devices, made_from, manifests
 from pipeline.runtime.progress import Progress

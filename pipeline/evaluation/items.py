@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.arrays import Ints
-from pike_mixing.order import Order, first_epochs
+from pike_mixing.row_order import Order, first_epochs
 from pipeline.data.ngrams import Hashes, occurring, window_hashes
 from pipeline.data.shards import Corpus
 from pipeline.evaluation.prompt_encoding import Item

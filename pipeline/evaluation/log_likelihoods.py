@@ -37,7 +37,7 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.torch import chunked_loss
 from pipeline.model.transformer import AttentionLayout, Transformer
-from pipeline.runtime import chips, devices
+from pipeline.runtime import devices, xla_chips
 
 CONTEXT = 0
 PADDING = -1
@@ -222,7 +222,7 @@ def score(model: Transformer, questions: Sequence[Question], *, batch_tokens: in
             for batch in _batches(lengths, batch_tokens):
                 members, length = [rows[i] for i in batch], lengths[batch[0]]
                 if devices.compiles(device):
-                    size = chips.multiple(max(1, batch_tokens // length), device), length
+                    size = xla_chips.multiple(max(1, batch_tokens // length), device), length
                     sums = _score_in_shape(model, members, size)
                 else:
                     sums = _score(model, members, shared, P)
@@ -297,7 +297,7 @@ def _score_in_shape(
 def _read(model: Transformer, batch: RowBatch, shared: Any, P: int) -> Tensor:
     """The stream at each token of a batch, BxLxD."""
     token_BxL, position_BxL, block_BxL = (
-        chips.spread(torch.from_numpy(part).to(model.device))
+        xla_chips.shard_tensor(torch.from_numpy(part).to(model.device))
         for part in (batch.token_BxL, batch.position_BxL, batch.block_BxL)
     )
     sight = AttentionLayout(position_BxL, _attention_mask(position_BxL, block_BxL, P), shared)

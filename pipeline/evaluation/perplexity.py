@@ -18,7 +18,7 @@ from pike_mixing.comparison.multiple_choice import clustered_mean
 from pike_mixing.errors import InputError
 from pipeline.data.shards import Corpus
 from pipeline.model.transformer import Transformer, token_losses
-from pipeline.runtime import chips, devices
+from pipeline.runtime import devices, xla_chips
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def measure(model: Transformer, held_out: Windows, *, batch_tokens: int) -> Perp
         batch_tokens: Tokens per forward pass.
     """
     device = model.device
-    rows = chips.multiple(max(1, batch_tokens // (held_out.tokens_RxL1.shape[1] - 1)), device)
+    rows = xla_chips.multiple(max(1, batch_tokens // (held_out.tokens_RxL1.shape[1] - 1)), device)
     parts = []
     with devices.without_gradients(device):
         for batch in torch.from_numpy(held_out.tokens_RxL1).split(rows):
@@ -114,7 +114,7 @@ def measure(model: Transformer, held_out: Windows, *, batch_tokens: int) -> Perp
             if devices.compiles(device):
                 # A batch of another shape would be another program.
                 batch = torch.cat([batch, batch[:1].expand(rows - R, -1)])
-            nll_BxL = token_losses(model, chips.spread(batch.to(device)))
+            nll_BxL = token_losses(model, xla_chips.shard_tensor(batch.to(device)))
             parts.append(devices.on_host(nll_BxL)[:R].flatten().numpy())
     return summary(np.concatenate(parts), held_out)
 

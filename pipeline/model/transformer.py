@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from pike_mixing.errors import InputError
 from pike_mixing.torch import chunked_loss
 from pipeline import settings
-from pipeline.runtime import chips, devices
+from pipeline.runtime import devices, xla_chips
 
 NORM_EPSILON = 1e-6
 ROTARY_BASE = 10_000.0
@@ -293,7 +293,7 @@ def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transfor
 def token_losses(model: Transformer, tokens_BxL1: Tensor) -> Tensor:
     """Nats of each next token, B x L in float32, for rows of L + 1 tokens."""
     hidden, target = _predicting(model, tokens_BxL1)
-    weight, shared = model.embedding.weight, chips.count(model.device)
+    weight, shared = model.embedding.weight, xla_chips.count(model.device)
     nll = chunked_loss.cross_entropy(hidden, weight, target, model.precision, shared)
     return nll.view(tokens_BxL1.shape[0], -1)
 
@@ -315,7 +315,12 @@ def weighted_loss(
     B, L = len(tokens_BxL1), tokens_BxL1.shape[1] - 1
     weight = (weight_B / L)[:, None].expand(B, L).reshape(target.shape)
     total, nll = chunked_loss.weighted_sum(
-        hidden, model.embedding.weight, target, weight, model.precision, chips.count(model.device)
+        hidden,
+        model.embedding.weight,
+        target,
+        weight,
+        model.precision,
+        xla_chips.count(model.device),
     )
     return total, nll.view(B, L).mean(dim=1)
 

@@ -9,7 +9,7 @@ from pike_mixing import RULES
 from pike_mixing.errors import InputError
 from pipeline.planning import jobs, notices, outdated, output_root, planner
 from pipeline.planning.profile import TRAINS
-from pipeline.runtime import accelerators, environment, presentation
+from pipeline.runtime import accelerators, environment, output_formats
 from pipeline.runtime.accelerators import Accelerator
 
 
@@ -53,7 +53,7 @@ def plan(
     facts = {"devices": bills, "warnings": told}
     parts = [_for(work, bill) for work, bill in zip(works, bills, strict=True)]
     lines = ["\n\n".join(parts), *told]
-    return presentation.render(format, facts, lambda: "\n".join(lines))
+    return output_formats.render(format, facts, lambda: "\n".join(lines))
 
 
 def _larger(work: jobs.Jobs, bill: dict[str, Any]) -> Iterator[str]:
@@ -82,7 +82,7 @@ def _kind(device: str) -> tuple[Accelerator, int]:
 def _numbers(work: jobs.Jobs) -> dict[str, Any]:
     """The bill of one kind of device for machines."""
     by_rule: dict[str, list[jobs.Job]] = defaultdict(list)
-    for key in work.every():
+    for key in work.counted_keys():
         by_rule[key[0]].append(work.job(*key))
     rules = [
         {
@@ -169,7 +169,7 @@ def _network_line(work: jobs.Jobs) -> Iterator[str]:
     """A line on what the network must give, where it must."""
     sources = [
         name
-        for rule, name in work.every()
+        for rule, name in work.counted_keys()
         if rule == "download" and work.plan.sources[name]["kind"] == "huggingface"
     ]
     if sources:
@@ -221,4 +221,4 @@ def _size(number: float) -> str:
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return presentation.grid(titles, rows, [False, *[True] * (len(titles) - 1)])
+    return output_formats.grid(titles, rows, [False, *[True] * (len(titles) - 1)])

@@ -10,7 +10,7 @@ from typing import Any
 from pike_mixing import RULES
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders import registry as finders
-from pike_mixing.settings import check, domain_problems, unknown
+from pike_mixing.settings import domain_problems, settings_problems, unknown
 from pipeline.planning import (
     dependencies,
     methods,
@@ -184,7 +184,9 @@ def _incompatible(config: Config, recipes: Mapping[str, Training]) -> Iterator[s
         if not {"swarm", "methods"} & values.keys():
             yield f"mixtures.{name}: swarm or methods: name what it is found from"
         where = f"mixtures.{name}.options"
-        yield from check(finders.kind(values["finder"]), values.get("options", {}), where)
+        yield from settings_problems(
+            finders.finder_class(values["finder"]), values.get("options", {}), where
+        )
     yield from paper_roles.problems(config)
     yield from _duplicate_tasks(config)
     yield from _headline(config)
@@ -254,7 +256,7 @@ def _method_problems(config: Config, scenario: str, method: str, recipe: Trainin
         return
     evaluation = chosen["evaluation"]
     kept = config["evaluation"][evaluation].get("token_losses")
-    if finders.kind(mixture["finder"]).reads == "predictions" and not kept:
+    if finders.finder_class(mixture["finder"]).reads == "predictions" and not kept:
         yield (
             f"mixtures.{values['mixture']}: the finder {mixture['finder']} reads the "
             f"losses of tokens, which scenario {scenario} does not keep: set "

@@ -100,7 +100,7 @@ class Jobs:
         """Bytes of a source's text: as its settings say, or what its files hold."""
         if stated := planner.text_bytes(self.plan.section_value("sources", source)):
             return stated
-        paths = map(Path, rule_inputs.RuleInputs(self.plan).of("download", source).given)
+        paths = map(Path, rule_inputs.RuleInputs(self.plan).job_inputs("download", source).given)
         held = (
             path.stat().st_size * (UNPACKED if path.suffix in COMPRESSED else 1)
             for path in paths
@@ -108,7 +108,7 @@ class Jobs:
         )
         return sum(held) or SMALL_SOURCE
 
-    def every(self) -> Iterator[Key]:
+    def counted_keys(self) -> Iterator[Key]:
         """All jobs that are counted, in the order of the data's way.
 
         Of the whole plan, these are all but the databases of some runs alone. The theory, which
@@ -156,7 +156,7 @@ class Jobs:
             job = waiting.pop()
             if job not in result:
                 result.add(job)
-                waiting += map(maker, reads.of(*job).paths())
+                waiting += map(maker, reads.job_inputs(*job).paths())
         return result
 
     def refusal(self, run: str) -> str | None:

@@ -8,9 +8,10 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from pike_mixing import RULES, provenance, registry
 from pike_mixing.errors import InputError
+from pike_mixing.finders import FINDERS
 from pike_mixing.interface import Method, Needs, StatisticsNeed
-from pike_mixing.settings import is_required, lines_of, settings_of, wrap
-from pipeline.runtime import presentation
+from pike_mixing.settings import is_required, setting_lines, settings_of, wrap
+from pipeline.runtime import output_formats
 
 FRAME = """\
 # Mixing methods
@@ -87,7 +88,7 @@ def methods(name: str | None = None, *, format: str = "text") -> str:
             raise InputError(f"--format markdown makes the page of all rules: leave {name} out")
         return f"{FRAME}\n{_overview()}\n{_provenance()}"
     if format == "json":
-        return presentation.as_json([_object(rule) for rule in chosen])
+        return output_formats.as_json([_object(rule) for rule in chosen])
     return "\n\n\n".join(map(_text, chosen))
 
 
@@ -95,13 +96,20 @@ def _provenance() -> str:
     """Where rules and finders come from, as Markdown."""
     titles = ("name", "source", "what differs here", "checked")
     finders = {
-        f"[{name}](../pike_mixing/finders/{name.replace('-', '_')}.py)": told
+        f"[{name}](../{_module_of_finder(name).replace('.', '/')}.py)": told
         for name, told in provenance.FINDERS.items()
     }
     return "\n".join(
         f"\n## {title}\n\n{_table(titles, ((name, *told) for name, told in table.items()))}"
         for title, table in {"Where rules come from": provenance.RULES, "Finders": finders}.items()
     )
+
+
+def _module_of_finder(name: str) -> str:
+    """The module of a finder, or of a command that looks for mixtures in another way."""
+    commands = {"reuse": "mixture_reuse"}
+    other = f"pike_mixing.finders.{commands.get(name, name)}"
+    return FINDERS.get(name, other).partition(":")[0]
 
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -137,7 +145,7 @@ def needs(rule: str) -> Needs:
 
     Settings without a default are coefficients and names, on which no need depends.
     """
-    kind = registry.kind(rule)
+    kind = registry.rule_class(rule)
     if kind.needs is Method.needs:
         return Needs()
     return kind(**required_settings(rule)).needs()
@@ -145,7 +153,7 @@ def needs(rule: str) -> Needs:
 
 def required_settings(rule: str) -> dict[str, Any]:
     """Some value for each setting that has no default."""
-    kind = registry.kind(rule)
+    kind = registry.rule_class(rule)
     hints = typing.get_type_hints(kind)
     return {f.name: _any(hints[f.name]) for f in dataclasses.fields(kind) if is_required(f)}
 
@@ -165,13 +173,13 @@ def _columns(rule: str) -> tuple[str, str, str]:
 
 
 def _about(rule: str) -> str:
-    return getattr(registry.kind(rule), "about", "")
+    return getattr(registry.rule_class(rule), "about", "")
 
 
 def _text(rule: str) -> str:
     measured, work, memory = _columns(rule)
-    kind = registry.kind(rule)
-    settings = lines_of(kind)
+    kind = registry.rule_class(rule)
+    settings = setting_lines(kind)
     head = "  settings" + ("" if settings else ": none")
     lines = [rule, *wrap(_about(rule), "  "), "", head, *settings, ""]
     named = {
@@ -191,13 +199,15 @@ def _source(rule: str) -> str:
     if rule in provenance.RULES:
         source, differs, _ = provenance.RULES[rule]
         return source if differs in ("nothing", "-") else f"{source}; here: {differs}"
-    return inspect.getdoc(inspect.getmodule(registry.kind(rule))) or ""
+    return inspect.getdoc(inspect.getmodule(registry.rule_class(rule))) or ""
 
 
 def _object(rule: str) -> dict[str, Any]:
     words = dict(zip(("measures", "work", "memory"), _columns(rule), strict=True))
     names = ("name", "default", "meaning")
-    settings = [dict(zip(names, one, strict=True)) for one in settings_of(registry.kind(rule))]
+    settings = [
+        dict(zip(names, one, strict=True)) for one in settings_of(registry.rule_class(rule))
+    ]
     code = RULES.get(rule, rule)
     return {"rule": rule, "about": _about(rule), "settings": settings, **words, "code": code}
 

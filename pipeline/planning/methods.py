@@ -63,7 +63,7 @@ def place(rule: str) -> str:
 def about(rule: str) -> str:
     """What a rule does, in one or two sentences for the report's readers; "" without any."""
     if rule in RULES:
-        return registry.kind(rule).about
+        return registry.rule_class(rule).about
     node = next(_ancestry(rule), None)
     for statement in node.body if node else ():
         if code_fingerprint.is_about(statement) and isinstance(statement, ast.AnnAssign):
@@ -83,7 +83,7 @@ def in_full(values: Mapping[str, Any], but: Collection[str] = ()) -> dict[str, A
     """
     rule, given = values["rule"], settings_of(values)
     if rule in RULES:
-        result = normal_form.of_settings(registry.kind(rule), given)
+        result = normal_form.of_settings(registry.rule_class(rule), given)
     else:
         result = normal_form.fill_defaults(_literals(rule), given)
     of_plan = {name: one for name in OF_PLAN if (one := values.get(name)) is not None}
@@ -114,7 +114,7 @@ def _type(statement: ast.AnnAssign) -> str:
 def has_setting(rule: str, name: str) -> bool:
     """Whether a rule's class has, or inherits, a setting of this name; an unknown rule has none."""
     if rule in RULES:
-        return name in {field.name for field in dataclasses.fields(registry.kind(rule))}
+        return name in {field.name for field in dataclasses.fields(registry.rule_class(rule))}
     fields = (
         s.target for node in _ancestry(rule) for s in node.body if isinstance(s, ast.AnnAssign)
     )
@@ -202,7 +202,7 @@ def problems(values: Mapping[str, Any], where: str) -> list[str]:
     given = (method_catalogue.required_settings(rule) if "grid" in values else {}) | settings_of(
         values
     )
-    return field_problems(registry.kind(rule), given, where, limits=False)
+    return field_problems(registry.rule_class(rule), given, where, limits=False)
 
 
 def misfits(
@@ -225,7 +225,7 @@ def misfits(
     facts = _facts(names, recipe.rows * recipe.length * recipe.steps, recipe.steps)
     try:
         method = _build(rule, json.dumps(given)).for_run(facts)
-        interface.counts(
+        interface.rows_of_domains(
             method, method.init(names, seed=0), 0, recipe.rows, recipe.rounding, len(names)
         )
     except InputError as error:
@@ -251,7 +251,7 @@ def refuse_at_start(
         f"mixtures: the finder {name!r} reads how much text each run had, which mixtures of a "
         "configuration do not tell: take another, or fit a table (pike-mixing fit)"
         for name in named
-        if finders.kind(name).reads == "epochs"
+        if finders.finder_class(name).reads == "epochs"
     ]
     problems += [
         f"mixtures: the cap on epochs of {one['finder']!r}: mixtures of a configuration do not "

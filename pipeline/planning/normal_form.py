@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 from typing import Any, get_args
 
-from pike_mixing.settings import default, hints_of, without_limits
+from pike_mixing.settings import default_value, type_hints, without_limits
 from pipeline.planning.configuration import Experiment
 from pipeline.runtime import validation
 
@@ -57,7 +57,7 @@ def plain(value: Any) -> Any:
         kept = {
             field.name: one
             for field in dataclasses.fields(value)
-            if (one := getattr(value, field.name)) != default(field) or not _is_nothing(one)
+            if (one := getattr(value, field.name)) != default_value(field) or not _is_nothing(one)
         }
         return {name: plain(one) for name, one in kept.items()}
     if isinstance(value, Mapping):
@@ -73,8 +73,8 @@ def _is_nothing(value: Any) -> bool:
 
 def of_settings(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a rule or finder of this dataclass, its defaults filled in."""
-    defaults = {field.name: default(field) for field in dataclasses.fields(kind)}
-    types = {name: without_limits(hint) for name, hint in hints_of(kind).items()}
+    defaults = {field.name: default_value(field) for field in dataclasses.fields(kind)}
+    types = {name: without_limits(hint) for name, hint in type_hints(kind).items()}
     reals = {name for name, one in types.items() if float in (one, *get_args(one))}
     return fill_defaults(defaults, given, reals)
 

@@ -141,7 +141,7 @@ class Comparison:
         return ((rule, name) for rule, names in self._plan.work().items() for name in names)
 
     @functools.cache  # noqa: B019 - there is one of these in a process.
-    def of(self, rule: str, name: str) -> tuple[made_from.Difference, ...]:
+    def differences(self, rule: str, name: str) -> tuple[made_from.Difference, ...]:
         """How one finished piece of work differs from the plan; nothing of what is not finished.
 
         `name` are the values of the rule's wildcards, joined by slashes.
@@ -149,7 +149,7 @@ class Comparison:
         Raises:
             InputError: the plan has no such work, or a file cannot be read.
         """
-        made, reads = MADE[rule], self.inputs.of(rule, name)
+        made, reads = MADE[rule], self.inputs.job_inputs(rule, name)
         settings = self._plan.settings_of(made.section, name)
         part = settings[made.part] if made.part else None
         stage = made.stage or rule
@@ -172,7 +172,7 @@ class Comparison:
     @functools.cache  # noqa: B019 - as above.
     def differs(self, rule: str, name: str) -> bool:
         """Whether finished work differs from the plan, and was not touched since that was found."""
-        found = self.of(rule, name)
+        found = self.differences(rule, name)
         return bool(found) and not is_touched(self._plan.manifest(rule, name), found)
 
     @functools.cache  # noqa: B019 - as above.
@@ -180,12 +180,14 @@ class Comparison:
         """Whether a piece of work differs from the plan, or may, as any does that it stands on."""
         if self.differs(rule, name) or self._forced(rule, self._plan.manifest(rule, name)):
             return True
-        return any(self.is_made_again(path, rule) for path in self.inputs.of(rule, name).paths())
+        return any(
+            self.is_made_again(path, rule) for path in self.inputs.job_inputs(rule, name).paths()
+        )
 
     def stamp(self, rule: str, name: str) -> str:
         """The stamp of a piece of work, as new or old as the comparison says."""
         manifest = self._plan.manifest(rule, name)
-        if found := self.of(rule, name) or self._cut_off(rule, name):
+        if found := self.differences(rule, name) or self._cut_off(rule, name):
             make_stamp_new(manifest, found)
         else:
             make_stamp_old(manifest)
@@ -198,7 +200,7 @@ class Comparison:
         """
         if not Path(self._plan.manifest(rule, name)).is_file():
             return ()
-        lost = filter(self._has_lost_manifest, self.inputs.of(rule, name).paths())
+        lost = filter(self._has_lost_manifest, self.inputs.job_inputs(rule, name).paths())
         return tuple(made_from.Difference(f"inputs.{path}", "whole", "not") for path in lost)
 
     @functools.cache  # noqa: B019 - as above.
@@ -214,16 +216,16 @@ class Comparison:
         """
         place = Path(self._plan.manifest(rule, name))
         if self._forced(rule, str(place)):
-            made_from.force(place)
-        elif rule in STAND and place.is_file() and not self.of(rule, name):
-            made_from.keep(place)
+            made_from.force_restart(place)
+        elif rule in STAND and place.is_file() and not self.differences(rule, name):
+            made_from.keep_copy(place)
         else:
-            made_from.forget(place)
+            made_from.forget_copy(place)
 
     def reasons(self, rule: str, name: str) -> Iterator[str]:
         """A line for settings, code, versions or inputs that differ, of the first such work."""
         by_kind: dict[tuple[str, str], list[str]] = {}
-        for one in self.of(rule, name) if self.differs(rule, name) else ():
+        for one in self.differences(rule, name) if self.differs(rule, name) else ():
             by_kind.setdefault((rule, one.what.partition(".")[0]), []).append(str(one))
         for kind, several in by_kind.items():
             if kind not in self._told:
@@ -232,7 +234,7 @@ class Comparison:
                 told = "; ".join([*several[:MOST_TOLD], *([f"{len(more)} more"] if more else [])])
                 yield f"{MADE[rule].artifact.format(name)} is made again: {told}"
         forced = self._forced(rule, self._plan.manifest(rule, name))
-        if rule in STAND and not (self.of(rule, name) or forced or ("", "") in self._told):
+        if rule in STAND and not (self.differences(rule, name) or forced or ("", "") in self._told):
             self._told.add(("", ""))
             yield (
                 "tokenizers, corpora, trainings, mixtures, evaluations and probes behind what is "
@@ -258,12 +260,14 @@ class Comparison:
     @functools.cache  # noqa: B019 - as above.
     def _is_another(self, rule: str, name: str) -> bool:
         """Whether a piece of work may come out otherwise, not what is recorded with it alone."""
-        other = any(one.what not in RECORDED for one in self.of(rule, name))
+        other = any(one.what not in RECORDED for one in self.differences(rule, name))
         if other and self.differs(rule, name):
             return True
         if self._forced(rule, self._plan.manifest(rule, name)):
             return True
-        makers = (self._makers[p] for p in self.inputs.of(rule, name).paths() if p in self._makers)
+        makers = (
+            self._makers[p] for p in self.inputs.job_inputs(rule, name).paths() if p in self._makers
+        )
         return any(self._is_another(*maker) for maker in makers)
 
     def missing(self) -> list[str]:
@@ -274,7 +278,11 @@ class Comparison:
         result, used = dict[str, None](), notices.used_names(self._plan)
         for rule, name in self._every():
             section = MADE[rule].section
-            absent = [path for path in self.inputs.of(rule, name).given if not Path(path).is_file()]
+            absent = [
+                path
+                for path in self.inputs.job_inputs(rule, name).given
+                if not Path(path).is_file()
+            ]
             if not absent or name not in used.get(section, {name}) or self._stands(rule, name):
                 continue
             where = "packing.hygiene.decontaminate" if rule == "pack" else f"{section}.{name}"
@@ -283,7 +291,7 @@ class Comparison:
 
     def _stands(self, rule: str, name: str) -> bool:
         """Whether a piece of work was made under today's settings."""
-        changed = {one.what.partition(".")[0] for one in self.of(rule, name)}
+        changed = {one.what.partition(".")[0] for one in self.differences(rule, name)}
         there = Path(self._plan.manifest(rule, name)).is_file()
         return there and not changed & {"settings", "manifest"}
 
@@ -308,11 +316,11 @@ class Comparison:
         """Where the settings of the plan's work lie, or will."""
         return [*self._plan.settings_files()]
 
-    def every(self) -> Iterator[Stale]:
+    def all_differences(self) -> Iterator[Stale]:
         """All differences of the plan's finished work, without those that follow from others."""
         for rule, name in self._every():
             artifact = MADE[rule].artifact.format(name)
-            for one in self.of(rule, name):
+            for one in self.differences(rule, name):
                 yield Stale(artifact, one.what, one.recorded, one.today)
 
 
@@ -334,7 +342,7 @@ def of_results(*folders: Path) -> Comparison | None:
     The first folder that is an output root is taken. None where the configuration is not at hand,
     as with results that were copied alone: what is here under its name makes other results.
     """
-    found = next((root for root in map(output_root.of, folders) if root), None)
+    found = next((root for root in map(output_root.find_root, folders) if root), None)
     if not (found and found.files and all(file.is_file() for file in found.files)):
         return None
     plan, _ = planner.of_workflow(found.files, found.options)

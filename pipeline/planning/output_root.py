@@ -135,7 +135,7 @@ class Root(NamedTuple):
     """Interpreters by rule, where they are not the workflow's."""
 
 
-def of(folder: Path) -> Root | None:
+def find_root(folder: Path) -> Root | None:
     """What a folder was last started with; None where it is no output root."""
     path = folder / "experiment.json"
     stamp: Any = _read(path) if path.is_file() else None
@@ -154,7 +154,7 @@ def of(folder: Path) -> Root | None:
 @functools.cache
 def above(folder: Path) -> Root | None:
     """The output root that a folder lies in."""
-    return next((root for root in map(of, (folder, *folder.parents)) if root), None)
+    return next((root for root in map(find_root, (folder, *folder.parents)) if root), None)
 
 
 def command(path: Path, *, force: bool = False) -> str:

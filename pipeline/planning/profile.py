@@ -58,7 +58,7 @@ class Profile:
 
     chosen: Mapping[str, Mapping[str, str]]
 
-    def of(self, rule: str, name: str, otherwise: str = "") -> str:
+    def value(self, rule: str, name: str, otherwise: str = "") -> str:
         """What is set for a rule's resource.
 
         Args:
@@ -70,7 +70,7 @@ class Profile:
 
     def longest(self, rule: str) -> int:
         """Minutes that a job of the rule may last at most; 0 without a limit."""
-        return int(self.of(rule, "longest", "0"))
+        return int(self.value(rule, "longest", "0"))
 
 
 def in_image(image: str, resources: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

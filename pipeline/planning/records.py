@@ -102,7 +102,7 @@ def in_full(config: Settings) -> Settings:
 
     def fill_options(mixture: Settings) -> Settings:
         options = mixture.get("options", {})
-        kind = finders.kind(mixture["finder"])
+        kind = finders.finder_class(mixture["finder"])
         return {**mixture, "options": normal_form.of_settings(kind, options)}
 
     result = {**config}

@@ -44,7 +44,7 @@ from pipeline.planning.configuration import (
 )
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.drawn_scenarios import Drawn, DrawnScenarios
-from pipeline.runtime import atomic_files, presentation
+from pipeline.runtime import atomic_files, output_formats
 from pipeline.runtime.environment import ROOT
 from pipeline.runtime.validation import validate
 from pipeline.settings import Commit, Training
@@ -252,7 +252,7 @@ def flops_of_step(run: Run, tokenizers: Mapping[str, Mapping[str, Any]]) -> floa
     """
     recipe, shape = run["training"], settings.Model(**run["model"])
     length, vocabulary = recipe["length"], tokenizers[run["tokenizer"]]["vocabulary"]
-    of_token = resources.training_flops(shape, vocabulary, length)
+    of_token = resources.training_flops_per_token(shape, vocabulary, length)
     return float(recipe["rows"] * length * of_token)
 
 
@@ -421,4 +421,4 @@ def write(given: Path, out: Path) -> str:
     with atomic_files.atomic_write(out) as file:
         file.write_text(head + text, encoding="utf-8")
     rows = [(name, values["about"]) for name, values in config["scenarios"].items()]
-    return presentation.align(("scenario", "about"), rows)
+    return output_formats.align(("scenario", "about"), rows)

@@ -71,7 +71,7 @@ class ResourceEstimate:
     """Whether there is a way in which the micro-batch of the settings fits each of them."""
 
 
-def training_flops(shape: settings.Model, vocabulary: int, length: int) -> float:
+def training_flops_per_token(shape: settings.Model, vocabulary: int, length: int) -> float:
     """FLOPs of training on one token: forward and backward.
 
     Args:
@@ -79,7 +79,7 @@ def training_flops(shape: settings.Model, vocabulary: int, length: int) -> float
         vocabulary: Pieces of the tokenizer.
         length: Tokens of a row.
     """
-    return accelerators.training_flops(shape.matrices(vocabulary), shape, length)
+    return accelerators.training_flops_per_token(shape.matrices(vocabulary), shape, length)
 
 
 def activations(
@@ -180,7 +180,7 @@ def of_run(
         if fits := not device.memory or each <= device.memory:
             break
     made = passes(values) + (recomputes and not own)
-    flops = training_flops(shape, vocabulary, length) * rows * length * made / 3
+    flops = training_flops_per_token(shape, vocabulary, length) * rows * length * made / 3
     speed = device.peak[precision] * device.utilisation * devices
     step = max(flops / speed, device.step_seconds * made / 3)
     saved, of_cpu = 12 * N, PROCESS_BYTES["cpu"] + int(each)
@@ -234,7 +234,7 @@ def of_evaluation(
             each = choice.tokens + choice.distractors * choice.candidate
             own += choice.items * len(domains)
             tokens += choice.items * len(domains) * each
-    flops = tokens * training_flops(shape, vocabulary, length) / 3
+    flops = tokens * training_flops_per_token(shape, vocabulary, length) / 3
     batch = evaluation["batch_tokens"]
     inner = FLOAT * batch * 12 * shape.width + logits(shape, vocabulary, batch)
     N, times = shape.parameters(vocabulary), _checkpoints_read(values, evaluation["checkpoints"])
@@ -256,7 +256,7 @@ def of_probe(
     """
     shape, length = settings.Model(**values["model"]), values["training"]["length"]
     K, N = len(values["domains"]), shape.parameters(vocabulary)
-    flops = probe["rows"] * K * length * training_flops(shape, vocabulary, length)
+    flops = probe["rows"] * K * length * training_flops_per_token(shape, vocabulary, length)
     inner = probe["microbatch"] * activations(shape, length)
     inner += logits(shape, vocabulary, probe["microbatch"] * length)
     inner += FLOAT * N * (3 + 2 * K)

@@ -69,7 +69,7 @@ class RuleInputs:
     plan: Plan
 
     @functools.cache  # noqa: B019 - one plan lives as long as its process
-    def of(self, rule: str, name: str) -> Reads:
+    def job_inputs(self, rule: str, name: str) -> Reads:
         """What the job of a rule reads; patterns of files are looked up once.
 
         `name` are the values of its wildcards, joined by slashes.

@@ -13,7 +13,7 @@ import yaml
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from pike_mixing.errors import InputError, install
+from pike_mixing.errors import InputError, install_command
 from pike_mixing.settings import meanings
 from pipeline.planning import methods
 from pipeline.planning.configuration import Experiment, Grid, Names, Runs, Scenario, Seeds
@@ -52,7 +52,7 @@ def problems(config: Mapping[str, Any], origin: str) -> list[str]:
         # With an extra, make installs anew whatever is there.
         raise InputError(
             f"the workflow needs the clone of its repository, but this `pike` is a copy in "
-            f"{PATH.parents[2]}: in the clone, run `{install('hub')}`, and then .venv/bin/pike"
+            f"{PATH.parents[2]}: in the clone, run `{install_command('hub')}`, then .venv/bin/pike"
         )
     problems = []
     try:

@@ -112,7 +112,7 @@ def mixture_settings(
             "domains": config["scenarios"][mixture.scenario]["domains"],
             "options": options
             if finder == GRID
-            else normal_form.of_settings(finders.kind(finder), options),
+            else normal_form.of_settings(finders.finder_class(finder), options),
             "proxies": {
                 name: {
                     "weights_by_domain": runs[name]["method"].get("weights_by_domain"),
@@ -126,12 +126,12 @@ def mixture_settings(
 
 
 def _weighs_losses(finder: str) -> bool:
-    return "target" in {field.name for field in dataclasses.fields(finders.kind(finder))}
+    return "target" in {field.name for field in dataclasses.fields(finders.finder_class(finder))}
 
 
 def reads_states(finder: str) -> bool:
     """Whether a finder reads the states of its proxies' methods, not their losses."""
-    return finder != GRID and finders.kind(finder).reads == "state"
+    return finder != GRID and finders.finder_class(finder).reads == "state"
 
 
 def sort_keys(value: Any) -> Any:

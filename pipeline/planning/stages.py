@@ -70,5 +70,5 @@ def code(
     if foreign:
         places.append("pipeline.model.foreign")
     modules = [place.partition(":")[0] for place in places]
-    fingerprint = code_fingerprint.of(*modules, assets=tuple(ASSETS.get(stage, ())))
+    fingerprint = code_fingerprint.fingerprint(*modules, assets=tuple(ASSETS.get(stage, ())))
     return fingerprint, code_fingerprint.versions_of(stage, modules, python)

@@ -13,7 +13,14 @@ from pike_mixing.errors import InputError
 from pipeline.data import shards
 from pipeline.data.shards import Corpus
 from pipeline.planning import outdated, output_root, records
-from pipeline.runtime import atomic_files, checksums, made_from, manifests, ownership, presentation
+from pipeline.runtime import (
+    atomic_files,
+    checksums,
+    made_from,
+    manifests,
+    output_formats,
+    ownership,
+)
 from pipeline.runtime.progress import Progress
 
 KINDS = {"download": "documents", "pack": "corpus", "fetch": "task", "pretrain": "run"}
@@ -124,7 +131,7 @@ def verify(given: Sequence[str | Path], *, workers: int | None = None, format: s
     ]
     seconds = max(time.monotonic() - began, 1e-9)
     end = f"{size / 1e6:,.0f} MB in {seconds:.1f} s: all is whole"
-    return presentation.render(format, facts, lambda: "\n".join([*_lines(facts), end]))
+    return output_formats.render(format, facts, lambda: "\n".join([*_lines(facts), end]))
 
 
 def _manifests(place: Path, seen: _Problems, broken: set[Path]) -> Iterator[_Kept]:
@@ -398,7 +405,7 @@ def _is_under(one: _Kept, settings: Path) -> bool:
 def _missing(place: Path, broken: set[Path]) -> Iterator[tuple[str, str]]:
     """Work of the plan that is not there, where the configuration is at hand, and its stage."""
     stamp = place / "experiment.json"
-    if os.path.lexists(stamp) and output_root.of(place) is None and _is_root(place):
+    if os.path.lexists(stamp) and output_root.find_root(place) is None and _is_root(place):
         yield (
             f"{stamp} does not say what the folder was started with: delete it with "
             f"`rm -r {shlex.quote(str(stamp))}`, and the workflow writes it anew",

@@ -63,14 +63,14 @@ class RuleResources:
         """
         self._plan, self._profile = plan, profile
         self._jobs = {rule: self._jobs_of(rule) for rule in (*TRAINS, "")}
-        self._nodes = int(profile.of("pretrain", "nodes", "1"))
+        self._nodes = int(profile.value("pretrain", "nodes", "1"))
         work = self._jobs["pretrain"]
         where = f"set-resources of pretrain: processes: {work.processes}"
         accelerators.refuse_too_many(work.device, work.processes, where)
-        launch.refuse_nodes(self._nodes, profile.of("pretrain", "device"))
+        launch.refuse_nodes(self._nodes, profile.value("pretrain", "device"))
         self._refuse_uneven()
 
-    def of(self, rule: str) -> Resources:
+    def resources(self, rule: str) -> Resources:
         """A rule's resources: values, or functions of its wildcards.
 
         Each try has more time and memory.
@@ -107,7 +107,7 @@ class RuleResources:
 
     def interpreter(self, rule: str) -> str:
         """The interpreter of a rule's jobs."""
-        return self._profile.of(rule, "python", sys.executable)
+        return self._profile.value(rule, "python", sys.executable)
 
     def _steps(self) -> Resources:
         """What the Slurm plugin must know so that a job can start a task on each of its nodes.
@@ -181,8 +181,8 @@ class RuleResources:
         return self._jobs[rule if rule in TRAINS else ""]
 
     def _jobs_of(self, rule: str) -> Jobs:
-        device = accelerators.accelerator(self._profile.of(rule, "accelerator", "cpu"))
-        return Jobs(self._plan, device, int(self._profile.of(rule, "processes", "1")))
+        device = accelerators.accelerator(self._profile.value(rule, "accelerator", "cpu"))
+        return Jobs(self._plan, device, int(self._profile.value(rule, "processes", "1")))
 
 
 GROUPS = (
@@ -236,8 +236,8 @@ def _refusal(why: str) -> str:
 
 
 def _is_ordinary(rule: str, profile: Profile) -> bool:
-    device = profile.of(rule, "device", "auto")
-    return device in ("auto", "cpu") and not profile.of(rule, "python")
+    device = profile.value(rule, "device", "auto")
+    return device in ("auto", "cpu") and not profile.value(rule, "python")
 
 
 CONFIG = (Path("config.yaml"), Path("config/config.yaml"))
@@ -271,7 +271,9 @@ class WorkflowJobs:
         output_root.claim(self.plan)
         self.takes = RuleResources(self.plan, request.profile)
         work = self.plan.work()
-        self._pythons = {rule: own for rule in work if (own := request.profile.of(rule, "python"))}
+        self._pythons = {
+            rule: own for rule in work if (own := request.profile.value(rule, "python"))
+        }
         self._compared = outdated.Comparison(self.plan, self._pythons, self._is_forced)
         self.reads = self._compared.inputs
         # The process of a job has what it needs.
@@ -307,7 +309,7 @@ class WorkflowJobs:
         Raises:
             InputError: the plan has no such job.
         """
-        read = self.reads.of(rule, name)
+        read = self.reads.job_inputs(rule, name)
         is_of_job = self._request.is_of_job()
         compares = self._request.compares_settings() and not is_of_job
         if is_of_job:

@@ -12,9 +12,9 @@ import numpy as np
 
 from pike_mixing.comparison import mean_difference, sign_flip
 from pike_mixing.comparison.mean_difference import Estimate, Part
-from pipeline.results import outcomes
-from pipeline.results.measured import Measured
-from pipeline.results.outcomes import Differences
+from pipeline.results import item_points
+from pipeline.results.inputs_of_tests import Measured
+from pipeline.results.item_points import Differences
 from pipeline.results.record_loader import insert
 
 MEAN = "mean"
@@ -89,14 +89,14 @@ def _tasks(measured: Measured, references: Collection[str]) -> Iterator[Comparis
         methods = dict.fromkeys(run.method for run in answered.runs)
         main = [p for p in itertools.product(methods, references) if p[0] != p[1]]
         for method, against in dict.fromkeys([*main, *claimed[group[:2]]]):
-            pairs = outcomes.differences(answered, method, against)
+            pairs = item_points.differences(answered, method, against)
             for one in compare(pairs, group, method, against) if pairs else ():
                 if against in references or (*group[2:], one.block[-1]) in headline:
                     yield one
 
 
 def compare(
-    pairs: Differences, group: outcomes.Group, method: str, against: str
+    pairs: Differences, group: item_points.Group, method: str, against: str
 ) -> Iterator[Comparison]:
     """One comparison per metric; p is over seeds and documents, that of one seed exact.
 
@@ -181,7 +181,10 @@ def _row(comparison: Comparison) -> list[Any]:
     estimate = comparison.estimate
     return [
         *(scenario, model, comparison.task, *asked, comparison.method, comparison.against),
-        *map(percent, (estimate.difference, estimate.stderr, *mean_difference.ends(estimate))),
+        *map(
+            percent,
+            (estimate.difference, estimate.stderr, *mean_difference.interval_ends(estimate)),
+        ),
         *(comparison.p, comparison.p_holm),
         *(estimate.seeds, comparison.examples, comparison.documents),
         *map(percent, (comparison.discordance, estimate.seed_sd)),

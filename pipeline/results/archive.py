@@ -27,7 +27,7 @@ from typing import Any
 
 import duckdb
 
-from pike_mixing.errors import InputError, install, refuse
+from pike_mixing.errors import InputError, install_command, refuse
 from pike_mixing.settings import unknown
 from pipeline import settings as settings_of
 from pipeline.planning import records
@@ -39,7 +39,7 @@ from pipeline.results import (
     lineage,
     provenance,
     report,
-    sealed,
+    result_manifests,
     tables,
     views,
 )
@@ -268,7 +268,7 @@ def _restore_one(archive: Path, out: Path, name: str, outputs: list[tuple[str, s
     settings, place = archive / "settings" / f"{name}.json", out / f"{name}.duckdb"
     named = _read_settings(settings)
     loader = functools.partial(_load, archive)
-    taken = sealed.take("database", [archive / atomic_files.MANIFEST])
+    taken = result_manifests.take("database", [archive / atomic_files.MANIFEST])
     made_from = _lineage(archive, named)
     database.write(named, settings, place, made_from, loader, taken)
     for kind, output in outputs:
@@ -366,7 +366,7 @@ def _databases(results: Path, kind: str) -> dict[str, str]:
 
 def _database_of(manifest: Path, stage: str, results: Path) -> str:
     """The name of the database that an output was made from."""
-    sealed.refuse_missing(manifest)
+    result_manifests.refuse_missing(manifest)
     inputs = manifests.read(manifest, stage)["inputs"]
     names = [os.path.relpath(manifest.parent / name, results) for name in inputs]
     own = (n for n in names if n == f"{WHOLE}.manifest.json" or n.startswith("databases/"))
@@ -376,7 +376,7 @@ def _database_of(manifest: Path, stage: str, results: Path) -> str:
 
 
 def _copy(source: Path, place: Path) -> None:
-    sealed.refuse_missing(source)
+    result_manifests.refuse_missing(source)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(source.read_bytes())
 
@@ -400,7 +400,7 @@ def crate(results: Path, *, out: Path) -> str:
             clone, or rocrate is not installed.
     """
     settings = results / "settings" / "experiment.json"
-    sealed.refuse_missing(
+    result_manifests.refuse_missing(
         settings, *(results / name for name in RESULTS), ROOT / "workflow/Snakefile"
     )
     for place in (path for name in RESULTS for path in (results / name).rglob("*")):
@@ -410,7 +410,7 @@ def crate(results: Path, *, out: Path) -> str:
     try:
         library = importlib.import_module("rocrate.rocrate")
     except ModuleNotFoundError:
-        raise InputError(f"rocrate is not installed: run `{install('crate')}`") from None
+        raise InputError(f"rocrate is not installed: run `{install_command('crate')}`") from None
     with atomic_files.atomic_write(out, "crate", [results]) as partial:
         made = library.ROCrate()
         _describe(made, experiment.read(settings).experiment)

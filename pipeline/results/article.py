@@ -8,7 +8,7 @@ from typing import Any
 
 from pike_mixing.errors import InputError
 from pipeline.planning.records import OF_PAPER
-from pipeline.results import display, report_parts, sealed
+from pipeline.results import display, report_parts, result_manifests
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.code_fingerprint import PACKAGE
 
@@ -46,7 +46,7 @@ def write(given: Sequence[str], tables: Path, figures: Path, out: Path) -> None:
     folders = {"table": tables, "figure": figures}
     shown = [name for name in OF_PAPER if name in given]
     read = [folders[kind] / f"{name}{KINDS[kind]}" for name in shown if (kind := _kind(name))]
-    taken = sealed.take("article", map(made_from.beside, read))
+    taken = result_manifests.take("article", map(made_from.beside, read))
     with atomic_files.atomic_write(out, "article", [tables, figures]) as partial:
         text = (
             report_parts.templates()
@@ -59,7 +59,7 @@ def write(given: Sequence[str], tables: Path, figures: Path, out: Path) -> None:
             )
         )
         partial.write_text(text, encoding="utf-8")
-    sealed.write(out, taken, {"shown": shown}, [out])
+    result_manifests.write(out, taken, {"shown": shown}, [out])
 
 
 def _kind(name: str) -> str:
@@ -91,7 +91,7 @@ def _table(path: Path) -> dict[str, Any]:
 
 def _figure(path: Path) -> dict[str, Any]:
     """A figure as a picture within the page, and what the paper says of it."""
-    sealed.refuse_altered(path, "figure")
+    result_manifests.refuse_altered(path, "figure")
     with (PACKAGE / "paper" / "claims.csv").open(encoding="utf-8", newline="") as lines:
         places = SAID_IN.get(path.stem, ())
         said = [row["statement"] for row in csv.DictReader(lines) if row["place"] in places]

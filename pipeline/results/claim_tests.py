@@ -1,6 +1,6 @@
 """The tests behind the verdicts on claims: the tables pairs and claim_tests.
 
-Which numbers decide a claim stands in sql/weighed_cells.sql, what follows from it in claims.sql.
+In sql/claims/, deciding_cells.sql has the numbers that decide a claim, claims.sql the verdict.
 """
 
 import bisect
@@ -72,7 +72,7 @@ def fill(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(f"insert into pairs by name select * from {side}")
     result = connection.execute(
         "select claim, cell, coalesce(seeds < least_seeds() or effective < ?, false), "
-        "margin, seed_stderr, item_stderr, seeds, degrees, p, share from weighed_cells "
+        "margin, seed_stderr, item_stderr, seeds, degrees, p, share from deciding_cells "
         "where side = 'ours' order by claim, margin, cell",
         [LEAST_DOCUMENTS],
     ).fetchall()

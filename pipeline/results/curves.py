@@ -133,7 +133,7 @@ def _column(
     return replace(panel, name=f"{panel.name}--{column}")
 
 
-def lengths(rows: list[Row], _: str) -> list[Panel]:
+def document_lengths(rows: list[Row], _: str) -> list[Panel]:
     """Documents by their length: a panel per scenario, a line per domain."""
     label = "tokens of a document, as a power of 2"
     return [

@@ -20,12 +20,12 @@ from pipeline.results import (
     claim_tests,
     lineage,
     loss_tests,
-    sealed,
+    result_manifests,
     speedups,
     views,
 )
 from pipeline.results.experiment import Experiment, read
-from pipeline.results.measured import Measured
+from pipeline.results.inputs_of_tests import Measured
 from pipeline.results.record_loader import RECORDS, Listed, insert, load
 from pipeline.results.selection import log_of
 from pipeline.runtime import atomic_files, made_from
@@ -46,7 +46,7 @@ def build(settings: Path, out: Path) -> None:
     """
     experiment = read(settings)
     places = (Path(place) for _, _, place in records.manifests_of(experiment.plain()))
-    taken = sealed.take("database", places)
+    taken = result_manifests.take("database", places)
     result = lineage.read(experiment)
     loader = functools.partial(load, result.manifests)
     write(experiment, settings, out, result, loader, taken)
@@ -86,7 +86,7 @@ def write(
         errors.refuse_shortage(error)
         raise InputError(f"{out} cannot be written ({first}): {errors.remedy(error)}") from error
     settings_of_it = records.database_settings(experiment.plain())
-    sealed.write(out, taken, settings_of_it, [out])
+    result_manifests.write(out, taken, settings_of_it, [out])
 
 
 def _fill(

@@ -16,14 +16,19 @@ import numpy as np
 import yaml
 
 from pike_mixing.apportion import apportion
-from pike_mixing.comparison.detectable import LEVEL, POWER, detection_probability, wanted_text
+from pike_mixing.comparison.detectable import (
+    LEVEL,
+    POWER,
+    detection_probability,
+    wanted_item_factor,
+)
 from pike_mixing.comparison.mean_difference import LEAST_DOCUMENTS, LEAST_SEEDS
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 from pipeline.results import display, labels
 from pipeline.results.selection import Row, at_hand, ours, query
-from pipeline.runtime import presentation
-from pipeline.runtime.presentation import count_of
+from pipeline.runtime import output_formats
+from pipeline.runtime.output_formats import count_of
 
 MOST_LINES = 10
 """Lines of a block; the others fold."""
@@ -57,9 +62,9 @@ def _remedy(row: Row, rows: list[Row], read: int) -> Row:
     """What would settle whether a difference as large as the measured one is there.
 
     The error from documents falls with the root of their number, that from seeds with the root of
-    theirs: `detectable.wanted_text` says how many times the validation text do by the seeds that
-    there are. Where no text does, twice the seeds that would do without the documents' error are
-    told, and the text that then does. `seeds` and `tokens`, in all, are null where they are not
+    theirs: `detectable.wanted_item_factor` says how many times the validation text do by the seeds
+    that there are. Where no text does, twice the seeds that would do without the documents' error
+    are told, and the text that then does. `seeds` and `tokens`, in all, are null where they are not
     told; `text` has the remedies in words.
     """
     size, compared = -row["nll_difference"], max(1, sum(r["p"] is not None for r in rows))
@@ -78,7 +83,7 @@ def _remedy(row: Row, rows: list[Row], read: int) -> Row:
         }
     level, error, sd = LEVEL / compared, row["nll_document_stderr"], row["nll_seed_sd"]
     seeds = _seeds(row["seeds"] + 1, lambda n: detection_probability(size, sd, n, error, level))
-    factor = wanted_text(size, sd, row["seeds"], error, level)
+    factor = wanted_item_factor(size, sd, row["seeds"], error, level)
     ways = [] if seeds is None else [count_of(seeds - row["seeds"], "more seed")]
     if factor is not None:
         ways.append(_more_text(factor, read))
@@ -88,7 +93,7 @@ def _remedy(row: Row, rows: list[Row], read: int) -> Row:
             ways.append(f"more than {MOST_SEEDS} seeds")
         else:
             seeds = max(2 * alone, row["seeds"])
-            factor = wanted_text(size, sd, seeds, error, level)
+            factor = wanted_item_factor(size, sd, seeds, error, level)
             told = "much more validation text" if factor is None else _more_text(factor, read)
             ways.append(f"{count_of(seeds - row['seeds'], 'more seed')} and {told}")
     tokens = None if factor is None or not read else round(factor * read)
@@ -118,7 +123,7 @@ MOST_NAMED = 4
 """More domains of little text than this are counted, not named."""
 
 
-def of(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """What to use in each scenario at each size where something was compared with the baseline.
 
     Returns:
@@ -134,7 +139,7 @@ def of(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     about = settings.get("scenarios", {})
     # What serves others, such as a proxy, is nobody's choice.
     asked = {method for entry in settings.get("runs", []) for method in entry["methods"]}
-    doubts = display.doubts(connection, "decisions")
+    doubts = display.read_doubts(connection, "decisions")
     result = []
     for (scenario, model), every in differences(connection).items():
         rows = [row for row in every if not asked or row["method"] in asked]
@@ -393,7 +398,7 @@ def advise(
     """
     database = at_hand(database)
     with ours(database) as connection:
-        every = of(connection)
+        every = read_decisions(connection)
     for key, wanted in (("scenario", scenario), ("model", model)):
         known = dict.fromkeys(place[key] for place in every)
         if wanted is not None and wanted not in known:
@@ -410,7 +415,7 @@ def advise(
         parts = [*map(summary if format == "summary" else text, shown)]
         parts += [f"Too few seeds for a verdict: {rest}"] if rest else []
         gap = "\n" if format == "summary" else "\n\n"
-        return presentation.render(format, every, lambda: gap.join(parts))
+        return output_formats.render(format, every, lambda: gap.join(parts))
     return snippets(_only(every, f"--format {format}"))[format]
 
 
@@ -431,7 +436,7 @@ def summary(place: Row) -> str:
 
 
 def text(place: Row) -> str:
-    """A decision, one of `decisions.of`, as a terminal shows it."""
+    """A decision, one of `decisions.read_decisions`, as a terminal shows it."""
     lines = [f"{place['scenario']} / {place['model']}: {place['title']}, {place['size']}"]
     lines += [f"  {sentence}" for sentence in place["text"]]
     told = ", ".join(f"{domain} {100 * share:.2f}%" for domain, share in place["shares"].items())

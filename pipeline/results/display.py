@@ -122,14 +122,14 @@ def escape_latex(text: str) -> str:
     return "".join(special.get(character, character) for character in text)
 
 
-def doubts(connection: duckdb.DuckDBPyConnection, where: str) -> Doubts:
+def read_doubts(connection: duckdb.DuckDBPyConnection, where: str) -> Doubts:
     """Marks that alarms give to the numbers of a scenario, a model and a method, with counts.
 
     Raises:
         InputError: the database is of an earlier version.
     """
     result: dict[tuple[str | None, ...], dict[str, str]] = {}
-    for row in selection.rows(connection, "doubts", {}, where):
+    for row in selection.rows(connection, "doubtful_runs", {}, where):
         key = row["scenario"], row["model"], row["method"]
         count = f"{row['runs']} of {row['of_runs']}"
         result.setdefault(key, {})[row["mark"]] = count

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import duckdb
 
 from pike_mixing.settings import unknown
-from pipeline.results import curves, display, drawing, labels, sealed, selection, views
+from pipeline.results import curves, display, drawing, labels, result_manifests, selection, views
 from pipeline.results.display import Panel, Series
 from pipeline.results.selection import Row, connect_ours, rows
-from pipeline.runtime import atomic_files, ownership, presentation
+from pipeline.runtime import atomic_files, output_formats, ownership
 from pipeline.runtime.manifests import Slug
 from pipeline.runtime.validation import validate
 
@@ -50,11 +50,11 @@ def write(settings: Path, database: Path, out: Path) -> None:
     kind = KINDS[figure.kind or figure.name]
     view = views.view_of(f"figure_{figure.kind or figure.name}")
     places = ownership.siblings(out, (".svg", ".png", ".json"), "figure", [settings, database])
-    taken = sealed.take("figure", [sealed.manifest(database, "database")])
+    taken = result_manifests.take("figure", [result_manifests.manifest(database, "database")])
     with connect_ours(database) as connection:
         result = rows(connection, view, figure.selection, str(settings))
         baseline = connection.execute("select baseline from experiment").fetchall()[0][0]
-        doubts, named = display.doubts(connection, str(settings)), labels.methods(connection)
+        doubts, named = display.read_doubts(connection, str(settings)), labels.methods(connection)
         note = _sizes_and_seeds(connection, result)
     if kind.of_baseline and "methods" not in figure.selection:
         result = [row for row in result if row["method"] == baseline] or result
@@ -87,7 +87,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
     with atomic_files.atomic_write(places[".json"], "figure") as partial:
         text = json.dumps({**facts, **data}, allow_nan=False)
         partial.write_text(f"{text}\n", encoding="utf-8")
-    sealed.write(out, taken, values, places.values())
+    result_manifests.write(out, taken, values, places.values())
 
 
 def _sizes_and_seeds(connection: duckdb.DuckDBPyConnection, result: Sequence[Row]) -> str:
@@ -108,7 +108,7 @@ def _sizes_and_seeds(connection: duckdb.DuckDBPyConnection, result: Sequence[Row
             + (
                 f"{min(n)} to {max(n)} seeds"
                 if min(n) < max(n)
-                else presentation.count_of(n[0], "seed")
+                else output_formats.count_of(n[0], "seed")
             )
             for (scenario, model, parameters), n in seeds.items()
         )
@@ -166,7 +166,7 @@ KINDS: Mapping[str, Kind] = {
     "weights": Kind(curves.weights, 3, "domains"),
     "similarities": Kind(curves.similarities, 3, OF_PAIRS, of_baseline=True),
     "gradients": Kind(curves.gradients, 3, "domains"),
-    "lengths": Kind(curves.lengths, 3, "domains"),
+    "lengths": Kind(curves.document_lengths, 3, "domains"),
     "figure1": Kind(curves.declared_panels, 2, "methods"),
     "figure2": Kind(curves.declared_panels, 3, "methods and pairs of domains"),
     "figure3": Kind(curves.example, 2, OF_MIXTURES),

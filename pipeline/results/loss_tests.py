@@ -16,8 +16,8 @@ import numpy as np
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference, sign_flip
 from pike_mixing.comparison.mean_difference import Estimate, Part
-from pipeline.results.measured import Measured, TaskCurve
-from pipeline.results.outcomes import CheckpointKey, pair_by_seed
+from pipeline.results.inputs_of_tests import Measured, TaskCurve
+from pipeline.results.item_points import CheckpointKey, pair_by_seed
 from pipeline.results.record_loader import insert
 
 CLAIMED = """
@@ -86,7 +86,7 @@ def _difference(
         domain,
         read.weight,
         mean_difference.part(sum_2xSxG[0] - sum_2xSxG[1], tokens_G, document_G),
-        mean_difference.of_residuals(own_S - other_S, a_SxG - b_SxG, tokens_G, document_G),
+        mean_difference.part_of_residuals(own_S - other_S, a_SxG - b_SxG, tokens_G, document_G),
         *(loss_2xS, residual_2xSxG, tokens_G),
     )
 
@@ -106,7 +106,7 @@ def _spread(domains: list[Difference]) -> Estimate | None:
     for d, slope_2xS in zip(domains, apart_Kx2xS / spread_2xS, strict=True):
         a_SxG, b_SxG = slope_2xS[..., None] * d.residual_2xSxG
         told = (a_SxG - b_SxG, d.tokens_G, d.nll.document_G)
-        parts.append(mean_difference.of_residuals(spread_2xS[0] - spread_2xS[1], *told))
+        parts.append(mean_difference.part_of_residuals(spread_2xS[0] - spread_2xS[1], *told))
     # The mean of K parts, each of which has the whole difference, and K times its domain's share.
     return mean_difference.estimate(parts)
 
@@ -231,5 +231,5 @@ def _rows(tests: list[Test], *, corrected: bool) -> Iterator[list[Any]]:
 
 def _columns(estimate: Estimate) -> list[float | None]:
     """Difference, error, interval, and the parts of the error."""
-    differing = [estimate.difference, estimate.stderr, *mean_difference.ends(estimate)]
+    differing = [estimate.difference, estimate.stderr, *mean_difference.interval_ends(estimate)]
     return [*differing, estimate.seed_sd, estimate.of_items, estimate.degrees]

@@ -12,7 +12,7 @@ from pike_mixing.comparison.detectable import LEVEL
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pipeline.results import decisions, display, provenance
 from pipeline.results.selection import Row, ours
-from pipeline.runtime.presentation import count_of
+from pipeline.runtime.output_formats import count_of
 
 ROUND = (1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0)
 """First digits of an axis' ends."""
@@ -24,8 +24,8 @@ def picture(
     """A block of lines for each place, the lowest loss first.
 
     Args:
-        places: What `decisions.of` gives.
-        doubts: What `display.doubts` gives.
+        places: What `decisions.read_decisions` gives.
+        doubts: What `display.read_doubts` gives.
         most: Lines of a block that are shown at once.
 
     Returns:
@@ -129,7 +129,10 @@ def write_headline(database: Path, docs: Path) -> None:
         InputError: there is no database, or it is somebody else's.
     """
     with ours(database) as connection:
-        doubts, places = display.doubts(connection, "headline"), decisions.of(connection)
+        doubts, places = (
+            display.read_doubts(connection, "headline"),
+            decisions.read_decisions(connection),
+        )
         ((runs, seeds),) = connection.execute(
             "select count(*), count(distinct seed) from runs"
         ).fetchall()

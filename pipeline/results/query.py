@@ -15,7 +15,7 @@ from pike_mixing.errors import InputError
 from pipeline.results import views
 from pipeline.results.selection import DEFAULT, RESTORED, at_hand, connect, connect_ours
 from pipeline.results.selection import query as rows_of
-from pipeline.runtime import checksums, made_from, presentation
+from pipeline.runtime import checksums, made_from, output_formats
 
 log = logging.getLogger("pike")
 
@@ -55,11 +55,11 @@ def query(sql: str, database: Path, format: Format = "table") -> str | bytes:
     except (duckdb.Error, UnicodeEncodeError) as error:
         raise _explain_failure(error) from None
     if format == "csv":
-        return presentation.comma_separated(columns, rows)
+        return output_formats.comma_separated(columns, rows)
     if format == "json":
         _refuse_twice(columns)
     facts = [dict(zip(columns, row, strict=True)) for row in rows]
-    return presentation.render(format, facts, lambda: presentation.align(columns, rows))
+    return output_formats.render(format, facts, lambda: output_formats.align(columns, rows))
 
 
 def claims(database: Path, format: str = "text") -> str:
@@ -74,7 +74,7 @@ def claims(database: Path, format: str = "text") -> str:
     """
     with connect_ours(at_hand(database)) as connection:
         every = rows_of(connection, "from claims order by position")
-    return presentation.render(format, every, lambda: "\n".join(_claims(every)))
+    return output_formats.render(format, every, lambda: "\n".join(_claims(every)))
 
 
 def _claims(every: list[dict[str, Any]]) -> Iterator[str]:
@@ -85,7 +85,7 @@ def _claims(every: list[dict[str, Any]]) -> Iterator[str]:
         ours = "" if one["ours"] is None else f"  {one['ours']:.3g} {one['unit']}"
         if one["ours_low"] is not None:
             ours += f" ({one['ours_low']:.3g} to {one['ours_high']:.3g}{_basis(one)})"
-        yield f"{one['claim']}: {presentation.paint(one['verdict'], 'bold')}{ours}"
+        yield f"{one['claim']}: {output_formats.paint(one['verdict'], 'bold')}{ours}"
         yield from textwrap.wrap(
             one["statement"], 96, initial_indent="    ", subsequent_indent="    "
         )
@@ -97,7 +97,7 @@ def _basis(one: dict[str, Any]) -> str:
     """What a claim's number is over; of several comparisons it is the least favourable one's."""
     if one["seeds"] is None:
         return ", exact"
-    told = f", {presentation.count_of(one['seeds'], 'seed')}"
+    told = f", {output_formats.count_of(one['seeds'], 'seed')}"
     if one["cells"] > 1:
         told += f", the least favourable of {one['cells']} comparisons"
         if one["verdict"] == "too few seeds":
@@ -127,12 +127,12 @@ def tables(results: Path, format: str = "text") -> str:
         raise InputError(
             f"{results} has no tables or figures: `make run` makes them, `make restore` ours"
         )
-    return presentation.render(format, every, lambda: "\n".join(_tables(every)))
+    return output_formats.render(format, every, lambda: "\n".join(_tables(every)))
 
 
 def _tables(every: list[dict[str, Any]]) -> Iterator[str]:
     for one in every:
-        yield presentation.paint(one["file"], "bold")
+        yield output_formats.paint(one["file"], "bold")
         yield from textwrap.wrap(one["about"], 96, initial_indent="    ", subsequent_indent="    ")
     yield "A table is also a view: `pike query 'from table2'`"
 
@@ -198,7 +198,7 @@ def _add_stale(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
         )
     columns = ", ".join(f"{name} text" for name in outdated.Stale._fields)
     connection.execute(f"create temp table stale ({columns})")
-    if result := sorted(list(one) for one in compared.every()):
+    if result := sorted(list(one) for one in compared.all_differences()):
         connection.executemany("insert into stale values (?, ?, ?, ?)", result)
 
 

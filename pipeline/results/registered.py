@@ -25,7 +25,7 @@ from pipeline.planning.plan import Plan
 from pipeline.planning.registration import Registration
 from pipeline.results import board_tests
 from pipeline.results.selection import Row, ours, query
-from pipeline.runtime import presentation
+from pipeline.runtime import output_formats
 
 RULES = ("pike_mixing/rules", "pike_mixing/numerics", "pike_mixing/finders")
 """What is frozen at the registration's commit."""
@@ -70,7 +70,7 @@ def compare_registered(given: Path, database: Path | None = None, format: str = 
             ),
             "methods": list(_boards(chosen, plan, connection)),
         }
-    return presentation.render(format, facts, lambda: _text(facts, chosen))
+    return output_formats.render(format, facts, lambda: _text(facts, chosen))
 
 
 def _deviations(chosen: Registration, given: Path) -> Iterator[str]:
@@ -110,7 +110,7 @@ def _departures(
 def _old_runs(database: Path) -> Iterator[str]:
     """Runs that rules or settings of today would make otherwise: those of a draft may change."""
     compared = outdated.of_results(*database.absolute().parents[:2])
-    stale = dict.fromkeys(one.artifact for one in (compared.every() if compared else ()))
+    stale = dict.fromkeys(one.artifact for one in (compared.all_differences() if compared else ()))
     runs = [artifact.removeprefix("run/") for artifact in stale if artifact.startswith("run/")]
     yield from _name("runs older than today's code or settings", runs)
 
@@ -241,5 +241,5 @@ def _text(facts: Mapping[str, Any], chosen: Registration) -> str:
             cells = [
                 [round(v, 4) if isinstance(v, float) else v for v in row.values()] for row in rows
             ]
-            lines += [title, presentation.align(list(rows[0]), cells), ""]
+            lines += [title, output_formats.align(list(rows[0]), cells), ""]
     return "\n".join(lines).rstrip()

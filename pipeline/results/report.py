@@ -24,7 +24,7 @@ from pipeline.results import (
     picture,
     provenance,
     report_parts,
-    sealed,
+    result_manifests,
 )
 from pipeline.results.provenance import REPORT
 from pipeline.results.selection import Row, ours, query
@@ -67,13 +67,13 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
         read += [figures / f"{name}.svg" for name in _names(named.figures, figures, ".svg")]
         folders = {"tables": tables, "figures": figures}
         files = {k: Path(os.path.relpath(f, out.parent)).as_posix() for k, f in folders.items()}
-        stood_on = [sealed.manifest(database, "database"), *map(made_from.beside, read)]
-        taken = sealed.take("report", stood_on)
+        stood_on = [result_manifests.manifest(database, "database"), *map(made_from.beside, read)]
+        taken = result_manifests.take("report", stood_on)
         texts = _pages(named, database, read, files)
         for page, partial in partials.items():
             partial.write_text(texts[page], encoding="utf-8")
     under = {"config": records.in_full(named.config), "rules": named.rules}
-    sealed.write(out, taken, under, places.values())
+    result_manifests.write(out, taken, under, places.values())
 
 
 def _pages(
@@ -84,7 +84,11 @@ def _pages(
         content["database"] = shlex.quote(str(_whole(database)))
         compared = outdated.of_results(*database.absolute().parents[:2])
     # The report itself is being made.
-    every = (one for one in compared.every() if one.artifact != "report") if compared else None
+    every = (
+        (one for one in compared.all_differences() if one.artifact != "report")
+        if compared
+        else None
+    )
     content["stale"] = None if every is None else [one._asdict() for one in every]
     environment = report_parts.templates()
     environment.globals["least"] = LEAST_SEEDS
@@ -118,7 +122,7 @@ def _content(
     )
     front = [report_parts.legend(f) for name in FRONT for f in drawn if f["name"] == name]
     own = [figure for figure in drawn if figure["name"] not in FRONT]
-    doubts, places = display.doubts(connection, "report"), decisions.of(connection)
+    doubts, places = display.read_doubts(connection, "report"), decisions.read_decisions(connection)
     scenarios = [
         _scenario(connection, named, scenario, doubts, tabled, own)
         for scenario in named.scenarios()

@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 import jinja2
 from markupsafe import Markup
 
-from pipeline.results import display, labels, provenance, sealed, views
+from pipeline.results import display, labels, provenance, result_manifests, views
 from pipeline.results.drawing import INK
-from pipeline.runtime import atomic_files, presentation
+from pipeline.runtime import atomic_files, output_formats
 
 SVG = "http://www.w3.org/2000/svg"
 HREF = "{http://www.w3.org/1999/xlink}href"
@@ -145,7 +145,7 @@ def templates() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    result.filters |= {"counted": presentation.count_of, "titled": title_of, "shortened": shorten}
+    result.filters |= {"counted": output_formats.count_of, "titled": title_of, "shortened": shorten}
     result.filters |= {"ruled": labels.rule, "amount": labels.amount, "noted": notes_of}
     result.globals["style"] = Markup((provenance.REPORT / "style.css").read_text(encoding="utf-8"))
     return result
@@ -175,7 +175,7 @@ def table(path: Path) -> dict[str, Any]:
     Raises:
         InputError: its manifest does not vouch for it.
     """
-    sealed.refuse_altered(path, "table")
+    result_manifests.refuse_altered(path, "table")
     result = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
     view = views.view_of(f"table_{path.stem}")
     return {
@@ -251,7 +251,7 @@ def figure(path: Path) -> dict[str, Any]:
     Raises:
         InputError: its manifest does not vouch for it.
     """
-    sealed.refuse_altered(path, "figure")
+    result_manifests.refuse_altered(path, "figure")
     data: dict[str, Any] = atomic_files.read_json(path.with_suffix(".json"))
     pieces = panels(path.read_text(encoding="utf-8"), data)
     data["panels"] = [{**panel, "svg": Markup(pieces[panel["id"]])} for panel in data["panels"]]

@@ -13,7 +13,7 @@ import duckdb
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.settings import unknown
 from pipeline.planning import output_root
-from pipeline.results import sealed
+from pipeline.results import result_manifests
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +80,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
         elif "version number" in first:
             remedy = f"it is of another version of DuckDB than {duckdb.__version__}: make it anew"
         raise InputError(f"{database} cannot be opened ({first}): {remedy}") from None
-    if problem := sealed.problem(database, "database"):
+    if problem := result_manifests.problem(database, "database"):
         log.warning("%s", problem)
     return result
 

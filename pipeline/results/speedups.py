@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference
-from pipeline.results import accuracy_tests, outcomes
-from pipeline.results.measured import Measured, TaskCurve
-from pipeline.results.outcomes import CheckpointKey
+from pipeline.results import accuracy_tests, item_points
+from pipeline.results.inputs_of_tests import Measured, TaskCurve
+from pipeline.results.item_points import CheckpointKey
 from pipeline.results.record_loader import insert
 
 NO_SKILL = ("answer_only",)
@@ -217,7 +217,7 @@ def _accuracies(measured: Measured) -> Iterator[Curves]:
             yield (scenario, model), ("accuracy", shots, formulation, metric), parts, runs
 
 
-def _answer(answered: outcomes.Outcomes, metric: str, runs: list[CheckpointKey]) -> TaskCurve:
+def _answer(answered: item_points.Outcomes, metric: str, runs: list[CheckpointKey]) -> TaskCurve:
     place = {run: row for row, run in enumerate(answered.runs)}
     points_RxI = answered.points[metric][[place[run] for run in runs]]
     return TaskCurve(points_RxI, np.ones(points_RxI.shape[1]), answered.document_I)

@@ -30,7 +30,7 @@ A table is one SQL file. Its view returns one row per cell, in the table's order
 
 and any further columns (method, metric, shots ...) that a selection may name. The first paragraph
 of the comment that opens the file is the table's caption. Cells of a method whose runs warned get
-the signs of the view `doubts`, and errors of one seed another one.
+the signs of the view `doubtful_runs`, and errors of one seed another one.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -40,10 +40,10 @@ from pathlib import Path
 import duckdb
 
 from pike_mixing.errors import InputError
-from pipeline.results import display, sealed, views
+from pipeline.results import display, result_manifests, views
 from pipeline.results.display import EMPTY, Cell, cell_of, is_finite, number_with_error
 from pipeline.results.selection import Row, connect_ours, rows
-from pipeline.runtime import atomic_files, ownership, presentation
+from pipeline.runtime import atomic_files, output_formats, ownership
 from pipeline.runtime.manifests import Slug
 from pipeline.runtime.validation import validate
 
@@ -110,7 +110,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
     inputs, values = [settings, database], atomic_files.read_json(settings)
     table = validate(TableSettings, values, str(settings))
     places = ownership.siblings(out, (".md", ".csv", ".tex"), "table", inputs)
-    taken = sealed.take("table", [sealed.manifest(database, "database")])
+    taken = result_manifests.take("table", [result_manifests.manifest(database, "database")])
     blocks = read(table, database, str(settings))
     for suffix, text in (
         (".md", markdown(table, blocks)),
@@ -119,7 +119,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
     ):
         with atomic_files.atomic_write(places[suffix], "table", inputs) as partial:
             partial.write_text(text, encoding="utf-8")
-    sealed.write(out, taken, values, places.values())
+    result_manifests.write(out, taken, values, places.values())
 
 
 def read(table: TableSettings, database: Path, where: str) -> list[TableSection]:
@@ -135,7 +135,7 @@ def read(table: TableSettings, database: Path, where: str) -> list[TableSection]
     """
     with connect_ours(database) as connection:
         result = rows(connection, table.view, table.selection, where)
-        made, doubts = _runs(connection), display.doubts(connection, where)
+        made, doubts = _runs(connection), display.read_doubts(connection, where)
     missing = [name for name in COLUMNS if result and name not in result[0]]
     if missing:
         raise InputError(
@@ -267,7 +267,7 @@ def comma_separated(blocks: list[TableSection]) -> str:
                 place = part.scenario, part.model, part.section, line.kind, line.label, title
                 marked = (int(mark in cell.marks) for mark in display.NOTES)
                 lines.append([*place, *numbers, cell.shown, *marked, " ".join(cell.runs)])
-    return f"{presentation.comma_separated(columns, lines)}\n"
+    return f"{output_formats.comma_separated(columns, lines)}\n"
 
 
 def latex(table: TableSettings, blocks: list[TableSection]) -> str:

@@ -19,7 +19,7 @@ EMPTY = "Empty: no selected run has what it shows."
 DERIVED = {
     "accuracy_tests": ("accuracies", "choices"),
     "boards": ("scenario_differences",),
-    "claim_tests": ("weighed_cells",),
+    "claim_tests": ("deciding_cells",),
     "loss_tests": ("documents",),
     "pairs": ("printed_pairs", "measured_pairs"),
     "speedups": ("accuracies", "choices", "documents"),
@@ -29,12 +29,14 @@ DERIVED = {
 READ_TO_FILL = {
     "accuracy_tests": ("claimed_pairs", "headline_accuracies", "mean_tasks"),
     "boards": ("scenario_differences",),
-    **dict.fromkeys(("claim_tests", "pairs"), ("measured_pairs", "printed_pairs", "weighed_cells")),
+    **dict.fromkeys(
+        ("claim_tests", "pairs"), ("deciding_cells", "measured_pairs", "printed_pairs")
+    ),
     "loss_tests": ("claimed_pairs",),
     "speedups": ("mean_tasks",),
 }
 """The views that are read when a derived table is made."""
-READ_BY_ALL = ("curve_runs", "doubts")
+READ_BY_ALL = ("curve_runs", "doubtful_runs")
 """The views that a table or figure reads beside its own."""
 
 

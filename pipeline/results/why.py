@@ -13,7 +13,7 @@ import duckdb
 from pike_mixing.errors import InputError
 from pipeline.planning import outdated
 from pipeline.results.selection import Row, at_hand, connect, query
-from pipeline.runtime import presentation
+from pipeline.runtime import output_formats
 
 FACTS = ("revision", "licence", "device", "weights_sha256", "data_fingerprint")
 """Facts of a manifest that the tree shows."""
@@ -54,7 +54,7 @@ def why(artifact: str, database: Path, format: str = "text") -> str:
         ) from None
     compared = outdated.of_results(*database.absolute().parents[:2])
     stale: dict[str, list[str]] = {}
-    for one in compared.every() if compared else ():
+    for one in compared.all_differences() if compared else ():
         stale.setdefault(one.artifact, []).append(one.reason)
     lineage = {row["artifact"]: row for row in rows}
     if artifact not in lineage:
@@ -65,8 +65,8 @@ def why(artifact: str, database: Path, format: str = "text") -> str:
         raise InputError(_unknown(artifact, list(lineage)))
     tree = _Tree(lineage, stale)
     if format == "json":
-        return presentation.render(format, tree.chain(artifact), str)
-    return presentation.render(format, None, lambda: "\n".join(tree.lines(artifact)))
+        return output_formats.render(format, tree.chain(artifact), str)
+    return output_formats.render(format, None, lambda: "\n".join(tree.lines(artifact)))
 
 
 def _unknown(artifact: str, names: list[str]) -> str:
@@ -118,7 +118,7 @@ class _Tree:
         if shown := [f"{key} {_short(facts[key])}" for key in FACTS if facts.get(key)]:
             yield f"{detail}{', '.join(shown)}"
         for reason in self._stale.get(name, []):
-            yield detail + presentation.paint(f"OUT OF DATE: {reason} changed", "red")
+            yield detail + output_formats.paint(f"OUT OF DATE: {reason} changed", "red")
         kinds: dict[str, list[str]] = {}
         for source in row["inputs"]:
             kinds.setdefault(source.partition("/")[0], []).append(source)

@@ -121,7 +121,7 @@ def accumulates_whole(parameters: int, memory: int) -> bool:
     return not memory or 4 * parameters <= memory / 4
 
 
-def training_flops(matrices: int, shape: "Model", length: int) -> float:
+def training_flops_per_token(matrices: int, shape: "Model", length: int) -> float:
     """FLOPs of training on one token: 6 for each weight of a matrix, and attention's products.
 
     The embedding counts as the output layer; attention counts as if each token saw all of its row,

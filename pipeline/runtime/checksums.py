@@ -123,9 +123,9 @@ class Memory:
             self._known = atomic_files.read_mapping(path)
 
     def sha256(self, path: Path) -> str:
-        return self.of(path, atomic_files.sha256)
+        return self.read_once(path, atomic_files.sha256)
 
-    def of(self, path: Path, read: Callable[[Path], T], kind: str = "") -> T:
+    def read_once(self, path: Path, read: Callable[[Path], T], kind: str = "") -> T:
         """What is read of a file, a text or None; `kind` tells what apart where it is several."""
         place, stamp = f"{path.absolute()}{kind}", list(atomic_files.stamp(path))
         known = self._known.get(place)
@@ -146,7 +146,7 @@ class Memory:
     def content(self, path: str, reader: str) -> str | None:
         """The same of what a stage uses of a manifest (`manifests.content_digest`)."""
         digest = functools.partial(manifests.content_digest, reader=reader)
-        return self.of(Path(path), digest, f" {reader}") if Path(path).is_file() else None
+        return self.read_once(Path(path), digest, f" {reader}") if Path(path).is_file() else None
 
     def keep(self) -> None:
         """Writes what was hashed; a disk that cannot be written costs time and no truth."""

@@ -36,7 +36,7 @@ COPYING = ("download", "fetch")
 
 
 @functools.cache
-def of(*modules: str, assets: tuple[str, ...] = ()) -> str:
+def fingerprint(*modules: str, assets: tuple[str, ...] = ()) -> str:
     """Fingerprint of the modules (dotted names), of all they import, and of other files.
 
     16 hex digits, and as many behind a dash for each file or folder of files that decides the
@@ -321,7 +321,7 @@ def _memory() -> checksums.Memory:
 
 def _read(path: Path) -> list[str]:
     """The digest of a file, and the names that it imports if it is Python."""
-    return _memory().of(path, _analyse).split()
+    return _memory().read_once(path, _analyse).split()
 
 
 def _analyse(path: Path) -> str:

@@ -127,7 +127,7 @@ def broadcast_from_main(make: Callable[[], T]) -> T:
 def distribute_like(tensor: Tensor, parameter: Tensor) -> Tensor:
     """A whole tensor, cut into shards as a parameter of its shape and type is."""
     same = (tensor.shape, tensor.dtype) == (parameter.shape, parameter.dtype)
-    if not parallel.in_shards(parameter) or not same:
+    if not parallel.is_sharded(parameter) or not same:
         return tensor
     from torch.distributed.tensor import DTensor, distribute_tensor
 

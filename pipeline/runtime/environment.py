@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pike_mixing.errors import InputError, install
+from pike_mixing.errors import InputError, install_command
 
 ROOT = Path(__file__).resolve().parents[2]
 """The folder of this repository, or of the packages of an environment."""
@@ -54,26 +54,26 @@ EXTRAS = {
 """Packages that not everybody installs, and the extra that installs each."""
 
 
-def import_optional(place: str, where: str, name: object) -> Any:
-    """What lies at `module:attribute`.
+def import_attribute(reference: str, asked_in: str, asked_for: object) -> Any:
+    """Imports a module and returns one attribute of it.
 
     Args:
-        place: Where it lies.
-        where: Where it was asked for, for messages.
-        name: As what it was asked for.
+        reference: `module:attribute`.
+        asked_in: The setting or command that asked for it, for messages.
+        asked_for: What it was asked for as, for messages.
 
     Raises:
         InputError: a package that it needs is not installed.
     """
-    module, _, attribute = place.partition(":")
+    module, _, attribute = reference.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
     except ModuleNotFoundError as error:
         if error.name not in EXTRAS:
             raise
         raise InputError(
-            f"{where}: {name!r} needs the package {error.name!r}, which is not installed: "
-            f"run `{install(EXTRAS[error.name])}`"
+            f"{asked_in}: {asked_for!r} needs the package {error.name!r}, which is not installed: "
+            f"run `{install_command(EXTRAS[error.name])}`"
         ) from error
 
 

@@ -65,7 +65,7 @@ class Imported:
         # A job spends a sixth of a second on what is the same for all.
         importlib.import_module("pipeline.cli").prepare(modules)
         packages = tuple(f"{name}." for name in code_fingerprint.FIRST_PARTY)
-        code_fingerprint.of(*(name for name in sys.modules if name.startswith(packages)))
+        code_fingerprint.fingerprint(*(name for name in sys.modules if name.startswith(packages)))
         gc.collect()
         gc.freeze()
 

@@ -213,7 +213,7 @@ def _lock(path: Path) -> IO[bytes]:
 
 def _refusal(path: Path) -> str:
     try:
-        holder = foreign_json.loads(path.read_text(encoding="utf-8"))
+        holder = foreign_json.parse_json(path.read_text(encoding="utf-8"))
         who = f"process {holder['pid']} on {holder['host']} since {holder['since']}"
     except (OSError, ValueError, TypeError, KeyError):
         # It has just begun or ended.

@@ -27,7 +27,7 @@ log = logging.getLogger("pike")
 SPARED = "checkpoints/"
 """Files of a run that may be deleted to save space: its records stand without them."""
 KEPT = Path(".snakemake", "standing")
-"""Word for jobs, in the folder where the workflow is started (`keep`, `force`)."""
+"""Word for jobs, in the folder where the workflow is started (`keep_copy`, `force_restart`)."""
 LARGE = frozenset({"download", "pack", "fetch", "domains"})
 """Stages whose files, like checkpoints, are compared by size: to hash them all takes minutes."""
 UNSET = "not set"
@@ -111,8 +111,8 @@ class Taken:
         """Whether work that the workflow starts again would come out as it lies there.
 
         The workflow cannot know this of work behind a stage that it makes again, and keeps its
-        manifest (`keep`). Where all that the work is made from has come out the same, that manifest
-        is written again, and there is nothing to do.
+        manifest (`keep_copy`). Where all that the work is made from has come out the same, that
+        manifest is written again, and there is nothing to do.
 
         Args:
             path: The place of the work's manifest, which Snakemake has deleted.
@@ -248,40 +248,40 @@ def _relative(digests: Mapping[Path, str], folder: Path) -> dict[str, str]:
     return {os.path.relpath(path, folder): digest for path, digest in digests.items()}
 
 
-def keep(path: Path) -> None:
+def keep_copy(manifest: Path) -> None:
     """Keeps a copy of a manifest whose work is started again, in case that it stands."""
-    place = _place_of_copy(path)
+    place = _place_of_copy(manifest)
     place.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(path, place)
-    _place_of_mark(path).unlink(missing_ok=True)
+    shutil.copyfile(manifest, place)
+    _place_of_mark(manifest).unlink(missing_ok=True)
 
 
-def forget(path: Path) -> None:
+def forget_copy(manifest: Path) -> None:
     """Drops such a copy: the work is made again, and goes on from what is there."""
-    _place_of_copy(path).unlink(missing_ok=True)
-    _place_of_mark(path).unlink(missing_ok=True)
+    _place_of_copy(manifest).unlink(missing_ok=True)
+    _place_of_mark(manifest).unlink(missing_ok=True)
 
 
-def force(path: Path) -> None:
-    """Leaves word that work is made from the start, until it has begun (`forget`)."""
-    forget(path)
-    _place_of_mark(path).parent.mkdir(parents=True, exist_ok=True)
-    _place_of_mark(path).touch()
+def force_restart(manifest: Path) -> None:
+    """Leaves word that work is made from the start, until it has begun (`forget_copy`)."""
+    forget_copy(manifest)
+    _place_of_mark(manifest).parent.mkdir(parents=True, exist_ok=True)
+    _place_of_mark(manifest).touch()
 
 
-def is_forced(path: Path) -> bool:
+def is_restart_forced(manifest: Path) -> bool:
     """Whether the work with this manifest is made from the start."""
-    return _place_of_mark(path).exists()
+    return _place_of_mark(manifest).exists()
 
 
-def _place_of_copy(path: Path) -> Path:
+def _place_of_copy(manifest: Path) -> Path:
     # A pod finds the same folder by another way.
-    place = path.parent.resolve() / path.name
+    place = manifest.parent.resolve() / manifest.name
     return Path(KEPT, f"{atomic_files.digest(str(place))}.json")
 
 
-def _place_of_mark(path: Path) -> Path:
-    return _place_of_copy(path).with_suffix(".forced")
+def _place_of_mark(manifest: Path) -> Path:
+    return _place_of_copy(manifest).with_suffix(".forced")
 
 
 def code(stage: str, modules: Sequence[str], assets: Sequence[str] = ()) -> dict[str, Any]:
@@ -292,7 +292,7 @@ def code(stage: str, modules: Sequence[str], assets: Sequence[str] = ()) -> dict
         modules: Modules that do its work; they have been imported.
         assets: Folders of the package whose files decide the result, too.
     """
-    fingerprint = code_fingerprint.of(*modules, assets=tuple(assets))
+    fingerprint = code_fingerprint.fingerprint(*modules, assets=tuple(assets))
     return {
         "code": {"fingerprint": fingerprint, "loaded": _loaded_files(modules)},
         "versions": code_fingerprint.versions_of(stage, modules),

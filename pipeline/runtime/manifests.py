@@ -271,13 +271,13 @@ def _vouched_part(manifest: Mapping[str, Any], reader: str) -> Any:
     return None
 
 
-def stage_of(path: Path) -> str | None:
+def stage_of(manifest: Path) -> str | None:
     """Which stage wrote a manifest; None of what is no manifest of a stage.
 
     Raises:
         InputError: the file is not JSON.
     """
-    result = atomic_files.read_json(path)
+    result = atomic_files.read_json(manifest)
     stage = result.get("stage") if isinstance(result, dict) else None
     return stage if isinstance(stage, str) else None
 
@@ -301,10 +301,10 @@ def require(content: Any, kind: Any, path: Path | str, remedy: str) -> None:
         raise InputError(f"{path} is not whole ({told}): {remedy}") from None
 
 
-def prepare() -> None:
+def warm_up() -> None:
     """Does once what reading a manifest of each kind begins with."""
     for kind in (*STAGES.values(), CHECKPOINT):
-        validation.prepare(kind, extra="ignore")
+        validation.warm_up(kind, extra="ignore")
 
 
 def of_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from pike_mixing.errors import brief, refuse
-from pike_mixing.settings import hints_of, missing, type_message, unknown, without_limits
+from pike_mixing.settings import missing_message, type_hints, type_message, unknown, without_limits
 
 T = TypeVar("T")
 DEEPEST = 50
@@ -61,7 +61,7 @@ def validate(
     return made
 
 
-def prepare(kind: Any, extra: Extra = "forbid") -> None:
+def warm_up(kind: Any, extra: Extra = "forbid") -> None:
     """Does once what `validate` of a type begins with, some hundredths of a second."""
     _adapter(kind, extra)
 
@@ -114,8 +114,8 @@ def _tell(error: Any, kind: Any, where: str) -> str:
     if told in ("missing", "unexpected_keyword_argument"):
         place, settings = _place(kind, loc[:-1], where)
         if told == "missing":
-            return missing(without_limits(settings), loc[-1], place)
-        return unknown(loc[-1], hints_of(without_limits(settings)), place)
+            return missing_message(without_limits(settings), loc[-1], place)
+        return unknown(loc[-1], type_hints(without_limits(settings)), place)
     place, hint = _place(kind, loc, where)
     if told.startswith("union_tag"):
         kinds = _kinds(hint)
@@ -136,7 +136,7 @@ def _place(kind: Any, loc: Sequence[Any], where: str) -> tuple[str, Any]:
         if get_origin(hint) in (tuple, list):
             where, hint = f"{where}[{part}]", get_args(hint)[0]
         elif get_origin(hint) is None:
-            where, hint = f"{where}.{part}", hints_of(hint)[part]
+            where, hint = f"{where}.{part}", type_hints(hint)[part]
         elif loc[number + 1 :] == ["[key]"]:
             return f"{where}: the name", get_args(hint)[0]
         else:

@@ -106,7 +106,7 @@ def _fetch(task: Task, place: Path, revision: str | None, own: Mapping[str, Path
 def _download(task: Task, split: str, revision: str) -> Path:
     """A file of the data set; the Hub's package is imported only where it is needed."""
     place = "pipeline.runtime.hub_downloads:download"
-    download = environment.import_optional(place, "fetch without --from", task.name)
+    download = environment.import_attribute(place, "fetch without --from", task.name)
     return download(
         *(task.repository, task.files[split].path, revision),
         kind="dataset",

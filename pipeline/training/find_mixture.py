@@ -87,10 +87,14 @@ def find(settings: Path, out: Path) -> None:
     values = atomic_files.read_json(settings)
     search = validate(Search, values, str(settings))
     grid = search.finder == GRID
-    finder = None if grid else registry.build(search.finder, search.options, f"{settings}: options")
+    finder = (
+        None
+        if grid
+        else registry.build_finder(search.finder, search.options, f"{settings}: options")
+    )
     folders = [Path(proxy.folder) for proxy in search.proxies.values()]
     ownership.refuse(out, "mixture", [settings, *folders])
-    modules = [__name__] if grid else registry.modules(search.finder)
+    modules = [__name__] if grid else registry.code_modules(search.finder)
     taken = made_from.Taken("mixture", modules)
     # The order in which proxies are listed must not decide between equals or fill the folds.
     reads = finder.reads if finder else "losses"
@@ -128,7 +132,7 @@ def _best(search: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
     gives no error, and the lowest loss wins. Runs that give the same differ in their seed.
     """
     target = search.options.get("target", dict.fromkeys(search.domains, 1.0))
-    weights_K = by_domain.in_order_of_domains(target, search.domains, "target", "weight")
+    weights_K = by_domain.values_in_order(target, search.domains, "target", "weight")
     losses = {
         p.name: float(np.average(p.loss_K, weights=weights_K))
         for p in proxies
@@ -198,7 +202,7 @@ def _read(name: str, source: ProxyRun, search: Search, reads: str, taken: made_f
     if source.weights_by_domain is None:
         weights_K = _constant(name, folder, record, domains) if reads != "state" else None
     else:
-        weights_K = by_domain.shares(source.weights_by_domain, domains, name)
+        weights_K = by_domain.shares_in_order(source.weights_by_domain, domains, name)
     step = f"step{record['steps']}"
     if reads != "state":
         taken.read([folder / "evaluations" / atomic_files.MANIFEST])
@@ -234,7 +238,7 @@ def _constant(
     seen = set(zip(columns["domain"], columns["weight"], strict=True))
     if len(seen) != len(domains) or pq.read_metadata(coefficients).num_rows:
         return None
-    return by_domain.shares(dict(seen), domains, name)
+    return by_domain.shares_in_order(dict(seen), domains, name)
 
 
 def _refuse_other_file(path: Path, folder: Path, record: Mapping[str, Any], again: str) -> None:

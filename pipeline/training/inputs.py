@@ -18,7 +18,7 @@ from pipeline import settings
 from pipeline.data.shards import Corpus, refuse_other_tokenizer
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
-from pipeline.runtime import atomic_files, chips, devices, distributed, environment, made_from
+from pipeline.runtime import atomic_files, devices, distributed, environment, made_from, xla_chips
 from pipeline.runtime import manifests as reading
 
 log = logging.getLogger("pike")
@@ -249,7 +249,7 @@ def refuse_untrainable(
         f"method {work.method_name!r} in scenario {work.scenario!r}: {problem}"
         for problem in recipe.unmeasurable(method.needs().statistics, len(work.domains))
     ]
-    if shard and n == chips.count(device) == 1:
+    if shard and n == xla_chips.count(device) == 1:
         problems.append(
             "--shard is for several processes or chips: start them with --processes, or leave it"
         )
@@ -277,7 +277,7 @@ def refuse_beyond_host_memory(work: settings.Run, pieces: int, device: torch.dev
 
 def refuse_few(requested: int, device: torch.device) -> None:
     """Raises InputError where fewer processes or chips are here than were asked for."""
-    result = parallel.world_size() * chips.count(device)
+    result = parallel.world_size() * xla_chips.count(device)
     if result < requested:
         raise InputError(
             f"{requested} processes or chips were asked for (--processes, or `processes` under "

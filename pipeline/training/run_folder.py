@@ -151,7 +151,7 @@ class RunFolder:
         _refuse_foreign(self.folder)
         manifest = self.folder / atomic_files.MANIFEST
         recipe, finished = self.work.training, manifest.exists()
-        if not self.starts_file.exists() or made_from.is_forced(manifest):
+        if not self.starts_file.exists() or made_from.is_restart_forced(manifest):
             return None
         result = checkpoint.resumable(self.checkpoints, self.identity, recipe.checkpoint_every)
         if finished and result == self.checkpoints / f"step{recipe.steps}":
@@ -179,7 +179,7 @@ class RunFolder:
         # The first one gone, a process that is killed here has begun anew, too.
         for old in (self.starts_file, self.folder / atomic_files.MANIFEST, self.checkpoints):
             atomic_files.remove(old)
-        made_from.forget(self.folder / atomic_files.MANIFEST)
+        made_from.forget_copy(self.folder / atomic_files.MANIFEST)
         self.records.clear()
 
     def _note_start(self, step: int) -> None:

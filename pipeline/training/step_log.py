@@ -25,7 +25,7 @@ from pike_mixing.movement import Movement, can_fail_to_move
 from pike_mixing.torch import parallel
 from pike_mixing.torch.step_gradient import StepResult
 from pipeline import settings
-from pipeline.runtime import accelerators, chips, devices
+from pipeline.runtime import accelerators, devices, xla_chips
 from pipeline.runtime.accelerators import ACCELERATORS
 from pipeline.training.run_folder import RunFolder
 
@@ -45,19 +45,21 @@ class Meter:
 
     def __init__(self, model: nn.Module, work: settings.Run, device: torch.device) -> None:
         self._tokens, self._device = work.training.rows * work.training.length, device
-        self._devices = parallel.world_size() * chips.count(device)
-        self._flops = training_flops(model, work.model, work.training.length) * self._tokens
+        self._devices = parallel.world_size() * xla_chips.count(device)
+        self._flops = (
+            training_flops_per_token(model, work.model, work.training.length) * self._tokens
+        )
         self.peak = known_peak(devices.describe(device), work.training.precision)
         """FLOP/s that one device can reach; None where that is not known."""
 
-    def of(self, seconds: float) -> Pace:
+    def pace(self, seconds: float) -> Pace:
         """The pace of a step that took so many seconds."""
         peak = (self.peak or math.nan) * self._devices
         share = self._flops / seconds / peak
         return Pace(self._tokens / seconds, share, devices.peak_memory(self._device))
 
 
-def training_flops(model: nn.Module, shape: settings.Model, length: int) -> float:
+def training_flops_per_token(model: nn.Module, shape: settings.Model, length: int) -> float:
     """FLOPs of training on one token, by the weights that the model has.
 
     Args:
@@ -66,7 +68,7 @@ def training_flops(model: nn.Module, shape: settings.Model, length: int) -> floa
         length: Tokens of a row.
     """
     matrices = sum(p.numel() for p in model.parameters() if p.ndim > 1)
-    return accelerators.training_flops(matrices, shape, length)
+    return accelerators.training_flops_per_token(matrices, shape, length)
 
 
 def known_peak(device: str, precision: str) -> float | None:
@@ -232,7 +234,7 @@ class StepLog:
             learning_rate=one.rate,
             gradient_norm=result.norm,
             seconds=seconds,
-            **self._meter.of(seconds)._asdict(),
+            **self._meter.pace(seconds)._asdict(),
         )
         records.add_domains("domain_losses", step, loss=result.losses)
         records.add_domains("weights", step, weight=weights_K, count=count_K)

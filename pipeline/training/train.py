@@ -19,25 +19,25 @@ from pike_mixing.arrays import Ints
 from pike_mixing.interface import Method
 from pike_mixing.torch import parallel
 from pike_mixing.torch.engine import Engine
-from pike_mixing.torch.passes import Passes
+from pike_mixing.torch.pass_interface import Passes
 from pike_mixing.torch.rows import Rows, Unread
 from pike_mixing.torch.step_gradient import StepGradient
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import errors, settings
 from pipeline.data.batches import Mixture
 from pipeline.model import adamw, checkpoint, models
-from pipeline.model.passes import PipelinePasses
+from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import parameter_count
 from pipeline.runtime import (
     accelerators,
     atomic_files,
-    chips,
     code_fingerprint,
     devices,
     distributed,
     locks,
     made_from,
     signal_handler,
+    xla_chips,
 )
 from pipeline.runtime.progress import Progress
 from pipeline.runtime.validation import validate
@@ -56,7 +56,7 @@ class MixedRows:
         *,
         rows: int,
         seed: int,
-        micro_batch: int,
+        micro_batch_rows: int,
         device: torch.device,
     ) -> None:
         """Keeps where rows come from.
@@ -66,12 +66,12 @@ class MixedRows:
             passes: How passes are made.
             rows: Rows b of a step.
             seed: The run's.
-            micro_batch: Rows of a pass.
+            micro_batch_rows: Rows of a pass.
             device: Where the passes are made.
         """
         self.domains = next(iter(mixtures.values())).domains
         self.batch_rows, self.seed = rows, seed
-        self._mixtures, self._passes, self._micro_batch = mixtures, passes, micro_batch
+        self._mixtures, self._passes, self._micro_batch_rows = mixtures, passes, micro_batch_rows
         self._place = devices.of_rows(device)
 
     def rows_of(self, purpose: str, positions_K: Ints, count_K: Ints) -> DealtRows:
@@ -86,7 +86,7 @@ class MixedRows:
         if parallel.world_size() == 1:
             # At once, which is faster than part by part.
             batch = batch.read()
-        return DealtRows(self._passes, batch, count_K, self._micro_batch)
+        return DealtRows(self._passes, batch, count_K, self._micro_batch_rows)
 
 
 log = logging.getLogger("pike")
@@ -189,7 +189,7 @@ class _Training:
     ) -> None:
         self.work, self.given = work, given
         self.device, self.signals = device, signals or signal_handler.SignalState()
-        self.chips, self.shard = chips.count(device), shard
+        self.chips, self.shard = xla_chips.count(device), shard
         inputs.refuse_untrainable(work, method, device, shard=shard)
         recipe = work.training
         self.method = method = method.for_run(given.facts(recipe))
@@ -233,12 +233,12 @@ class _Training:
             parameter_count(self.model), devices.memory(device)
         )
         # Of each chip.
-        micro_batch = min(recipe.rows, self.chips * (recipe.microbatch_rows or recipe.rows))
+        micro_batch_rows = min(recipe.rows, self.chips * (recipe.microbatch_rows or recipe.rows))
         gradient = StepGradient(
             self.model,
             passes,
-            micro_batch=micro_batch,
-            statistics_micro_batch=recipe.statistics_microbatch,
+            micro_batch_rows=micro_batch_rows,
+            statistics_micro_batch_rows=recipe.statistics_microbatch,
             optimizer=self.optimizer,
             max_norm=recipe.clip_norm,
         )
@@ -247,7 +247,7 @@ class _Training:
             passes,
             rows=recipe.rows,
             seed=self.work.seed,
-            micro_batch=micro_batch,
+            micro_batch_rows=micro_batch_rows,
             device=device,
         )
         return Engine(self.method, rows, gradient, recipe.rounding)
@@ -256,7 +256,7 @@ class _Training:
         """From the last checkpoint to the manifest."""
         state, recipe = self.folder.begin(self.device, self._fresh), self.work.training
         if self.shard and self.chips > 1:
-            chips.shard(self.model, self.optimizer)
+            xla_chips.shard_model(self.model, self.optimizer)
         self.log.alarms = state.alarms
         self.engine.resume(
             state.step, state.method, state.positions_K, state.statistics_positions_K

@@ -8,7 +8,7 @@ from typing import Any
 
 from pike_mixing.errors import InputError
 from pipeline import settings
-from pipeline.runtime import atomic_files, locks, presentation
+from pipeline.runtime import atomic_files, locks, output_formats
 from pipeline.runtime.validation import validate
 from pipeline.training import metric_log
 
@@ -35,7 +35,7 @@ def watch(
     """
     if once or format != "text" or not sys.stdout.isatty():
         runs = look(given)
-        return presentation.render(format, runs, lambda: _text(runs))
+        return output_formats.render(format, runs, lambda: _text(runs))
     with contextlib.suppress(KeyboardInterrupt):
         while True:
             sys.stdout.write(f"\x1b[H\x1b[J{_text(look(given))}\n")
@@ -80,7 +80,7 @@ def _text(runs: Rows) -> str:
     shares = [run.get("weights", {}).items() for run in runs]
     texts = [" ".join(f"{domain} {w:.3f}" for domain, w in items) for items in shares]
     rows = [[*map(run.get, NUMBERS), text] for run, text in zip(runs, texts, strict=True)]
-    return presentation.align([*NUMBERS, "weights"], rows)
+    return output_formats.align([*NUMBERS, "weights"], rows)
 
 
 def _state(run: Path) -> str:

@@ -76,9 +76,9 @@ def test_two_checkpoints_by_hand(tmp_path, numbers):
     assert task["difference"] == pytest.approx(0.2)
     assert task["p"] == pytest.approx(22 / 1024)
     assert task["verdict"] == "better"
-    # SE^2 = (10 - 40 * 0.2^2) / 39 / 40; 30 of 40 documents tell no difference: 3/4 of 1/40.
+    # SE^2 = (10 - 40 * 0.2^2) / 39 / 40. 30 of 40 documents tell none, 10 do: 20/40 of 1/40.
     items = (10 - 1.6) / 39 / 40
-    half = np.hypot(stats.t.ppf(0.975, 39) * items**0.5, np.log(0.05) * 0.75 / 40)
+    half = np.hypot(stats.t.ppf(0.975, 39) * items**0.5, np.log(0.05) * 0.5 / 40)
     assert task["high"] - task["difference"] == pytest.approx(half)
 
 
@@ -98,6 +98,22 @@ def test_where_no_item_differs_the_interval_is_three_over_n(tmp_path, numbers):
     assert (task["low"], task["high"]) == pytest.approx((-0.02996, 0.02996), rel=1e-3)
     assert task["verdict"] == "equal"
     assert numbers("--a", a, "--b", b, "--margin", 0.02)["tasks"][0]["verdict"] == "cannot tell"
+
+
+def test_where_few_items_differ_the_interval_is_wide_and_says_so(tmp_path, numbers, capsys):
+    # Two of 100 items are A's, two B's, by 1: the error is sqrt(4 / 99 / 100) = 0.0201. Of t(99)
+    # 1.984 of it is 0.0399, and ln(0.05) (96 - 4) / 100 / 100 = 0.0276 is room for others.
+    a = points(tmp_path / "a", [1, 1, 0, 0] + [1, 0] * 48)
+    b = points(tmp_path / "b", [0, 0, 1, 1] + [1, 0] * 48)
+    (task,) = numbers("--a", a, "--b", b)["tasks"]
+    assert task["high"] == pytest.approx((0.0399**2 + 0.0276**2) ** 0.5, rel=2e-3)
+    assert task["wide"]
+    assert task["documents_alike"] == 96
+    # Half of them differ: no room is asked for, and nothing is said of it.
+    even, odd = (points(tmp_path / str(n), [n, 1 - n] * 25 + [0] * 50) for n in (0, 1))
+    (task,) = numbers("--a", even, "--b", odd)["tasks"]
+    assert task["high"] == pytest.approx(1.984 * (50 / 99 / 100) ** 0.5, rel=1e-3)
+    assert not task["wide"]
 
 
 def test_where_all_items_differ_alike_the_interval_is_three_over_n_too(tmp_path, numbers):
@@ -582,11 +598,15 @@ def test_power_is_that_of_the_pipelines_test():
     found = Estimate(0.0, of_seeds=0.6 / 2, of_items=0.2, seeds=4, degrees=1e9)
     for size in (0.3, 1.0, 2.0):
         expected = detection_probability(size, 0.6, 4, 0.2)
-        assert verdicts.power(size, found) == pytest.approx(expected, abs=1e-6)
-    assert verdicts.power(verdicts.smallest(found), found) == pytest.approx(0.8, abs=1e-3)
+        assert verdicts.detection_power(size, found) == pytest.approx(expected, abs=1e-6)
+    assert verdicts.detection_power(verdicts.smallest_detectable(found), found) == pytest.approx(
+        0.8, abs=1e-3
+    )
     # Sixteen runs in the place of four: half the error, and fifteen degrees.
     more = Estimate(0.0, of_seeds=0.3 / 2, of_items=0.2, seeds=16, degrees=1e9)
-    assert verdicts.power(0.6, found, runs=4) == pytest.approx(verdicts.power(0.6, more))
+    assert verdicts.detection_power(0.6, found, runs=4) == pytest.approx(
+        verdicts.detection_power(0.6, more)
+    )
 
 
 @pytest.mark.slow

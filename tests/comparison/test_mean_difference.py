@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pike_mixing.comparison import mean_difference
 from pike_mixing.comparison.distributions import t_tail
-from pike_mixing.comparison.like_size import effective_documents, length_factor
+from pike_mixing.comparison.document_sizes import effective_documents, length_factor
 from pike_mixing.comparison.mean_difference import Estimate, estimate, part
 
 

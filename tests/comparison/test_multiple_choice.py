@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from pike_mixing.comparison.multiple_choice import SCORES, accuracy, points
+from pike_mixing.comparison.multiple_choice import SCORES, accuracy, item_points
 
 
 def test_points_are_shared_by_the_best():
-    found = points(np.array([1.0, 3, 3, 5, 2]), np.array([3, 2]), np.array([1, 1]))
+    found = item_points(np.array([1.0, 3, 3, 5, 2]), np.array([3, 2]), np.array([1, 1]))
     assert found.tolist() == [0.5, 0]
 
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pike_mixing.order import BLOCK, Order, first_epochs
+from pike_mixing.row_order import BLOCK, Order, first_epochs
 from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus
 

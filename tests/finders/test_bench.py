@@ -19,7 +19,7 @@ from pike_mixing.finders.interface import Swarm
 @pytest.fixture
 def few(monkeypatch):
     """Four folds of 64 runs of a known law, in the place of the public tables."""
-    parts = bench.folds("known at 1M", Swarm(DOMAINS, proxies(256, noise=0.02)))
+    parts = bench.make_folds("known at 1M", Swarm(DOMAINS, proxies(256, noise=0.02)))
     monkeypatch.setattr(bench, "open_folds", lambda tables: parts)
     monkeypatch.setattr(bench, "RUNS", (32,))
     return parts
@@ -32,7 +32,7 @@ def test_blocks_are_the_same_for_everybody_and_share_no_mixture():
     # The order of the rows does not matter.
     again = bench.frozen_blocks(weights_NxK[::-1])
     assert [[9 - n for n in block] for block in again] == BLOCKS
-    for fold in bench.folds(
+    for fold in bench.make_folds(
         "known", Swarm(DOMAINS, proxies(256)), {"large": Swarm(DOMAINS, proxies(9))}
     ):
         train, test, large = (
@@ -49,10 +49,12 @@ BLOCKS = [[1, 4, 3, 7, 6], [0, 8, 5, 2, 9]]
 
 def test_scores_by_hand():
     # Of the pairs 1-2, 1-3, 2-3 the last is the wrong way round, and a tie counts half.
-    accuracy = bench.accuracies(np.array([[1.0, 3, 2], [1, 2, 2]]), np.array([[1.0, 2, 3]] * 2))
+    accuracy = bench.pairwise_accuracies(
+        np.array([[1.0, 3, 2], [1, 2, 2]]), np.array([[1.0, 2, 3]] * 2)
+    )
     assert accuracy.tolist() == pytest.approx([2 / 3, 5 / 6])
     # Two folds of two targets: 0.25, with both parts of the interval.
-    mean, half = bench.summary(np.array([[0.1, 0.2], [0.3, 0.4]]))
+    mean, half = bench.mean_and_interval(np.array([[0.1, 0.2], [0.3, 0.4]]))
     assert mean == pytest.approx(0.25)
     assert half > 12.7 * 0.1
     # Three targets gain 0.1 to 0.12 on both folds; the fourth, the mean of all, counts not.
@@ -62,7 +64,7 @@ def test_scores_by_hand():
         {"method": name, "cells": {"x|32": {"spearman": values}}}
         for name, values in (("one", first), ("other", second))
     )
-    (row,) = bench.versus(one, [one, other])
+    (row,) = bench.differences_from_board(one, [one, other])
     assert (row["against"], row["measure"]) == ("other", "spearman")
     assert row["difference"] == pytest.approx((0.10 + 0.11 + 0.12 + 0.11 + 0.12 + 0.10) / 6)
 
@@ -105,7 +107,7 @@ def test_what_fails_is_said_and_what_is_no_method_refused(few, tmp_path, said):
         two = [dataclasses.replace(r, loss_K=r.loss_K[:2]) for r in few[0].train.runs]
         part = dataclasses.replace(few[0], train=Swarm(DOMAINS, two, ("x", "y")))
         part = dataclasses.replace(part, tests={"here": Swarm(DOMAINS, two[:64], ("x", "y"))})
-        assert message in bench.score(str(broken), part, 32)["here"]["failed"]
+        assert message in bench.score_method(str(broken), part, 32)["here"]["failed"]
     broken.write_text("fit = 3")
     assert "has no function fit" in said("bench", broken, "--board", empty(tmp_path), code=2)
     assert "did you mean 'scheffe'" in said("bench", "schefe", "--board", empty(tmp_path), code=2)
@@ -115,7 +117,7 @@ def test_what_fails_is_said_and_what_is_no_method_refused(few, tmp_path, said):
 def test_the_sealed_part_is_opened_by_one_command_that_writes_the_log_first(
     tmp_path, said, monkeypatch
 ):
-    log = tmp_path / "sealed.csv"
+    log = tmp_path / "sealed_openings.csv"
     found = []
 
     def opened(tables):

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from pike_mixing.errors import InputError
 from pike_mixing.finders import convex_program
 from pike_mixing.finders.convex_program import Program, solve
-from pike_mixing.finders.law import Laws
+from pike_mixing.finders.exponential_law import Laws
 
 UNIFORM = np.full(3, 1 / 3)
 PRIOR = np.array([0.6, 0.3, 0.1])

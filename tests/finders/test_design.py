@@ -175,7 +175,7 @@ def test_a_saved_predictor_says_the_same_and_warns_when_it_extrapolates(
 def record():
     """What a file holds of a mixing law that was fitted."""
     swarm, finder = Swarm(DOMAINS, proxies(24, noise=0.01)), MixingLaw(starts=1)
-    return saved.record("mixing-law", finder, swarm, finder.find(swarm))
+    return saved.predictor_record("mixing-law", finder, swarm, finder.find(swarm))
 
 
 @pytest.mark.slow

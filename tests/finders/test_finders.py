@@ -7,7 +7,7 @@ from pike_mixing.finders import registry
 
 
 def test_the_fingerprint_is_of_the_finder_too():
-    assert registry.modules("best") == (
+    assert registry.code_modules("best") == (
         "pipeline.training.find_mixture",
         "pike_mixing.finders.best",
     )

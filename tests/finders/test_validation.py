@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pike_mixing.finders import intervals, registry, validation
+from pike_mixing.finders import conformal_intervals, registry, validation
 from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import Swarm
 
 
 @given(st.integers(2, 60), st.integers(2, 12), st.integers(0, 5))
 def test_every_proxy_is_held_out_once(runs, count, seed):
-    parts = validation.folds(np.eye(runs), count, seed)
+    parts = validation.make_folds(np.eye(runs), count, seed)
     assert len(parts) == min(runs, count)
     assert sorted(np.concatenate([part for _, part in parts])) == list(range(runs))
     for rest, part in parts:
@@ -23,7 +23,7 @@ def test_every_proxy_is_held_out_once(runs, count, seed):
 
 def test_folds_follow_the_seed():
     first, again, other = (
-        validation.folds(np.eye(20), 5, seed)[0][1].tolist() for seed in (0, 0, 1)
+        validation.make_folds(np.eye(20), 5, seed)[0][1].tolist() for seed in (0, 0, 1)
     )
     assert first == again
     assert first != other
@@ -32,8 +32,8 @@ def test_folds_follow_the_seed():
 def test_all_runs_of_a_mixture_are_held_out_together():
     # Runs 0 and 2 are of one mixture, 1 and 4 of another: three mixtures make three parts.
     weights_NxK = np.array([[0.7, 0.3], [0.5, 0.5], [0.7, 0.3], [0.2, 0.8], [0.5, 0.5]])
-    assert validation.mixtures(weights_NxK).tolist() == [0, 1, 0, 2, 1]
-    parts = validation.folds(weights_NxK, 10, 0)
+    assert validation.mixture_numbers(weights_NxK).tolist() == [0, 1, 0, 2, 1]
+    parts = validation.make_folds(weights_NxK, 10, 0)
     assert sorted(part.tolist() for _, part in parts) == [[0, 2], [1, 4], [3]]
 
 
@@ -55,11 +55,11 @@ def test_constants_have_no_correlation():
 
 def test_the_quantile_of_scores_by_hand():
     # Of 9 mixtures the 9th score, of 19 the 18th; of 8 none is high enough for 90 %.
-    assert intervals.quantile(np.arange(9.0), 9) == 8
-    assert intervals.quantile(np.arange(19.0), 19) == 17
-    assert intervals.quantile(np.arange(8.0), 8) == np.inf
+    assert conformal_intervals.score_quantile(np.arange(9.0), 9) == 8
+    assert conformal_intervals.score_quantile(np.arange(19.0), 19) == 17
+    assert conformal_intervals.score_quantile(np.arange(8.0), 8) == np.inf
     # Two runs each of 19 mixtures: the 36th of 38.
-    assert intervals.quantile(np.arange(38.0), 19) == 35
+    assert conformal_intervals.score_quantile(np.arange(38.0), 19) == 35
 
 
 @pytest.mark.slow
@@ -74,7 +74,7 @@ def test_intervals_hold_nine_of_ten_new_runs_and_say_so(name):
         ]
         train = Swarm(known_law.DOMAINS, runs[:64])
         weights_NxK, loss_NxM = Swarm(known_law.DOMAINS, runs[64:]).arrays()
-        found = fit(registry.build(name, {}, "here"), train, resamples=0)
+        found = fit(registry.build_finder(name, {}, "here"), train, resamples=0)
         predictor = found.result.predictor
         error_N = np.abs(predictor.losses(weights_NxK) - loss_NxM.mean(axis=1))
         covered.append(error_N <= found.intervals.half_widths(predictor, weights_NxK))

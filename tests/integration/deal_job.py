@@ -65,7 +65,7 @@ def losses(model, rows):
 
 
 def mixed(**options):
-    return MixedDataset(domains(), ROWS, micro_batch=SIZE, steps=STEPS, **options)
+    return MixedDataset(domains(), ROWS, micro_batch_rows=SIZE, steps=STEPS, **options)
 
 
 def interleaved(kind="list", **options):
@@ -89,7 +89,7 @@ def plain(model, rank, world):
 
 
 def plain_of_streams_with_workers(model, rank, world):
-    read(DataLoader(interleaved("stream", micro_batch=SIZE), SIZE, num_workers=2), model)
+    read(DataLoader(interleaved("stream", micro_batch_rows=SIZE), SIZE, num_workers=2), model)
 
 
 def a_mixed_data_set_as_a_domain(model, rank, world):
@@ -117,7 +117,8 @@ class Noisy(list):
 def rows_that_are_drawn_at_random(model, rank, world):
     rows = {name: Noisy(given) for name, given in domains().items()}
     train(
-        model, Mixing("mix", MixedDataset(rows, ROWS, micro_batch=SIZE, steps=STEPS), model, losses)
+        model,
+        Mixing("mix", MixedDataset(rows, ROWS, micro_batch_rows=SIZE, steps=STEPS), model, losses),
     )
 
 

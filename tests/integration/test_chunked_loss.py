@@ -27,7 +27,7 @@ def plain(hidden, embedding, target, weight):
 
 
 def small_chunks(monkeypatch, rows):
-    monkeypatch.setattr(chunked_loss, "chunk", lambda N, V: rows)
+    monkeypatch.setattr(chunked_loss, "tokens_per_chunk", lambda N, V: rows)
 
 
 def as_of_plain_logits(hidden, embedding, target, weight):

@@ -34,7 +34,7 @@ def mixing_of(rule):
         name: [(x, k) for x in torch.randn(20, 4, generator=draw) + k]
         for k, name in enumerate(NAMES)
     }
-    dataset = MixedDataset(rows, ROWS, micro_batch=6, steps=STEPS)
+    dataset = MixedDataset(rows, ROWS, micro_batch_rows=6, steps=STEPS)
     sizes = dict.fromkeys(NAMES, 100.0)
     facts = RunFacts(sizes, budget_tokens=ROWS * STEPS, mixture=dict.fromkeys(NAMES, 1.0))
     if rule in MOMENTS:

@@ -24,7 +24,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from pike_mixing.errors import InputError
 from pike_mixing.torch import gradient_statistics, gramian
-from pike_mixing.torch.domain_pass import inner
+from pike_mixing.torch.domain_gradient import inner
 
 KINDS = {
     "gpt2": (gpt2, language_loss, tokens),
@@ -70,7 +70,7 @@ def test_single_rows_give_the_truth(kind):
 def test_uneven_micro_batches():
     # Seven rows in threes: sizes 3, 3 and 1, and n - 1 = 2.
     model, rows = CNN().eval(), images(7)
-    found = gradient_statistics(model, image_losses, [rows], micro_batch=3)
+    found = gradient_statistics(model, image_losses, [rows], micro_batch_rows=3)
     g_RxP, loss = single_gradients(model, image_losses, rows)
     squares = [
         size * g_RxP[at : at + size].mean(dim=0).square().sum()
@@ -85,7 +85,7 @@ def test_uneven_micro_batches():
 def test_the_inner_products(kind):
     model, loss_fn, rows = made(kind)
     first, second = rows(4), rows(4, seed=2)
-    gram_KxK, statistics = gramian(model, loss_fn, [first, None, second], micro_batch=2)
+    gram_KxK, statistics = gramian(model, loss_fn, [first, None, second], micro_batch_rows=2)
     g, h = (single_gradients(model, loss_fn, r)[0].mean(dim=0) for r in (first, second))
     assert gram_KxK[0, 2] == gram_KxK[2, 0] == pytest.approx(float(g @ h), rel=1e-4)
     assert gram_KxK[0, 0] == pytest.approx(statistics.squared_norm_K[0])
@@ -101,7 +101,7 @@ def test_nothing_remains_of_a_measurement():
     numbers = [g.clone() for g in gradients]
     torch.manual_seed(3)
     random = torch.get_rng_state()
-    found = gradient_statistics(model, image_losses, [images(6)], micro_batch=2)
+    found = gradient_statistics(model, image_losses, [images(6)], micro_batch_rows=2)
     assert np.isfinite(found.variance_K).all()
     assert torch.equal(torch.get_rng_state(), random)
     assert model.training
@@ -110,7 +110,7 @@ def test_nothing_remains_of_a_measurement():
     after = model.state_dict()
     assert all(torch.equal(before[n], after[n]) for n in before)
     # The same draws of dropout: the passes were in the mode of the model.
-    again = gradient_statistics(model, image_losses, [images(6)], micro_batch=2)
+    again = gradient_statistics(model, image_losses, [images(6)], micro_batch_rows=2)
     assert again.squared_norm_K == found.squared_norm_K
 
 
@@ -191,7 +191,7 @@ def stepping():
         ({"rows_by_domain": [["text"]]}, "rows hold a str"),
         ({"rows_by_domain": torch.zeros(3)}, "one for each domain"),
         ({"rows_by_domain": [(torch.zeros(3, 1, 6, 6), torch.zeros(2))]}, r"\[2, 3\] rows"),
-        ({"micro_batch": 0}, "at least 1"),
+        ({"micro_batch_rows": 0}, "at least 1"),
         ({"coefficients": [1, 2]}, "2 for 1 domains"),
         ({"loss_fn": torch.no_grad()(image_losses)}, "no graph"),
         ({"model": CNN().requires_grad_(False)}, "no trainable parameter"),
@@ -227,10 +227,13 @@ def test_both_estimates_are_right_on_average():
     g_3xP, _ = single_gradients(model, image_losses, (pixels, label))
     mean_P = g_3xP.mean(dim=0)
     true_variance = float((g_3xP - mean_P).square().sum() / 3)
-    for micro_batch in (1, 2):
+    for micro_batch_rows in (1, 2):
         found = [
             gradient_statistics(
-                model, image_losses, [(pixels[list(d)], label[list(d)])], micro_batch=micro_batch
+                model,
+                image_losses,
+                [(pixels[list(d)], label[list(d)])],
+                micro_batch_rows=micro_batch_rows,
             )
             for d in itertools.product(range(3), repeat=3)
         ]

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, IterableDataset, default_collate
 
 from benchmarks import stream_resumes
 from pike_mixing.errors import InputError
-from pike_mixing.order import Order
+from pike_mixing.row_order import Order
 from pike_mixing.torch import MixedDataset, Mixing, interleave_datasets, parallel, streams
 
 NAMES = ("a", "b")
@@ -88,23 +88,23 @@ def expected():
 
 
 @pytest.mark.parametrize(
-    ("kind", "world", "workers", "micro_batch"),
+    ("kind", "world", "workers", "micro_batch_rows"),
     [
         ("list", 1, 0, 8),
         ("list", 2, 0, 2),
         *(
-            pytest.param(kind, 2, workers, micro_batch, marks=pytest.mark.slow)
+            pytest.param(kind, 2, workers, micro_batch_rows, marks=pytest.mark.slow)
             for kind in ("list", "iterable", "hugging face", "streaming")
-            for workers, micro_batch in ((2, 4), (2, 2), (3, 4))
+            for workers, micro_batch_rows in ((2, 4), (2, 2), (3, 4))
         ),
     ],
 )
-def test_processes_and_workers_read_every_row_once(kind, world, workers, micro_batch):
+def test_processes_and_workers_read_every_row_once(kind, world, workers, micro_batch_rows):
     for rank in range(world):
-        dataset = mixed(kind, micro_batch=micro_batch, place=(rank, world))
-        loader = DataLoader(dataset, batch_size=micro_batch, num_workers=workers)
+        dataset = mixed(kind, micro_batch_rows=micro_batch_rows, place=(rank, world))
+        loader = DataLoader(dataset, batch_size=micro_batch_rows, num_workers=workers)
         own = [rows[rank::world] for rows in expected()]
-        assert steps_of(loader, 8 // world // micro_batch) == own
+        assert steps_of(loader, 8 // world // micro_batch_rows) == own
     assert expected()[1] == ["a4", "a5", "a6", "a7", "a8", "a9", "b4", "b5"]
 
 
@@ -149,7 +149,7 @@ def test_a_stateful_loader_goes_on_in_the_middle(kind, workers, stop):
     loaders = pytest.importorskip("torchdata.stateful_dataloader")
 
     def loader():
-        dataset = mixed(kind, micro_batch=4)
+        dataset = mixed(kind, micro_batch_rows=4)
         return loaders.StatefulDataLoader(
             dataset, batch_size=4, num_workers=workers, prefetch_factor=2 if workers else None
         )
@@ -263,11 +263,11 @@ def test_a_state_of_another_release_of_datasets_is_refused(monkeypatch):
 
 
 def test_a_state_is_plain_values():
-    dataset = mixed(micro_batch=4)
+    dataset = mixed(micro_batch_rows=4)
     rows = iter(dataset)
     first = [next(rows) for _ in range(11)]
     state = json.loads(json.dumps(dataset.state_dict()))
-    other = MixedDataset(domains(), 8, shuffle=False, steps=STEPS, micro_batch=4)
+    other = MixedDataset(domains(), 8, shuffle=False, steps=STEPS, micro_batch_rows=4)
     other.load_state_dict(state)
     assert first + list(other) == joined(expected())
 
@@ -371,7 +371,7 @@ def test_rows_that_do_not_fit_each_other_are_told_before_the_first(row, said, st
     if stream:
         rows = {name: Again(given) for name, given in rows.items()}
 
-    mixing = Mixing("mix", MixedDataset(rows, 6, micro_batch=3, steps=2), nn.Linear(1, 1))
+    mixing = Mixing("mix", MixedDataset(rows, 6, micro_batch_rows=3, steps=2), nn.Linear(1, 1))
     with pytest.raises(InputError, match=said):
         next(iter(mixing.data_loader()))
     if "shape" not in said:
@@ -390,7 +390,7 @@ def test_a_collate_function_that_takes_the_rows_as_they_are_may():
         return {"ids": nn.utils.rnn.pad_sequence(ids, batch_first=True)}
 
     def first_batch(collate_fn, columns, rows=rows):
-        mixed = MixedDataset(rows, 4, micro_batch=2, steps=1, shuffle=False, columns=columns)
+        mixed = MixedDataset(rows, 4, micro_batch_rows=2, steps=1, shuffle=False, columns=columns)
         return next(iter(Mixing("mix", mixed, collate_fn=collate_fn).data_loader()))
 
     assert first_batch(padded, "same")["ids"].shape == (2, 4)
@@ -475,13 +475,13 @@ NO_DATASETS = [
         ),
         *((lambda d=d: MixedDataset({"a": d}, 8), said) for d, said in NO_DATASETS),
         (lambda: MixedDataset(domains(), 8, columns="some"), "take same, union, any"),
-        (lambda: MixedDataset(domains(), 12, place=(0, 5)).micro_batch, "multiple of 5$"),
+        (lambda: MixedDataset(domains(), 12, place=(0, 5)).micro_batch_rows, "multiple of 5$"),
         (
-            lambda: MixedDataset(domains(), 12, micro_batch=2, place=(0, 5)).micro_batch,
+            lambda: MixedDataset(domains(), 12, micro_batch_rows=2, place=(0, 5)).micro_batch_rows,
             "micro-batches of 2: make it a multiple of 10",
         ),
-        (lambda: MixedDataset(domains(), 8, micro_batch=3).micro_batch, "multiple of 3"),
-        (lambda: MixedDataset(domains(), 2, place=(0, 4)).micro_batch, "multiple of 4"),
+        (lambda: MixedDataset(domains(), 8, micro_batch_rows=3).micro_batch_rows, "multiple of 3"),
+        (lambda: MixedDataset(domains(), 2, place=(0, 4)).micro_batch_rows, "multiple of 4"),
         (lambda: MixedDataset(domains(), 8, ends="first-exhausted"), "take first_exhausted or"),
         (lambda: mixed().publish(3, np.array([4, 4])), "step 3 is not the next one, 8"),
         (lambda: mixed().publish(8, np.array([4, 3])), "sum to 8"),

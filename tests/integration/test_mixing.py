@@ -20,7 +20,7 @@ from pike_mixing.torch import (
     causal_losses,
     parallel,
 )
-from pike_mixing.torch.passes import Passes
+from pike_mixing.torch.pass_interface import Passes
 
 DOMAINS = {"a": [float(i) for i in range(40)], "b": [100.0 + i for i in range(40)]}
 
@@ -78,7 +78,7 @@ class Undecorated(Method):
 
 
 def mixing_of(method, model=None, *, latency=0, steps=8, **options):
-    dataset = MixedDataset(DOMAINS, 4, shuffle=False, steps=steps, micro_batch=2)
+    dataset = MixedDataset(DOMAINS, 4, shuffle=False, steps=steps, micro_batch_rows=2)
     model = Mean() if model is None else model
     return Mixing(method, dataset, model, losses, latency=latency, **options)
 
@@ -163,11 +163,11 @@ def test_passes_beside_the_trainings_leave_nothing(rule):
     model[1].register_forward_hook(lambda module, *_: modes.append(module.training))
     mixing = Mixing(
         rule,
-        MixedDataset(DOMAINS, 4, micro_batch=2),
+        MixedDataset(DOMAINS, 4, micro_batch_rows=2),
         model,
         lambda model, rows: model(rows[:, None])[:, 0],
         collate_fn=torch.tensor,
-        statistics_micro_batch=2,
+        statistics_micro_batch_rows=2,
         optimizer=PerDomainAdamW(model.parameters(), 2),
     )
     before = torch.get_rng_state()
@@ -316,9 +316,9 @@ def reweighted(dataset, weights):
     [
         (lambda: Mixing(PIKE, MixedDataset(DOMAINS, 4)), "PiKE measures losses or gradients"),
         (lambda: mixing_of(PIKE, latency=-1), "latency: -1"),
-        (lambda: mixing_of(PIKE).data_loader(batch_size=4), "micro_batch"),
+        (lambda: mixing_of(PIKE).data_loader(batch_size=4), "micro_batch_rows"),
         (lambda: mixing_of(PIKE).data_loader(in_order=False), "in another order than the method"),
-        (lambda: mixing_of(PIKE, statistics_micro_batch=0), "statistics_micro_batch: 0"),
+        (lambda: mixing_of(PIKE, statistics_micro_batch_rows=0), "statistics_micro_batch_rows: 0"),
         (lambda: mixing_of(PIKE, max_norm=0), "max_norm: 0 must be positive"),
         (lambda: mixing_of(Undecorated()), r"Undecorated is no dataclass: put @dataclasses"),
         (
@@ -510,7 +510,7 @@ def test_a_group_that_is_not_who_gets_rows_is_refused(monkeypatch):
         Mixing("mix", dealt)
     with pytest.raises(InputError, match=r"process 3 of 4, but `group` makes this one 1 of 2"):
         Mixing("mix", MixedDataset(rows, 4), group=object())
-    assert Mixing("mix", dealt, group=object()).dataset.micro_batch == 2
+    assert Mixing("mix", dealt, group=object()).dataset.micro_batch_rows == 2
 
 
 class Experts(nn.Module):
@@ -526,7 +526,7 @@ class Experts(nn.Module):
 
 
 def fresh(rank):
-    mixing = mixing_of(dataclasses.replace(PIKE, first=0, rows=4), statistics_micro_batch=4)
+    mixing = mixing_of(dataclasses.replace(PIKE, first=0, rows=4), statistics_micro_batch_rows=4)
     return mixing.measure().statistics
 
 

@@ -5,10 +5,10 @@ import pytest
 from ranks import on_two_ranks
 
 from pike_mixing.errors import InputError
+from pike_mixing.flat_metrics import metrics
 from pike_mixing.interface import Signals, Statistics
 from pike_mixing.signal_checks import contradictions
 from pike_mixing.torch import all_reduce
-from pike_mixing.tracking import metrics
 
 NAN = float("nan")
 

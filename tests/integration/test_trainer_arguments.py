@@ -130,7 +130,9 @@ def test_rows_of_domains_that_do_not_fit_each_other_in_lightning(rows, said, tmp
     pytest.importorskip("lightning")
     from pike_mixing.lightning import MixingDataModule
 
-    mixing = Mixing("mix", MixedDataset({"a": DOMAINS["a"], "b": rows}, 8, micro_batch=4, steps=2))
+    mixing = Mixing(
+        "mix", MixedDataset({"a": DOMAINS["a"], "b": rows}, 8, micro_batch_rows=4, steps=2)
+    )
     model = torch.nn.Linear(2, 2)
     module = ways.lightning_module(model, mixing, torch.optim.SGD(model.parameters()))
     with pytest.raises(InputError, match=said):
@@ -204,7 +206,7 @@ def test_steps_that_are_not_those_of_the_mixing(changed, step, said, tmp_path):
     pytest.importorskip("lightning")
     from pike_mixing.lightning import MixingDataModule
 
-    mixing = Mixing("mix", MixedDataset(DOMAINS, 8, micro_batch=4, steps=2))
+    mixing = Mixing("mix", MixedDataset(DOMAINS, 8, micro_batch_rows=4, steps=2))
     mixing.step = step
     model = torch.nn.Linear(2, 2)
     optimizer = torch.optim.SGD(model.parameters())
@@ -219,7 +221,7 @@ def test_a_module_that_steps_its_optimizers_itself(tmp_path):
     from pike_mixing.lightning import MixingDataModule, mixing_loss
 
     model = torch.nn.Linear(2, 2)
-    mixing = Mixing("mix", MixedDataset(DOMAINS, 8, micro_batch=4, steps=2))
+    mixing = Mixing("mix", MixedDataset(DOMAINS, 8, micro_batch_rows=4, steps=2))
     optimizers, seen = [torch.optim.SGD([p]) for p in model.parameters()], []
     module = ways.lightning_module(model, mixing, optimizers)
     module.automatic_optimization = False

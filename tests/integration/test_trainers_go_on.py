@@ -84,7 +84,9 @@ def optimizer_of(method, model):
 
 
 def mixing_of(method, model, optimizer):
-    dataset = MixedDataset(domains(), MICRO * ACCUMULATION, seed=1, micro_batch=MICRO, steps=STEPS)
+    dataset = MixedDataset(
+        domains(), MICRO * ACCUMULATION, seed=1, micro_batch_rows=MICRO, steps=STEPS
+    )
     return Mixing(method, dataset, model, row_losses, latency=LATENCY, optimizer=optimizer)
 
 

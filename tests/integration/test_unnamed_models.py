@@ -48,7 +48,7 @@ def test_losses_and_gradient_statistics_are_the_models_own(kind):
     own = torch.stack([model(**row).loss for row in singles(rows)])
     torch.testing.assert_close(causal_losses(model, rows), own, rtol=1e-5, atol=1e-5)
     gradient_RxP, _ = single_gradients(model, language_loss, rows)
-    measured = gradient_statistics(model, causal_losses, {"a": rows}, micro_batch=1)
+    measured = gradient_statistics(model, causal_losses, {"a": rows}, micro_batch_rows=1)
     variance = gradient_RxP.var(dim=0).sum().item()
     assert measured.variance_K == pytest.approx([variance], rel=1e-3)
     squared = gradient_RxP.mean(dim=0).square().sum().item() - variance / 6

@@ -101,7 +101,7 @@ def plain(config, name, example, trained):
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, foreach=False, **same)
     rows = example["domains"](None, config)
     places = {"seed": config.debug.seed, "place": (0, 1)}
-    dataset = MixedDataset(rows, 8, micro_batch=2, steps=STEPS, **places)
+    dataset = MixedDataset(rows, 8, micro_batch_rows=2, steps=STEPS, **places)
     method, group = registry.build(name, METHODS[name], "test"), dist.new_subgroups(1)[0]
     mixing, seen, norms = Mixing(method, dataset, model, losses, group=group), [], []
     for batch in mixing.data_loader():

@@ -103,13 +103,13 @@ def row_losses(model, batch):
 class Way:
     """What a training loop needs: model, optimizer, schedule, data, mixing."""
 
-    def __init__(self, run, corpora, micro_batch, folder, world=1, reference=None):
+    def __init__(self, run, corpora, micro_batch_rows, folder, world=1, reference=None):
         """Reads a run.
 
         Args:
             run: Its `run.json`.
             corpora: Folder of the corpora.
-            micro_batch: Rows of a pass of one process.
+            micro_batch_rows: Rows of a pass of one process.
             folder: Where a Trainer may write.
             world: Processes.
             reference: Folder of the checkpoint of the reference, for DoReMi.
@@ -125,9 +125,9 @@ class Way:
         self.has_moments = self.method.needs().moments_per_domain
         self.optimize()
         self.domains = {d: Rows(c, recipe.length) for d, c in opened.items()}
-        self.seed, self.micro_batch, self.world = work.seed, micro_batch, world
+        self.seed, self.micro_batch_rows, self.world = work.seed, micro_batch_rows, world
         self.folder = folder
-        self.accumulation = ROWS // micro_batch // world
+        self.accumulation = ROWS // micro_batch_rows // world
         self.seen = []
 
     def optimize(self):
@@ -144,7 +144,7 @@ class Way:
 
     def mixing(self, model=None, **options):
         dataset = MixedDataset(
-            self.domains, ROWS, seed=self.seed, micro_batch=self.micro_batch, steps=STEPS
+            self.domains, ROWS, seed=self.seed, micro_batch_rows=self.micro_batch_rows, steps=STEPS
         )
         return self.watched(
             Mixing(self.method, dataset, model, row_losses, **self.options(), **options)
@@ -153,7 +153,7 @@ class Way:
     def options(self):
         """What the method and the recipe want of a mixing."""
         size = self.recipe.statistics_microbatch
-        made = {"statistics_micro_batch": size, "excess_fn": self.reference and self.excess}
+        made = {"statistics_micro_batch_rows": size, "excess_fn": self.reference and self.excess}
         if self.has_moments:
             made |= {"optimizer": self.optimizer, "max_norm": self.recipe.clip_norm}
         return made
@@ -215,7 +215,7 @@ def trained(way):
         way.model,
         optimizers=(way.optimizer, way.schedule),
         max_steps=STEPS,
-        per_device_train_batch_size=way.micro_batch,
+        per_device_train_batch_size=way.micro_batch_rows,
         gradient_accumulation_steps=way.accumulation,
         max_grad_norm=way.recipe.clip_norm,
         seed=way.seed,

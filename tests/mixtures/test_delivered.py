@@ -199,9 +199,11 @@ def test_batches_of_columns_and_their_tokens_are_read():
     assert list(came.watch([batch])) == [batch]
     assert came.report().tokens_K.tolist() == [2, 1]
     del batch["labels"]
-    assert delivered.tokens_of({"attention_mask": [[1, 1, 0]], "input_ids": [[1, 1, 1]]}) == [2]
-    assert delivered.tokens_of(batch) == [4, 4]
-    assert delivered.tokens_of([{"input_ids": [1, 2]}, {"input_ids": [1]}]) == [2, 1]
+    assert delivered.tokens_of_rows({"attention_mask": [[1, 1, 0]], "input_ids": [[1, 1, 1]]}) == [
+        2
+    ]
+    assert delivered.tokens_of_rows(batch) == [4, 4]
+    assert delivered.tokens_of_rows([{"input_ids": [1, 2]}, {"input_ids": [1]}]) == [2, 1]
 
 
 def test_a_log_of_steps_or_of_rows_is_read(said, tmp_path):

@@ -66,14 +66,14 @@ def keep(folder, name, finder, text=None):
         known = {"tokens": text.tokens, "available_K": text.available_K}
         read = [dataclasses.replace(run, **known) for run in runs.runs]
         runs = dataclasses.replace(runs, runs=read, final=text)
-    record = saved.record(name, finder, runs, finder.find(runs))
+    record = saved.predictor_record(name, finder, runs, finder.find(runs))
     (folder / "p.json").write_text(json.dumps(record), encoding="utf-8")
     return folder / "p.json"
 
 
 def inside(tmp_path, path, script, **page):
     """An answer of the page, whose policy lets a test's script in."""
-    visit = browser.Visit(CSP.sub("", explore.page(path, **page)), script)
+    visit = browser.Visit(CSP.sub("", explore.render_page(path, **page)), script)
     return browser.answers(tmp_path, visit)[0]
 
 
@@ -92,10 +92,10 @@ def test_predictions_are_the_librarys(request, tmp_path, kind):
           target: targetLoss(w), all: data.trees ? [] : losses(w), far: distance(w) > 1e-6,
         }}));""",
     )
-    kept = saved.load(path)
+    kept = saved.load_predictor(path)
     expected_S = kept.predictor.losses(weights_SxK)
     np.testing.assert_allclose([one["target"] for one in found], expected_S, rtol=0, atol=1e-9)
-    outside = [bool(validation.outside(w, kept.measured_NxK)) for w in weights_SxK]
+    outside = [bool(validation.is_outside(w, kept.measured_NxK)) for w in weights_SxK]
     assert [one["far"] for one in found] == outside
     assert 5 < sum(outside) < 55
     if kind != "trees":
@@ -133,7 +133,7 @@ def test_an_exposure_law_follows_the_tokens_that_are_typed_in(exposures, tmp_pat
         return told;
         """,
     )
-    kept, weights_1xK = saved.load(exposures), np.array([[0.2, 0.5, 0.3]])
+    kept, weights_1xK = saved.load_predictor(exposures), np.array([[0.2, 0.5, 0.3]])
     epochs_1xK = weights_1xK * 2e9 / [1e8 / 7, 5e7, 4e8]
     losses = [kept.predictor.losses(weights_1xK, e)[0] for e in (None, epochs_1xK, None)]
     assert [one[0] for one in found] == pytest.approx(losses, abs=1e-9)
@@ -183,7 +183,7 @@ def test_sliders_keep_the_sum_and_mark_caps(law, tmp_path):
     assert "over" in found["red"]
     assert "Read more than 1.5 times: talk" in found["warned"]
     assert found["spoken"] == "33.33 %, 2.00 over 1.5 epochs"
-    kept = saved.load(law)
+    kept = saved.load_predictor(law)
     assert found["best"] == kept.optimum_K.tolist()
     loss = kept.predictor.losses(kept.optimum_K[None])[0]
     assert found["said"].startswith(f"Predicted loss {loss:.4f} nats, \u2212")
@@ -191,7 +191,7 @@ def test_sliders_keep_the_sum_and_mark_caps(law, tmp_path):
 
 @pytest.mark.workflow
 def test_a_mixture_is_moved_and_written_down_by_keys_alone(law, tmp_path):
-    (tmp_path / "m.html").write_text(explore.page(law), encoding="utf-8")
+    (tmp_path / "m.html").write_text(explore.render_page(law), encoding="utf-8")
     keys = browser.Keyboard(tmp_path, tmp_path / "m.html")
     try:
         keys.go_to("equal")
@@ -234,7 +234,7 @@ def test_copies_are_those_of_export_and_a_guess_has_its_hash(law, tmp_path):
           shown: document.querySelector("[data-file]").value, long: sha256("a".repeat(1000)) }};
         """,
     )
-    plan = export.of_shares(weights, "x")
+    plan = export.plan_of_shares(weights, "x")
     paths = {name: f"/my data's/{name}" for name in DOMAINS}
     for name, one in found["all"].items():
         if " " in FORMATS[name].forbidden:
@@ -257,7 +257,7 @@ def test_copies_are_those_of_export_and_a_guess_has_its_hash(law, tmp_path):
     guess = json.loads(found["guess"])
     assert guess["predictor"] == hashlib.sha256(law.read_bytes()).hexdigest()
     assert guess["mixture"] == weights
-    loss = saved.load(law).predictor.losses(np.array([list(weights.values())]))[0]
+    loss = saved.load_predictor(law).predictor.losses(np.array([list(weights.values())]))[0]
     assert guess["prediction"]["target"]["value"] == pytest.approx(loss, abs=1e-9)
 
 
@@ -268,7 +268,7 @@ def test_copies_are_those_of_export_and_a_guess_has_its_hash(law, tmp_path):
 )
 def test_axe_finds_no_barrier(request, kind, tmp_path, width, options):
     path = request.getfixturevalue(kind)
-    text = CSP.sub("", explore.page(path, inventory={"talk": 1e6}, budget=9e6))
+    text = CSP.sub("", explore.render_page(path, inventory={"talk": 1e6}, budget=9e6))
     text = text.replace("show();\n</script>", 'show();\nat("write").click();\n</script>')
     visit = browser.barriers(tmp_path, text, width)
     (found,) = browser.answers(tmp_path, visit, options=options)
@@ -294,7 +294,7 @@ def test_a_page_is_small_needs_no_network_and_says_what_it_was_given(said, law, 
 def test_a_domains_name_ends_no_script(law, tmp_path):
     text = law.read_text(encoding="utf-8").replace('"code"', r'"</script><b>\"\u2028"')
     (tmp_path / "p.json").write_text(text, encoding="utf-8")
-    page = explore.page(tmp_path / "p.json")
+    page = explore.render_page(tmp_path / "p.json")
     assert page.count("</script>") == explore.TEMPLATE.read_text(encoding="utf-8").count(
         "</script>"
     )
@@ -305,7 +305,7 @@ def test_a_domains_name_ends_no_script(law, tmp_path):
 def test_what_no_page_can_hold_is_refused(said, law, trees, tmp_path, monkeypatch):
     runs = swarm(12)
     with pytest.raises(InputError, match="predicts no losses"):
-        saved.record("best", Best(), runs, Best().find(runs))
+        saved.predictor_record("best", Best(), runs, Best().find(runs))
     for option, value in (("--budget", "nan"), ("--epochs", "0"), ("--inventory", "code=-1")):
         told = said("explore", law, option, value, code=2)
         assert option in told

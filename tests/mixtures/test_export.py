@@ -40,7 +40,7 @@ def paths(tmp_path):
 
 
 def exported(trainer, paths):
-    plan = export.of_shares(SHARES, "--mixture")
+    plan = export.plan_of_shares(SHARES, "--mixture")
     return export.export(trainer, plan, paths, rows=ROWS)
 
 
@@ -373,7 +373,7 @@ def test_two_stages_have_the_counts_of_the_schedule(trainer, tmp_path, monkeypat
         Path(path).mkdir()
         lines = (json.dumps({"text": name}) + "\n") * 900
         (Path(path) / "rows.jsonl").write_text(lines, encoding="utf-8")
-    plan = export.of_rule(STAGES, "s", steps=100)
+    plan = export.plan_of_rule(STAGES, "s", steps=100)
     files, _ = export.export(trainer, plan, paths, steps=100, rows=2 * STAGE_ROWS)
     run, counts_exactly = RUNS[trainer]
     for stage, ours_K in enumerate(of_ours(), 1):
@@ -527,7 +527,7 @@ def test_what_fit_and_advise_write_is_read(said, tmp_path):
     drawn = [{"rule": {"rule": "pike", "every": 4}, "shares": {"web": 0.5, "code": 0.5}}]
     for n, text in enumerate((fit, json.dumps(advised), json.dumps(drawn), '{"web":2,"code":2}')):
         (tmp_path / f"{n}.json").write_text(text, encoding="utf-8")
-        plan = export.of_file(tmp_path / f"{n}.json")
+        plan = export.plan_of_file(tmp_path / f"{n}.json")
         assert plan.shares == ((0.5, 0.5),)
         assert bool(plan.warnings) == (n == 2)
 
@@ -538,7 +538,7 @@ def test_caps_are_in_the_shares_and_their_absence_is_told(tmp_path):
         "rule": "schedule", "points": [{"web": 1, "code": 1}], "epochs": 2, "steps": 10,
         "tokens_by_domain": {"web": 10, "code": 1000}, "budget_tokens": 100,
     }  # fmt: skip
-    plan = export.of_rule(settings, "s")
+    plan = export.plan_of_rule(settings, "s")
     np.testing.assert_allclose(plan.shares, [[0.2, 0.8]], rtol=1e-5)
     _, remarks = export.export("nemo", plan, {"web": "/w", "code": "/c"}, epochs=2)
     told = " ".join(remarks)
@@ -610,13 +610,13 @@ def test_a_file_that_is_no_mixture_is_refused(said, tmp_path, text):
 )
 def test_rules_that_no_file_can_say_are_refused(settings, message):
     with pytest.raises(InputError, match=re.escape(message)):
-        export.of_rule(settings, "f", steps=200)
+        export.plan_of_rule(settings, "f", steps=200)
 
 
 def test_a_schedule_needs_its_length():
     with pytest.raises(InputError, match="--steps: give those of the run"):
-        export.of_rule(SCHEDULE, "f")
-    plan = export.of_rule(SCHEDULE, "f", steps=200)
+        export.plan_of_rule(SCHEDULE, "f")
+    plan = export.plan_of_rule(SCHEDULE, "f", steps=200)
     with pytest.raises(InputError, match="--steps: give those of the run"):
         export.export("levanter", plan, {"web": "/w", "code": "/c"})
     with pytest.raises(InputError, match="of 2 steps a stage has none"):

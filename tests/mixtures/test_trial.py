@@ -26,11 +26,11 @@ def test_it_prints_what_fit_and_predict_say(said, tmp_path):
     for name in trial.TARGETS:
         assert found["targets"][name]["spearman"]["low"] > 0.5
         assert found["targets"][name]["worth"]["low"] > 0
-    law = saved.load(tmp_path / "new" / "law.json")
+    law = saved.load_predictor(tmp_path / "new" / "law.json")
     assert law.optimum_K.tolist() == list(found["mixture"].values())
     equal = law.predictor.losses(np.stack([law.optimum_K, law.swarm.uniform()]))
     assert np.diff(equal) == pytest.approx(found["predicted_gain"], rel=1e-9)
-    assert (tmp_path / "new" / "mixture.html").read_text(encoding="utf-8") == explore.page(
+    assert (tmp_path / "new" / "mixture.html").read_text(encoding="utf-8") == explore.render_page(
         tmp_path / "new" / "law.json", budget=25e9
     )
     told = said("try", "--out", tmp_path / "new").replace(str(tmp_path / "new"), "mixture-trial")
@@ -48,7 +48,7 @@ def test_it_prints_what_fit_and_predict_say(said, tmp_path):
 
 def test_the_picture_by_hand():
     # Three models: two in the lowest cell, one of them predicted best, one in the highest.
-    lines = trial.picture(np.array([1.0, 1.001, 3.0]), np.array([2.0, 2.001, 5.0]))
+    lines = trial.draw_scatter(np.array([1.0, 1.001, 3.0]), np.array([2.0, 2.001, 5.0]))
     frame = lines[2 : 2 + trial.HEIGHT]
     assert frame[0] == "5.00 |" + " " * (trial.WIDTH - 1) + "."
     assert frame[-1] == "2.00 |X" + " " * (trial.WIDTH - 1)

@@ -9,7 +9,7 @@ from recipes import recipe
 from pike_mixing.torch import gradient_statistics
 from pipeline import settings
 from pipeline.model import checkpoint
-from pipeline.model.passes import row_losses
+from pipeline.model.pipeline_passes import row_losses
 from pipeline.model.transformer import initial_model, token_losses, weighted_loss
 from pipeline.runtime import atomic_files, devices
 from pipeline.training import train
@@ -58,12 +58,12 @@ def test_bfloat16_keeps_the_loss_to_a_hundredth_and_the_gradient_to_a_twentieth(
 
 
 def test_statistics_of_bfloat16_passes_are_added_up_in_float32():
-    def measured(precision, micro_batch):
+    def measured(precision, micro_batch_rows):
         return gradient_statistics(
             arranged(precision=precision),
             row_losses,
             [rows(8)[:5], rows(8)[5:]],
-            micro_batch=micro_batch,
+            micro_batch_rows=micro_batch_rows,
         )
 
     ours = measured("bfloat16", 1)

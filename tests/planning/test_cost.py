@@ -29,7 +29,7 @@ def test_every_shipped_configuration_is_sound_and_every_job_knows_its_memory_and
     assert work.plan.runs
     for name, values in work.plan.runs.items():
         validate(settings.Run, values, name)
-    for key in work.every():
+    for key in work.counted_keys():
         job = work.job(*key)
         # A tokenizer that is given takes none.
         assert job.seconds > 0 or key[0] == "tokenizer", key
@@ -143,7 +143,7 @@ def test_the_page_has_the_budget_of_each_source():
 def test_a_target_counts_itself_and_what_it_needs():
     def jobs_of(*targets):
         work = jobs.Jobs(planned(PAPER).plan, accelerators.accelerator("h100"), targets=targets)
-        return set(work.every())
+        return set(work.counted_keys())
 
     grid = [f"mc4-en-hi-de/gpt2-small/pike-grid-{n}/seed0" for n in range(1, 7)]
     mix = "mc4-en-hi-de/gpt2-large/mix/seed0"
@@ -236,7 +236,7 @@ def test_the_tpu_profile_books_the_time_that_the_bill_of_table_1_has():
     runs = plan.selected_runs("table", "table1")
     assert len(runs) == 9
     for rule in ("pretrain", "evaluate"):
-        minutes = (takes.of(rule)["runtime"](of_run(run), attempt=1) for run in runs)
+        minutes = (takes.resources(rule)["runtime"](of_run(run), attempt=1) for run in runs)
         # Twice the expected time, and ten minutes.
         booked = sum((each - 10) / 2 / 60 for each in minutes)
         billed = sum(work.job(rule, run).seconds for run in runs) / 3600

@@ -76,7 +76,10 @@ def test_results_that_are_moved_change_no_mixture(chained, tmp_path, monkeypatch
     code = {"fingerprint": "0", "commit": None, "loaded": {}}
     recorded |= {"inputs": {}, "given": {}, "code": code, "versions": {}}
     atomic_files.write_json(tmp_path / before.manifest("mixture", name), recorded)
-    told = {one.what.partition(".")[0] for one in outdated.Comparison(before).of("mixture", name)}
+    told = {
+        one.what.partition(".")[0]
+        for one in outdated.Comparison(before).differences("mixture", name)
+    }
     assert "code" in told
     assert "settings" not in told
 

@@ -20,7 +20,7 @@ PIKE = {"zeta1": 1, "zeta2": 1}
 
 @pytest.mark.parametrize("rule", METHODS)
 def test_a_rule_and_all_its_settings_are_described(rule):
-    kind = registry.kind(rule)
+    kind = registry.rule_class(rule)
     # A sentence of the base class would describe another rule.
     assert vars(kind)["about"] == methods.about(rule)
     assert kind.about.endswith(".")

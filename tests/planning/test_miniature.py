@@ -60,7 +60,9 @@ def planned_jobs(plan, target):
     kind = target.rstrip("0123456789")
     todo = [(kind, "" if kind == "article" else target)]
     while todo:
-        new = {made_by[path] for path in reads.of(*todo.pop()).paths() if path in made_by} - found
+        new = {
+            made_by[path] for path in reads.job_inputs(*todo.pop()).paths() if path in made_by
+        } - found
         found |= new
         todo += new
     return {job for job in found if job[0] in JOBS}

@@ -10,7 +10,7 @@ import yaml
 
 from pike_mixing.errors import InputError
 from pipeline.planning import outdated, output_root, planner
-from pipeline.results import sealed
+from pipeline.results import result_manifests
 from pipeline.runtime import atomic_files, checksums, made_from
 
 
@@ -56,7 +56,7 @@ def test_the_command_names_all_that_an_experiment_was_started_with(started):
     path = started / "tables" / "x.md"
     assert output_root.command(path) == output_root.command(path.absolute()) == COMMAND
     with pytest.raises(InputError) as told:
-        sealed.refuse_altered(path, "table")
+        result_manifests.refuse_altered(path, "table")
     assert f"`{forced}`" in str(told.value)
 
 

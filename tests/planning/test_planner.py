@@ -535,7 +535,7 @@ def test_tasks_that_no_corpus_may_hold_are_fetched(small, tmp_path):
     for path in ("results/tasks/piqa/*.jsonl", "./x/../results//tasks/piqa/a.jsonl"):
         plan = told(path)
         assert plan.tasks == {"piqa": {}}
-        made, given = rule_inputs.RuleInputs(plan).of("pack", "symbols/like-en")
+        made, given = rule_inputs.RuleInputs(plan).job_inputs("pack", "symbols/like-en")
         assert (made["tasks"], given) == ([plan.manifest("fetch", "piqa")], [])
     with pytest.raises(InputError, match=r"hygiene\.decontaminate\.files: 'piqua' is unknown"):
         told(Path("results/tasks/piqua/a.jsonl").absolute().as_posix())
@@ -559,7 +559,7 @@ def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
     plan = planner.plan(config(), "config.yaml")
     reads = rule_inputs.RuleInputs(plan)
     needed = {
-        name: reads.of("database_of_selection", plan.selection("table", name)).paths()
+        name: reads.job_inputs("database_of_selection", plan.selection("table", name)).paths()
         for name in OF_SETTINGS
     }
     found = ["results/mixtures/installed/pico/doremi/seed100.json"]

@@ -19,14 +19,14 @@ def test_every_profile_that_is_shipped_is_fit(path):
     found = profile.read(asked, values.get("default-resources", {}))
     for rule, own in asked.items():
         for name in own:
-            assert found.of(rule, name) == str(own[name]).strip("'\"")
+            assert found.value(rule, name) == str(own[name]).strip("'\"")
 
 
 def test_what_is_not_set_is_the_callers_to_say():
     found = profile.read({"pretrain": {"longest": 60, "python": "'.venv-tpu/bin/python'"}}, {})
     assert (found.longest("pretrain"), found.longest("pack")) == (60, 0)
-    assert found.of("pretrain", "python") == ".venv-tpu/bin/python"
-    assert found.of("pretrain", "accelerator", "cpu") == "cpu"
+    assert found.value("pretrain", "python") == ".venv-tpu/bin/python"
+    assert found.value("pretrain", "accelerator", "cpu") == "cpu"
 
 
 WRONG = {

@@ -76,7 +76,7 @@ def test_flops_are_those_of_a_training_step_within_a_sixth():
     tokens = torch.zeros((B, L), dtype=torch.int64, device="meta")
     with FlopCounterMode(display=False) as counter:
         made.to("meta")(tokens).sum().backward()
-    expected = resources.training_flops(shape, V, L) * B * L
+    expected = resources.training_flops_per_token(shape, V, L) * B * L
     assert expected / 7 * 6 < counter.get_total_flops() <= expected
 
 
@@ -106,7 +106,7 @@ def test_activations_are_what_the_backward_pass_reads_within_a_fifth(precision):
 def test_logits_are_no_more_than_planned(tokens, vocabulary):
     shape = settings.Model(**SMALL)
     padded = shape.padded_vocabulary(vocabulary)
-    assert 4 * chunked_loss.chunk(tokens, padded) * padded <= resources.logits(
+    assert 4 * chunked_loss.tokens_per_chunk(tokens, padded) * padded <= resources.logits(
         shape, vocabulary, tokens
     )
 

@@ -32,22 +32,22 @@ def reads(plan):
 
 def test_a_run_reads_the_corpora_of_its_domains(reads):
     corpora = [f"results/corpora/symbols/{d}/{MANIFEST}" for d in ("like-en", "like-hi", "like-de")]
-    assert reads.of("pretrain", PIKE) == ({"corpora": corpora}, [])
+    assert reads.job_inputs("pretrain", PIKE) == ({"corpora": corpora}, [])
     assert reads.corpora_folder(of_run(PIKE)) == "results/corpora/symbols"
-    evaluation = reads.of("evaluate", PIKE)
+    evaluation = reads.job_inputs("evaluate", PIKE)
     assert evaluation.made["tokenizer"] == "results/tokenizers/symbols.model"
     assert evaluation.made["corpora"] == []
     own = f"results/runs/{PIKE}/{MANIFEST}"
     assert evaluation.paths()[:2] == [own, "results/tokenizers/symbols.model"]
     probed = "symbols-six/nano/mix/seed220"
-    assert reads.of("probe", probed).paths() == [f"results/runs/{probed}/{MANIFEST}"]
+    assert reads.job_inputs("probe", probed).paths() == [f"results/runs/{probed}/{MANIFEST}"]
 
 
 def test_a_run_that_stands_on_others_names_what_they_left(reads):
-    proxy = reads.of("pretrain", "installed/pico/doremi-proxy/seed100").made
+    proxy = reads.job_inputs("pretrain", "installed/pico/doremi-proxy/seed100").made
     reference = f"results/runs/installed/pico/mix/seed100/{MANIFEST}"
     assert proxy["reference"] == reference
-    final = reads.of("pretrain", "installed/nano/doremi/seed220").made
+    final = reads.job_inputs("pretrain", "installed/nano/doremi/seed220").made
     assert final["mixture"] == "results/mixtures/installed/pico/doremi/seed100.json"
     given = {"reference": reference, "mixture": "m.json"}
     folder = "results/runs/installed/pico/mix/seed100"
@@ -62,22 +62,22 @@ def test_a_mixture_reads_its_proxies_and_evaluations_where_it_reads_losses(confi
     name = "installed/pico/doremi/seed100"
     folder = "results/runs/installed/pico/doremi-proxy/seed100"
     assert plan.mixtures[name]["finder"] == "average"  # Of the proxy's own weights.
-    assert RuleInputs(plan).of("mixture", name).paths() == [f"{folder}/{MANIFEST}"]
+    assert RuleInputs(plan).job_inputs("mixture", name).paths() == [f"{folder}/{MANIFEST}"]
     plan.mixtures[name]["finder"] = "best"
     both = [f"{folder}/{MANIFEST}", f"{folder}/evaluations/{MANIFEST}"]
-    assert RuleInputs(plan).of("mixture", name).paths() == both
+    assert RuleInputs(plan).job_inputs("mixture", name).paths() == both
 
 
 def test_a_source_reads_the_files_that_it_names(reads):
-    assert reads.of("download", "code") == ({}, ["b.txt", "a.txt"])
-    assert reads.of("download", "prose") == ({}, [])
+    assert reads.job_inputs("download", "code") == ({}, ["b.txt", "a.txt"])
+    assert reads.job_inputs("download", "prose") == ({}, [])
     sources = ("like-en", "like-hi", "like-zh", "like-ar")
     documents = [f"results/data/{source}/{MANIFEST}" for source in sources]
-    assert reads.of("tokenizer", "symbols") == ({"documents": documents}, [])
+    assert reads.job_inputs("tokenizer", "symbols") == ({"documents": documents}, [])
 
 
 def test_evaluation_items_are_the_users_own_or_a_fetched_task(reads):
-    made, given = reads.of("pack", "symbols/like-en")
+    made, given = reads.job_inputs("pack", "symbols/like-en")
     assert made["tasks"] == [f"results/tasks/piqa/{MANIFEST}"]
     assert given == ["own.jsonl"]
 
@@ -89,18 +89,18 @@ def test_a_database_reads_every_record_of_its_runs(plan, reads):
     assert {*found} >= own | {f"results/corpora/symbols/like-hi/{MANIFEST}"}
     assert "results/tokenizers/symbols.json" in found
     name = "table-table1"
-    selected = reads.of("database_of_selection", name).paths()
+    selected = reads.job_inputs("database_of_selection", name).paths()
     expected = records.manifests_of(plan.experiment(plan.selections[name]))
     assert selected == [place for _, _, place in expected]
     database = f"results/databases/{name}.manifest.json"
-    assert reads.of("table", "table1").paths() == [database]
-    assert "results/tables/table1.manifest.json" in reads.of("report", "").paths()
+    assert reads.job_inputs("table", "table1").paths() == [database]
+    assert "results/tables/table1.manifest.json" in reads.job_inputs("report", "").paths()
 
 
 def test_what_the_plan_has_not_is_refused_by_name(reads):
     for rule in ("download", "tokenizer", "pack", "pretrain", "mixture", "evaluate", "probe"):
         with pytest.raises(InputError, match="'prosa'"):
-            reads.of(rule, "prosa")
+            reads.job_inputs(rule, "prosa")
 
 
 def test_a_try_has_more_time_than_the_one_before_up_to_the_limit(plan):
@@ -108,13 +108,13 @@ def test_a_try_has_more_time_than_the_one_before_up_to_the_limit(plan):
         RuleResources(plan, Profile(chosen))
         for chosen in ({}, {"pretrain": {"longest": "12", "accelerator": "h100"}})
     )
-    first, second = (free.of("pretrain")["runtime"](of_run(PIKE), n) for n in (1, 2))
+    first, second = (free.resources("pretrain")["runtime"](of_run(PIKE), n) for n in (1, 2))
     assert second == 2 * first
     assert first > 10
-    assert limited.of("pretrain")["runtime"](of_run(PIKE), 2) == 12
-    assert limited.of("pretrain")["gpu"](of_run(PIKE)) == 1
-    assert free.of("pretrain")["gpu"] == 0
-    assert "gpu" not in free.of("pack")
+    assert limited.resources("pretrain")["runtime"](of_run(PIKE), 2) == 12
+    assert limited.resources("pretrain")["gpu"](of_run(PIKE)) == 1
+    assert free.resources("pretrain")["gpu"] == 0
+    assert "gpu" not in free.resources("pack")
 
 
 def test_a_limit_allows_as_many_tries_as_the_longest_run_takes(plan, monkeypatch):
@@ -139,10 +139,10 @@ def test_nodes_share_the_processes_of_a_training(plan):
     asked = {"processes": "4", "nodes": "2", "accelerator": "h100"}
     shared = RuleResources(plan, Profile({"pretrain": asked}))
     assert shared.process_arguments(of_run(PIKE), None) == ["--processes", "4", "--nodes", "2"]
-    taken = shared.of("pretrain")
+    taken = shared.resources("pretrain")
     assert [taken[name] for name in ("mpi", "nodes", "tasks", "gpu")] == ["srun", 2, 2, 0]
     assert (taken["cpus_per_task"](of_run(PIKE)), taken["gres"](of_run(PIKE))) == (2, "gpu:2")
-    assert "mpi" not in shared.of("evaluate")
+    assert "mpi" not in shared.resources("evaluate")
     with pytest.raises(InputError, match="they cannot share the 4 processes of a run"):
         RuleResources(plan, Profile({"pretrain": {"processes": "4", "nodes": "3"}}))
     # `nodes` alone is no answer to how many processes there are.

@@ -84,7 +84,7 @@ def test_it_is_printed_where_a_browser_is_and_without_one_nothing_fails(tmp_path
     tools.mkdir()
 
     def tried():
-        words = ["/bin/sh", ROOT / "workflow/print.sh", page]
+        words = ["/bin/sh", ROOT / "workflow/print_pdf.sh", page]
         for tool in ("rm", "mktemp", "realpath"):
             (tools / tool).unlink(missing_ok=True)
             (tools / tool).symlink_to(Path("/bin") / tool)

@@ -251,7 +251,7 @@ def test_a_database_of_some_views_answers_as_the_whole_one(made, tmp_path, view)
     atomic_files.write_json(own, {**settings, "views": [view]})
     part.parent.mkdir()
     database.build(own, part)
-    for name in (view, "doubts", "curve_runs"):
+    for name in (view, "doubtful_runs", "curve_runs"):
         assert ask(part, f"from {name}") == ask(made / "pike.duckdb", f"from {name}"), name
     with (
         pytest.raises(InputError, match=r"is not among it: ask .*pike\.duckdb"),

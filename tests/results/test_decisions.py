@@ -103,7 +103,7 @@ def test_seeds_or_text_where_either_would_do():
 
 def test_a_method_that_leads_in_every_seed_is_used_and_equal_shares_stay_else(empty):
     _leads(empty, {"a": 0.25, "b": 0.75})
-    (place,) = decisions.of(empty)
+    (place,) = decisions.read_decisions(empty)
     assert (place["decided"], place["chosen"]) == (True, "pike")
     assert place["shares"] == {"a": 0.25, "b": 0.75}
     assert place["text"][0] == "Use PiKE."
@@ -112,14 +112,14 @@ def test_a_method_that_leads_in_every_seed_is_used_and_equal_shares_stay_else(em
 
 def test_a_rule_that_drew_the_baselines_shares_is_no_mixture(empty):
     _leads(empty, {"a": 0.5, "b": 0.5})
-    (place,) = decisions.of(empty)
+    (place,) = decisions.read_decisions(empty)
     assert place["text"][0] == "Use PiKE."
     copied = decisions.snippets(place)
     assert "PiKE drew the shares of Mix" in copied["interleave"]
     assert "probabilities" not in copied["interleave"]
     # Other shares than the baseline's may be why.
     empty.execute("update weights set count = if(domain = 'a', 4, 12) where run like '%pike%'")
-    (place,) = decisions.of(empty)
+    (place,) = decisions.read_decisions(empty)
     assert "probabilities" in decisions.snippets(place)["interleave"]
 
 
@@ -129,7 +129,7 @@ def test_doubts_about_the_chosen_method_are_told(empty):
         "insert into alarms (run, kind, step) select run, 'never-moved', steps - 1 from runs "
         "where method = 'pike' and seed < 2"
     )
-    (place,) = decisions.of(empty)
+    (place,) = decisions.read_decisions(empty)
     (warning,) = (one for one in place["warnings"] if "never moved" in one)
     assert warning.startswith("PiKE: in some runs the method never moved a row")
     assert warning.endswith("(2 of 3 runs).")
@@ -156,7 +156,7 @@ def test_a_rule_that_never_moved_a_row_is_its_first_weights(empty, target, unmov
         "where method = 'pike' and seed < ?",
         [unmoved],
     )
-    (place,) = decisions.of(empty)
+    (place,) = decisions.read_decisions(empty)
     assert place["text"][0] == said
     copied = decisions.snippets(place)["python"]
     assert ("make('fixed', weights_by_domain={'a': 0.25, 'b': 0.75})" in copied) == (unmoved == 3)
@@ -170,7 +170,7 @@ def test_settings_that_a_grid_chose_are_copied_with_the_methods_own(empty):
     )
     facts = json.dumps({"chosen": {"zeta1": 2.0, "zeta2": 0.5}})
     insert(empty, "lineage", artifact="mixture/s/m/zetas/seed9", facts=facts)
-    (place,) = decisions.of(empty)
+    (place,) = decisions.read_decisions(empty)
     assert place["rule"] == {"rule": "pike", "every": 40, "zeta1": 2.0, "zeta2": 0.5}
     names = {}
     # What a user copies from the report must run.
@@ -181,7 +181,7 @@ def test_settings_that_a_grid_chose_are_copied_with_the_methods_own(empty):
 def test_a_gain_that_is_shown_and_is_little_is_told_and_changes_nothing(empty):
     paired(empty, -0.004, -0.0041, -0.0042, documents_error=0.00001)
     _ran(empty, {"a": 0.25, "b": 0.75})
-    (place,) = decisions.of(empty)
+    (place,) = decisions.read_decisions(empty)
     assert [one["verdict"] for one in place["rows"]] == ["better"]
     assert (place["decided"], place["chosen"]) == (False, "mix")
     assert place["text"][0] == "Keep equal shares (Mix)."
@@ -193,7 +193,7 @@ def test_a_gain_that_is_shown_and_is_little_is_told_and_changes_nothing(empty):
 def test_one_seed_or_two_keep_the_baseline(empty, differences):
     paired(empty, *differences, documents_error=0.001)
     _ran(empty, {"a": 0.5, "b": 0.5})
-    (place,) = decisions.of(empty)
+    (place,) = decisions.read_decisions(empty)
     assert (place["decided"], place["chosen"], place["tested"]) == (False, "mix", 0)
     assert place["text"][:2] == [
         "Keep equal shares (Mix).",
@@ -281,13 +281,13 @@ def test_the_command_answers_for_people_and_machines(made):
 
 @pytest.mark.slow
 def test_several_seeds_of_few_documents_are_not_told_as_one_seed(made, monkeypatch):
-    places = decisions.of
+    places = decisions.read_decisions
     with_few = {"rows": judged(row("a", -0.1, p=None, effective=5.0))}
 
     def of_few(connection):
         return [p | with_few | {"tested": p["scenario"] != "real"} for p in places(connection)]
 
-    monkeypatch.setattr(decisions, "of", of_few)
+    monkeypatch.setattr(decisions, "read_decisions", of_few)
     shown = decisions.advise(made / "pike.duckdb")
     assert "real / " in shown.partition("One seed each")[0]
     assert (

@@ -8,7 +8,7 @@ import pytest
 from benchmarks import error_rates, length_rates
 from benchmarks.length_rates import Cell, Lengths
 from pike_mixing.comparison import mean_difference, sign_flip
-from pike_mixing.comparison.detectable import detectable, detection_probability
+from pike_mixing.comparison.detectable import detection_probability, smallest_detectable
 from pike_mixing.comparison.mean_difference import estimate, part
 from pipeline.results import claim_tests
 
@@ -92,7 +92,7 @@ def test_verdicts_on_differences_that_follow_the_length(cell, without, least, mo
 @pytest.mark.slow
 @pytest.mark.parametrize("seeds", [3, 5])
 def test_differences_that_are_detectable_are_found(seeds):
-    stated = detectable(0.05, seeds, 0.6 / 400**0.5)
+    stated = smallest_detectable(0.05, seeds, 0.6 / 400**0.5)
     apart = simulated(np.random.default_rng(seeds), seeds, 400, seed_sd=0.05, document_sd=0.6)
     difference, half = judged(apart - stated, np.ones(400))
     assert (difference + half < 0).mean() >= 0.8 - 2 * (0.8 * 0.2 / TIMES) ** 0.5
@@ -141,10 +141,10 @@ def test_the_interval_errs_in_its_level_at_most_whichever_error_counts(seeds, le
 @pytest.mark.parametrize(("seeds", "by_hand"), [(2, 11.55), (3, 3.264), (5, 1.682), (10, 0.996)])
 def test_detectable_differences(seeds, by_hand):
     # Ten seeds, one standard deviation: 80.3 % by the noncentral t.
-    assert detectable(1.0, seeds) == pytest.approx(by_hand, rel=1e-3)
+    assert smallest_detectable(1.0, seeds) == pytest.approx(by_hand, rel=1e-3)
     assert detection_probability(1.0, 1.0, 10, 0.0) == pytest.approx(0.803, abs=5e-4)
     # Without a spread of seeds it is that of a normal test, 1.960 + 0.842.
-    assert detectable(1e-9, seeds, 1.0) == pytest.approx(2.802, rel=1e-3)
+    assert smallest_detectable(1e-9, seeds, 1.0) == pytest.approx(2.802, rel=1e-3)
 
 
 def test_the_views_know_the_quantiles_of_any_degrees(created):
@@ -170,6 +170,6 @@ def test_the_views_know_the_same_detectable_differences(created):
         for seed_sd, shared in ((1.0, 0.0), (0.0, 1.0), (1.0, 0.5)):
             sql = "select detectable(?, ?, ?)"
             (value,) = created.execute(sql, [seed_sd, seeds, shared]).fetchone()
-            exact = detectable(seed_sd or 1e-9, seeds, shared)
+            exact = smallest_detectable(seed_sd or 1e-9, seeds, shared)
             # Both parts by one root: at most a tenth too much, never too little.
             assert 0.995 * exact <= value <= 1.15 * exact

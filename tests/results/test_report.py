@@ -14,7 +14,7 @@ from pipeline.planning.records import PAGES
 from pipeline.results import database, display, report, report_parts
 from pipeline.results.provenance import REPORT
 from pipeline.runtime import atomic_files, made_from
-from pipeline.runtime.presentation import count_of
+from pipeline.runtime.output_formats import count_of
 
 pytestmark = pytest.mark.slow
 

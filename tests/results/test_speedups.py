@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from pipeline.results import speedups
-from pipeline.results.measured import TaskCurve
-from pipeline.results.outcomes import CheckpointKey
+from pipeline.results.inputs_of_tests import TaskCurve
+from pipeline.results.item_points import CheckpointKey
 
 
 def test_straight_lines_between_checkpoints():

@@ -9,9 +9,9 @@ from jinja2 import Template
 from played import documents, evaluated, insert, records, run, scored
 from repository import ROOT
 
-from pike_mixing.comparison import like_size
+from pike_mixing.comparison import document_sizes
 from pipeline.results import loss_tests, views
-from pipeline.results.measured import Measured
+from pipeline.results.inputs_of_tests import Measured
 
 BOTH = 7.5 * math.sqrt(8 / 9 + 8) / 40
 """Error of two documents of 10 and 30 tokens with residuals of 7.5."""
@@ -127,7 +127,7 @@ def test_differences_are_paired_by_document(empty, of_pike, mean, stderr, stretc
     row, _ = judged(empty, "select * from loss_tests order by domain nulls last")
     assert (row["method"], row["against"], row["domain"]) == ("pike", "mix", "a")
     # Of two documents all error follows length, and so few have the most that this may add.
-    longer = math.sqrt(1 + like_size.MOST)
+    longer = math.sqrt(1 + document_sizes.MOST)
     # That of Mix is 70 / 40.
     assert row["nll_difference"] == pytest.approx(mean - 1.75)
     assert row["nll_stderr"] == pytest.approx(longer * stderr, abs=1e-12)
@@ -499,7 +499,7 @@ def test_only_a_run_that_never_moved_to_its_end_is_doubtful_for_it(empty):
         insert(empty, "alarms", run=name, step=step, kind="never-moved")
     for kind in ("epochs", "nan-signal"):
         insert(empty, "alarms", run=moved, step=2, kind=kind)
-    found = empty.execute("select run, mark from doubts").fetchall()
+    found = empty.execute("select run, mark from doubtful_runs").fetchall()
     assert found == [(unmoved, "unmoved")]
 
 

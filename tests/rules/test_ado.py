@@ -110,7 +110,7 @@ def test_an_absent_domain_repeats_its_last_loss():
 def test_the_history_is_what_smoothing_the_whole_series_gives():
     method = ADO(**SMALL)
     series_TxK = np.stack([noisy(step) for step in range(41)])
-    hat_WxW = laws.smoothing(11)
+    hat_WxW = laws.smoothing_matrix(11)
     # A cubic through the first, the middle and the last window.
     expected_TxK = np.concatenate(
         [

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pike_mixing.apportion import apportion, systematic
+from pike_mixing.apportion import apportion, apportion_over_steps
 
 weights_lists = st.lists(st.floats(0, 1), min_size=1, max_size=12).filter(lambda w: sum(w) > 1e-6)
 
@@ -71,7 +71,7 @@ def test_a_larger_weight_never_gets_fewer_rows(weights, b):
 
 def over_steps(weights, b, steps):
     weights_K = np.array(weights, dtype=np.float64)
-    return np.stack([systematic(weights_K, b, step) for step in range(steps)])
+    return np.stack([apportion_over_steps(weights_K, b, step) for step in range(steps)])
 
 
 def test_points_a_row_apart_fall_into_the_domains_stretches():
@@ -99,7 +99,7 @@ def test_a_small_weight_gets_its_rows_over_the_steps():
 def test_whole_quotas_are_the_counts_of_every_step(rows, times, step):
     weights, b = [n / sum(rows) for n in rows], times * sum(rows)
     for at in (0, step):
-        assert systematic(np.array(weights), b, at).tolist() == [times * n for n in rows]
+        assert apportion_over_steps(np.array(weights), b, at).tolist() == [times * n for n in rows]
 
 
 @given(
@@ -112,7 +112,7 @@ def test_every_count_is_its_quota_rounded_up_or_down(weights, off, b, step):
     """Of weights, too, whose sum is off by rounding."""
     weights_K = np.array(weights, dtype=np.float64)
     share_K = weights_K / weights_K.sum()
-    count_K = systematic(share_K * off, b, step)
+    count_K = apportion_over_steps(share_K * off, b, step)
     assert count_K.dtype == np.int64
     assert count_K.sum() == b
     assert count_K.min() >= 0

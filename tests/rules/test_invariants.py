@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pike_mixing import METHODS, registry
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, RunFacts, Signals, Statistics
-from pike_mixing.torch import states
+from pike_mixing.torch import resume_state
 from pipeline.planning import method_catalogue
 
 DOMAINS = ("code", "prose", "tables", "unicode", "web")
@@ -257,7 +257,9 @@ def test_signals_that_cover_no_domain_change_nothing(rule):
 def test_a_run_that_stops_and_goes_on_ends_with_the_same_bits(rule, seed, stop):
     whole, answers = run(build(rule), sparse(seed))
     before, _ = run(build(rule), sparse(seed), end=stop)
-    restored = states.unpack(json.loads(json.dumps(states.pack(before), allow_nan=False)))
+    restored = resume_state.unpack_state(
+        json.loads(json.dumps(resume_state.pack_state(before), allow_nan=False))
+    )
     for name, value in before.items():
         bits = (restored[name].dtype, restored[name].shape, restored[name].tobytes())
         assert bits == (value.dtype, value.shape, value.tobytes())
@@ -326,7 +328,7 @@ def test_a_signal_that_is_no_number_is_ignored_or_refused_by_name(rule, sick, na
         raise
     used = name.split(".")[0] if form in list(ODD)[4:] else None
     assert used is None or not needed(method, used)
-    json.dumps(states.pack(state), allow_nan=False)
+    json.dumps(resume_state.pack_state(state), allow_nan=False)
     for answer in answers:
         assert all(np.isfinite(value).all() for value in answer.values())
         assert answer["weights"].min() >= 0

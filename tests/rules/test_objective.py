@@ -55,10 +55,10 @@ def test_an_objective_without_the_batchs_domains_leaves_nothing():
     # Losses theta of each row of a, 5 theta of b; 6 rows and 2: the mean is (6 + 10) / 8.
     [(None, 2.0), ({"a": 1, "b": 4}, 0.2 + 0.8 * 5), ({"a": 1, "b": 0}, 1.0)],
 )
-@pytest.mark.parametrize("micro_batch", [8, 2])
-def test_the_gradient_in_a_loop_of_ones_own(objective, expected, micro_batch):
+@pytest.mark.parametrize("micro_batch_rows", [8, 2])
+def test_the_gradient_in_a_loop_of_ones_own(objective, expected, micro_batch_rows):
     rows = {"a": [torch.ones(1)] * 8, "b": [torch.full((1,), 5.0)] * 8}
-    dataset = MixedDataset(rows, 8, micro_batch=micro_batch, steps=1)
+    dataset = MixedDataset(rows, 8, micro_batch_rows=micro_batch_rows, steps=1)
     model = nn.Linear(1, 1, bias=False)
     method = Fixed({"a": 3, "b": 1}, objective=objective)
     mixing = Mixing(method, dataset, model, lambda model, x: model(x)[:, 0])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from pike_mixing.rules.odm import OnlineDataMixing, exploration, exponential
+from pike_mixing.rules.odm import OnlineDataMixing, exploration_rate, exponential_weights
 
 DOMAINS = ("a", "b", "c", "d")
 ABSENT = {"": (), ", fourth domain absent": (3,)}
@@ -44,7 +44,7 @@ def test_the_papers_policy_is_exp3s(known, which):
     weights_K, reward_K = vector(*known["first_weights_K"]), np.zeros(4)
     for step, loss_K in enumerate(losses(known, ABSENT[which])):
         reward_K = reward_K + np.nan_to_num(loss_K / 10 / weights_K)
-        weights_K = exponential(reward_K, step + 1)
+        weights_K = exponential_weights(reward_K, step + 1)
         expected_K = vector(*known["weights_TxK"][f"exp3{which}"][step])
         assert_close(weights_K, expected_K, rtol=0, atol=1e-12)
 
@@ -61,9 +61,9 @@ def test_one_update_of_the_papers_rule():
 
 
 def test_exploration_begins_with_everything_and_fades():
-    assert exploration(4, 0) == exploration(4, 1) == 1 / 4
+    assert exploration_rate(4, 0) == exploration_rate(4, 1) == 1 / 4
     # sqrt(ln 4 / (4 * 100)).
-    assert exploration(4, 100) == pytest.approx(0.05887050)
+    assert exploration_rate(4, 100) == pytest.approx(0.05887050)
 
 
 def test_the_warm_up_sees_no_reward():
@@ -88,7 +88,7 @@ def test_no_weight_falls_below_the_exploration_rate(loss, step, variant):
     domains = tuple(f"domain{k}" for k in range(len(loss)))
     state = method.observe(method.init(domains, 0), seen(step, loss_K=vector(*loss)))
     weights_K = method.weights(state, step + 1)
-    assert weights_K.min() >= exploration(len(loss), step + 1) * (1 - 1e-12)
+    assert weights_K.min() >= exploration_rate(len(loss), step + 1) * (1 - 1e-12)
     assert weights_K.sum().item() == pytest.approx(1)
 
 

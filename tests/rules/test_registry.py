@@ -14,7 +14,7 @@ from pike_mixing.rules.static import Mix
 
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule_is_a_class_of_the_package_and_of_the_mapping(rule):
-    kind = registry.kind(rule)
+    kind = registry.rule_class(rule)
     assert METHODS[rule] is kind
     assert getattr(pike_mixing, kind.__name__) is kind
     assert RULES[rule] == f"{kind.__module__}:{kind.__name__}"

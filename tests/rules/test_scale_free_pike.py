@@ -11,9 +11,9 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import RunFacts, Signals, Statistics
 from pike_mixing.numerics.laws import (
     SLOPE_VARIANCE,
+    add_losses,
     loss_decreases,
     protected_scores,
-    with_losses,
 )
 from pike_mixing.numerics.moments import shrink_to_mean
 from pike_mixing.rules.scale_free_pike import (
@@ -131,7 +131,7 @@ def test_mean_losses_by_hand():
     # Each row's variance is (3 - 2)^2 / (1/2 + 1/2). The other domain had no rows.
     state = ScaleFreePiKE().init(DOMAINS[:2], 0)
     for loss in (3, 2):
-        state = with_losses(state, np.array([loss, np.nan]), np.array([2, 0]))
+        state = add_losses(state, np.array([loss, np.nan]), np.array([2, 0]))
     assert_close(state["early_loss_K"], np.array([33 / 16, np.nan]))
     assert_close(state["late_loss_K"], np.array([513 / 256, np.nan]))
     assert_close(state["row_variance_K"], np.array([1, np.nan]))
@@ -161,7 +161,7 @@ def test_the_slope_of_noise_has_the_variance_that_is_stated():
     K, generator = 4000, np.random.default_rng(1)
     state = ScaleFreePiKE().init(tuple(map(str, range(K))), 0)
     for _ in range(200):
-        state = with_losses(state, generator.normal(size=K), np.ones(K))
+        state = add_losses(state, generator.normal(size=K), np.ones(K))
     slope_K = 8 * (state["early_loss_K"] - state["late_loss_K"])
     assert slope_K.var() == pytest.approx(SLOPE_VARIANCE / 200, rel=0.1)
     assert state["row_variance_K"].mean() == pytest.approx(1, rel=0.02)

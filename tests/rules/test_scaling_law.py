@@ -33,7 +33,7 @@ def rows(first, last, stride=10, b=256):
 @pytest.mark.parametrize("steps", [(500, 10_500), (50, 800)])
 def test_exact_laws_of_six_domains_are_found_to_four_digits(steps):
     truth_Kx3, rows_T = np.array(LAWS, dtype=np.float64), rows(*steps)
-    found_Kx3 = laws.fit(rows_T, losses(truth_Kx3, rows_T), 0.5)
+    found_Kx3 = laws.fit_laws(rows_T, losses(truth_Kx3, rows_T), 0.5)
     assert_close(found_Kx3, truth_Kx3, rtol=1e-4, atol=0)
 
 
@@ -41,13 +41,13 @@ def test_a_few_wild_losses_do_not_move_the_law():
     truth_1x3, rows_T = law(5.0, 1.2, 0.5), rows(100, 3000)
     loss_Tx1 = losses(truth_1x3, rows_T)
     loss_Tx1[::29] *= 3
-    found_1x3 = laws.fit(rows_T, loss_Tx1, 0.5)
+    found_1x3 = laws.fit_laws(rows_T, loss_Tx1, 0.5)
     assert_close(found_1x3, truth_1x3, rtol=0.01, atol=0)
 
 
 def test_the_slope_of_a_law_ends_at_its_bound():
     rows_T = rows(100, 3000)
-    found_1x3 = laws.fit(rows_T, losses(law(6.0, 1.0, 1.1), rows_T), 0.5)
+    found_1x3 = laws.fit_laws(rows_T, losses(law(6.0, 1.0, 1.1), rows_T), 0.5)
     assert found_1x3[0, 2].item() == pytest.approx(0.8, abs=1e-3)
 
 
@@ -55,16 +55,16 @@ def test_a_loss_below_the_bound_is_only_met_when_the_bound_is_lowered():
     # The loss ends at e^-0.3 = 0.74 nats, below e^0.5 = 1.65.
     truth_1x3, rows_T = law(3.0, -0.3, 0.4), rows(100, 3000)
     loss_Tx1 = losses(truth_1x3, rows_T)
-    bound = laws.fit(rows_T, loss_Tx1, 0.5)
+    bound = laws.fit_laws(rows_T, loss_Tx1, 0.5)
     assert np.abs(bound - truth_1x3).max() > 0.1
-    assert_close(laws.fit(rows_T, loss_Tx1, -2.0), truth_1x3, rtol=1e-4, atol=0)
+    assert_close(laws.fit_laws(rows_T, loss_Tx1, -2.0), truth_1x3, rtol=1e-4, atol=0)
 
 
 def test_a_loss_that_rises_gives_a_flat_law_of_finite_numbers():
     rows_T = rows(100, 1000)
-    found_1x3 = laws.fit(rows_T, (2 + rows_T[:, None] / rows_T[-1]), 0.5)
+    found_1x3 = laws.fit_laws(rows_T, (2 + rows_T[:, None] / rows_T[-1]), 0.5)
     assert np.isfinite(found_1x3).all()
-    assert laws.reducible(found_1x3, 1e5).item() < 0.2 or found_1x3[0, 2] < 0.01
+    assert laws.reducible_losses(found_1x3, 1e5).item() < 0.2 or found_1x3[0, 2] < 0.01
 
 
 def test_the_gradient_is_the_objectives():
@@ -86,14 +86,14 @@ def test_the_gradient_is_the_objectives():
 
 def test_the_reducible_loss_is_the_power_law():
     # e^ln8 * 16^-0.5 = 8 / 4.
-    assert laws.reducible(law(math.log(8), 1.0, 0.5), 16).item() == pytest.approx(2)
+    assert laws.reducible_losses(law(math.log(8), 1.0, 0.5), 16).item() == pytest.approx(2)
 
 
 def test_smoothing_is_savitzky_and_golays():
     signal = pytest.importorskip("scipy.signal")
     series_T = np.random.default_rng(0).random(150)
     expected_T = signal.savgol_filter(series_T, 21, 3)
-    hat_WxW = laws.smoothing(21)
+    hat_WxW = laws.smoothing_matrix(21)
     ours_T = np.concatenate(
         [
             hat_WxW[:10] @ series_T[:21],

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pike_mixing import Schedule, make
 from pike_mixing.errors import InputError
 from pike_mixing.interface import RunFacts
-from pike_mixing.rules.schedule import factors
+from pike_mixing.rules.schedule import cap_factors
 
 AB = ("a", "b")
 EVEN, ALL_A, ALL_B = {"a": 1, "b": 1}, {"a": 1, "b": 0}, {"a": 0, "b": 1}
@@ -85,7 +85,7 @@ def test_a_cap_holds_over_all_phases_by_hand():
 
 def test_a_cap_near_the_whole_is_found():
     # Odds of 4999 to 1 fall to 1999 to 1.
-    factor_K = factors(np.array([[0.9998, 0.0002]]), vector(0.9995, 1), AB)
+    factor_K = cap_factors(np.array([[0.9998, 0.0002]]), vector(0.9995, 1), AB)
     assert_close(factor_K, vector(1999 / 4999, 1))
 
 

@@ -11,7 +11,7 @@ from arrays import vector
 
 from pike_mixing import ADO, DoReMi, PCGrad, PiKE, Signals, Statistics
 from pike_mixing.errors import InputError
-from pike_mixing.interface import Method, Needs, counts
+from pike_mixing.interface import Method, Needs, rows_of_domains
 from pike_mixing.rules.adatask import AdaTask
 from pike_mixing.rules.famo import FAMO
 from pike_mixing.rules.skill_it import SkillIt
@@ -154,7 +154,7 @@ class Answers(Method):
 def stepped(method):
     """Calls the hooks as a step does."""
     state = method.init(DOMAINS, 0)
-    counts(method, state, 7, 4, "largest-remainder", 2)
+    rows_of_domains(method, state, 7, 4, "largest-remainder", 2)
     for judged in (method.combine, method.observe):
         judged(state, Signals(7, 4, count_K=np.array([2, 2])))
 

@@ -63,27 +63,27 @@ NO_CODE = [
 @pytest.mark.parametrize(("name", "old", "new"), CODE + NO_CODE)
 def test_code_counts_and_words_layout_tables_and_strangers_do_not(tmp_path, name, old, new):
     assert old in TOY[name]
-    before = write(tmp_path / "before").of("toy.stage")
-    after = write(tmp_path / "after", {name: TOY[name].replace(old, new)}).of("toy.stage")
+    before = write(tmp_path / "before").fingerprint("toy.stage")
+    after = write(tmp_path / "after", {name: TOY[name].replace(old, new)}).fingerprint("toy.stage")
     assert (after != before) == ((name, old, new) in CODE)
 
 
 def test_what_was_read_is_remembered_while_the_file_is_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr(checksums, "RECENT", -1)
-    before = write(tmp_path).of("toy.stage")
+    before = write(tmp_path).fingerprint("toy.stage")
     again = write(tmp_path, {"other.py": "X = 5\n"})
     sound = json.loads(again.MEMORY.read_text())
     part = str(tmp_path / "toy/part.py")
     assert sound[part][-1].split()[1:] == ["json"]
     (tmp_path / "toy/late.py").write_text("X = 3\n")
-    assert again.of("toy.stage") != before
+    assert again.fingerprint("toy.stage") != before
     for entry in ([], ["x"], 5, None, sound[part][:-1], [*sound[part][:-1], 5]):
         damaged = {**sound, part: entry}
         for content in (json.dumps(damaged), json.dumps([entry]), "[", "[" * 10**5, "9" * 5000):
             again.MEMORY.write_text(content)
-            assert write(tmp_path).of("toy.stage") == before
+            assert write(tmp_path).fingerprint("toy.stage") == before
     again.MEMORY.write_bytes(b"\xff")
-    assert write(tmp_path).of("toy.stage") == before
+    assert write(tmp_path).fingerprint("toy.stage") == before
 
 
 def test_an_import_for_type_checkers_alone_is_no_import(tmp_path):
@@ -94,10 +94,10 @@ def test_an_import_for_type_checkers_alone_is_no_import(tmp_path):
 
 def test_files_that_are_not_python_have_a_fingerprint_of_their_own(tmp_path):
     def of(name, changes=()):
-        return write(tmp_path / name, changes).of("toy.part", assets=("sql",))
+        return write(tmp_path / name, changes).fingerprint("toy.part", assets=("sql",))
 
     before = of("before")
-    assert before.startswith(write(tmp_path / "code").of("toy.part") + "-")
+    assert before.startswith(write(tmp_path / "code").fingerprint("toy.part") + "-")
     assert of("same") == before
     assert of("changed", {"sql/query.sql": "select 2"}) != before
     assert of("named", {"sql/more.sql": ""}) != before
@@ -169,7 +169,7 @@ for place in sys.argv[1:]:
     for cached in (each for each in known if hasattr(each, "cache_clear")):
         cached.cache_clear()
     sys.path.insert(0, place)
-    print(code_fingerprint.of("mine.rule"))
+    print(code_fingerprint.fingerprint("mine.rule"))
     sys.path.remove(place)
 """
 

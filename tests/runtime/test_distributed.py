@@ -38,7 +38,7 @@ def test_every_row_is_dealt_once_and_all_make_the_same_number_of_passes(R, size,
         patch.setattr(parallel, "world_size", lambda group: n)
         for rank in range(n):
             patch.setattr(parallel, "rank", lambda group, rank=rank: rank)
-            dealt = parallel.deal(R, size, whole=whole)
+            dealt = parallel.deal_micro_batches(R, size, whole=whole)
             hands.append([(rows[own], counts) for own, counts in dealt])
     assert len({len(hand) for hand in hands}) == 1
     counted = [piece for hand in hands for piece, counts in hand if counts]
@@ -50,7 +50,7 @@ def test_every_row_is_dealt_once_and_all_make_the_same_number_of_passes(R, size,
 
 
 def test_one_process_takes_all_rows_in_their_order():
-    pieces = parallel.deal(5, 2)
+    pieces = parallel.deal_micro_batches(5, 2)
     found = [(list(range(5)[own]), counts) for own, counts in pieces]
     assert found == [([0, 1], 1.0), ([2, 3], 1.0), ([4], 1.0)]
 

@@ -63,7 +63,7 @@ def test_a_manifest_says_what_was_made_from_what_by_what(work):
     assert written["files"]["out.bin"] == {"bytes": 3, "sha256": sums["abc"]}
     assert written["inputs"] == {"in.json": sums["{}"]}
     assert written["given"] == {"text.txt": sums["words"]}
-    assert written["code"]["fingerprint"] == code_fingerprint.of(MODULE)
+    assert written["code"]["fingerprint"] == code_fingerprint.fingerprint(MODULE)
     assert written["code"]["commit"] == code_fingerprint.commit()
     assert written["versions"] == {}
 
@@ -191,7 +191,7 @@ def at_work(tmp_path, monkeypatch):
     # Another test had a module of this name elsewhere.
     code_fingerprint._root.cache_clear()
     code_fingerprint.path_of.cache_clear()
-    code_fingerprint.of.cache_clear()
+    code_fingerprint.fingerprint.cache_clear()
 
     def begun(stage="evaluate"):
         given, inputs = [Path("text.txt")], [Path("manifest.json"), Path("a.model")]
@@ -261,10 +261,10 @@ def test_work_stands_where_all_that_it_was_made_from_comes_out_the_same(
     finish()
     out, first = Path("out.json"), json.loads(Path("out.json").read_text())
     # As the workflow does, before Snakemake deletes it.
-    made_from.keep(out)
+    made_from.keep_copy(out)
     out.unlink()
     change(tmp_path)
-    code_fingerprint.of.cache_clear()
+    code_fingerprint.fingerprint.cache_clear()
     taken, _ = at_work()
     assert taken.stands(out, {"a": 1}) is stands
     assert out.exists() is stands

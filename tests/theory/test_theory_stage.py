@@ -24,7 +24,7 @@ def test_every_record_is_there_and_listed(written):
     records = ("example", "example_settings", "descent", "iterations")
     assert names == {f"{name}.parquet" for name in records}
     assert manifest["settings"] == {"seed": 0, "paths": 40, "draws": 40, "seeds": 2}
-    assert manifest["code"]["fingerprint"] == code_fingerprint.of("pipeline.theory.stage")
+    assert manifest["code"]["fingerprint"] == code_fingerprint.fingerprint("pipeline.theory.stage")
 
 
 def test_the_same_sizes_give_the_same_bytes(written, tmp_path):

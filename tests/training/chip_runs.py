@@ -53,7 +53,7 @@ def train(
         corpora: The folder of its corpora.
         reference: Folder of the run of its reference.
         shard: Whether weights are divided over the chips.
-        chunk: Tokens whose logits are made at a time, in place of `chunked_loss.chunk`.
+        chunk: Tokens whose logits are made at a time, in place of `chunked_loss.tokens_per_chunk`.
         programs: Folder in which XLA leaves its compiled programs as text.
         probe: Settings of a probe of the finished run.
         evaluation: Settings of its evaluation.
@@ -61,7 +61,7 @@ def train(
     run, corpora, reference = Path(run), Path(corpora), reference and Path(reference)
     seen = set(Path(programs).glob("*")) if programs else set()
     if chunk:
-        chunked_loss.chunk = lambda N, V: chunk
+        chunked_loss.tokens_per_chunk = lambda N, V: chunk
     with loop_of(run, corpora, reference=reference, device="xla", shard=shard) as loop:
         heard = Compilations()
         loop.records.listeners.append(heard.add)

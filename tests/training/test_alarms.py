@@ -12,7 +12,7 @@ from pike_mixing.alarms import AlarmLimits, Watch
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Statistics
 from pike_mixing.numerics.simplex import effective_domains, softmax
-from pike_mixing.settings import check
+from pike_mixing.settings import settings_problems
 
 DOMAINS = ("en", "hi", "de")
 EQUAL = [1 / 3, 1 / 3, 1 / 3]
@@ -185,7 +185,7 @@ def test_a_run_that_was_killed_records_the_alarms_of_one_that_was_not(seed, kept
 
 def test_limits_that_say_nothing_are_refused():
     bad = {"least_effective_domains": -1, "epochs": 0, "window": 0}
-    assert check(AlarmLimits, bad, "alarms") == [
+    assert settings_problems(AlarmLimits, bad, "alarms") == [
         "alarms.least_effective_domains: must not be negative, not -1",
         "alarms.epochs: must be positive, not 0",
         "alarms.window: must be at least 1, not 0",

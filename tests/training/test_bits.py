@@ -17,7 +17,7 @@ import pytest
 import torch
 from faults import train_together
 
-from pipeline.model import passes
+from pipeline.model import pipeline_passes
 from pipeline.runtime import atomic_files, devices
 from pipeline.training import train
 
@@ -91,7 +91,7 @@ def test_one_process(write_run, tmp_path, corpora, name):
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_passes_of_one_shape(write_run, tmp_path, corpora, monkeypatch, name):
-    monkeypatch.setattr(passes, "devices", Compiling())
+    monkeypatch.setattr(pipeline_passes, "devices", Compiling())
     run = written(write_run, tmp_path, name)
     train.pretrain(run, corpora, device="cpu", threads=1)
     checked(f"{name}, one shape", tmp_path)

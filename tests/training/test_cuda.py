@@ -14,7 +14,7 @@ from pike_mixing.torch.step_gradient import StepGradient
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
 from pipeline.model import checkpoint, transformer
-from pipeline.model.passes import PipelinePasses, row_losses
+from pipeline.model.pipeline_passes import PipelinePasses, row_losses
 from pipeline.runtime import atomic_files
 from pipeline.training import train
 
@@ -59,7 +59,7 @@ def step(device, rule="mix", **how):
     """What a method saw in one step, and the gradient on the CPU."""
     own = net(device, **how)
     passes, (tokens, count_K) = PipelinePasses(own), batch(device)
-    passing = StepGradient(own, passes, micro_batch=12, statistics_micro_batch=1)
+    passing = StepGradient(own, passes, micro_batch_rows=12, statistics_micro_batch_rows=1)
     method = registry.build(rule, STATISTICS_OF_THE_BATCH if rule == "pike" else {}, "test")
     rows = DealtRows(passes, tokens, count_K, 12)
     left = passing.compute(method, method.init(("one", "two"), 0), 0, rows)

@@ -28,7 +28,7 @@ def begun(rule="pike", method=PIKE, domains=DOMAINS, **training):
     rule = registry.build(rule, method, "method")
 
     def counts(state, step):
-        return interface.counts(rule, state, step, own.rows, own.rounding, len(domains))
+        return interface.rows_of_domains(rule, state, step, own.rows, own.rounding, len(domains))
 
     return Watched(watch_of(rule, work, dict.fromkeys(domains, 1e9))), counts
 

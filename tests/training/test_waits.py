@@ -9,14 +9,14 @@ from pike_mixing import registry
 from pike_mixing.errors import InputError
 from pike_mixing.torch import parallel
 from pike_mixing.torch.engine import Engine
-from pike_mixing.torch.passes import Passes
+from pike_mixing.torch.pass_interface import Passes
 from pike_mixing.torch.step_gradient import StepGradient
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
 from pipeline.data.batches import Mixture
 from pipeline.data.shards import Corpus
 from pipeline.model import transformer
-from pipeline.model.passes import PipelinePasses
+from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.training.train import MixedRows
 
 SHAPE = settings.Model(layers=2, width=16, heads=2, head_width=8)
@@ -27,12 +27,12 @@ class Ones:
 
     domains, batch_rows, seed = ("one", "two"), 4, 0
 
-    def __init__(self, passes, micro_batch=1, device="cpu"):
-        self.passes, self.micro_batch, self.device = passes, micro_batch, device
+    def __init__(self, passes, micro_batch_rows=1, device="cpu"):
+        self.passes, self.micro_batch_rows, self.device = passes, micro_batch_rows, device
 
     def rows_of(self, purpose, positions_K, count_K):
         batch = torch.ones((int(count_K.sum()), 9), dtype=torch.int64, device=self.device)
-        return DealtRows(self.passes, batch, count_K, self.micro_batch)
+        return DealtRows(self.passes, batch, count_K, self.micro_batch_rows)
 
 
 def test_a_step_of_mix_is_launched_where_no_number_can_be_read():
@@ -40,7 +40,9 @@ def test_a_step_of_mix_is_launched_where_no_number_can_be_read():
         model = transformer.Transformer(SHAPE, 128)
     passes = PipelinePasses(model)
     optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
-    gradient = StepGradient(model, passes, micro_batch=2, statistics_micro_batch=1, max_norm=1.0)
+    gradient = StepGradient(
+        model, passes, micro_batch_rows=2, statistics_micro_batch_rows=1, max_norm=1.0
+    )
     engine = Engine(registry.build("mix", {}, "mix"), Ones(passes, 2, "meta"), gradient)
     for _ in range(3):
         result = engine.backward()
@@ -74,13 +76,13 @@ def test_a_gradient_in_several_parts_is_not_summed():
         x = torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=True)
     with (
         pytest.raises(InputError, match="use_reentrant=False"),
-        parallel.summing([*layer.parameters()]),
+        parallel.summed_gradients([*layer.parameters()]),
     ):
         x.sum().backward()
 
 
-@pytest.mark.parametrize("micro_batch", [1, 2, 3])
-def test_each_process_reads_the_rows_that_it_passes(corpora, monkeypatch, micro_batch):
+@pytest.mark.parametrize("micro_batch_rows", [1, 2, 3])
+def test_each_process_reads_the_rows_that_it_passes(corpora, monkeypatch, micro_batch_rows):
     """And once each, where no row stands in for those that another process has more."""
     read, read_into = [], Corpus.read_into
     monkeypatch.setattr(
@@ -97,7 +99,7 @@ def test_each_process_reads_the_rows_that_it_passes(corpora, monkeypatch, micro_
         Passes(None),
         rows=8,
         seed=0,
-        micro_batch=micro_batch,
+        micro_batch_rows=micro_batch_rows,
         device=torch.device("cpu"),
     )
     passed = []

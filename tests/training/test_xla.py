@@ -21,7 +21,7 @@ from pipeline import settings
 from pipeline.evaluation import gradient_probe
 from pipeline.evaluation.evaluate import evaluate
 from pipeline.model import adamw, checkpoint
-from pipeline.model.passes import PipelinePasses
+from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import initial_model
 from pipeline.runtime import atomic_files, devices
 from pipeline.training import train as pretrain

@@ -98,10 +98,12 @@ def test_the_code_beside_the_snakefile_runs_in_any_directory(fresh):
         *("--directory", "elsewhere", "--configfile", fresh.path("config.yaml")),
     )
     modules = ("pipeline.data.sources", "pipeline.data.synthetic")
-    code = f"from pipeline.runtime import code_fingerprint; print(code_fingerprint.of(*{modules}))"
+    code = (
+        f"from pipeline.runtime.code_fingerprint import fingerprint; print(fingerprint(*{modules}))"
+    )
     fresh.path("ask.py").write_text(code, encoding="utf-8")
     expected = fresh.run("ask").stdout.strip()
-    assert expected != code_fingerprint.of(*modules)
+    assert expected != code_fingerprint.fingerprint(*modules)
     assert atomic_files.read_json(manifest)["code"]["fingerprint"] == expected
 
 

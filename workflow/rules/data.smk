@@ -12,7 +12,7 @@ rule download:
         f"{RESULTS}/logs/download/{{source}}.log",
     retries: TAKES.retries("download")
     resources:
-        **TAKES.of("download"),
+        **TAKES.resources("download"),
     params:
         file=f"{RESULTS}/settings/sources/{{source}}.json",
         folder=subpath(output[0], parent=True),
@@ -35,7 +35,7 @@ rule tokenizer:
     log:
         f"{RESULTS}/logs/tokenizer/{{tokenizer}}.log",
     resources:
-        **TAKES.of("tokenizer"),
+        **TAKES.resources("tokenizer"),
     params:
         file=f"{RESULTS}/settings/tokenizers/{{tokenizer}}.json",
         folders=lambda wildcards, input: [
@@ -57,7 +57,7 @@ rule pack:
     retries: TAKES.retries("pack")
     threads: lambda wildcards: planner.processes(PLAN.sources[wildcards.source])
     resources:
-        **TAKES.of("pack"),
+        **TAKES.resources("pack"),
     params:
         file=f"{RESULTS}/settings/corpora/{{tokenizer}}/{{source}}.json",
         documents=f"{RESULTS}/data/{{source}}",
@@ -79,7 +79,7 @@ rule fetch:
     # What cannot be fetched should be known before hours of training.
     priority: 100
     resources:
-        **TAKES.of("fetch"),
+        **TAKES.resources("fetch"),
     params:
         given=READS.task_arguments,
         folder=subpath(output[0], ancestor=2),

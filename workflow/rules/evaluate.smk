@@ -11,7 +11,7 @@ rule evaluate:
     log:
         f"{RESULTS}/logs/evaluate/{{run}}.log",
     resources:
-        **TAKES.of("evaluate"),
+        **TAKES.resources("evaluate"),
     params:
         file=f"{RESULTS}/runs/{{run}}/evaluation.json",
         folder=f"{RESULTS}/runs/{{run}}",
@@ -32,7 +32,7 @@ rule probe:
     log:
         f"{RESULTS}/logs/probe/{{run}}.log",
     resources:
-        **TAKES.of("probe"),
+        **TAKES.resources("probe"),
     params:
         file=f"{RESULTS}/runs/{{run}}/probe.json",
         folder=f"{RESULTS}/runs/{{run}}",

@@ -14,7 +14,7 @@ rule pretrain:
     # One for each process.
     threads: TAKES.processes
     resources:
-        **TAKES.of("pretrain"),
+        **TAKES.resources("pretrain"),
         # The signal at which a training saves and goes on: USR1 or USR2.
         save_on="USR1",
         # Minutes that it waits for another process that writes the run.
@@ -38,7 +38,7 @@ rule mixture:
     log:
         f"{RESULTS}/logs/mixtures/{{mixture}}.log",
     resources:
-        **TAKES.of("mixture"),
+        **TAKES.resources("mixture"),
     params:
         file=f"{RESULTS}/settings/mixtures/{{mixture}}.json",
     shell:

@@ -29,7 +29,7 @@ rule database:
     log:
         f"{RESULTS}/logs/database.log",
     resources:
-        **TAKES.of("database"),
+        **TAKES.resources("database"),
     params:
         file=f"{RESULTS}/settings/experiment.json",
     shell:
@@ -47,7 +47,7 @@ rule database_of_selection:
     log:
         f"{RESULTS}/logs/databases/{{selection}}.log",
     resources:
-        **TAKES.of("database_of_selection"),
+        **TAKES.resources("database_of_selection"),
     params:
         file=f"{RESULTS}/settings/databases/{{selection}}.json",
     shell:
@@ -74,7 +74,7 @@ rule table:
     log:
         f"{RESULTS}/logs/tables/{{table}}.log",
     resources:
-        **TAKES.of("table"),
+        **TAKES.resources("table"),
     params:
         file=f"{RESULTS}/settings/tables/{{table}}.json",
         # What it compares, for `snakemake --report`.
@@ -103,7 +103,7 @@ rule figure:
     log:
         f"{RESULTS}/logs/figures/{{figure}}.log",
     resources:
-        **TAKES.of("figure"),
+        **TAKES.resources("figure"),
     params:
         file=f"{RESULTS}/settings/figures/{{figure}}.json",
         # What it compares, for `snakemake --report`.
@@ -125,7 +125,7 @@ rule article:
     log:
         f"{RESULTS}/logs/article.log",
     resources:
-        **TAKES.of("article"),
+        **TAKES.resources("article"),
     params:
         shown=PLAN.of_paper,
         tables=f"{RESULTS}/tables",
@@ -151,7 +151,7 @@ rule report:
     log:
         f"{RESULTS}/logs/report.log",
     resources:
-        **TAKES.of("report"),
+        **TAKES.resources("report"),
     params:
         file=PLAN.report_inputs()[0],
         database=PLAN.report_inputs()[1],

@@ -98,7 +98,7 @@ create table accuracy_tests (
 -- by the scenario's target, without a scenario the mean of that over all scenarios, which weigh alike. A document
 -- is a text, in all domains and scenarios. stderr^2 = seed_sd^2 / seeds + document_stderr^2; low and high: 95%
 -- interval, each part with its own Student's t (statistics/mean_difference.py). degrees: those of the documents.
--- effective: documents of one length that would tell as much (comparison/like_size.py), of the domain with the fewest. p: null over
+-- effective: documents of one length that would tell as much (comparison/document_sizes.py), of the domain with the fewest. p: null over
 -- few seeds or documents. p_holm: corrected over all methods of the scenario and model against one reference, for
 -- means and for domains by themselves; null for pairs of claims alone and for methods that serve others.
 create table loss_tests (

@@ -102,7 +102,7 @@ select
     o.method is not null as other_sign
 from cells as c
 join scenarios as s using (scenario)
-left join other_signs as o
+left join unstable_signs as o
     on c.unit = '%' and (c.scenario, c.model, c.method, c.column_label) = (o.scenario, o.model, o.method, o.task)
     and (c.shots, c.formulation, c.metric) = (o.shots, o.formulation, o.metric)
 order by

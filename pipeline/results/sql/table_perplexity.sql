@@ -82,6 +82,6 @@ select
     o.method is not null as other_sign
 from cells as c
 join scenarios as s using (scenario)
-left join other_signs as o
+left join unstable_signs as o
     on (c.scenario, c.model, c.method, c.column_position) = (o.scenario, o.model, o.method, o.column_position)
 order by s.position, c.model, c.row_position, c.row_label, c.column_position, c.column_label

@@ -119,7 +119,7 @@ create macro speeds(low, high, pattern) as case when high is null then ''
     else ' [' || speed(low, pattern) || ', ' || speed(high, pattern) || ']' end;
 
 -- How many standard deviations of the seeds' differences a true difference must have for its 95% interval
--- to leave zero with probability 0.8 (statistics/detectable.py), and with the error that all seeds share.
+-- to leave zero with probability 0.8 (comparison/detectable.py), and with the error that all seeds share.
 create macro detectable(seed_sd, seeds, shared) as case when seeds >= least_seeds() then sqrt(
     (coalesce([3.264, 2.128, 1.682, 1.435, 1.272, 1.156, 1.067, 0.996][seeds - 2],
         2.802 / sqrt(seeds - 2)) * seed_sd) ^ 2

@@ -32,7 +32,7 @@ with judged as (
         bool_or(low < lower - 1e-9 or high > upper + 1e-9) as undecided
     from (
         -- A number outside the bounds comes first, over seeds enough before others.
-        select *, margin > 0 or coalesce(seeds < least_seeds(), false) as weak from weighed_cells
+        select *, margin > 0 or coalesce(seeds < least_seeds(), false) as weak from deciding_cells
     )
     group by claim, side
 ),

@@ -1,0 +1,175 @@
+"""What finders share whose prediction is one smooth function of weights and epochs.
+
+The lowest point is searched by SLSQP from several mixtures, with slopes by differences; a cap on
+epochs bounds the weights.
+
+Shapes: K domains, M losses, N proxy runs, S mixtures.
+"""
+
+import abc
+import dataclasses
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Protocol
+
+import numpy as np
+
+from pike_mixing.arrays import Floats
+from pike_mixing.errors import InputError
+from pike_mixing.finders import slsqp, validation
+from pike_mixing.finders.interface import FinderResult, Inventory, Reads, Swarm
+from pike_mixing.limits import Limits, NonNegativeInt, PositiveFloat, PositiveInt, Proportions
+from pike_mixing.numerics.simplex import effective_domains
+from pike_mixing.settings import CheckedSettings
+
+STEP = 1e-6
+"""Of weights, for slopes."""
+FEWEST = 10
+"""Mixtures below which nothing is fitted."""
+
+
+class Model(Protocol):
+    """A fitted formula for every loss."""
+
+    def losses(self, weights_SxK: Floats, epochs_SxK: Floats | None) -> Floats:
+        """Losses of S mixtures [S, M], nats per token."""
+
+    def record(self) -> dict[str, Any]:
+        """JSON values from which the finder's `restore_model` makes it again."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SurfaceFinder(CheckedSettings, abc.ABC):
+    """argmin_w sum_i u_i L_i(w) over mixtures, L as the subclass's `model` fits it."""
+
+    reads: ClassVar[Reads] = "losses"
+    packages: ClassVar[tuple[str, ...]] = ("scipy",)
+
+    target: Proportions | None = None
+    """Weight u of each domain's loss in the objective, divided by their sum; 1/K when absent."""
+    epochs: PositiveFloat | None = None
+    """No domain is read more than this many times; the runs' table tells how much text there is."""
+    starts: PositiveInt = 4
+    """Mixtures from which the search begins: the runs' of the lowest predictions, equal weights."""
+    folds: Annotated[int, Limits(at_least=2)] = 10
+    """Parts of the cross-validation."""
+    seed: NonNegativeInt = 0
+    """Seed of the parts."""
+
+    @abc.abstractmethod
+    def model(self, weights_NxK: Floats, epochs_NxK: Floats | None, loss_NxM: Floats) -> Model:
+        """Fits every loss."""
+
+    @abc.abstractmethod
+    def restore_model(self, record: Mapping[str, Any]) -> Model:
+        """The model of a record."""
+
+    def find(self, swarm: Swarm) -> FinderResult:
+        """The mixture of the lowest prediction.
+
+        Raises:
+            InputError: too few runs, runs of phases, or no inventory for a finder that needs it.
+        """
+        surface = self.fit(swarm)
+        (weights_NxK, loss_NxM), epochs_NxK = swarm.arrays(), swarm.epochs()
+        held_out_NxM, uncertainty_N = np.empty_like(loss_NxM), np.ones(len(loss_NxM))
+        parts = validation.make_folds(weights_NxK, self.folds, self.seed)
+        for rest, part in parts:
+            model = self.model(weights_NxK[rest], _rows(epochs_NxK, rest), loss_NxM[rest])
+            held_out_NxM[part] = model.losses(weights_NxK[part], _rows(epochs_NxK, part))
+            uncertainty_N[part] = _relative_uncertainty(model, weights_NxK[part], surface.target_M)
+        predicted_N = held_out_NxM @ surface.target_M
+        weights_K, uniform_K = surface.optimum(), swarm.uniform()
+        predicted_2 = surface.losses(np.stack([weights_K, uniform_K]))
+        target_N = loss_NxM @ surface.target_M
+        errors = [validation.rmse(*pair) for pair in zip(held_out_NxM.T, loss_NxM.T, strict=True)]
+        return FinderResult(
+            weights_K,
+            {
+                "runs": len(target_N),
+                "held_out_rmse_by_domain": dict(zip(swarm.losses, errors, strict=True)),
+                **validation.held_out_diagnostics(predicted_N, target_N),
+                "predicted_loss": float(predicted_2[0]),
+                "predicted_loss_uniform": float(predicted_2[1]),
+                "best_proxy_loss": float(target_N.min()),
+                "effective_domains": effective_domains(weights_K),
+            },
+            surface,
+            validation.held_out_blocks(predicted_N, target_N, weights_NxK, parts, uncertainty_N),
+        )
+
+    def fit(self, swarm: Swarm, like: FinderResult | None = None) -> "Surface":
+        """The formulas alone, without errors on held-out runs."""
+        if len(swarm.phases) > 1:
+            raise InputError("this finder knows no phases: use 'mixing-law'")
+        weights_NxK, loss_NxM = swarm.arrays(FEWEST, "a formula of all domains is fitted")
+        epochs_NxK = swarm.epochs()
+        model = self.model(weights_NxK, epochs_NxK, loss_NxM)
+        order = (model.losses(weights_NxK, epochs_NxK) @ swarm.target(self.target)).argsort()
+        return self._surface(swarm, model, weights_NxK[order[: self.starts]])
+
+    def restore(self, swarm: Swarm, record: dict[str, Any]) -> "Surface":
+        """The surface of a record, with these settings."""
+        return self._surface(swarm, self.restore_model(record["model"]), np.array(record["starts"]))
+
+    def _surface(self, swarm: Swarm, model: Model, start_SxK: Floats) -> "Surface":
+        cap_K = np.minimum(swarm.caps(self.epochs), 1)
+        return Surface(model, swarm.target(self.target), swarm.goal(), cap_K, start_SxK)
+
+
+def _rows(values_NxK: Floats | None, rows: Any) -> Floats | None:
+    return None if values_NxK is None else values_NxK[rows]
+
+
+def _relative_uncertainty(model: Model, weights_SxK: Floats, target_M: Floats) -> Floats:
+    """Mean of the losses' standard deviations [S], of a model that tells them; else 1."""
+    tell = getattr(model, "standard_deviations", None)
+    return np.ones(len(weights_SxK)) if tell is None else np.asarray(tell(weights_SxK) @ target_M)
+
+
+@dataclasses.dataclass(frozen=True)
+class Surface:
+    """A model's loss of the target, and the search for its lowest point."""
+
+    model: Model
+    target_M: Floats
+    goal: Inventory | None
+    """Of the training that the mixture is for."""
+    cap_K: Floats
+    start_SxK: Floats
+
+    def losses(self, weights_SxK: Floats, epochs_SxK: Floats | None = None) -> Floats:
+        """The prediction for each mixture [S], nats per token."""
+        if epochs_SxK is None and self.goal is not None:
+            epochs_SxK = self.goal.epochs(weights_SxK)
+        return self.model.losses(weights_SxK, epochs_SxK) @ self.target_M
+
+    def relative_uncertainty(self, weights_SxK: Floats) -> Floats:
+        """How unsure the model is of each mixture [S], in any unit: that of `intervals`."""
+        return _relative_uncertainty(self.model, weights_SxK, self.target_M)
+
+    def slope(self, weights_K: Floats) -> Floats:
+        """Change of the prediction per weight of each domain."""
+        near_SxK = np.vstack([weights_K, weights_K + STEP * np.eye(len(weights_K))])
+        at, *beside = self.losses(near_SxK)
+        return (np.array(beside) - at) / STEP
+
+    def optimum(self) -> Floats:
+        """The lowest of what the searches reach, each from its start within the caps."""
+        K = len(self.cap_K)
+        found = []
+        for start_K in [*self.start_SxK, np.full(K, 1 / K)]:
+            bounds = [(0.0, float(cap)) for cap in self.cap_K]
+            begin_K = np.minimum(start_K, self.cap_K)
+            done = slsqp.minimise(
+                lambda w: float(self.losses(w[None])[0]), begin_K, self.slope, bounds, steps=200
+            )
+            at_K = np.clip(done.x, 0, self.cap_K)
+            if np.isfinite(at_K).all() and abs(at_K.sum() - 1) < 1e-6:
+                found.append(at_K / at_K.sum())
+        if not found:
+            raise InputError("the search for the mixture ends outside of all mixtures: add runs")
+        return np.asarray(found[int(self.losses(np.stack(found)).argmin())])
+
+    def record(self) -> dict[str, Any]:
+        """The model's, and where searches begin."""
+        return {"model": self.model.record(), "starts": self.start_SxK.tolist()}

@@ -1,0 +1,121 @@
+"""What a training goes on from: plain values that say what they are of, and a digest.
+
+A state names every setting that rows and weights depend on, and a training goes on with the same.
+Free to change are the number of workers and what they draw ahead within `latency`, the data set's
+`steps`, and where a step begins the number of processes and `micro_batch_rows`: no row depends on
+them, sums over rows in their last bits alone. Of a domain's rows their number is compared.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pike_mixing.errors import InputError, refuse
+from pike_mixing.interface import State
+
+FORMAT = 2
+"""Of states."""
+
+
+def as_json(value: Any) -> Any:
+    """The value as JSON holds it; of what it cannot hold, the type's name."""
+
+    def other(value: Any) -> Any:
+        return value.tolist() if hasattr(value, "tolist") else str(type(value))
+
+    return json.loads(json.dumps(value, default=other, skipkeys=True))
+
+
+def seal_state(**content: Any) -> dict[str, Any]:
+    """The state of this content, with its format and a digest of both."""
+    state = content | {"format": FORMAT}
+    return state | {"digest": _digest(state)}
+
+
+def refuse_unfit(state: Any, same: Mapping[str, Any]) -> None:
+    """Makes sure that a state is one that `seal_state` gave, and has the values that it must have.
+
+    Raises:
+        InputError: it is not; each value that is another here is named.
+    """
+    result = state.get("format") if isinstance(state, Mapping) else None
+    if result != FORMAT:
+        raise InputError(
+            f"state.format: {result}, but this version of the library reads {FORMAT}: go on with "
+            "the version that wrote the state, or begin anew"
+        )
+    if state.get("digest") != _digest({n: one for n, one in state.items() if n != "digest"}):
+        raise InputError(
+            "state.digest: the state is another than was written: go on from one that is whole"
+        )
+    values = _values(state)
+    refuse(
+        [
+            f"state.{name}: {values.get(name, 'none')} in the state, but here it is {here}: go on "
+            "as the state says"
+            for name, here in _values(same).items()
+            if as_json(values.get(name)) != as_json(here)
+        ]
+    )
+
+
+def _values(value: Any, name: str = "") -> dict[str, Any]:
+    """The values within mappings, by dotted names."""
+    if not isinstance(value, Mapping) or not value:
+        return {name: value}
+    parts = [_values(part, f"{name}.{key}".lstrip(".")) for key, part in value.items()]
+    return {n: v for part in parts for n, v in part.items()}
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(as_json(value), sort_keys=True).encode()).hexdigest()
+
+
+def pack_state(state: State) -> dict[str, Any]:
+    """Flat lists of numbers with their type and shape, which strict JSON holds bit for bit.
+
+    What is no finite number, such as a loss that was not measured yet, is a text: "nan", "-inf".
+    """
+    return {
+        name: {
+            "dtype": str(array.dtype),
+            "shape": list(array.shape),
+            "values": [_number(value) for value in np.ravel(array).tolist()],
+        }
+        for name, array in state.items()
+    }
+
+
+def _number(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    # The sign of what is no number is a bit, too.
+    return "-nan" if math.isnan(value) and math.copysign(1, value) < 0 else str(value)
+
+
+def unpack_state(values: Mapping[str, Any]) -> State:
+    """The arrays of `pack_state`."""
+    return {
+        name: np.array(
+            [float(value) if isinstance(value, str) else value for value in of["values"]],
+            dtype=of["dtype"],
+        ).reshape(of["shape"])
+        for name, of in values.items()
+    }
+
+
+def plain(value: Any) -> Any:
+    """A state as JSON would bring it back: of arrays and tensors their numbers, of tuples lists.
+
+    States that were saved by other ways than JSON hold such. What a domain's own data set gave is
+    left as it is.
+    """
+    if isinstance(value, Mapping):
+        return {n: part if n == "dataset" else plain(part) for n, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return value.tolist() if hasattr(value, "tolist") else value

@@ -1,0 +1,117 @@
+"""All chips of a machine as one XLA device: which of them holds which part of a tensor.
+
+XLA compiles one program for all of them (SPMD). It is told here how rows and, if wanted, weights
+are divided; it finds out itself what the chips have to exchange.
+"""
+
+import contextlib
+import functools
+import importlib
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from pike_mixing.errors import InputError
+
+
+def xla(module: str = "") -> Any:
+    """torch_xla, which not every environment has, or a module of it."""
+    return importlib.import_module(f"torch_xla{module}")
+
+
+def use_all() -> None:
+    """Has the chips work as one device, if there are several; before any tensor is on one.
+
+    Raises:
+        InputError: they are of several hosts.
+    """
+    runtime = xla(".runtime")
+    refuse_hosts(runtime.process_count())
+    if runtime.global_runtime_device_count() > 1 and not runtime.is_spmd():
+        runtime.use_spmd()
+
+
+def refuse_slice() -> None:
+    """The same before the TPU's library is started, which waits until all hosts have started it.
+
+    Raises:
+        InputError: this host is one of several, as its environment or the cloud's metadata say.
+    """
+    tpu = xla("._internal.tpu")
+    # Whoever names the bounds of the processes may use the chips of one host of a slice alone.
+    # Where nobody knows the hosts, the library's own count in `use_all` judges.
+    with contextlib.suppress(OSError):
+        refuse_hosts(tpu.process_bounds_size() or tpu.num_tpu_workers())
+
+
+def refuse_hosts(number: int) -> None:
+    """Makes sure that one host has all chips.
+
+    Raises:
+        InputError: there are several, on which no run was ever tried.
+    """
+    if number > 1:
+        raise InputError(
+            f"this TPU is a slice of {number} hosts, and a run takes the chips of one host: use a "
+            "TPU VM with a single host (such as v5litepod-8, v4-8)"
+        )
+
+
+def count(device: torch.device) -> int:
+    """Chips that work as this device."""
+    if device.type != "xla":
+        return 1
+    runtime = xla(".runtime")
+    return int(runtime.global_runtime_device_count()) if runtime.is_spmd() else 1
+
+
+def multiple(rows: int, device: torch.device) -> int:
+    """The least number of rows, from `rows` on, that the chips of a device share evenly."""
+    return -(-rows // count(device)) * count(device)
+
+
+@functools.cache
+def _mesh() -> Any:
+    n = count(torch.device("xla"))
+    return xla(".distributed.spmd").Mesh(np.arange(n), (n,), ("chips",))
+
+
+def shard_tensor(tensor: Tensor) -> Tensor:
+    """The same tensor, whose first dimension is divided over the chips of its device."""
+    return _mark(tensor, "chips")
+
+
+def zeros_like(parameter: Tensor) -> Tensor:
+    """Zeros of a parameter's shape, divided as it is."""
+    zeros = torch.zeros_like(parameter)
+    if count(parameter.device) == 1:
+        return zeros
+    divided = "devices" in xla()._XLAC._get_xla_sharding_spec(parameter)
+    return shard_tensor(zeros) if divided else zeros
+
+
+def gather(tensor: Tensor) -> Tensor:
+    """The same tensor, whole on each chip: to read one in parts, a program would be compiled."""
+    return _mark(tensor, None)
+
+
+def _mark(tensor: Tensor, first: str | None) -> Tensor:
+    if count(tensor.device) > 1:
+        others = [None] * (tensor.ndim - 1)
+        places = (first, *others) if tensor.ndim else ()
+        xla(".distributed.spmd").mark_sharding(tensor, _mesh(), places)
+    return tensor
+
+
+def shard_model(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Divides matrices, and what an optimizer keeps of them, over the chips.
+
+    Gains of norms stay whole: they are small.
+    """
+    for parameter in model.parameters():
+        if parameter.ndim > 1:
+            for held in (parameter, *optimizer.state[parameter].values()):
+                if held.shape == parameter.shape:
+                    shard_tensor(held.data)
