@@ -180,7 +180,7 @@ def once(cell: Cell, random: np.random.Generator, *, others: bool) -> dict[str, 
         assert half is not None
         result["missed"] = int(abs(found.difference) > half)
         result["false"] = int(p is not None and p < LEVEL)
-        result["wide"] = int(mean_difference.room(found) >= verdicts.WIDE)
+        result["wide"] = int(mean_difference.widening(found) >= verdicts.WIDE)
         result["missed_wide"] = result["wide"] * result["missed"]
     if others:
         result["others"] = 1
@@ -284,7 +284,7 @@ def main() -> None:
     for number in range(rounds, chosen.rounds):
         more = drawn(chosen, number)
         found = added(found, more) if found else more
-        about = {"commit": code_fingerprint.commit(), "rounds": number + 1, "real": groups}
+        about = {"commit": code_fingerprint.current_commit(), "rounds": number + 1, "real": groups}
         measure.record(chosen, {**same, **about, "cells": found})
 
 

@@ -271,7 +271,7 @@ def half_width(estimate: Estimate, level: float = LEVEL) -> float | None:
     return math.hypot(t_quantile(level, estimate.seed_degrees) * estimate.of_seeds, items)
 
 
-def room(estimate: Estimate) -> float:
+def widening(estimate: Estimate) -> float:
     """How many times as wide the interval is as one without `unseen`; 1 where there is none."""
     without = half_width(replace(estimate, unseen=0.0))
     if not estimate.unseen or without is None:

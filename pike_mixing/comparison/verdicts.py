@@ -246,7 +246,7 @@ def _row(
         items=sum(len(one.one.weight_I) for one in facts),
         documents=len(names),
         alike=len(names) - len(np.unique(np.concatenate([one.apart for one in facts]))),
-        wide=mean_difference.room(found) >= WIDE,
+        wide=mean_difference.widening(found) >= WIDE,
         shown=smallest_detectable(found, level) if known else None,
         runs_wanted=_runs_wanted(found, level) if open_ and recipes else None,
         items_wanted=_items_wanted(facts, found, level) if open_ else None,

@@ -48,7 +48,7 @@ class _Loader(yaml.SafeLoader):
         self.composed += 1
         if self.composed > MOST_VALUES:
             raise _TooMuchError
-        anchor = self.peek_event().anchor
+        anchor = self.peek_event().anchor  # type: ignore[no-untyped-call]
         node = super().compose_node(parent, index)
         if anchor is not None:
             self.anchor_by_node[id(node)] = anchor
