@@ -1,64 +1,144 @@
 """From text files to a Trainer of transformers that mixes them.
 
-    python examples/trainers/from_text.py prose='books/*.txt' code=code.jsonl.gz web=web.parquet
+    python examples/trainers/from_text.py \
+        tickets=tickets.jsonl.gz code:content='code/*.parquet' web='web/**/*.txt' \
+        --tokenizer my/tokenizer --model my/config --length 2048 --steps 10000 --advice advice.json
 
-Each argument is a domain and a pattern of its files: text, JSON lines or Parquet with a field
-`text`. Tokenizer and model are small ones, made here without a download: with your own, replace
-`small_tokenizer` by `AutoTokenizer.from_pretrained(...)` and `small_model` by your model.
+Each argument is a domain and a pattern of its files: JSON lines or text, plain or as .gz or .zst,
+or Parquet. `code:content=` names the field that holds the text, which is `text` elsewhere. Without
+`--tokenizer` and `--model`, small ones are made here. `--advice` takes the method that
+`pike advise --format json` chose; if you know how much each domain counts, give `--shares`.
+
+Files are streams that are tokenized while the model trains: memory holds one document of each
+domain. If the accelerator waits for that, write the rows of `pack` to a data set once.
 """
 
+import argparse
 import glob
 import gzip
+import io
+import itertools
 import json
-import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
     GPT2Config,
-    GPT2LMHeadModel,
     PreTrainedTokenizerFast,
     Trainer,
     TrainingArguments,
     default_data_collator,
 )
 
-from pike_mixing import ScaleFreePiKE
+from pike_mixing import Fixed, make
 from pike_mixing.transformers import attach
 
-LENGTH = 64
-"""Tokens of a row."""
-STEPS = 60
+PIECE = 2**20
+"""Characters after which a text file goes on as another document, at the end of a line."""
+HELD_OUT = 1000
+"""Of so many first rows of a domain each tenth is held out."""
 
 
-def documents(pattern: str) -> Iterator[str]:
-    """The texts of all files that fit a pattern."""
+def options() -> argparse.ArgumentParser:
+    """What the command line takes."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("domains", nargs="+", metavar="DOMAIN[:FIELD]=FILES")
+    parser.add_argument("--length", type=int, default=64, help="tokens of a row")
+    parser.add_argument("--steps", type=int, default=60, help="optimizer steps")
+    parser.add_argument("--tokenizer", help="name or folder (default: a small one is trained)")
+    parser.add_argument("--model", help="name or folder of a configuration (default: a small one)")
+    parser.add_argument("--out", default="trained", help="folder for checkpoints and the model")
+    method = parser.add_mutually_exclusive_group()
+    method.add_argument("--method", default="mix", help="a name of `pike-mixing methods`")
+    method.add_argument("--advice", help="a file of `pike advise --format json`")
+    method.add_argument("--shares", nargs="+", metavar="DOMAIN=SHARE", help="that you know")
+    return parser
+
+
+def documents(pattern: str, field: str) -> Iterator[str]:
+    """The texts of all files that fit a pattern, one after another."""
     paths = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 - it may be absolute
     if not paths:
         raise SystemExit(f"no file fits {pattern}")
     for path in paths:
-        if path.endswith(".parquet"):
-            for batch in pq.ParquetFile(path).iter_batches(columns=["text"]):
-                yield from batch["text"].to_pylist()
-        elif path.endswith((".jsonl", ".jsonl.gz")):
-            with (gzip.open if path.endswith(".gz") else open)(
-                path, "rt", encoding="utf-8"
-            ) as file:
-                yield from (json.loads(line)["text"] for line in file)
+        kind = Path(path.removesuffix(".gz").removesuffix(".zst")).suffix
+        if kind == ".parquet":
+            with pq.ParquetFile(path) as table:
+                _check(field, table.schema_arrow.names, path)
+                for batch in table.iter_batches(batch_size=64, columns=[field]):
+                    yield from filter(None, batch[field].to_pylist())
+        elif kind in (".json", ".jsonl"):
+            with _open(path) as file:
+                for record in map(json.loads, filter(str.strip, file)):
+                    _check(field, record, path)
+                    if record[field]:
+                        yield record[field]
+        elif kind == ".txt":
+            with _open(path) as file:
+                while lines := file.readlines(PIECE):
+                    yield "".join(lines)
         else:
-            yield Path(path).read_text(encoding="utf-8")
+            raise SystemExit(f"{path}: give .txt, .jsonl, .json (also .gz, .zst) or .parquet")
 
 
-def pack(texts: Iterable[str], tokenizer: Any) -> list[dict[str, torch.Tensor]]:
-    """Rows of LENGTH tokens: documents one after another, an end token behind each."""
-    ids = [i for text in texts for i in [*tokenizer(text)["input_ids"], tokenizer.eos_token_id]]
-    whole = len(ids) // LENGTH * LENGTH
-    return [{"input_ids": row, "labels": row} for row in torch.tensor(ids[:whole]).split(LENGTH)]
+def _check(field: str, known: Iterable[str], path: str) -> None:
+    if field not in known:
+        names = ", ".join(known)
+        raise SystemExit(f"{path}: no field {field!r} but {names}: write DOMAIN:FIELD={path}")
+
+
+def _open(path: str) -> Any:
+    if path.endswith(".zst"):
+        return io.TextIOWrapper(pa.input_stream(path, compression="zstd"), encoding="utf-8")
+    return (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8")
+
+
+def pack(texts: Iterable[str], tokenizer: Any, length: int) -> Iterator[dict[str, torch.Tensor]]:
+    """Rows of `length` tokens: documents one after another, an end token behind each."""
+    tokens: list[int] = []
+    for text in texts:
+        tokens += tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        tokens.append(tokenizer.eos_token_id)
+        whole = len(tokens) // length * length
+        for start in range(0, whole, length):
+            row = torch.tensor(tokens[start : start + length])
+            yield {"input_ids": row, "labels": row}
+        tokens = tokens[whole:]
+
+
+class Domain:
+    """The rows of a domain: a stream that begins again whenever it is read."""
+
+    def __init__(self, given: str, options: argparse.Namespace) -> None:
+        name, _, self.files = given.partition("=")
+        self.name, _, field = name.partition(":")
+        self.field, self.length, self.tokenizer = field or "text", options.length, None
+
+    def texts(self) -> Iterator[str]:
+        return documents(self.files, self.field)
+
+    def rows(self) -> Iterator[dict[str, torch.Tensor]]:
+        return pack(self.texts(), self.tokenizer, self.length)
+
+    def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
+        """The rows to train on."""
+        for number, row in enumerate(self.rows()):
+            if number >= HELD_OUT or number % 10 != 9:
+                yield row
+
+    def held_out(self) -> list[dict[str, torch.Tensor]]:
+        """The others."""
+        if not (rows := [*itertools.islice(self.rows(), 9, HELD_OUT, 10)]):
+            raise SystemExit(f"{self.name}: fewer than ten rows of {self.length} tokens: add text")
+        return rows
 
 
 def small_tokenizer(texts: Iterable[str]) -> Any:
@@ -74,47 +154,70 @@ def small_tokenizer(texts: Iterable[str]) -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="</s>")
 
 
-def small_model(tokenizer: Any) -> Any:
-    """A GPT-2 of two layers."""
+def new_model(given: str | None, tokenizer: Any, length: int) -> Any:
+    """A model of a configuration, or a GPT-2 of two layers, with new weights."""
     torch.manual_seed(0)
-    shape = {"n_embd": 64, "n_layer": 2, "n_head": 2, "n_positions": LENGTH}
-    end = tokenizer.eos_token_id
-    return GPT2LMHeadModel(
-        GPT2Config(vocab_size=len(tokenizer), bos_token_id=end, eos_token_id=end, **shape)
-    )
+    own = {"vocab_size": len(tokenizer), "eos_token_id": tokenizer.eos_token_id}
+    own["bos_token_id"] = tokenizer.bos_token_id
+    small = {"n_embd": 64, "n_layer": 2, "n_head": 2, "n_positions": length}
+    config = AutoConfig.from_pretrained(given, **own) if given else GPT2Config(**own, **small)
+    return AutoModelForCausalLM.from_config(config)
 
 
-def main(arguments: list[str]) -> None:
+def method_of(options: argparse.Namespace, domains: Iterable[str]) -> Any:
+    """The rule that chooses how many rows of each domain a step has."""
+    if options.shares:
+        given = (share.split("=") for share in options.shares)
+        return Fixed(weights_by_domain={name: float(share) for name, share in given})
+    if not options.advice:
+        return make(options.method)
+    advice = json.loads(Path(options.advice).read_text(encoding="utf-8"))
+    if len(advice) != 1 or advice[0]["shares"].keys() != {*domains}:
+        known = " or ".join(", ".join(one["shares"]) for one in advice)
+        raise SystemExit(f"{options.advice} is for the domains {known}: give these, of one model")
+    rule = advice[0]["rule"]
+    return make(rule.pop("rule"), **rule)
+
+
+def main(arguments: list[str] | None = None) -> None:
     """Trains, and prints each domain's held-out loss and share."""
-    texts = {name: [*documents(files)] for name, _, files in (a.partition("=") for a in arguments)}
-    tokenizer = small_tokenizer(text for each in texts.values() for text in each)
-    rows = {name: pack(each, tokenizer) for name, each in texts.items()}
-    # The last tenth of each domain is held out.
-    training = {name: each[: -(len(each) // 10) or None] for name, each in rows.items()}
-    held_out = {name: each[len(training[name]) :] or each[-1:] for name, each in rows.items()}
-    with tempfile.TemporaryDirectory() as folder:
-        args = TrainingArguments(
-            output_dir=folder,
-            max_steps=STEPS,
-            per_device_train_batch_size=8,
-            gradient_accumulation_steps=2,
-            learning_rate=3e-3,
-            report_to=[],
-            disable_tqdm=True,
-        )
-        trainer = Trainer(
-            small_model(tokenizer),
-            args,
-            data_collator=default_data_collator,
-            eval_dataset=held_out,
-        )
-        # Shares that you know instead: Fixed(weights_by_domain={"prose": 2, "code": 1, "web": 1}).
-        mixing = attach(trainer, ScaleFreePiKE(), training)
-        trainer.train()
-        losses = trainer.evaluate()
+    given = options().parse_args(arguments)
+    domains = {one.name: one for one in (Domain(text, given) for text in given.domains)}
+    if len(domains) < len(given.domains):
+        raise SystemExit("a domain is named twice: give it one pattern of files, such as '*.jsonl'")
+    if given.tokenizer:
+        tokenizer = AutoTokenizer.from_pretrained(given.tokenizer)
+        if tokenizer.eos_token_id is None:
+            raise SystemExit(f"{given.tokenizer} has no eos_token, which ends each document")
+    else:
+        first = (itertools.islice(one.texts(), 1000) for one in domains.values())
+        tokenizer = small_tokenizer(itertools.chain.from_iterable(first))
+    for one in domains.values():
+        one.tokenizer = tokenizer
+    held_out = {name: one.held_out() for name, one in domains.items()}
+    args = TrainingArguments(  # Yours: rows of a step, learning rate and its schedule, precision.
+        output_dir=given.out,
+        max_steps=given.steps,
+        per_device_train_batch_size=8,
+        gradient_accumulation_steps=2,
+        learning_rate=3e-3,
+        report_to=[],
+        disable_tqdm=True,
+    )
+    trainer = Trainer(
+        new_model(given.model, tokenizer, given.length),
+        args,
+        processing_class=tokenizer,
+        data_collator=default_data_collator,
+        eval_dataset=held_out,
+    )
+    mixing = attach(trainer, method_of(given, domains), domains)
+    trainer.train()
+    trainer.save_model()
+    losses = trainer.evaluate()
     for name, share in mixing.weights.items():
         print(f"{name}: loss {losses[f'eval_{name}_loss']:.3f}, share {share:.3f}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

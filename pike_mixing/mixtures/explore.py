@@ -17,7 +17,7 @@ from pike_mixing.finders import exposure_law, gaussian_process, options, saved, 
 from pike_mixing.finders.convex_program import Program
 from pike_mixing.finders.regmix import Trees
 from pike_mixing.finders.smooth_finder import Surface
-from pike_mixing.mixtures.formats import FORMATS, Each, Format
+from pike_mixing.mixtures.formats import FORMATS, TEXT_FILE, Each, Format
 
 TEMPLATE = Path(__file__).with_name("explorer.html")
 LARGEST = 1_000_000
@@ -121,6 +121,7 @@ def render_page(
             budget or settings.get("budget_tokens") or (None if goal is None else goal.tokens)
         ),
         "epochs": _number(epochs or settings.get("epochs") or 4),
+        "textFile": TEXT_FILE,
         "formats": {name: _format(one) for name, one in FORMATS.items()},
         **_formula(record["finder"], kept.predictor),
     }
@@ -203,6 +204,8 @@ def _format(form: Format) -> dict[str, Any]:
         "counts": form.counts,
         "notes": form.notes,
         "forbidden": form.forbidden,
+        "reads": form.reads,
+        "wants": form.wants,
         "needsRows": form.needs_rows,
         "named": form.writes_names,
         "files": {name: parts(file) for name, file in form.files.items()},

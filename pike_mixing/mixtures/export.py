@@ -9,6 +9,7 @@ Shapes: K domains.
 
 import argparse
 import dataclasses
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +21,15 @@ from pike_mixing import by_domain, foreign_json
 from pike_mixing.apportion import apportion
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import commands, options, saved
-from pike_mixing.mixtures.formats import FORMATS, Format, PerStage, Source, Stage, render
+from pike_mixing.mixtures.formats import (
+    FORMATS,
+    TEXT_FILE,
+    Format,
+    PerStage,
+    Source,
+    Stage,
+    render,
+)
 from pike_mixing.rules.schedule import Schedule
 from pike_mixing.rules.static import Fixed, Mix
 from pike_mixing.settings import parse, unknown
@@ -44,14 +53,21 @@ class Plan:
     """Of each stage and domain, summing to 1."""
     warnings: tuple[str, ...] = ()
 
-    def stages(self, paths: Mapping[str, str], steps: int, rows: int) -> list[Stage]:
-        """Steps, paths and whole rows of each stage, without domains of share 0."""
+    def stages(
+        self,
+        paths: Mapping[str, str],
+        steps: int,
+        rows: int,
+        fields: Mapping[str, str] | None = None,
+    ) -> list[Stage]:
+        """Steps, paths, whole rows and fields of each stage, without domains of share 0."""
+        field_of = dict.fromkeys(self.domains, "text") | dict(fields or {})
         result = []
         ends = (*self.starts[1:], 1.0)
         for start, end, shares in zip(self.starts, ends, self.shares, strict=True):
             count_K = apportion(np.array(shares), round((end - start) * rows)).tolist()
             sources = tuple(
-                Source(name, paths.get(name, ""), share, count)
+                Source(name, paths.get(name, ""), share, count, field_of[name])
                 for name, share, count in zip(self.domains, shares, count_K, strict=True)
                 if share >= SMALLEST
             )
@@ -73,6 +89,8 @@ def add_command(subparsers: Any) -> None:
     given.add_argument("--from", dest="file", type=Path, metavar="FILE", help="a JSON file")
     about = "paths of the domains' data; '*=/data/*' gives one to each that has none"
     command.add_argument("--path", nargs="+", default=[], metavar="DOMAIN=PATH", help=about)
+    about = "field of a record that holds the text (default: text), for interleave-datasets"
+    command.add_argument("--field", nargs="+", default=[], metavar="DOMAIN=FIELD", help=about)
     about = "steps of the run: a schedule's stages are written in steps"
     command.add_argument("--steps", type=int, help=about)
     about = "tokens of the run, where the schedule's places or caps are in tokens"
@@ -109,7 +127,8 @@ def run_command(arguments: argparse.Namespace) -> str:
     files, remarks = export(
         arguments.trainer,
         plan,
-        _paths(arguments.path, plan.domains),
+        _by_domain(arguments.path, "--path", plan.domains),
+        fields=_by_domain(arguments.field, "--field", plan.domains),
         steps=arguments.steps,
         rows=arguments.rows,
         epochs=arguments.epochs,
@@ -128,6 +147,7 @@ def export(
     plan: Plan,
     paths: Mapping[str, str],
     *,
+    fields: Mapping[str, str] | None = None,
     steps: int | None = None,
     rows: int | None = None,
     epochs: float | None = None,
@@ -138,17 +158,20 @@ def export(
         trainer: A name of `FORMATS`.
         plan: The mixture or schedule.
         paths: Where each domain's data is.
+        fields: Which field of a record holds the text, where it is not `text`.
         steps: Of the run; needed for a schedule.
         rows: Of the run; needed by trainers without weights.
         epochs: How often a domain may be read.
 
     Raises:
-        InputError: a domain without a path, or with one that the trainer's parser would take for
-            something else; or a number that is needed and missing.
+        InputError: a domain without a path, or with one that the trainer does not read or its
+            parser would take for something else; or a number that is needed and missing.
     """
     form, staged = FORMATS[trainer], len(plan.starts) > 1
-    refuse(_problems(form, plan, paths, steps, rows, epochs))
-    stages = plan.stages(paths, steps or 0, rows or 0)
+    refuse(_problems(form, plan, paths, steps, rows, epochs) or _path_problems(form, plan, paths))
+    stages = plan.stages(paths, steps or 0, rows or 0, fields)
+    if fields and not form.has_fields:
+        raise InputError(f"--field: {form.trainer} is told elsewhere which field holds the text")
     repetition = f"{float(epochs or 1):.12g}"
     remarks = [*plan.warnings, *form.notes]
     if gone := [d for d, shares in zip(plan.domains, zip(*plan.shares, strict=True), strict=True)
@@ -213,12 +236,22 @@ def _problems(
         )
     if problems:
         return problems
-    problems += _uncounted(form, plan.stages(paths, steps or 0, rows or 0), steps, rows)
+    return _uncounted(form, plan.stages(paths, steps or 0, rows or 0), steps, rows)
+
+
+def _path_problems(form: Format, plan: Plan, paths: Mapping[str, str]) -> list[str]:
+    """Paths that are missing, or that the trainer does not read or takes for something else."""
+    problems = []
     for domain, shares in zip(plan.domains, zip(*plan.shares, strict=True), strict=True):
         if max(shares) < SMALLEST:
             continue
         if not paths.get(domain):
             problems.append(f"--path: domain {domain!r} has none: give {domain}=/its/data")
+        elif form.reads is not None and (ending := _unreadable_ending(paths[domain], form.reads)):
+            problems.append(
+                f"--path: {domain}={paths[domain]}: {form.trainer} reads no .{ending}: give "
+                f"{form.wants}"
+            )
         texts = [paths.get(domain, ""), *([domain] if form.writes_names else [])]
         marks = sorted({repr(c) for text in texts for c in text if c in form.forbidden})
         if marks:
@@ -227,6 +260,15 @@ def _problems(
                 "something else: rename it, or link to it by another path"
             )
     return problems
+
+
+def _unreadable_ending(path: str, reads: str) -> str | None:
+    """The ending of a text file, or of any file that is there, that a trainer does not read."""
+    found = re.search(TEXT_FILE, path, re.IGNORECASE)
+    ending = found[1] if found else Path(path).suffix[1:] if Path(path).is_file() else None
+    if ending is None or Path(path).is_dir() or re.fullmatch(reads, ending, re.IGNORECASE):
+        return None
+    return ending
 
 
 def _uncounted(
@@ -389,11 +431,11 @@ def _of_values(values: Any, where: str, steps: int | None, tokens: float | None)
     return plan_of_shares(values.get("mixture", values), where)
 
 
-def _paths(texts: Sequence[str], domains: tuple[str, ...]) -> dict[str, str]:
-    """Paths by domain; that of `*` stands for all others, its own * for their names."""
-    values = {k: str(v) for k, v in options.parse_texts(texts, "--path").items()}
+def _by_domain(texts: Sequence[str], option: str, domains: tuple[str, ...]) -> dict[str, str]:
+    """Paths or fields by domain; that of `*` is all others', its own * stands for their names."""
+    values = {k: str(v) for k, v in options.parse_texts(texts, option).items()}
     pattern = values.pop("*", None)
-    refuse([unknown(name, domains, "--path") for name in values if name not in domains])
+    refuse([unknown(name, domains, option) for name in values if name not in domains])
     if pattern is None:
         return values
     return {name: pattern.replace("*", name) for name in domains} | values

@@ -5,7 +5,7 @@ A file is a sequence of parts: a text, or `Each`, whose item is written for each
 JavaScript. Fields of an item:
 
     {weight} {rows} {name} {path}    share, whole rows, name and path as they are
-    {name:j} {path:j}                as a JSON string, which YAML and Python read too
+    {name:j} {path:j} {field:j}      as a JSON string, which YAML and Python read too
     {path:s}                         as a word of a shell
 
 Parsers were read in the trainers' own code (August 2026, NeMo and levanter: September 2025).
@@ -30,6 +30,8 @@ class Source:
     share: float
     rows: int = 0
     """Of a run whose rows are counted."""
+    field: str = "text"
+    """Of a record, which holds the text."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,14 @@ class Format:
     needs_rows: bool = False
     has_repetition: bool = False
     """Whether {repetition}, the cap on epochs, is in it."""
+    has_fields: bool = False
+    """Whether {field:j}, the field of a record that holds the text, is in it."""
     forbidden: str = ""
     """Characters that its parser would take for something else, in paths or names."""
+    reads: str | None = None
+    """Endings of the text files that it reads, a regular expression; None: not looked at."""
+    wants: str = ""
+    """What a path names, where text files are refused."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -88,6 +96,8 @@ class Format:
         marks = [names.get(mark, f"`{mark}`") for mark in self.forbidden]
         where = "paths and names" if self.writes_names else "paths"
         told = [f"in {where}: {', '.join(marks)}"] if marks else []
+        told += ["text files"] * (self.reads in ("", "npy"))
+        told += ["files of endings that it does not read"] * (self.reads not in (None, "", "npy"))
         return "; ".join(told + ["shares without `--rows`"] * self.needs_rows) or "nothing more"
 
     @property
@@ -125,26 +135,98 @@ def packed(pattern):
 
 '''
 
+HEAD_OF_MIXTURE = '''\
+"""Packed rows, mixed: shares are of tokens.
+
+    from mixture import mixture
+    rows = mixture(AutoTokenizer.from_pretrained("my/model"), length=2048)
+
+The result is a streaming data set: give it to a Trainer as train_dataset, and set max_steps. Rows
+that are packed already are mixed as they are stored by `mixture()`: shares are then of rows.
+"""
+
+from pathlib import PurePath
+
+from datasets import IterableDataset, interleave_datasets, load_dataset
+
+'''
+BODY_OF_MIXTURE = '''\
+# What a document of .txt is: the file. Of files that hold many, write "paragraph" or "line".
+DOCUMENT = "document"
+FILES = {"json": "json", "jsonl": "json", "csv": "csv", "txt": "text"}
+FILES |= {"parquet": "parquet", "arrow": "arrow"}
+
+
+def records(name):
+    """The records of a domain: of files by their ending, of a folder or of a name on the Hub."""
+    path = paths[name]
+    ending = PurePath(path.lower().removesuffix(".gz").removesuffix(".zst")).suffix[1:]
+    if ending not in FILES:
+        return load_dataset(path, split="train", streaming=True)
+    options = {"sample_by": DOCUMENT} if ending == "txt" else {}
+    return load_dataset(FILES[ending], data_files=path, split="train", streaming=True, **options)
+
+
+def pack(name, tokenizer, length):
+    """Rows of `length` tokens: documents one after another, an end token behind each."""
+    tokens, count = [], 0
+    for record in records(name):
+        if fields[name] not in record:
+            known = ", ".join(record)
+            raise ValueError(f"{name}: no field {fields[name]!r} but {known}: set it in `fields`")
+        if text := record[fields[name]]:
+            tokens += tokenizer(text, add_special_tokens=False)["input_ids"]
+            tokens.append(tokenizer.eos_token_id)
+        whole = len(tokens) // length * length
+        for start in range(0, whole, length):
+            row = tokens[start : start + length]
+            yield {"input_ids": row, "labels": row, "domain": name}
+            count += 1
+        tokens = tokens[whole:]
+    if not count:
+        raise ValueError(f"{name}: its text has fewer than {length} tokens: give it more")
+
+
+def mixture(tokenizer=None, length=1024):
+    """Rows of all domains by their shares; small domains are read again until the largest ends."""
+    if tokenizer is None:
+        parts = [records(name) for name in shares]
+    elif tokenizer.eos_token_id is None:
+        raise ValueError("the tokenizer has no eos_token, which ends each document: set it")
+    else:
+        given = [{"name": name, "tokenizer": tokenizer, "length": length} for name in shares]
+        parts = [IterableDataset.from_generator(pack, gen_kwargs=one) for one in given]
+    return interleave_datasets(
+        parts, probabilities=list(shares.values()), seed=0, stopping_strategy="all_exhausted"
+    )
+'''
+TEXT_FILE = r"\.((?:json|jsonl|ndjson|csv|tsv|txt|parquet|arrow)(?:\.(?:gz|zst|bz2|xz|zip))?)$"
+"""How the name of a file of text ends, or a pattern of such files, in any case."""
+PLAIN = r"(json|jsonl|csv|txt|parquet|arrow)"
+"""Endings that loaders of `datasets` know."""
+
 FORMATS = {
     "interleave-datasets": Format(
         "datasets.interleave_datasets (Hugging Face)",
-        "rows as they are stored; of text files each line is a row",
+        "tokens, where `mixture` is given a tokenizer and packs; else rows as they are stored",
         {
             "mixture.py": (
-                "from datasets import interleave_datasets, load_dataset\n\n"
-                "paths = {\n", Each("    {name:j}: {path:j},\n"), "}\n"
-                "shares = {\n", Each("    {name:j}: {weight},\n"), "}\n"
-                "mixed = interleave_datasets(\n"
-                '    [load_dataset(paths[n], split="train", streaming=True) for n in shares],\n'
-                "    probabilities=list(shares.values()),\n"
-                "    seed=0,\n"
-                '    stopping_strategy="all_exhausted",\n'
-                ")\n",
+                HEAD_OF_MIXTURE + "paths = {{\n", Each("    {name:j}: {path:j},\n"),
+                "}}\nfields = {{\n", Each("    {name:j}: {field:j},\n"),
+                "}}\nshares = {{\n", Each("    {name:j}: {weight},\n"),
+                "}}\n" + BODY_OF_MIXTURE.replace("{", "{{").replace("}", "}}"),
             )
         },
         "its own code: run, datasets 5.2.0",
         "by chance",
-        notes=("small domains are read again until the largest has ended",),
+        has_fields=True,
+        reads=PLAIN + r"|(json|jsonl|csv|txt)\.(gz|zst)",
+        wants="JSON lines, CSV or text, plain or as .gz or .zst, or .parquet or .arrow",
+        notes=(
+            "give `mixture` your tokenizer: it packs each domain into rows of one length",
+            "a .txt file is one document, unless DOCUMENT says otherwise",
+            "small domains are read again until the largest has ended",
+        ),
     ),
     "megatron-lm": Format(
         "Megatron-LM",
@@ -154,6 +236,8 @@ FORMATS = {
         "to a row",
         forbidden=" \t\n",
         notes=("give it as --data-args-path blend.txt",),
+        reads="",
+        wants="prefixes of the .bin and .idx files that its preprocess_data.py wrote",
     ),
     "megatron-energon": Format(
         "Megatron-Energon",
@@ -169,6 +253,8 @@ FORMATS = {
         "its own code: load_config, then its loader on two data sets, megatron-energon 5.1.1",
         "by chance",
         notes=("each sample carries its domain as a subflavor",),
+        reads="",
+        wants="folders that `energon prepare` made",
     ),
     "olmo-core": Format(
         "OLMo-core",
@@ -186,6 +272,8 @@ FORMATS = {
         notes=(
             "read it with SourceMixtureList.from_yaml; requested_tokens is the run's budget",
         ),
+        reads="npy",
+        wants=".npy files of tokens",
     ),
     "torchtitan": Format(
         "torchtitan, main branch (Grain)",
@@ -207,6 +295,8 @@ FORMATS = {
             "config.dataloader = GrainDataLoader.Config(dataset=mixture)",
             "torchtitan 0.2.2 has no mixtures: use pike_mixing.torchtitan there",
         ),
+        reads=r"jsonl?(\.\w+)?",
+        wants="JSON lines",
     ),
     "levanter": Format(
         "levanter, marin",
@@ -242,6 +332,8 @@ FORMATS = {
         "its documented schema; by hand its loader, litdata 0.2.66",
         "not run",
         notes=("an epoch ends with the first domain that ends",),
+        reads="",
+        wants="folders that litdata.optimize made",
     ),
     "mosaicml-streaming": Format(
         "MosaicML Streaming",
@@ -261,6 +353,8 @@ FORMATS = {
             "set batch_size to the rows of a device, and epoch_size to those of the run; for "
             "remote shards give remote=",
         ),
+        reads="",
+        wants="folders that its MDSWriter made",
     ),
     "axolotl": Format(
         "axolotl",
@@ -298,6 +392,8 @@ FORMATS = {
         "by chance",
         forbidden=',"\\\n',
         notes=("streaming needs max_steps",),
+        reads=PLAIN,
+        wants="JSON, CSV, text, .parquet or .arrow without .gz or .zst",
     ),
     "ms-swift": Format(
         "ms-swift",
@@ -313,6 +409,8 @@ FORMATS = {
         "by chance",
         forbidden="#:\n",
         notes=("streaming needs --max_steps",),
+        reads=PLAIN,
+        wants="JSON, CSV, text, .parquet or .arrow without .gz or .zst",
     ),
     "nemo": Format(
         "NeMo (PreTrainingDataModule)",
@@ -321,6 +419,8 @@ FORMATS = {
         "get_blend_from_list, build_blending_indices, as NeMo calls them, megatron-core 0.16.1",
         "to a row",
         notes=("PreTrainingDataModule(paths=json.load(open('paths.json')), ...)",),
+        reads="",
+        wants="prefixes of the .bin and .idx files that Megatron's preprocess_data.py wrote",
     ),
 }  # fmt: skip
 """Trainers by the name that `export` knows them by."""
@@ -365,6 +465,7 @@ def _item(template: str, source: Source, repetition: str) -> str:
         "{path}": source.path,
         "{name:j}": json.dumps(source.name, ensure_ascii=False),
         "{path:j}": json.dumps(source.path, ensure_ascii=False),
+        "{field:j}": json.dumps(source.field, ensure_ascii=False),
         "{path:s}": shlex.quote(source.path),
     }
     return re.sub(r"\{\{|\}\}|\{[a-z:]+\}", lambda found: values[found[0]], template)

@@ -1,5 +1,7 @@
 """The user's own files: text, JSON lines (plain or compressed), Parquet and Arrow."""
 
+import collections
+import itertools
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -19,7 +21,7 @@ class Local(LocalSettings):
     entropy_nats_per_character = None
 
     def read(self, skipped: Counter[str], files: list[dict[str, Any]]) -> Iterator[Document]:
-        """All documents in the order of the files' names.
+        """All documents in the order of the files' names; with `bytes`, those of `_sample`.
 
         Raises:
             InputError: a file that cannot be read as what its suffix says; its name and, where
@@ -28,20 +30,62 @@ class Local(LocalSettings):
         """
         listed = self.paths()
         self._refuse_uncut(listed)
+        if self.bytes is not None:
+            yield from self._sample(listed, self.bytes, skipped)
+            return
         for path, name in listed:
-            reading = formats.Reading(
-                name=name,
-                place=str(path),
-                field=self.field,
-                invalid_utf8=self.invalid_utf8,
-                path=path,
-                skipped=skipped,
-                cut=self.documents,
-            )
-            before = atomic_files.file_stamp(path)
-            yield from formats.read_documents(reading)
-            if atomic_files.file_stamp(path) != before:
-                raise InputError(f"{path} was changed while it was read: start again")
+            yield from self._documents(path, name, skipped)
+
+    def _sample(
+        self, listed: list[tuple[Path, str]], limit: int, skipped: Counter[str]
+    ) -> Iterator[Document]:
+        """The first documents of every file, of each file the same share of its size on disk.
+
+        A corpus is often sorted by site or by date: the first files alone are another text. Where
+        files end before `limit` bytes are reached (they are packed unlike the others), the others
+        are read further.
+        """
+        total, taken = 0, dict.fromkeys(listed, 0)
+        # Of a file that ends it is forgotten how much was taken: nothing is left.
+        while taken and total < limit:
+            # One byte more: a file of none has a weight, too.
+            sizes = {file: file[0].stat().st_size + 1 for file in taken}
+            before, seen, whole = total, 0, sum(sizes.values())
+            for file, size in sizes.items():
+                seen += size
+                goal = before + (limit - before) * seen / whole
+                if total >= goal:
+                    continue
+                documents = self._documents(*file, skipped)
+                counted = skipped.copy()
+                collections.deque(itertools.islice(documents, taken[file]), maxlen=0)
+                # What was left out among those is counted already.
+                skipped.clear()
+                skipped.update(counted)
+                for document in documents:
+                    yield document
+                    taken[file] += 1
+                    total += len(document.text.encode())
+                    if total >= goal:
+                        break
+                else:
+                    del taken[file]
+
+    def _documents(self, path: Path, name: str, skipped: Counter[str]) -> Iterator[Document]:
+        """The documents of one file, which nobody may change meanwhile."""
+        reading = formats.Reading(
+            name=name,
+            place=str(path),
+            field=self.field,
+            invalid_utf8=self.invalid_utf8,
+            path=path,
+            skipped=skipped,
+            cut=self.documents,
+        )
+        before = atomic_files.file_stamp(path)
+        yield from formats.read_documents(reading)
+        if atomic_files.file_stamp(path) != before:
+            raise InputError(f"{path} was changed while it was read: start again")
 
     def facts(self, documents_sha256: str) -> dict[str, Any]:
         """The revision, which is the identity of all files, and the files."""

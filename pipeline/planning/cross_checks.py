@@ -4,13 +4,21 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from pike_mixing import RULES
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders import registry as finders
 from pike_mixing.settings import domain_problems, settings_problems, unknown
-from pipeline.planning import dependencies, methods, paper_roles, schema, stage_settings
+from pipeline.planning import (
+    dependencies,
+    methods,
+    paper_roles,
+    schema,
+    stage_settings,
+    strict_yaml,
+)
 from pipeline.planning.configuration import Compare, Experiment
 from pipeline.planning.dependencies import RunName
 from pipeline.runtime import validation
@@ -58,22 +66,48 @@ USES = {
 """By section: where the configuration uses its names; finders are those of `FINDERS`."""
 
 
-def problems(config: Config, origin: str) -> list[str]:
+def problems(config: Config, origin: str, files: Iterable[Path] = ()) -> list[str]:
     """All undefined names; if there are none, all settings that do not go together.
 
-    `config` obeys the schema; `origin` is where it was set, for messages.
+    Args:
+        config: It obeys the schema.
+        origin: Where it was set, for messages.
+        files: Those that set it: a list with an anchor is named by it, once for all its places.
     """
     dangling = [
-        unknown(name, known, where)
+        (where, name, known)
         for names, known, where in _uses(config)
         for name in names
         if name not in known
     ]
-    if found := dangling or [*_grid_problems(config), *_swarm_problems(config)]:
+    if dangling:
+        lists = strict_yaml.anchors(files)
+        by_place: dict[tuple[str, str], str] = {}
+        for where, name, known in dangling:
+            place = f"{where}, the list {lists[where]}" if where in lists else where
+            by_place.setdefault((lists.get(where, where), name), unknown(name, known, place))
+        return [f"{origin}: {problem}" for problem in by_place.values()]
+    if found := [*_grid_problems(config), *_swarm_problems(config)]:
         return [f"{origin}: {problem}" for problem in found]
     whole = validation.validate(Experiment, config, origin, together=False)
     further = [f"{origin}: {problem}" for problem in _incompatible(config, whole.training)]
+    if unnamed := [n for n, problem in enumerate(further) if OTHER_DOMAIN.search(problem)]:
+        lists = strict_yaml.anchors(files)
+        for n in unnamed:
+            further[n] += _where_domains_are(further[n], lists)
     return schema.contradictions(whole, origin) + further
+
+
+OTHER_DOMAIN = re.compile(r"(?:: scenarios\.(\S+)\.target|in scenario (\S+): \w+): .* is unknown: ")
+"""A message on a weight of a domain that the scenario does not have."""
+
+
+def _where_domains_are(problem: str, lists: Mapping[str, str]) -> str:
+    """Where a domain is added, if that is another place than the scenario."""
+    found = OTHER_DOMAIN.search(problem)
+    assert found is not None
+    place = lists.get(f"scenarios.{found[1] or found[2]}.domains")
+    return f"; domains are those of the list {place}" if place else ""
 
 
 def _grid_problems(config: Config) -> Iterator[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import enumerate_names
-from pipeline.planning import dependencies, stage_settings
+from pipeline.planning import dependencies, stage_settings, strict_yaml
 from pipeline.planning.configuration import Compare
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.plan import Plan
@@ -46,6 +46,7 @@ def unused_names(plan: Plan, own: Mapping[str, Any]) -> list[str]:
     return (
         [
             f"{plan.origin}: {section}: defined, and used by no run: {enumerate_names(names)}"
+            f"{_where_domains_are(plan) if section == 'sources' else ''}"
             for section, names in idle.items()
             if names
         ]
@@ -57,6 +58,14 @@ def unused_names(plan: Plan, own: Mapping[str, Any]) -> list[str]:
         ]
         + _without_baseline(plan)
     )
+
+
+def _where_domains_are(plan: Plan) -> str:
+    """Where a source is added to the scenarios, if they all name one list of domains."""
+    anchors = strict_yaml.anchors(map(Path, plan.files))
+    lists = {anchors.get(f"scenarios.{name}.domains", "") for name in plan.config["scenarios"]}
+    (place,) = lists if len(lists) == 1 else ("",)
+    return f": to use them, add them to the list {place}" if place else ""
 
 
 def _without_baseline(plan: Plan) -> list[str]:

@@ -176,7 +176,7 @@ def plan_of_workflow(
     owners = [_owner(path, load) for path in files]
     named = " + ".join(map(str, files)), " + ".join(map(os.path.relpath, owners))
     names, given = tuple(map(str, files)), copy.deepcopy(dict(options))
-    planned = plan(shorthand.write_out(whole), *named)
+    planned = plan(shorthand.write_out(whole), *named, files)
     return dataclasses.replace(planned, files=names, options=given), config
 
 
@@ -190,18 +190,24 @@ def _replace(config: Mapping[str, Any], by: Mapping[str, Any]) -> Settings:
     return {**config, **by, **within}
 
 
-def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Plan:
+def plan(
+    config: Mapping[str, Any],
+    origin: str,
+    owner: str | None = None,
+    files: Sequence[Path] = (),
+) -> Plan:
     """Expands a configuration, after checking all of it.
 
     Args:
         config: The merged configuration.
         origin: Where it was set, for messages: "config.yaml".
         owner: The file that sets `results`, where that is another.
+        files: Those that set it, whose anchors messages name.
 
     Raises:
         InputError: every mistake in it, in one message, each with its path and a way out.
     """
-    refuse(schema.problems(config, origin) or cross_checks.problems(config, origin))
+    refuse(schema.problems(config, origin) or cross_checks.problems(config, origin, files))
     own = normal_form.normalise_config(config, origin)
     requested = dependencies.requested_runs(own)
     every = dependencies.closure(own, requested)

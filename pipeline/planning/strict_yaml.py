@@ -4,7 +4,8 @@ PyYAML reads YAML 1.1, where `no` is false and 1e-2 a text, and takes the last o
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -38,12 +39,20 @@ class _Loader(yaml.SafeLoader):
 
     composed = 0
 
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.anchor_by_node: dict[int, str] = {}
+
     def compose_node(self, parent: Any, index: Any) -> Any:
         """A node, and not one too many."""
         self.composed += 1
         if self.composed > MOST_VALUES:
             raise _TooMuchError
-        return super().compose_node(parent, index)
+        anchor = self.peek_event().anchor  # type: ignore[no-untyped-call]
+        node = super().compose_node(parent, index)
+        if anchor is not None:
+            self.anchor_by_node[id(node)] = anchor
+        return node
 
     def integer(self, node: Any) -> int:
         """The number that a scalar is: 010 is ten."""
@@ -86,6 +95,37 @@ def load(text: str, where: str) -> Any:
             "take out what is not needed"
         ) from None
     refuse([f"{where}: line {problem}" for problem in dict.fromkeys(problems)])
+
+
+def anchors(files: Iterable[Path]) -> dict[str, str]:
+    """Where files have a list or mapping with an anchor, and what it is called there.
+
+    Args:
+        files: Configurations that `load` takes; one that is not there has none.
+
+    Returns:
+        By place, also that of an alias: {"scenarios.a.domains": "`&domains` (line 28)"}.
+    """
+    result: dict[str, str] = {}
+    for path in files:
+        if path.is_file():
+            loader = _Loader(path.read_text(encoding="utf-8"))
+            result |= _anchors(loader.get_single_node(), loader.anchor_by_node, "")
+    return result
+
+
+def _anchors(node: Any, anchor_by_node: dict[int, str], place: str) -> dict[str, str]:
+    result = {}
+    if id(node) in anchor_by_node:
+        result[place] = f"`&{anchor_by_node[id(node)]}` (line {node.start_mark.line + 1})"
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            inner = f"{place}.{key.value}" if place else key.value
+            result |= _anchors(value, anchor_by_node, inner)
+    elif isinstance(node, yaml.SequenceNode):
+        for number, value in enumerate(node.value):
+            result |= _anchors(value, anchor_by_node, f"{place}[{number}]")
+    return result
 
 
 def _values(node: Any, known: dict[int, int]) -> int:

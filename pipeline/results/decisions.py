@@ -470,6 +470,7 @@ def snippets(place: Row) -> dict[str, str]:
     shares = {domain: share for domain, share in place["shares"].items() if share}
     note = "" if place["fixed"] else "  # drawn on average; as fixed shares they were not tried"
     interleave = (
+        "# parts: by domain, rows that are packed to one length, as the shares are of tokens\n"
         f"shares = {shares!r}{note}\n"
         "mixed = interleave_datasets([parts[name] for name in shares],\n"
         "    probabilities=list(shares.values()), stopping_strategy='all_exhausted', seed=0)"

@@ -1,13 +1,16 @@
 """What local files become; `test_malformed` has those that cannot be read or are only unusual."""
 
 import gzip
+import re
 from collections import Counter
 
 import edits
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from downloads import lines, parquet
+from repository import ROOT
 from test_malformed import zst
 
 from pike_mixing.errors import InputError
@@ -113,6 +116,54 @@ def test_files_are_read_in_the_order_of_their_names(here):
     ):
         with pytest.raises(InputError, match=message):
             read(files=files)
+
+
+def test_a_limit_takes_the_same_share_of_each_file(here):
+    def first(limit, files):
+        found, skipped = read(bytes=limit, files=files, documents="lines")
+        return [text for _, text in found], skipped
+
+    for name in "abc":
+        (here / f"{name}.txt").write_text("\n" + "".join(f"{name}{n:08d}\n" for n in range(20)))
+    # Nine bytes a document: two of each file reach 54 bytes. Its blank line is counted once.
+    pairs = [f"{name}{n:08d}" for name in "abc" for n in (0, 1)]
+    assert first(54, "*.txt") == (pairs, {"blank": 3})
+    # One more is of the first file, as its share is reached in the middle of a document.
+    assert first(55, "*.txt")[0] == sorted([*pairs, "a00000002"])
+    # One file gives its first documents, and a limit above all gives all.
+    assert first(54, "a.txt")[0] == [f"a{n:08d}" for n in range(6)]
+    assert len(first(541, "*.txt")[0]) == 60
+    # A packed file is small and gives little at first; the others are then read further, from
+    # where they stopped.
+    everything = first(10_000, "*.txt")[0]
+    (here / "b.txt.gz").write_bytes(gzip.compress((here / "b.txt").read_bytes()))
+    for limit in (100, 300, 500, 540, 541):
+        found, skipped = first(limit, ["a.txt", "b.txt.gz", "c.txt"])
+        assert sorted(found) == sorted({*found} & {*everything})
+        assert len(found) == min(-(-limit // 9), 60)
+        assert skipped == {"blank": 3}
+        for name in "abc":
+            taken = [text for text in found if text[0] == name]
+            assert taken == [f"{name}{n:08d}" for n in range(len(taken))]
+
+
+def test_a_limit_takes_whole_files_from_all_over_a_folder(here):
+    for n in range(100):
+        (here / f"{n:02d}.txt").write_text(f"{n:09d}\n")
+    (here / "99a.txt").write_text("")
+    found, skipped = read(bytes=100)
+    assert [name for name, _ in found] == [f"{n}0.txt" for n in range(10)]
+    assert skipped == {}
+
+
+def test_the_template_limits_what_it_takes_of_your_files():
+    text = (ROOT / "config" / "config.yaml").read_text(encoding="utf-8")
+    given = re.findall(r"^  # (\w+: \{kind: local.*)$", text, re.MULTILINE)
+    found = [*map(yaml.safe_load, given)]
+    assert len(found) == 4
+    for ((name, values),) in (one.items() for one in found):
+        # What is taken is copied, packed and held out in part: of a corpus for pretraining, hours.
+        assert sources.parse(values, name).bytes == 30_000_000
 
 
 def test_the_revision_is_that_of_names_and_contents(here):

@@ -220,14 +220,16 @@ def test_copies_are_those_of_export_and_a_guess_has_its_hash(law, tmp_path):
         f"""
         weights = {json.dumps(list(weights.values()))};
         const all = {{}};
+        const unread = {{}};
         for (const name of Object.keys(data.formats)) {{
           all[name] = filled(name, weights, "/my data's/*", 1001);
+          unread[name] = filled(name, weights, "/d/*.Parquet", 1001).unread;
         }}
         document.getElementById("note").value = "café <b> 😀";
         document.getElementById("write").click();
         document.getElementById("trainer").value = "nemo";
         document.getElementById("trainer").dispatchEvent(new Event("change"));
-        return {{ all, hash: document.getElementById("hash").textContent,
+        return {{ all, unread, hash: document.getElementById("hash").textContent,
           guess: document.getElementById("guess-text").value,
           shown: document.querySelector("[data-file]").value, long: sha256("a".repeat(1000)) }};
         """,
@@ -240,6 +242,15 @@ def test_copies_are_those_of_export_and_a_guess_has_its_hash(law, tmp_path):
             continue
         files, _ = export.export(name, plan, paths, rows=1001)
         assert (one["files"], one["bad"], one["gone"]) == (files, [], ["talk"]), name
+    # What `export` refuses is not shown.
+    for name, endings in found["unread"].items():
+        files = {domain: f"/d/{domain}.Parquet" for domain in DOMAINS}
+        if endings:
+            with pytest.raises(InputError, match=r"reads no \.Parquet: give"):
+                export.export(name, plan, files, rows=1001)
+        else:
+            export.export(name, plan, files, rows=1001)
+    assert found["unread"]["nemo"] == ["Parquet"] * 2
     assert '"0.25", "/data/code"' in found["shown"]
     assert found["hash"] == hashlib.sha256(found["guess"].encode()).hexdigest()
     assert found["long"] == hashlib.sha256(b"a" * 1000).hexdigest()

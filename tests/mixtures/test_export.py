@@ -1,6 +1,7 @@
 """`export`: each trainer's files say the shares, as its own code or its documented schema reads."""
 
 import ast
+import gzip
 import itertools
 import json
 import re
@@ -18,7 +19,7 @@ import pytest
 import yaml
 from repository import ROOT
 
-from pike_mixing import registry
+from pike_mixing import Delivered, registry
 from pike_mixing.errors import InputError
 from pike_mixing.mixtures import export
 from pike_mixing.mixtures.formats import FORMATS
@@ -75,10 +76,11 @@ def kept(**fixed):
 
 def of_interleave(files):
     modules = {
+        "IterableDataset": None,
         "interleave_datasets": kept(),
         "load_dataset": lambda path, split, streaming: path,
     }
-    mixed = run_with(files["mixture.py"], datasets=modules)["mixed"]
+    mixed = run_with(files["mixture.py"], datasets=modules)["mixture"]()
     return zip(mixed.given[0], mixed.probabilities, strict=True)
 
 
@@ -189,10 +191,11 @@ def test_shares_and_paths_come_back_by_the_documented_schema(trainer, paths):
 def by_datasets(files, paths):
     datasets = pytest.importorskip("datasets")
     space = defined(files["mixture.py"])
-    assert isinstance(space["mixed"], datasets.IterableDataset)
-    first = [row["text"] for row in space["mixed"].take(20)]
+    mixed = space["mixture"]()
+    assert isinstance(mixed, datasets.IterableDataset)
+    first = [row["text"] for row in mixed.take(20)]
     assert set(first) <= set(READ)
-    return zip(space["paths"].values(), space["mixed"]._ex_iterable.probabilities, strict=True)
+    return zip(space["paths"].values(), mixed._ex_iterable.probabilities, strict=True)
 
 
 def by_axolotl(files, paths):
@@ -314,7 +317,7 @@ def run_axolotl(files, paths):
 
 def run_interleaved(files, paths):
     pytest.importorskip("datasets")
-    mixed = defined(files["mixture.py"])["mixed"]
+    mixed = defined(files["mixture.py"])["mixture"]()
     names = [row["text"] for row in mixed.take(STAGE_ROWS)]
     return [names.count(name) for name in ("web", "code")]
 
@@ -382,6 +385,103 @@ def test_two_stages_have_the_counts_of_the_schedule(trainer, tmp_path, monkeypat
         assert sum(came_K) == STAGE_ROWS
         np.testing.assert_allclose(came_K, ours_K, atol=spread, rtol=0)
     np.testing.assert_allclose(of_ours(), [[252, 148], [84, 316]], atol=1)
+
+
+class Letters:
+    """A tokenizer: a token for each character."""
+
+    eos_token_id = 0
+
+    def __call__(self, text, add_special_tokens=True):
+        return {"input_ids": [*([-1] * add_special_tokens), *map(ord, text)]}
+
+
+@pytest.mark.slow
+def test_a_mixture_of_files_packs_them_and_its_shares_are_of_tokens(tmp_path, said, monkeypatch):
+    datasets = pytest.importorskip("datasets")
+    pa = pytest.importorskip("pyarrow")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    # Documents of 9, 400 and 3,000 characters, one of them null.
+    tickets = "".join(json.dumps({"text": f"{n:09d}"}) + "\n" for n in range(4000))
+    (tmp_path / "tickets.jsonl.gz").write_bytes(gzip.compress(tickets.encode()))
+    (tmp_path / "code").mkdir()
+    for part in range(2):
+        table = pa.table(
+            {"content": [None, *(["x = 1\n\n" * 57 + "\n"] * 100)], "stars": [1] * 101}
+        )
+        pa.parquet.write_table(table, tmp_path / "code" / f"{part}.parquet")
+    (tmp_path / "web").mkdir()
+    for part in range(9):
+        (tmp_path / "web" / f"{part}.txt").write_text("One line.\n\nAnd one.\n" * 150)
+    shares = {"tickets": 0.2, "code": 0.3, "web": 0.5}
+    given = [f"{name}={share}" for name, share in shares.items()]
+    files = {"tickets": "tickets.jsonl.gz", "code": "code/*.parquet", "web": "web/*.txt"}
+    paths = [f"{name}={tmp_path / file}" for name, file in files.items()]
+    words = ["interleave-datasets", "--mixture", *given, "--path", *paths]
+    space = defined(said("export", *words, "--field", "code=content"))
+    mixed = space["mixture"](Letters(), length=64)
+    assert isinstance(mixed, datasets.IterableDataset)
+    rows = list(mixed.take(1600))
+    assert {len(row["input_ids"]) for row in rows} == {64}
+    assert all(row["labels"] == row["input_ids"] for row in rows)
+    # All of the text comes, whole and in order, an end behind each document.
+    for name, text in (
+        ("tickets", "".join(f"{n:09d}\0" for n in range(4000))),
+        ("code", ("x = 1\n\n" * 57 + "\n\0") * 200),
+        ("web", ("One line.\n\nAnd one.\n" * 150 + "\0") * 9),
+    ):
+        came = [chr(i) for row in rows if row["domain"] == name for i in row["input_ids"]]
+        assert "".join(came[: len(text) // 64 * 64]) == text[: len(text) // 64 * 64][: len(came)]
+    delivered = Delivered(shares)
+    batches = [rows[n : n + 8] for n in range(0, 1600, 8)]
+    assert len([*delivered.watch(batches)]) == 200
+    report = delivered.report()
+    assert report.findings == report.unjudged == ()
+    np.testing.assert_allclose(report.tokens_K / report.tokens_K.sum(), [0.2, 0.3, 0.5], atol=0.05)
+    # As they are stored, rows have these shares, and tokens have not.
+    stored, rows = Delivered(shares), list(space["mixture"]().take(1600))
+    for n in range(0, 1600, 8):
+        lengths = [len(row["text"] or "") for row in rows[n : n + 8]]
+        names = ["web" if n > 9 else "tickets" if n else "code" for n in lengths]
+        stored.add_rows(names, [n or 400 for n in lengths])
+    assert [found.kind for found in stored.report().findings] == ["documents-not-tokens"]
+    # A wrong field, too little text and a tokenizer without an end are said.
+    with pytest.raises(ValueError, match="code: no field 'text' but content, stars: set it in"):
+        list(defined(said("export", *words))["mixture"](Letters()).take(9))
+    with pytest.raises(ValueError, match="tickets: its text has fewer than 99999 tokens"):
+        list(space["mixture"](Letters(), length=99_999).take(9))
+    monkeypatch.setattr(Letters, "eos_token_id", None)
+    with pytest.raises(ValueError, match="has no eos_token"):
+        space["mixture"](Letters())
+
+
+@pytest.mark.parametrize(
+    ("trainer", "path", "ending"),
+    [
+        ("megatron-lm", "/d/t.jsonl.gz", "jsonl.gz"),
+        ("nemo", "/d/*.parquet", "parquet"),
+        ("olmo-core", "/d/web.TXT", "TXT"),
+        ("megatron-energon", "/d/t.jsonl", "jsonl"),
+        ("litdata", "/d/t.parquet", "parquet"),
+        ("mosaicml-streaming", "/d/t.csv.gz", "csv.gz"),
+        ("torchtitan", "/d/t.parquet", "parquet"),
+        ("llamafactory", "/d/t.jsonl.gz", "jsonl.gz"),
+        ("ms-swift", "/d/t.jsonl.zst", "jsonl.zst"),
+        ("interleave-datasets", "/d/t.tsv", "tsv"),
+        ("interleave-datasets", "tokens.bin", "bin"),
+        ("megatron-lm", "tokens.bin", "bin"),
+    ],
+)
+def test_a_file_that_a_trainer_does_not_read_is_refused(
+    said, tmp_path, monkeypatch, trainer, path, ending
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tokens.bin").write_bytes(b"0")
+    (tmp_path / "folder.jsonl").mkdir()
+    words = ["export", trainer, "--mixture", "web=1", "code=1", "--path"]
+    told = said(*words, "code=folder.jsonl", f"web={path}", code=2)
+    assert re.search(rf"--path: web=\S+: .* reads no \.{re.escape(ending)}: give \S+", told), told
+    assert "code=" not in told
 
 
 SCHEDULE = {
@@ -466,6 +566,11 @@ MIXTURE = ["--mixture", "web=1", "code=1"]
         (["llamafactory", "--mixture", "a,b=1", "--path", "*=/d"], "takes ',' in a path or name"),
         (["nemo", *MIXTURE, "--path", "wb=/d"], "--path: 'wb' is unknown: did you mean 'web'?"),
         (["nemo", *MIXTURE, "--path", "*=/d", "--epochs", "0.5"], "--epochs: 0.5 must be at least"),
+        (["nemo", *MIXTURE, "--path", "*=/d", "--field", "web=body"], "--field: NeMo"),
+        (
+            ["interleave-datasets", *MIXTURE, "--path", "*=/d", "--field", "wb=x"],
+            "--field: 'wb' is",
+        ),
         (["nemo", "--from", "none.json"], "--from: none.json cannot be read"),
         (["olmo-core", *MIXTURE, "--path", "*=/d", "--epochs", "inf"], "--epochs: inf must be"),
         (["axolotl", *MIXTURE, "--path", "*=/d", "--rows", "9" * 20], "--rows: 1e+20 must be"),

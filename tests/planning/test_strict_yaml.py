@@ -4,9 +4,10 @@ import math
 
 import pytest
 import yaml
+from repository import ROOT
 
 from pike_mixing.errors import InputError
-from pipeline.planning import strict_yaml
+from pipeline.planning import notices, planner, strict_yaml
 
 TAGS = [
     ("!!bool maybe", "tag:yaml.org,2002:bool"),
@@ -103,3 +104,55 @@ def test_all_else_is_read_as_pyyaml_reads_it(text):
 def test_scalars_are_those_of_yaml_1_2(text, value):
     found = strict_yaml.load(f"a: {text}", "here")["a"]
     assert (found, type(found)) == (value, type(value))
+
+
+TEMPLATE = ROOT / "config" / "config.yaml"
+KNOWN = (
+    "is unknown: known: code, english, names; domains are those of the list `&domains` (line 26)"
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        # One list with two places is one mistake.
+        (
+            "  english: {",
+            "  tickets: {",
+            "tokenizers.shared.sources, the list `&domains` (line 26): 'english' is unknown: "
+            "known: code, names, tickets",
+        ),
+        ("[english, code,", "[tickets, code,", "`&domains` (line 26): 'tickets' is unknown"),
+        (
+            "    # target: {english: 2",
+            "    target: {tickets: 2",
+            f"scenarios.languages.target: 'tickets' {KNOWN}",
+        ),
+        (
+            "  # target: {rule: fixed, weights_by_domain: {english: 2",
+            "  mix-2: {rule: fixed, weights_by_domain: {tickets: 2",
+            f"methods.mix-2 in scenario languages: weights_by_domain: 'tickets' {KNOWN}",
+        ),
+        # A list without an anchor is named by its place, as ever.
+        ("[mix, natural", "[mix, naturel", "runs[0].methods: 'naturel' is unknown: did you mean"),
+    ],
+)
+def test_a_message_names_the_anchor_of_the_list_to_change(tmp_path, old, new, message):
+    text = TEMPLATE.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    path = tmp_path / "mine.yaml"
+    changed = text.replace(old, new)
+    if "mix-2" in new:
+        changed = changed.replace("[mix, natural", "[mix, mix-2, natural")
+    path.write_text(changed, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        planner.plan_of_workflow([path], {})
+    lines = str(caught.value).splitlines()
+    assert [line for line in lines if message in line] == lines[:1]
+    # What is not named there is told, and where to name it.
+    path.write_text(text.replace("[english, code, names]", "[english, code]"), encoding="utf-8")
+    plan, own = planner.plan_of_workflow([path], {})
+    assert notices.unused_names(plan, own)[0].endswith(
+        "sources: defined, and used by no run: names: to use them, add them to the list "
+        "`&domains` (line 26)"
+    )
