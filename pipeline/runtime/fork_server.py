@@ -63,7 +63,7 @@ class Imported:
         for module in (*modules.values(), "pandas", "pyarrow.dataset"):
             importlib.import_module(module)
         # A job spends a sixth of a second on what is the same for all.
-        importlib.import_module("pipeline.cli").prepare(modules)
+        importlib.import_module("pipeline.cli").warm_up(modules)
         packages = tuple(f"{name}." for name in code_fingerprint.FIRST_PARTY)
         code_fingerprint.fingerprint(*(name for name in sys.modules if name.startswith(packages)))
         gc.collect()
