@@ -49,6 +49,8 @@ run quick report article: SHOWN := --logger pike
 # A process for each core, each with one thread. Whoever has no test left takes over from another.
 # A process keeps what it has compiled for those after it, even where the environment says not to.
 PYTEST    := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(CORES) --maxprocesses 8 --dist worksteal
+# And one more where tests wait: for what they kill, for a browser, for Snakemake.
+WAITING   := -n $$(($(CORES) + 1))
 
 .DEFAULT_GOAL := help
 .PHONY: help record restore setup setup-tpu wheel run quick test test-trainers test-slurm test-tpu gpu-check check lint format article report dag docs headline lock release schema site bench unlock clean
@@ -82,7 +84,7 @@ quick: $(READY) ## Build the first tables and figures alone: minutes
 	$(SNAKEMAKE) quick
 
 test: $(READY) ## Run every test that needs neither an accelerator nor a trainer's package (make test-trainers)
-	$(PYTEST) -m 'not device'
+	$(PYTEST) $(WAITING) -m 'not device'
 
 # Every file with tests that skip where a trainer, a tracker or the harness is not installed.
 TRAINERS_TESTS := tests/integration tests/mixtures/test_delivered.py tests/mixtures/test_export.py tests/comparison/test_compare.py tests/data/test_json_tokenizer.py tests/data/test_packed_rows.py tests/evaluation/test_oracle.py \

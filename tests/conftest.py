@@ -24,15 +24,27 @@ from repository import ROOT
 from pike_mixing.__main__ import main
 from pipeline import settings
 from pipeline.data import packing, sources, tokenizer
-from pipeline.model import checkpoint
-from pipeline.model.adamw import adamw
-from pipeline.model.transformer import initial_model
 from pipeline.planning import planner
 from pipeline.runtime import atomic_files, code_fingerprint, made_from
 from pipeline.runtime.validation import validate
-from pipeline.training import train
 
 __all__ = ["asked", "benchmarks", "standin", "tokenizers"]
+
+MEMORY = Path("/dev/shm")
+"""A file system in memory: whoever writes a file there need not wait for the disk."""
+ROOM = 4 * 2**30
+
+
+def _is_roomy(place):
+    """Whether the tests' folders fit into a place, and programs in them can be started."""
+    if not os.access(place, os.W_OK):
+        return False
+    found = os.statvfs(place)
+    return found.f_bavail * found.f_frsize > ROOM and not found.f_flag & os.ST_NOEXEC
+
+
+if _is_roomy(MEMORY):
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 # Messages name programs as where the environment is activated: `pike`, not its path.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -222,20 +234,26 @@ def make_run(write_run, tmp_path):
     return make
 
 
+# Torch is imported by who needs it: the process that deals out the tests does not.
+
+
+def _trained(run, corpora):
+    from pipeline.training import train
+
+    train.pretrain(run, corpora, device="cpu", threads=1)
+    return run.parent
+
+
 @pytest.fixture(scope="session")
 def mixed(tmp_path_factory, write_run, corpora):
     """Folder of a finished run of Mix."""
-    run = write_run(tmp_path_factory.mktemp("mixed"))
-    train.pretrain(run, corpora, device="cpu", threads=1)
-    return run.parent
+    return _trained(write_run(tmp_path_factory.mktemp("mixed")), corpora)
 
 
 @pytest.fixture(scope="session")
 def piked(tmp_path_factory, write_run, corpora, pike):
     """Folder of a finished run of PiKE."""
-    run = write_run(tmp_path_factory.mktemp("piked"), **pike)
-    train.pretrain(run, corpora, device="cpu", threads=1)
-    return run.parent
+    return _trained(write_run(tmp_path_factory.mktemp("piked"), **pike), corpora)
 
 
 @pytest.fixture(scope="session")
@@ -244,6 +262,9 @@ def finish_untrained():
 
     `change` edits the model of step 3.
     """
+    from pipeline.model import checkpoint
+    from pipeline.model.adamw import adamw
+    from pipeline.model.transformer import initial_model
 
     def finish(path, pieces, change=None):
         work = validate(settings.Run, atomic_files.read_json(path), "run.json")

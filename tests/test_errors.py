@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from repository import run
-from torch._inductor.exc import InductorError
 
 from pike_mixing.errors import InputError
 from pipeline import errors
@@ -31,6 +30,13 @@ def write_into(path):
         file.write(b"x")
 
 
+def not_compiled():
+    # It takes a second to import.
+    from torch._inductor.exc import InductorError
+
+    return InductorError(RuntimeError("no"), None)
+
+
 SHORTAGES = [
     (MemoryError(), "memory ran out.*ulimit -v.*microbatch_rows"),
     (OSError(errno.ENOMEM, "Cannot allocate memory"), "memory ran out"),
@@ -41,7 +47,11 @@ SHORTAGES = [
     (OSError(errno.EMFILE, "Too many open files"), "ulimit -n"),
     (OSError(errno.EFBIG, "File too large"), "ulimit -f"),
     (ImportError("/tmp/torch/ab/x.so: file too short"), "x.so: file too short.*rm -r /tmp/torch`"),
-    (InductorError(RuntimeError("no"), None), "RuntimeError: no.*rm -r /tmp/torch`.*g.compile"),
+    pytest.param(
+        not_compiled,
+        "RuntimeError: no.*rm -r /tmp/torch`.*g.compile",
+        marks=pytest.mark.slow,
+    ),
 ]
 
 
@@ -49,6 +59,8 @@ SHORTAGES = [
 def test_what_there_is_too_little_of_is_told_and_no_file_is_blamed(
     error, told, tmp_path, monkeypatch, capsys
 ):
+    error = error() if callable(error) else error
+
     def fail(*_, **__):
         raise error
 

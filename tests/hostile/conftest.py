@@ -104,6 +104,6 @@ def refuses(copied):
         try:
             refused(trial, home / "project", run)
         finally:
-            restore(home, sound)
+            restore(home, sound, project)
 
     return check

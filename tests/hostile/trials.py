@@ -8,6 +8,7 @@ import contextlib
 import io
 import os
 import shlex
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,8 +57,8 @@ def onto(command, out):
     return f"{command.rpartition(' ')[0]} {out}"
 
 
-State = dict[str, bytes | str | None]
-"""Content of a file, target of a link, None of a folder, by path."""
+State = dict[str, tuple[int, ...] | str | None]
+"""Number, size and time of a file, target of a link, None of a folder, by path."""
 Run = Callable[[str, Path], tuple[int, str]]
 """Gives a command in a folder: as `called`."""
 
@@ -95,33 +96,36 @@ def state(root: Path) -> State:
         for entry in os.scandir(waiting.pop()):
             if entry.name.endswith(checksums.REMEMBERED):
                 continue  # Digests of what was read: nobody's result.
-            content: bytes | str | None = None
+            what: tuple[int, ...] | str | None = None
             if entry.is_symlink():
-                content = str(Path(entry.path).readlink())
+                what = str(Path(entry.path).readlink())
             elif entry.is_dir():
                 waiting.append(entry.path)
             else:
-                content = Path(entry.path).read_bytes()
-            found[entry.path[len(str(root)) + 1 :]] = content
+                seen = entry.stat()
+                what = seen.st_ino, seen.st_size, seen.st_mtime_ns
+            found[entry.path[len(str(root)) + 1 :]] = what
     return found
 
 
-def restore(root: Path, sound: State) -> None:
-    """Gives a folder the state back that it had."""
-    now = state(root)
+def restore(home: Path, sound: State, project: Path) -> None:
+    """Makes the folder `project` in a home the copy of a project again, in the state `sound`."""
+    now = state(home)
     changed = {name for name in now.keys() | sound if now.get(name, GONE) != sound.get(name, GONE)}
     for name in changed & now.keys():
-        atomic_files.remove(root / name)
+        atomic_files.remove(home / name)
     # A folder before what it holds.
     for name in sorted(changed & sound.keys()):
-        content = sound[name]
-        if content is None:
-            (root / name).mkdir()
-        elif isinstance(content, str):
-            (root / name).symlink_to(content)
+        what = sound[name]
+        if what is None:
+            (home / name).mkdir()
+        elif isinstance(what, str):
+            (home / name).symlink_to(what)
         else:
-            (root / name).write_bytes(content)
-    assert state(root) == sound
+            shutil.copyfile(project / Path(name).relative_to("project"), home / name)
+    now = state(home)
+    assert now.keys() == sound.keys()
+    sound |= now
 
 
 def refused(trial: Trial, project: Path, run: Run) -> None:

@@ -85,7 +85,7 @@ def test_a_run_holds_all_its_settings_explicitly(small):
 def silence(values):
     values["methods"]["fixed"] = {"rule": "fixed", "weights_by_domain": SHARES}
     values["sources"]["own"] = {"kind": "local", "files": "text/*.txt"}
-    values["methods"]["mine"] = {"rule": "rule_with_defaults:Mine"}
+    values["methods"]["mine"] = {"rule": "mine:Mine"}
     values["methods"]["found"] = {"rule": "fixed", "mixture": "found"}
     values["mixtures"] |= {"found": {"finder": "regmix", "methods": ["mix", "fixed"]}}
     values["runs"][0]["methods"] += ["mine", "fixed", "found"]
@@ -151,9 +151,8 @@ class Mine(Base):
         ("results", "./results/"),
     ],
 )
-def test_a_default_that_is_written_out_is_no_change(small, tmp_path, monkeypatch, place, value):
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "rule_with_defaults.py").write_text(WITH_DEFAULTS)
+def test_a_default_that_is_written_out_is_no_change(small, own_modules, place, value):
+    (own_modules / "mine.py").write_text(WITH_DEFAULTS)
     silent = planned(silence(small))
     set_at(small, way(place, "/"), value)
     written = planned(small)

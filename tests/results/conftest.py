@@ -15,7 +15,7 @@ def pytest_collection_modifyitems(items):
     """Whatever waits for a made-up experiment's database is slow."""
     for item in items:
         here = item.path.parent == Path(__file__).parent
-        if here and {"made", "small", "two"} & set(getattr(item, "fixturenames", ())):
+        if here and {"made", "shown", "small", "two"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("slow")
 
 
@@ -63,24 +63,22 @@ def small(tmp_path):
     return build(tmp_path, seeds=(0,), scenarios=("real",), methods=("mix", "pike"))
 
 
-def _database(root):
-    """The database of a made-up experiment below a folder."""
-    database.build_database(build(root), root / "results" / "pike.duckdb")
-
-
 @pytest.fixture(scope="session")
 def made(made_once):
     """A results folder with its database. Not to be written to."""
-    return made_once("made", _database) / "results"
+
+    def fill(root):
+        database.build_database(build(root), root / "results" / "pike.duckdb")
+
+    return made_once("made", fill) / "results"
 
 
 @pytest.fixture(scope="session")
-def shown(made_once):
-    """Another with tables, figures (of two methods, to save time) and the report too."""
+def shown(made, made_once):
+    """The same with tables, figures (of two methods, to save time) and the report too."""
 
-    def fill(root):
-        _database(root)
-        results, two = root / "results", {"methods": ["mix", "pike"]}
+    def fill(_):
+        two = {"methods": ["mix", "pike"]}
         for kind, write, names, selection, suffix in (
             (
                 "table",
@@ -92,15 +90,16 @@ def shown(made_once):
             ("figure", figures.write_figure, OWN_FIGURES, two, ".svg"),
         ):
             for name in names:
-                own = results / "settings" / f"{kind}s" / f"{name}.json"
+                own = made / "settings" / f"{kind}s" / f"{name}.json"
                 atomic_files.write_json(own, {"name": name, "selection": selection})
-                write(own, results / "pike.duckdb", results / f"{kind}s" / f"{name}{suffix}")
+                write(own, made / "pike.duckdb", made / f"{kind}s" / f"{name}{suffix}")
         report.write_report(
-            results / "settings" / "experiment.json",
-            results / "pike.duckdb",
-            results / "tables",
-            results / "figures",
-            results / "report" / "index.html",
+            made / "settings" / "experiment.json",
+            made / "pike.duckdb",
+            made / "tables",
+            made / "figures",
+            made / "report" / "index.html",
         )
 
-    return made_once("shown", fill) / "results"
+    made_once("shown", fill)
+    return made

@@ -41,7 +41,8 @@ PRINTED = (
 
 def fresh(*wanted, path=":memory:"):
     """A database with all tables and no run, with all views or those wanted."""
-    connection = duckdb.connect(str(path))
+    # Threads cost more than they save where tables have few rows.
+    connection = duckdb.connect(str(path), config={"threads": 1})
     connection.execute(views.schema())
     views.create_views(connection, *wanted)
     return connection

@@ -1,48 +1,45 @@
 """With real processes, and GPUs that are names: nothing here asks CUDA for anything."""
 
-import contextlib
+import multiprocessing
 import os
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import devices, environment
 
-ROOT = Path(__file__).resolve().parents[2]
 
-TAKER = """
-import os, pathlib, sys
-from pipeline.runtime import devices
-devices.WAIT_SECONDS = 0.02
-print(devices.claim_gpu(pathlib.Path(sys.argv[1])), os.environ["CUDA_VISIBLE_DEVICES"], flush=True)
-sys.stdin.read()
-"""
+def take(names, programs, folder, told):
+    # Without a driver of this machine's own, unless a test makes one.
+    os.environ |= {"PATH": programs, devices.VISIBLE: names}
+    devices.WAIT_SECONDS = 0.02
+    told.send((devices.claim_gpu(folder), os.environ[devices.VISIBLE]))
+    told.recv()
 
 
 @pytest.fixture
 def start(tmp_path):
-    """Starts a process that takes a GPU of four and holds it."""
-    words = [sys.executable, "-c", TAKER, tmp_path / "locks"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with contextlib.ExitStack() as started:
+    """Starts a process that takes a GPU of four and holds it; what it says, and the process."""
+    # Forks have torch loaded, which takes a new process a second.
+    forks, processes = multiprocessing.get_context("fork"), []
 
-        def begin(names="0,1,2,3"):
-            # Without a driver of this machine's own, unless a test makes one.
-            own = {**os.environ, "PATH": str(tmp_path), devices.VISIBLE: names}
-            process = started.enter_context(subprocess.Popen(words, cwd=ROOT, env=own, **pipes))
-            started.callback(process.kill)
-            return process
+    def begin(names="0,1,2,3"):
+        ours, theirs = forks.Pipe()
+        given = names, str(tmp_path), tmp_path / "locks", theirs
+        processes.append(forks.Process(target=take, args=given))
+        processes[-1].start()
+        return ours, processes[-1]
 
-        yield begin
+    yield begin
+    for process in processes:
+        process.kill()
+        process.join()
 
 
 def test_processes_that_start_together_take_different_gpus(start):
-    processes = [start() for _ in range(4)]
-    answers = [process.stdout.readline().split() for process in processes]
+    started = [start() for _ in range(4)]
+    answers = [told.recv() for told, _ in started]
     assert Counter(taken for taken, _ in answers) == Counter("0123")
     # Each shows itself the one that it took, and no other.
     assert all(taken == shown for taken, shown in answers)
@@ -50,13 +47,12 @@ def test_processes_that_start_together_take_different_gpus(start):
 
 @pytest.mark.slow
 def test_one_more_waits_for_a_gpu_and_takes_that_of_a_killed_process(start):
-    first, second = start("a,b"), start("a,b")
-    taken = {process: process.stdout.readline().split()[0] for process in (first, second)}
-    third = start("a,b")
-    with pytest.raises(subprocess.TimeoutExpired):
-        third.wait(timeout=0.5)
-    second.kill()
-    assert third.stdout.readline().split()[0] == taken[second]
+    (first, _), (second, process) = start("a,b"), start("a,b")
+    first.recv()
+    (taken, _), (third, _) = second.recv(), start("a,b")
+    assert not third.poll(0.5)
+    process.kill()
+    assert third.recv() == (taken, taken)
 
 
 def test_a_single_gpu_is_shared_and_none_is_no_matter(tmp_path, monkeypatch):
@@ -116,8 +112,8 @@ def test_the_environment_names_gpus_by_number_or_uuid(driver, monkeypatch):
 
 def test_a_gpu_is_one_whether_it_is_named_by_number_or_uuid(driver, start):
     driver("0, GPU-1", "1, GPU-2")
-    processes = [start(names) for names in ("0,1", "GPU-1,GPU-2")]
-    taken = [process.stdout.readline().split()[0] for process in processes]
+    started = [start(names) for names in ("0,1", "GPU-1,GPU-2")]
+    taken = [told.recv()[0] for told, _ in started]
     assert sorted({"0": "GPU-1", "1": "GPU-2"}.get(name, name) for name in taken) == [
         "GPU-1",
         "GPU-2",

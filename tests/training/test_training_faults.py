@@ -147,8 +147,9 @@ def test_a_run_of_two_processes_ends_with_the_same_bits_too(begin, corpora):
     orphan = first_of(run)
     os.kill(orphan, STOP)
     run.end(KILL)
-    run.start()
-    refused = run.wait()
+    beside = Training(run.run, corpora)
+    beside.start()
+    refused = beside.wait()
     os.kill(orphan, CONT)
     assert refused == 2
     assert run.log().count(f"is being written by process {orphan} on ") == 1

@@ -70,6 +70,8 @@ for rule, names in plan.work().items():
         if not Path(plan.manifest(rule, name)).is_file() or compared.is_outdated(rule, name):
             print(rule, *(name.split("/") if rule == "pack" else [name]))
 """
+OF_RUNS = ("runs", "databases", "pike.duckdb", "pike.manifest.json", "figures", "report", "tables")
+"""Results that are runs or made of runs."""
 ON_CLUSTER = "PIKE_TEST_SLURM" in os.environ
 LONG = {"steps": 300 if ON_CLUSTER else 150, "checkpoint_every": 50, "resume_every": 10}
 """A cluster takes seconds to do anything to a run."""
@@ -424,15 +426,16 @@ def finished(_finished, whole):
 
 
 @pytest.fixture(scope="session")
-def packed(tree, made_once):
+def packed(whole, made_once):
     """The experiment with runs that last seconds: there is something to interrupt. Of it the
     corpora are made. Never run it."""
 
     def fill(folder):
-        project = tree(folder / "project")
+        project = whole.copy(folder / "project")
+        for path in project.path("results").iterdir():
+            if path.name in OF_RUNS:
+                atomic_files.remove(path)
         project.configure(lambda config: config["training"]["short"].update(LONG))
-        corpora = (f"results/corpora/letters/{d}/manifest.json" for d in ("easy", "hard", "notes"))
-        project.make(*corpora)
 
     return Project(made_once("packed", fill) / "project")
 
