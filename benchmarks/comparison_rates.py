@@ -284,7 +284,7 @@ def main() -> None:
     for number in range(rounds, chosen.rounds):
         more = drawn(chosen, number)
         found = added(found, more) if found else more
-        about = {"commit": code_fingerprint.commit(), "rounds": number + 1, "real": groups}
+        about = {"commit": code_fingerprint.current_commit(), "rounds": number + 1, "real": groups}
         measure.record(chosen, {**same, **about, "cells": found})
 
 

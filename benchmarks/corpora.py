@@ -23,7 +23,7 @@ def python_code(folder: Path) -> Path:
 
 def documents(folder: Path, name: str, size: float) -> Path:
     """Documents of so many bytes: Python's code again and again, each time another document."""
-    texts = [text for _, text in store.read(python_code(folder))]
+    texts = [text for _, text in store.read_documents(python_code(folder))]
 
     def numbered() -> Iterator[store.Document]:
         total = 0
@@ -36,7 +36,10 @@ def documents(folder: Path, name: str, size: float) -> Path:
     out = folder / name
     out.mkdir()
     file = out / "documents.parquet"
-    facts = store.write(numbered(), file) | {"skipped": {}, "entropy_nats_per_character": None}
+    facts = store.write_documents(numbered(), file) | {
+        "skipped": {},
+        "entropy_nats_per_character": None,
+    }
     facts |= {"revision": "-", "licence": "-"}
     made_from.write_manifest(
         out / atomic_files.MANIFEST,
@@ -54,7 +57,7 @@ def trained_tokenizer(folder: Path, texts: list[Path], **changes: Any) -> Path:
     """A SentencePiece model of these documents; the settings of packing lie beside it."""
     values = {**TOKENIZER, "validation_share": 0.05, **changes}
     atomic_files.write_json(folder / "tokenizer.json", values)
-    tokenizer.build(folder / "tokenizer.json", texts, folder / MODEL)
+    tokenizer.build_tokenizer(folder / "tokenizer.json", texts, folder / MODEL)
     packed = {"validation_share": values["validation_share"]}
     atomic_files.write_json(folder / "packing.json", packed)
     return folder / MODEL

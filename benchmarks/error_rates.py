@@ -179,7 +179,7 @@ class Views:
             "create table rung_regrets (run text, scenario text, method text, seed integer, "
             "rung integer, rung_label text, regret double, weights text)"
         )
-        self.connection.execute(f"create view ranks as {views.texts()['rank_correlations']}")
+        self.connection.execute(f"create view ranks as {views.view_texts()['rank_correlations']}")
 
     def shares(self, case: Case, random: np.random.Generator, seeds: int) -> bool:
         """How many of six pairs' cosines, at four steps, are positive, where half of them are."""
@@ -335,7 +335,7 @@ def main() -> None:
     for number in range(rounds, chosen.rounds):
         more = drawn(chosen, number)
         cells = added(cells, more) if cells else more
-        about = {"commit": code_fingerprint.commit(), "rounds": number + 1}
+        about = {"commit": code_fingerprint.current_commit(), "rounds": number + 1}
         measure.record(chosen, {**same, **about, "cells": cells})
 
 

@@ -142,7 +142,7 @@ def main() -> None:
         counts = judge(cell, np.random.default_rng([n, seeds]), seeds, chosen.draws)
         about = dataclasses.asdict(cell)
         cells.append({**about.pop("lengths"), **about, "seeds": seeds, **counts})
-    measure.record(chosen, {"commit": code_fingerprint.commit(), "cells": cells})
+    measure.record(chosen, {"commit": code_fingerprint.current_commit(), "cells": cells})
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from benchmarks import measure
 from pike_mixing.arrays import Floats
 from pipeline import settings
-from pipeline.evaluation.log_likelihoods import Question, score
+from pipeline.evaluation.log_likelihoods import Question, score_questions
 from pipeline.model import hf_config
 from pipeline.model.transformer import AttentionLayout, Transformer, initial_model
 
@@ -121,7 +121,7 @@ def harness(model: Transformer) -> Answers:
 
 
 def ours(model: Transformer, questions: Sequence[Question]) -> list[Floats]:
-    return score(model, questions, batch_tokens=BATCH_TOKENS)
+    return score_questions(model, questions, batch_tokens=BATCH_TOKENS)
 
 
 def drawn(task: Task, items: int, vocabulary: int) -> list[Question]:

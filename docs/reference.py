@@ -101,7 +101,7 @@ def _said(node: Any) -> str:
 
 def commands() -> str:
     """Every command with its options, those of the library last."""
-    _, parsers = cli.parsers()
+    _, parsers = cli.build_parsers()
     found = []
     for group, about in cli.GROUPS.items():
         found.append(f"## {group}: {about}\n")

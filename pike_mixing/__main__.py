@@ -191,7 +191,8 @@ def show_methods(arguments: argparse.Namespace) -> str:
     """All rules with their settings, or one rule or finder."""
     kinds, name = dict(METHODS), arguments.rule
     if name is not None:
-        kinds = {name: (finder_registry if name in FINDERS else registry).kind(name)}
+        find = finder_registry.finder_class if name in FINDERS else registry.rule_class
+        kinds = {name: find(name)}
     return "\n\n".join(_describe(*item) for item in kinds.items())
 
 

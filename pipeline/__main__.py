@@ -55,10 +55,10 @@ def _explain(error: Exception) -> tuple[str, int] | None:
         return str(error), MISTAKE
     if isinstance(error, signal_handler.Interrupted):
         return str(error), signal_handler.STOPPED
-    if shortage := errors.shortage(error):
+    if shortage := errors.shortage_message(error):
         return shortage, MISTAKE
-    if isinstance(error, OSError) and errors.mendable(error):
-        return str(errors.mistake(error)), MISTAKE
+    if isinstance(error, OSError) and errors.is_mendable(error):
+        return str(errors.as_input_error(error)), MISTAKE
     if uncompiled := errors.compilation_remedy(error):
         return uncompiled, MISTAKE
     package = (getattr(error, "name", None) or "").partition(".")[0]
@@ -149,9 +149,9 @@ def _show(answer: bytes | str | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             return 0
-        if not errors.mendable(error):
+        if not errors.is_mendable(error):
             raise
-        raise errors.mistake(error, Path("the answer")) from error
+        raise errors.as_input_error(error, Path("the answer")) from error
     return 0
 
 

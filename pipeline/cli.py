@@ -20,14 +20,14 @@ from pipeline.runtime import (
 )
 
 
-def path_of(text: str) -> Path:
+def parse_path(text: str) -> Path:
     """A path: not the empty text of a variable that is not set, which would be this folder."""
     if not text:
         raise argparse.ArgumentTypeError("the path is empty")
     return Path(text)
 
 
-def number_from(least: float = -math.inf) -> Callable[[str], float]:
+def number_parser(least: float = -math.inf) -> Callable[[str], float]:
     """Reads a number from `least` on."""
 
     def read(text: str) -> float:
@@ -45,7 +45,7 @@ def number_from(least: float = -math.inf) -> Callable[[str], float]:
     return read
 
 
-def whole_from(least: int, most: float = math.inf) -> Callable[[str], int]:
+def whole_parser(least: int, most: float = math.inf) -> Callable[[str], int]:
     """Reads a whole number of these bounds."""
 
     def read(text: str) -> int:
@@ -124,7 +124,7 @@ def _command(group: str, name: str, about: str, *arguments: Argument, by: str = 
 
 def parse_arguments(words: Sequence[str]) -> dict[str, Any]:
     """The arguments of the words behind `pike`; ends the program, code 2, where they make none."""
-    top, known = parsers()
+    top, known = build_parsers()
     if "_ARGCOMPLETE" in os.environ:  # The shell asks what may follow.
         import argcomplete
 
@@ -154,7 +154,7 @@ def warm_up(names: Iterable[str]) -> None:
         validation.warm_up(environment.import_attribute(stages.SETTINGS[name], name, name))
 
 
-def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+def build_parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """The whole parser, and those of the subcommands by name."""
     declared = commands()
     lists = []
@@ -186,18 +186,18 @@ class _Version(argparse.Action):
     """Shows the version, and the commit that the code is of."""
 
     def __call__(self, top: argparse.ArgumentParser, *_: Any) -> None:
-        commit = code_fingerprint.commit()
+        commit = code_fingerprint.current_commit()
         sys.stdout.write(f"pike {__version__}" + (f", commit {commit}\n" if commit else "\n"))
         top.exit()
 
 
 def _positional(shown: str, about: str, **how: Any) -> Argument:
     """The positional argument."""
-    return "given", about, {"metavar": shown, "type": path_of, **how}
+    return "given", about, {"metavar": shown, "type": parse_path, **how}
 
 
 def _path(name: str, about: str, **how: Any) -> Argument:
-    return name, about, {"type": path_of, "required": "default" not in how, **how}
+    return name, about, {"type": parse_path, "required": "default" not in how, **how}
 
 
 def _option(name: str, about: str, **how: Any) -> Argument:
@@ -209,7 +209,7 @@ def _format(*formats: str) -> Argument:
 
 
 def _workers(about: str) -> Argument:
-    return _option("--workers", about, type=whole_from(1), metavar="N")
+    return _option("--workers", about, type=whole_parser(1), metavar="N")
 
 
 def _switch(name: str, about: str) -> Argument:
@@ -238,21 +238,21 @@ def commands() -> list[Command]:
             _path("--mixture", "manifest of a found mixture, or of a grid's choice, for a method "
                   "that takes one", default=None), device,
             _option("--processes", "devices that train the run together: torchrun starts a "
-                    "process for each; on xla, one has all chips", type=whole_from(1), default=1,
+                    "process for each; on xla, one has all chips", type=whole_parser(1), default=1,
                     metavar="N"),
             _option("--nodes", "nodes of this Slurm job that share the processes", default=1,
-                    type=whole_from(1), metavar="N"),
+                    type=whole_parser(1), metavar="N"),
             _option("--threads", "CPU threads, shared out among --processes (default: torch's "
-                    "choice)", type=whole_from(1, MOST_THREADS), metavar="N"),
+                    "choice)", type=whole_parser(1, MOST_THREADS), metavar="N"),
             _option("--save-on", "signal that asks for a checkpoint (default: USR1); SIGTERM and "
                     "SIGINT ask for one and end the run with exit code 75: the same command goes "
                     "on", choices=signal_handler.SAVES, default="USR1"),
             _option("--wait", "minutes to wait for another process that writes the run (default: "
-                    "0, refused at once)", type=number_from(0), default=0.0, metavar="MINUTES"),
+                    "0, refused at once)", type=number_parser(0), default=0.0, metavar="MINUTES"),
             _option("--profile", "show what the time went to", action="store_true"),
             _option("--peak-flops", "FLOP/s that the device can reach, for the recorded "
                     "utilisation (default: PIKE_PEAK_FLOPS of the environment, else a known "
-                    "GPU's)", type=number_from(1),
+                    "GPU's)", type=number_parser(1),
                     default=os.environ.get("PIKE_PEAK_FLOPS") or None),
             _switch("--shard", "each of several processes or chips keeps only its part of "
                     "weights and optimizer states"),
@@ -271,11 +271,12 @@ def commands() -> list[Command]:
             by="pipeline.tasks.fetch:fetch"),
         _command("run", "export", "write a run's model as a directory that transformers loads",
             _positional("RUN", "the folder of a finished run"), out,
-            _option("--step", "its checkpoint (default: the last)", type=whole_from(0)),
+            _option("--step", "its checkpoint (default: the last)", type=whole_parser(0)),
             by="pipeline.model.export:export"),
         _command("look", "methods", "list the mixing rules, with settings and costs",
             _positional("NAME", "one rule (default: all)", nargs="?", type=str),
-            _format("text", "markdown", "json"), by="pipeline.planning.method_catalogue:methods"),
+            _format("text", "markdown", "json"),
+            by="pipeline.planning.method_catalogue:describe_methods"),
         _command("look", "plan", "what an experiment takes: jobs, hours, memory, disk",
             _option("targets", "a file to make, as results/tables/table2.md: count its jobs and "
                     "those that it needs (default: all of the experiment)",
@@ -289,7 +290,7 @@ def commands() -> list[Command]:
         _command("run", "scenarios", "write the configuration of a registered benchmark",
             _positional("FILE", "the registration: workflow/registered/*.yaml"),
             _path("--out", "the configuration to write"),
-            by="pipeline.planning.registration:write"),
+            by="pipeline.planning.registration:write_configuration"),
         _command("look", "registered", "predictions of a registered benchmark beside outcomes",
             _positional("FILE", "the registration"),
             _path("--database", "default: where the registration's configuration has it",
@@ -297,27 +298,27 @@ def commands() -> list[Command]:
             by="pipeline.results.registered:compare_registered"),
         _command("look", "watch", "a table of runs: step, loss, pace, weights",
             _positional("FOLDER", "a run's folder, or one that holds runs: results"),
-            _option("--every", "seconds (default: 2)", type=number_from(0.01), default=2.0),
+            _option("--every", "seconds (default: 2)", type=number_parser(0.01), default=2.0),
             _option("--once", "show what there is, and end", action="store_true"),
-            _format("text", "json"), by="pipeline.training.watch:watch"),
+            _format("text", "json"), by="pipeline.training.watch:watch_runs"),
         _command("look", "track", "send runs to W&B, MLflow or TensorBoard",
             _positional("FOLDER", "a run's folder, or one that holds runs: results"),
             _option("--to", "the tracker; each needs the extra of its name",
                     choices=("wandb", "mlflow", "tensorboard"), required=True),
             _path("--out", "folder whose subfolder of the tracker's name is made (default: "
-                  "tracked)", default=Path("tracked")), by="pipeline.training.track:track"),
+                  "tracked)", default=Path("tracked")), by="pipeline.training.track:track_runs"),
         _command("look", "query", "ask the database in SQL",
             _positional("SQL", "one SQL statement; the database is opened read-only", type=str),
             asked,
-            _format("table", "csv", "json", "parquet"), by="pipeline.results.query:query"),
+            _format("table", "csv", "json", "parquet"), by="pipeline.results.query:answer_query"),
         _command("look", "claims", "the paper's claims, with our number and verdict",
             _positional("DATABASE", "default: results/pike.duckdb", nargs="?",
                    default=Path("results/pike.duckdb")),
-            _format("text", "json"), by="pipeline.results.query:claims"),
+            _format("text", "json"), by="pipeline.results.query:show_claims"),
         _command("look", "tables", "tables and figures, and what each shows",
             _positional("RESULTS", "a results folder (default: results)", nargs="?",
                    default=Path("results")),
-            _format("text", "json"), by="pipeline.results.query:tables"),
+            _format("text", "json"), by="pipeline.results.query:show_tables"),
         _command("look", "advise", "what to train with, how sure it is, what would settle the rest",
             _positional("DATABASE", "default: results/pike.duckdb", nargs="?",
                    default=Path("results/pike.duckdb")),
@@ -326,33 +327,33 @@ def commands() -> list[Command]:
             by="pipeline.results.decisions:advise"),
         _command("look", "why", "show the chain behind an artifact",
             _positional("ARTIFACT", "a table, figure, run, checkpoint, corpus or source", type=str),
-            asked, _format("text", "json"), by="pipeline.results.why:why"),
+            asked, _format("text", "json"), by="pipeline.results.why:explain_artifact"),
         _command("look", "crate", "pack results for an archive, as a Workflow Run RO-Crate",
             _positional("RESULTS", "a results folder where all is finished"), out,
-            by="pipeline.results.archive:crate"),
+            by="pipeline.results.archive:write_crate"),
         _command("look", "record", "write the records of finished results as Parquet, with hashes",
             _positional("RESULTS", "a results folder where all is finished"), out,
-            by="pipeline.results.archive:record"),
+            by="pipeline.results.archive:write_archive"),
         _command("run", "restore", "build database, tables, figures and report from an archive",
             _positional("ARCHIVE", "what `pike record` or `pike crate` wrote"),
             _path("--out", "results folder to make (default: restored)", default=Path("restored")),
             _option("--only", "tables and figures (default: all, and the report)", nargs="+",
                     metavar="NAME", default=[]),
-            by="pipeline.results.archive:restore"),
+            by="pipeline.results.archive:restore_results"),
         _command("look", "corpus", "describe corpora: documents, tokens, lengths, entropy", many,
-            _format("table", "csv", "json"), by="pipeline.data.describe:corpus"),
+            _format("table", "csv", "json"), by="pipeline.data.describe:describe_corpora"),
         _command("run", "domains", "cluster documents of unknown kinds into domains",
             _positional("FILES", "files or patterns of files, as a source of kind local takes them",
                    nargs="+", type=str),
             _path("--out", "folder to make"),
-            _option("--clusters", "how many domains", type=whole_from(2), metavar="N",
+            _option("--clusters", "how many domains", type=whole_parser(2), metavar="N",
                     required=True),
             _option("--documents", "what a document of a text file is: file, paragraphs, lines, "
                     "'2000 characters' (default: file)", default="file"),
             _option("--field", "of JSON or Parquet (default: text)", default="text"),
-            _option("--seed", "of the clustering (default: 0)", type=whole_from(0, 2**32 - 1),
+            _option("--seed", "of the clustering (default: 0)", type=whole_parser(0, 2**32 - 1),
                     default=0),
-            by="pipeline.data.domains:domains"),
+            by="pipeline.data.domains:write_clusters"),
         _command("check", "verify", "name files that are damaged, missing or foreign", many,
             _workers("files hashed at once (default: as many as processors)"),
             _format("text", "json"), by="pipeline.planning.verify:verify"),

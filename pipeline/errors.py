@@ -47,11 +47,11 @@ def refuse_shortage(error: BaseException) -> None:
 
     What reads a file asks it before it calls the file damaged.
     """
-    if told := shortage(error):
+    if told := shortage_message(error):
         raise InputError(told) from error
 
 
-def shortage(error: BaseException) -> str | None:
+def shortage_message(error: BaseException) -> str | None:
     """What a process has too little of, and what to do; None of any other error."""
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)):
@@ -102,18 +102,18 @@ def explain_disk_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         refuse_shortage(error)
-        if not mendable(error):
+        if not is_mendable(error):
             raise
         # No name is given to what is raised: it would hold itself by this frame, and open files.
-        raise mistake(error, path) from error
+        raise as_input_error(error, path) from error
 
 
-def mendable(error: OSError) -> bool:
+def is_mendable(error: OSError) -> bool:
     """Whether it is a trouble that a user can mend."""
     return error.errno in _MENDABLE
 
 
-def mistake(error: OSError, path: Path | None = None) -> InputError:
+def as_input_error(error: OSError, path: Path | None = None) -> InputError:
     """What a user is told of a trouble that they can mend, met in writing `path` if it is given.
 
     An error that names a file elsewhere is of that file.

@@ -180,7 +180,7 @@ def corpora(tmp_path_factory):
         sources.download(written(root / f"{name}.json", values), root / name)
     model = root / "symbols.model"
     wanted = {"model": "char", "vocabulary": 64, "characters": 4000, "validation_share": 0.2}
-    tokenizer.build(
+    tokenizer.build_tokenizer(
         written(root / "symbols-settings.json", {"kind": "train", **wanted}),
         [root / name for name in DOMAINS],
         model,
@@ -253,8 +253,8 @@ def finish_untrained():
             none = np.zeros(len(work.domains), dtype=np.int64)
             state = checkpoint.TrainState(step, {}, none, none)
             optimizer = adamw(model, work.training)
-            taken = checkpoint.snapshot(model, optimizer, state, "identity")
-            checkpoint.write(path.parent / "checkpoints" / f"step{step}", taken)
+            taken = checkpoint.take_snapshot(model, optimizer, state, "identity")
+            checkpoint.write_checkpoint(path.parent / "checkpoints" / f"step{step}", taken)
         values = atomic_files.read_json(path)
         values["training"]["steps"] = 3
         made_from.write_manifest(
@@ -280,7 +280,7 @@ def finish_untrained():
 @pytest.fixture(scope="session")
 def config():
     """The default experiment, but for `quick`; a copy for each who asks."""
-    loaded = planner.read(ROOT / "config.yaml")
+    loaded = planner.read_configuration(ROOT / "config.yaml")
     # It names tables and figures, which most tests replace.
     del loaded["quick"]
 

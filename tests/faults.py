@@ -89,7 +89,7 @@ class Training:
 
     def newest(self) -> int:
         """Updates at the newest checkpoint."""
-        return max(atomic_files.steps(self.folder / "checkpoints"), default=0)
+        return max(atomic_files.step_entries(self.folder / "checkpoints"), default=0)
 
     def writing(self, part: str) -> set[Path]:
         """What lies half written in a part of the run's folder."""
@@ -136,7 +136,7 @@ def outcome(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {
         "checkpoints": {
             step: atomic_files.sha256(path / checkpoint.MODEL)
-            for step, path in atomic_files.steps(folder / "checkpoints").items()
+            for step, path in atomic_files.step_entries(folder / "checkpoints").items()
         }
     }
     for table in TABLES:

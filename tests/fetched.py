@@ -7,7 +7,7 @@ import pytest
 from recipes import written
 
 from pipeline.data import sources
-from pipeline.data.tokenizer import Tokenizer, build
+from pipeline.data.tokenizer import Tokenizer, build_tokenizer
 from pipeline.tasks import data_sets
 from pipeline.tasks.benchmark import TaskSpec
 from pipeline.tasks.fetch import fetch
@@ -66,6 +66,6 @@ def tokenizers(tmp_path_factory):
             values = {"kind": "train", "model": model, "vocabulary": 700, "characters": 10**6}
             values |= {"validation_share": 0.0, "newlines": newlines}
             path = root / f"{model}{newlines:d}.model"
-            build(written(root / "tokenizer.json", values), [root / "source"], path)
+            build_tokenizer(written(root / "tokenizer.json", values), [root / "source"], path)
             made[name] = Tokenizer(path)
     return made

@@ -29,7 +29,7 @@ def without(package, *arguments):
 
 
 def test_help_lists_every_command_in_its_group():
-    text = cli.parsers()[0].format_help()
+    text = cli.build_parsers()[0].format_help()
     starts = [text.index(f"\n{group}: ") for group in cli.GROUPS]
     ends = [*starts[1:], len(text)]
     parts = {g: text[a:b] for g, a, b in zip(cli.GROUPS, starts, ends, strict=True)}
@@ -159,7 +159,7 @@ def test_a_run_that_another_process_writes_is_waited_for_where_asked(run_pipelin
 
 
 def test_a_fault_of_ours_shows_its_traceback(monkeypatch):
-    monkeypatch.setattr("pipeline.results.why.why", {}.__getitem__)
+    monkeypatch.setattr("pipeline.results.why.explain_artifact", {}.__getitem__)
     with pytest.raises(TypeError):
         __main__.main(["why", "table"])
 
@@ -176,7 +176,7 @@ def test_the_arguments_of_a_command_are_those_of_its_function(command):
     # The command itself waits for the run and starts the stage in so many processes, on so many
     # nodes; only tests give the theory other sizes.
     names = {"nodes", "wait"} if command.name == "pretrain" else set()
-    typed = {a.dest for a in cli.parsers()[1][command.name]._actions} - {"help", "given"}
+    typed = {a.dest for a in cli.build_parsers()[1][command.name]._actions} - {"help", "given"}
     assert typed == names | {*others} - {"sizes"}
 
 
@@ -201,7 +201,7 @@ def test_a_file_that_cannot_be_read_is_told_by_its_name(monkeypatch, tmp_path, c
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("pipeline.results.why.why", read)
+    monkeypatch.setattr("pipeline.results.why.explain_artifact", read)
     assert __main__.main(["why", "table"]) == 2
     assert f"pike why: {place} cannot be used: [Errno 13]" in capsys.readouterr().err
 

@@ -110,7 +110,7 @@ def test_a_pages_yaml_is_a_configuration_or_fits_into_one(name, own_modules):
     # The module that a page's configuration may name is the page's Python, or that of the example.
     shown = documented.blocks(name, "python") or documented.blocks("docs/your-method.md", "python")
     (own_modules / "mine.py").write_text("\n".join(shown))
-    config = planner.read(documented.ROOT / "config.yaml")
+    config = planner.read_configuration(documented.ROOT / "config.yaml")
     for block in documented.blocks(name, "yaml"):
         if "run: |" in block:
             # A step of a CI's job.
@@ -121,11 +121,11 @@ def test_a_pages_yaml_is_a_configuration_or_fits_into_one(name, own_modules):
         if "include:" in block:
             path = own_modules / "mine.yaml"
             path.write_text(block.replace("include: ", f"include: {documented.ROOT}/"))
-            assert schema.problems(planner.read(path), name) == []
+            assert schema.problems(planner.read_configuration(path), name) == []
             continue
         if "hypotheses:" in block:
             # A copy of a registration, with these values in the place of its own.
-            nano = planner.alone(documented.ROOT / "workflow" / "registered" / "nano.yaml")
+            nano = planner.read_file(documented.ROOT / "workflow" / "registered" / "nano.yaml")
             # As the page says.
             kept = {key: nano[key] for key in nano.keys() - {"commit", "mix_for"}}
             draft = {"benchmark": "mine", "status": "draft"}

@@ -52,7 +52,7 @@ def test_what_there_is_too_little_of_is_told_and_no_file_is_blamed(
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr("pipeline.results.query.query", fail)
+    monkeypatch.setattr("pipeline.results.query.answer_query", fail)
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/tmp/torch")
     assert main(["query", "select 1", "--database", str(tmp_path)]) == 2
     answer = capsys.readouterr().err
@@ -62,7 +62,7 @@ def test_what_there_is_too_little_of_is_told_and_no_file_is_blamed(
     taken = checkpoint.Snapshot({}, {}, {})
     if isinstance(error, OSError):
         with pytest.raises(InputError, match=told) as raised:
-            checkpoint.write(tmp_path / "step2", taken)
+            checkpoint.write_checkpoint(tmp_path / "step2", taken)
         assert not re.search("free some space|delete", str(raised.value))
 
 

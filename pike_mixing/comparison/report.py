@@ -38,7 +38,7 @@ def describe_sides(found: Comparison) -> str:
 
 
 def verdict(found: Comparison, row: Row) -> str:
-    """A row's verdict in words; `tell` says why there is none."""
+    """A row's verdict in words; `describe_power` says why there is none."""
     if row.why is not None:
         return "no verdict"
     return f"equal within {found.margin:g}" if row.verdict == EQUAL else row.verdict

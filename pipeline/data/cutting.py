@@ -27,19 +27,23 @@ def is_blank(text: str) -> bool:
     return not _SEEN.search(text)
 
 
-def characters(how: str) -> int | None:
+def characters_per_document(how: str) -> int | None:
     """N of "N characters"; None of any other text."""
     match = re.fullmatch("([1-9][0-9]*) characters", how)
     return int(match[1]) if match else None
 
 
-def problem(how: str) -> str | None:
+def refusal_of_cut(how: str) -> str | None:
     """Why documents cannot be cut in this way; None where they can."""
     limit = LIMIT // 4
-    return f"{how!r}: at most {limit} characters" if (characters(how) or 0) > limit else None
+    return (
+        f"{how!r}: at most {limit} characters"
+        if (characters_per_document(how) or 0) > limit
+        else None
+    )
 
 
-def cut(stream: TextIO, how: str, too_long: Refusal) -> Iterator[tuple[int | None, str]]:
+def cut_documents(stream: TextIO, how: str, too_long: Refusal) -> Iterator[tuple[int | None, str]]:
     """The documents of a text file with their numbers.
 
     Args:
@@ -51,7 +55,7 @@ def cut(stream: TextIO, how: str, too_long: Refusal) -> Iterator[tuple[int | Non
             ending behind the last blank or line break among those.
         too_long: Makes the error that a document of more than `LIMIT` characters raises.
     """
-    if (size := characters(how)) is not None:
+    if (size := characters_per_document(how)) is not None:
         yield from enumerate(_pieces(stream, size), start=1)
     elif how == "file":
         text = stream.read(LIMIT + 1)
@@ -59,13 +63,13 @@ def cut(stream: TextIO, how: str, too_long: Refusal) -> Iterator[tuple[int | Non
             raise too_long(None)
         yield None, text
     else:
-        result = lines(stream, too_long)
+        result = read_lines(stream, too_long)
         if how == "paragraphs":
             result = _paragraphs(result, too_long)
         yield from ((number, text.rstrip("\r\n")) for number, text in result)
 
 
-def lines(stream: TextIO, too_long: Refusal) -> Iterator[tuple[int, str]]:
+def read_lines(stream: TextIO, too_long: Refusal) -> Iterator[tuple[int, str]]:
     """The lines of a stream from 1 on, with their ends."""
     for number, line in enumerate(iter(lambda: stream.readline(LIMIT + 1), ""), start=1):
         if len(line) > LIMIT:

@@ -8,14 +8,14 @@ from typing import Any, Literal
 import yaml
 
 from pike_mixing.errors import InputError
-from pipeline.data.shards import SPLITS, manifest_of
+from pipeline.data.shards import SPLITS, read_manifest
 from pipeline.runtime import atomic_files, manifests, output_formats
 
 Format = Literal["table", "csv", "json"]
 Row = dict[str, Any]
 
 
-def corpus(given: Sequence[str | Path], *, format: Format = "table") -> str:
+def describe_corpora(given: Sequence[str | Path], *, format: Format = "table") -> str:
     """Describes corpora, one row per split that holds text: for reading, or for machines.
 
     They are folders of corpora, or folders that hold such at any depth.
@@ -57,7 +57,7 @@ def _text(rows: list[Row], bounds: list[int]) -> str:
 
 
 def _rows(folder: Path) -> Iterator[Row]:
-    manifest = manifest_of(folder)
+    manifest = read_manifest(folder)
     vocabulary = manifest["tokenizer"]["vocabulary"]
     for split, facts in ((name, manifest["splits"][name]) for name in SPLITS):
         if not facts["documents"]:
@@ -96,7 +96,9 @@ def _table(rows: Sequence[Mapping[Any, Any]]) -> str:
         for row in rows
     ]
     right = [not isinstance(value, str) for value in rows[0].values()]
-    return output_formats.grid([str(name).replace("_", " ") for name in rows[0]], texts, right)
+    return output_formats.align_columns(
+        [str(name).replace("_", " ") for name in rows[0]], texts, right
+    )
 
 
 CARD = """\

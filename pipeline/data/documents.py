@@ -22,7 +22,7 @@ TRAINING, VALIDATION = "documents", "validation"
 """Stems of the files: of documents, and of those that the source itself keeps for validation."""
 
 
-def write(documents: Iterable[Document], file: Path) -> dict[str, Any]:
+def write_documents(documents: Iterable[Document], file: Path) -> dict[str, Any]:
     """Writes documents to one Parquet file in their order, in bounded memory.
 
     Returns:
@@ -57,7 +57,7 @@ def write(documents: Iterable[Document], file: Path) -> dict[str, Any]:
     return {**total, "documents_sha256": digest.hexdigest()}
 
 
-def manifest(folder: Path, *, verify: bool = False) -> dict[str, Any]:
+def read_manifest(folder: Path, *, verify: bool = False) -> dict[str, Any]:
     """The manifest of a folder of documents, after its files have been compared with it.
 
     Of the files the sizes are compared, and their SHA-256 when `verify`.
@@ -81,9 +81,9 @@ def is_validation(name: str) -> bool:
     return Path(name).stem == VALIDATION
 
 
-def more(folder: Path) -> str:
+def remedy_for_few(folder: Path) -> str:
     """What gives a source more documents."""
-    facts = manifest(folder)
+    facts = read_manifest(folder)
     settings = {"kind": None, "documents": "file"} | facts["settings"]
     whole = settings["kind"] == "local" and settings["documents"] == "file"
     if whole and any(".txt" in read["file"] for read in facts.get("source_files", [])):
@@ -91,13 +91,13 @@ def more(folder: Path) -> str:
     return "give the source more documents"
 
 
-def read(folder: Path) -> Iterator[Document]:
+def read_documents(folder: Path) -> Iterator[Document]:
     """The documents of a folder in their order, in bounded memory; none of its own validation.
 
     Raises:
-        InputError: as `manifest`, or a file that is not readable as Parquet.
+        InputError: as `read_manifest`, or a file that is not readable as Parquet.
     """
-    for name in sorted(name for name in manifest(folder)["files"] if not is_validation(name)):
+    for name in sorted(name for name in read_manifest(folder)["files"] if not is_validation(name)):
         with open_documents(folder / name) as file:
             for batch in file.iter_batches(batch_size=1024):
                 yield from map(Document, *(column.to_pylist() for column in batch.columns))

@@ -37,7 +37,7 @@ TERMS = 8
 """Words that tell a cluster, in the answer."""
 
 
-def domains(
+def write_clusters(
     given: Sequence[str | Path],
     *,
     out: Path,
@@ -119,7 +119,7 @@ def cluster_documents(
     from sklearn.preprocessing import normalize
 
     # Words of two characters or more; of scripts without blanks between words, each character.
-    words = f"{filters.UNSPACED}|{filters.LETTER}(?:{filters.LETTER}|{filters.mark()})+"
+    words = f"{filters.UNSPACED}|{filters.LETTER}(?:{filters.LETTER}|{filters.mark_pattern()})+"
     vectorizer = TfidfVectorizer(
         token_pattern=words, sublinear_tf=True, min_df=2, max_df=0.5, max_features=WORDS
     )

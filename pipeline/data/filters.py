@@ -24,7 +24,7 @@ UNSPACED, LETTER = f"[{_UNSPACED}]", rf"[^\W{_UNSPACED}]"
 
 
 @functools.cache
-def mark() -> str:
+def mark_pattern() -> str:
     r"""Pattern of a combining mark, a vowel of Hindi among them, which `\w` leaves out of words.
 
     To look at all characters takes 0.1 s, which no other stage waits for.
@@ -38,10 +38,10 @@ def mark() -> str:
 @functools.cache
 def _word() -> re.Pattern[str]:
     """A word, or one character of a script that writes no blanks between words."""
-    return re.compile(rf"{UNSPACED}|{LETTER}(?:{LETTER}|{mark()})*")
+    return re.compile(rf"{UNSPACED}|{LETTER}(?:{LETTER}|{mark_pattern()})*")
 
 
-def paths(chosen: Decontamination) -> list[Path]:
+def item_files(chosen: Decontamination) -> list[Path]:
     """The files of the items.
 
     Raises:
@@ -58,9 +58,9 @@ def item_ngrams(chosen: Decontamination) -> npt.NDArray[np.uint64]:
     Raises:
         InputError: no file, one that cannot be read, or no text of enough words in all of them.
     """
-    listed = paths(chosen)
+    listed = item_files(chosen)
     remedy = "packing.hygiene.decontaminate.files takes .jsonl, .jsonl.gz, .parquet and .txt"
-    items = (item for path in listed for item in record_files.read(path, remedy))
+    items = (item for path in listed for item in record_files.read_records(path, remedy))
     hashes = [ngrams(text, chosen.ngram) for item in items for text in _texts(item)]
     hash_G = np.unique(np.concatenate([*hashes, np.empty(0, np.uint64)]))
     if not len(hash_G):

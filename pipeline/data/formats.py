@@ -70,7 +70,7 @@ class Reading:
     skipped: Counter[str]
     """Documents left out, by reason."""
     cut: str = "file"
-    """How a text file is cut into documents: see `pipeline.data.cutting.cut`."""
+    """How a text file is cut into documents: see `pipeline.data.cutting.cut_documents`."""
 
     @contextlib.contextmanager
     def explain_troubles(self) -> Iterator[None]:
@@ -149,7 +149,7 @@ def _mend(value: str, problem: UnicodeError) -> tuple[UnicodeError, str]:
 
 def _text(reading: Reading) -> Iterator[Document]:
     with _open_text(reading, newline="") as stream:
-        for number, text in cutting.cut(stream, reading.cut, reading.too_long):
+        for number, text in cutting.cut_documents(stream, reading.cut, reading.too_long):
             if number is None and not text:
                 return
             place = reading.name if number is None else f"{reading.name}:{number}"
@@ -158,7 +158,7 @@ def _text(reading: Reading) -> Iterator[Document]:
 
 def _json_lines(reading: Reading) -> Iterator[Document]:
     with _open_text(reading, newline="\n") as stream:
-        for number, text in cutting.lines(stream, reading.too_long):
+        for number, text in cutting.read_lines(stream, reading.too_long):
             place = f"{reading.name}:{number}"
             if not text.strip():
                 reading.skipped["blank"] += 1
@@ -242,7 +242,7 @@ def _open_text(reading: Reading, newline: str) -> Iterator[TextIO]:
 
 def _open_unpacked(reading: Reading) -> Any:
     """The bytes of a file, or of the one that it packs, as a context."""
-    end = PurePosixPath(suffix(reading.name)).suffix
+    end = PurePosixPath(format_suffix(reading.name)).suffix
     if end == ".gz":
         # It reads streams behind each other, and the zeros that tapes leave between and after them.
         return gzip.GzipFile(reading.path)
@@ -345,7 +345,7 @@ def _list_columns(columns: Mapping[str, Any], above: str = "") -> str:
     return ", ".join(names[:_LISTED]) + (f", ... ({len(names):,})" if names[_LISTED:] else "")
 
 
-def suffix(name: str) -> str:
+def format_suffix(name: str) -> str:
     """The format's suffix: `.jsonl.gz` of `en.2024.JSONL.gz`."""
     path = PurePosixPath(name.lower())
     last = path.suffix
@@ -365,7 +365,7 @@ TEXT = tuple(name for name, reader in FORMATS.items() if reader is _text)
 """Suffixes of text that can be cut into documents."""
 
 
-def documents(reading: Reading) -> Iterator[Document]:
+def read_documents(reading: Reading) -> Iterator[Document]:
     """The documents of a file of a known format, in its order.
 
     A file of no bytes, or of no lines or records, gives none and is counted.
@@ -378,7 +378,7 @@ def documents(reading: Reading) -> Iterator[Document]:
         size = reading.path.stat().st_size
         if size:
             file_kinds.refuse_other_kind(reading.path, reading.place)
-    for document in FORMATS[suffix(reading.name)](reading) if size else ():
+    for document in FORMATS[format_suffix(reading.name)](reading) if size else ():
         given = True
         yield document
     if not given and reading.skipped.total() == before:

@@ -57,7 +57,7 @@ class HuggingFace(HuggingFaceSettings):
                 path=fetched,
                 skipped=skipped,
             )
-            yield from formats.documents(reading)
+            yield from formats.read_documents(reading)
 
     def facts(self, documents_sha256: str) -> dict[str, Any]:
         """The revision, and with which versions of the Hub's clients it was read."""
@@ -79,7 +79,7 @@ class HuggingFace(HuggingFaceSettings):
                 f"dataset {self.dataset!r} at {self.revision} has no file for "
                 f"{self.data_files or [self.config, self.split]}: check the patterns"
             )
-        unknown = [path for path in result if formats.suffix(path) not in formats.FORMATS]
+        unknown = [path for path in result if formats.format_suffix(path) not in formats.FORMATS]
         if unknown:
             raise InputError(
                 f"dataset {self.dataset!r}: {', '.join(unknown[:3])}: formats are told by suffix: "

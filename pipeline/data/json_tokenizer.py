@@ -26,7 +26,7 @@ def is_json(content: bytes) -> bool:
     return content.removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"{"
 
 
-def read(content: bytes, place: str) -> dict[str, Any]:
+def parse_tokenizer(content: bytes, place: str) -> dict[str, Any]:
     """A `tokenizer.json` as a mapping.
 
     Raises:
@@ -37,7 +37,7 @@ def read(content: bytes, place: str) -> dict[str, Any]:
     except ValueError as error:
         raise InputError(f"{place} is not valid JSON ({error}): download it again") from None
     try:
-        known = pieces(values)
+        known = piece_ids(values)
         sound = all(isinstance(n, int) and isinstance(piece, str) for piece, n in known.items())
     except (TypeError, KeyError, ValueError, AttributeError):
         known, sound = {}, False
@@ -47,7 +47,7 @@ def read(content: bytes, place: str) -> dict[str, Any]:
     return result
 
 
-def pieces(values: dict[str, Any]) -> dict[str, int]:
+def piece_ids(values: dict[str, Any]) -> dict[str, int]:
     """The pieces of a `tokenizer.json` and their ids, without the package."""
     own = values["model"]["vocab"]
     # A unigram model lists its pieces with their scores.
@@ -55,12 +55,12 @@ def pieces(values: dict[str, Any]) -> dict[str, int]:
     return {**dict(listed), **{t["content"]: t["id"] for t in values.get("added_tokens", ())}}
 
 
-def rows(known: dict[str, int]) -> int:
+def embedding_rows(known: dict[str, int]) -> int:
     """Rows that pieces need in an embedding: ids may leave some out."""
     return 1 + max(known.values())
 
 
-def with_end(content: bytes, end: str | None, place: str, where: str) -> bytes:
+def add_end_token(content: bytes, end: str | None, place: str, where: str) -> bytes:
     """The pipeline's model file.
 
     Args:
@@ -72,13 +72,13 @@ def with_end(content: bytes, end: str | None, place: str, where: str) -> bytes:
     Raises:
         InputError: it is not a `tokenizer.json`, `end` is missing, or there is no such piece.
     """
-    values = read(content, place)
+    values = parse_tokenizer(content, place)
     if end is None:
         raise InputError(
             f"{where} is missing: {place} does not say which piece ends a document: give the "
             "eos_token of its tokenizer_config.json"
         )
-    if end not in pieces(values):
+    if end not in piece_ids(values):
         raise InputError(f"{where}: {place} has no piece {end!r}: give its eos_token")
     for token in values.get("added_tokens", ()):
         # Within a text the name of a special piece is text; that of another one is the piece.
@@ -98,7 +98,7 @@ class JsonPieces:
         """
         try:
             values = foreign_json.parse_json(content)
-            self.known = pieces(values["tokenizer"])
+            self.known = piece_ids(values["tokenizer"])
             self.eos = self.known[values["end"]]
         except (ValueError, KeyError, TypeError, AttributeError):
             raise InputError(
@@ -119,7 +119,7 @@ class JsonPieces:
         self._pieces.no_padding()
         self._pieces.no_truncation()
         self._end, self._place = values["end"], place
-        self.vocabulary = rows(self.known)
+        self.vocabulary = embedding_rows(self.known)
         model = values["tokenizer"]["model"]
         # A unigram model gives the id of the unknown piece, other models its name.
         self.unknown: int | None = model.get("unk_id", self.known.get(model.get("unk_token")))

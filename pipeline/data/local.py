@@ -39,7 +39,7 @@ class Local(LocalSettings):
                 cut=self.documents,
             )
             before = atomic_files.stamp(path)
-            yield from formats.documents(reading)
+            yield from formats.read_documents(reading)
             if atomic_files.stamp(path) != before:
                 raise InputError(f"{path} was changed while it was read: start again")
 
@@ -65,7 +65,7 @@ class Local(LocalSettings):
             result = [name for name in result if Path(name).resolve() not in others]
             if not result:
                 raise InputError(f"files: {setting} names all of them, none is left: name more")
-        unknown = [name for name in result if formats.suffix(name) not in formats.FORMATS]
+        unknown = [name for name in result if formats.format_suffix(name) not in formats.FORMATS]
         if unknown:
             known = ", ".join(formats.FORMATS)
             first = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")
@@ -76,7 +76,7 @@ class Local(LocalSettings):
 
     def _refuse_uncut(self, listed: list[tuple[Path, str]]) -> None:
         """Stops at files that `documents` does not fit."""
-        other = [path for path, name in listed if formats.suffix(name) not in formats.TEXT]
+        other = [path for path, name in listed if formats.format_suffix(name) not in formats.TEXT]
         if other and self.documents != "file":
             raise InputError(
                 f"documents: {self.documents!r} is for text files, but {other[0]} has documents of "

@@ -42,7 +42,7 @@ def window_hashes(token_T: npt.NDArray[Any], width: int) -> Hashes:
         power_width *= 2
 
 
-def occurring(hash_N: Hashes, corpus: Corpus, width: int) -> npt.NDArray[np.bool_]:
+def find_occurring(hash_N: Hashes, corpus: Corpus, width: int) -> npt.NDArray[np.bool_]:
     """Whether a window with each of the hashes occurs in the corpus: bool [N].
 
     One pass over the stream in pieces, with memory for the hashes asked about and one piece. A

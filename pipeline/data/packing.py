@@ -71,7 +71,7 @@ class Encoded(NamedTuple):
     """Documents left out, by reason."""
 
 
-def batches(listed: list[Path]) -> list[DocumentBatch]:
+def list_batches(listed: list[Path]) -> list[DocumentBatch]:
     """All batches of files of documents, in order.
 
     Raises:
@@ -84,7 +84,7 @@ def batches(listed: list[Path]) -> list[DocumentBatch]:
     return result
 
 
-def encode(batch: DocumentBatch, encoder: Tokenizer, hygiene: Hygiene = UNTOUCHED) -> Encoded:
+def encode_batch(batch: DocumentBatch, encoder: Tokenizer, hygiene: Hygiene = UNTOUCHED) -> Encoded:
     """Encodes the documents of a batch, each whole.
 
     Args:
@@ -263,7 +263,7 @@ def pack(
     taken = made_from.Taken("pack", [__name__], inputs=inputs, given=given)
     if taken.stands(out / atomic_files.MANIFEST, values):
         return
-    source = store.manifest(documents, verify=True)
+    source = store.read_manifest(documents, verify=True)
     encoder = Tokenizer(tokenizer)
     with (
         atomic_files.atomic_write(
@@ -309,7 +309,7 @@ def pack(
 def _inputs(chosen: Packing, documents: Path, tokenizer: Path) -> tuple[list[Path], list[Path]]:
     """Manifests and model that the corpus is made of, and files of items that it must not hold."""
     unwanted = chosen.hygiene.decontaminate
-    items = filters.paths(unwanted) if unwanted else []
+    items = filters.item_files(unwanted) if unwanted else []
     fetched = (path.parent / atomic_files.MANIFEST for path in items)
     inputs = [documents / atomic_files.MANIFEST, tokenizer]
     # The corpus is renamed beside itself: paths relative to it stay right.
@@ -341,8 +341,10 @@ class _Work:
         if self._chosen.hygiene.decontaminate is not None:
             # Read once, before several threads ask for them.
             filters.item_ngrams(self._chosen.hygiene.decontaminate)
-        call = functools.partial(encode, encoder=self._tokenizer, hygiene=self._chosen.hygiene)
-        reading = batches(self._listed)
+        call = functools.partial(
+            encode_batch, encoder=self._tokenizer, hygiene=self._chosen.hygiene
+        )
+        reading = list_batches(self._listed)
         for read, batch in zip(reading, _in_order(call, reading, workers), strict=True):
             self._add(batch, store.is_validation(read.path.name))
             progress.add(batch.read_bytes / 1e6, tokens=f"{self._splits['train'].tokens:,}")
@@ -415,7 +417,7 @@ def _refuse(chosen: Packing, source: Path, facts: dict[str, dict[str, Any]]) -> 
             raise InputError(
                 f"domain {domain!r}: {split['documents']:,} of {documents:,} documents, "
                 f"{split['tokens']:,} of {tokens:,} tokens are for {name}: "
-                f"{store.more(source)}, or change packing.validation_share "
+                f"{store.remedy_for_few(source)}, or change packing.validation_share "
                 f"({chosen.validation_share}), or the validation text that the source names"
             )
     unknown = sum(split["unknown_tokens"] for split in facts.values())
@@ -436,7 +438,9 @@ def _doubts(
     largest = validation["largest_share"]
     few = validation["documents"] < ENOUGH_DOCUMENTS or largest > LARGEST_SHARE
     if few or not (own or share > expected / 2):
-        longer = f"{store.more(source)}, or set a larger packing.validation_share ({expected})"
+        longer = (
+            f"{store.remedy_for_few(source)}, or set a larger packing.validation_share ({expected})"
+        )
         if largest > LARGEST_SHARE:
             longer = f"cut long documents (documents: 2000 characters, of text files), {longer}"
         yield (

@@ -179,7 +179,9 @@ class Python:
                 skipped["too long"] += 1
                 continue
             any_read = True
-            for number, text in cutting.cut(io.StringIO(whole), self.documents, _too_long(name)):
+            for number, text in cutting.cut_documents(
+                io.StringIO(whole), self.documents, _too_long(name)
+            ):
                 if cutting.is_blank(text):
                     skipped["blank"] += 1
                 else:

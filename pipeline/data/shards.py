@@ -38,7 +38,7 @@ def data_fingerprint(dtype: str, splits: dict[str, dict[str, Any]]) -> str:
     return atomic_files.digest({"dtype": dtype, "shards": hashes})
 
 
-def manifest_of(folder: Path) -> dict[str, Any]:
+def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a corpus.
 
     Raises:
@@ -55,7 +55,7 @@ def manifest_of(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def sealed_split(folder: Path, split: str, manifest: dict[str, Any]) -> list[checksums.Sealed]:
+def files_of_split(folder: Path, split: str, manifest: dict[str, Any]) -> list[checksums.Sealed]:
     """A split's shards and the list of its documents.
 
     Args:
@@ -243,9 +243,9 @@ class Corpus:
                 files, all of which are named.
         """
         assert split in SPLITS, split
-        manifest = manifest_of(folder)
+        manifest = read_manifest(folder)
         facts, dtype = manifest["splits"][split], np.dtype(manifest["dtype"]).newbyteorder("<")
-        sealed = sealed_split(folder, split, manifest)
+        sealed = files_of_split(folder, split, manifest)
         refuse_contradiction(folder, split, manifest)
         watched = checksums.Watched(sealed)
         remembered = folder.parent / f".{folder.name}{checksums.REMEMBERED}"

@@ -80,7 +80,7 @@ def _write(source: Source, file: Path, name: str) -> dict[str, Any]:
     total = None if source.bytes is None else round(source.bytes / 1e6)
     with Progress(f"download {name}", total=total, unit="MB") as progress:
         every = source.read(skipped, files)
-        written = store.write(_limit(every, source.bytes, progress), file)
+        written = store.write_documents(_limit(every, source.bytes, progress), file)
     if not written["documents"]:
         left_out = ", ".join(f"{count:,} {reason}" for reason, count in sorted(skipped.items()))
         raise InputError(

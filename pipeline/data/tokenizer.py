@@ -39,7 +39,7 @@ _EXACT: dict[str, Any] = {
 """Settings with which decoding gives the text back, line breaks and indentation included."""
 
 
-def sample(
+def sample_texts(
     folder: Path, characters: int, validation_share: float, normalisation: Normalisation = None
 ) -> list[str]:
     """Training documents of a source in the order of their hash, cut at `characters`.
@@ -55,9 +55,9 @@ def sample(
     """
     nearest: list[tuple[int, str]] = []
     total = 0
-    if any(map(store.is_validation, store.manifest(folder)["files"])):
+    if any(map(store.is_validation, store.read_manifest(folder)["files"])):
         validation_share = 0.0
-    for _, text in store.read(folder):
+    for _, text in store.read_documents(folder):
         hashed = text_hash(normalise_text(text, normalisation))
         if is_held_out(hashed, validation_share):
             continue
@@ -80,14 +80,14 @@ def _sentences(
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"--sources: two folders are named {', '.join(twice)}: one would be lost")
     how = chosen.characters, chosen.validation_share, chosen.normalisation
-    texts = {source.name: sample(source, *how) for source in sources}
+    texts = {source.name: sample_texts(source, *how) for source in sources}
     sampled = {name: sum(map(len, taken)) for name, taken in texts.items()}
     # Lines: SentencePiece's trainer wants no line break within a sentence.
     lines = (line for taken in texts.values() for text in taken for line in text.split("\n"))
     sentences = [line for line in lines if line.strip()]
     breaks = _breaks(chosen, itertools.chain.from_iterable(texts.values()))
     if not sentences:
-        more = dict.fromkeys(map(store.more, sources))
+        more = dict.fromkeys(map(store.remedy_for_few, sources))
         raise InputError(f"{where}: no training text in {sampled}: {'; '.join(more)}")
     result = len(set().union(breaks, *sentences))
     needed = result + SPECIAL_PIECES
@@ -115,7 +115,9 @@ def _exact(chosen: Train) -> bool:
     return chosen.newlines or chosen.model == "char"
 
 
-def train(chosen: Train, sources: Sequence[Path], where: str) -> tuple[bytes, dict[str, int]]:
+def train_tokenizer(
+    chosen: Train, sources: Sequence[Path], where: str
+) -> tuple[bytes, dict[str, int]]:
     """The model's bytes and how many characters were taken from each source.
 
     Args:
@@ -210,9 +212,9 @@ class Tokenizer:
         """Loads a model file.
 
         Raises:
-            InputError: no such file, neither a SentencePiece model nor one that `build` made of a
-                `tokenizer.json`, or a SentencePiece model with a piece that is not UTF-8, or
-                without an end-of-sentence or unknown piece.
+            InputError: no such file, neither a SentencePiece model nor one that `build_tokenizer`
+                made of a `tokenizer.json`, or a SentencePiece model with a piece that is not
+                UTF-8, or without an end-of-sentence or unknown piece.
         """
         if not path.is_file():
             raise InputError(f"{path} does not exist: make the tokenizer first, or check the path")
@@ -258,7 +260,7 @@ class Tokenizer:
         }
 
 
-def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
+def build_tokenizer(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
     """Copies, fetches or trains a tokenizer; its manifest lies beside it with the suffix `.json`.
 
     Args:
@@ -279,7 +281,7 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
     given = [Path(chosen.path)] if isinstance(chosen, File) else []
     inputs = [settings_file, *sources, *given]
     for place in (out, manifest):
-        ownership.refuse(place, STAGE, inputs)
+        ownership.refuse_foreign(place, STAGE, inputs)
     read = [source / atomic_files.MANIFEST for source in sources]
     taken = made_from.Taken(STAGE, [__name__], inputs=read, given=given)
     if taken.stands(manifest, values):
@@ -297,7 +299,7 @@ def build(settings_file: Path, sources: Sequence[Path], out: Path) -> None:
         )
         content = _model_content(path, chosen, where, "file")
     else:
-        content, sampled = train(chosen, sources, where)
+        content, sampled = train_tokenizer(chosen, sources, where)
     with atomic_files.atomic_write(out, STAGE, inputs) as partial:
         partial.write_bytes(content)
     tokenizer = Tokenizer(out)
@@ -323,7 +325,7 @@ def named_pieces(path: Path) -> dict[str, int]:
     file_kinds.refuse_other_kind(path)
     content = path.read_bytes()
     if is_json(content):
-        return json_tokenizer.pieces(json_tokenizer.read(content, str(path)))
+        return json_tokenizer.piece_ids(json_tokenizer.parse_tokenizer(content, str(path)))
     return _SentencePieces(content, str(path)).known
 
 
@@ -333,7 +335,7 @@ def given_pieces(path: Path) -> int:
     Raises:
         InputError: it is none.
     """
-    return json_tokenizer.rows(named_pieces(path))
+    return json_tokenizer.embedding_rows(named_pieces(path))
 
 
 def _model_content(path: Path, chosen: File | Hub, where: str, key: str) -> bytes:
@@ -348,7 +350,7 @@ def _model_content(path: Path, chosen: File | Hub, where: str, key: str) -> byte
     content, place = path.read_bytes(), f"{where}.{key}: {path}"
     file_kinds.refuse_other_kind(path, place)
     if is_json(content):
-        return json_tokenizer.with_end(content, chosen.end, place, f"{where}.end")
+        return json_tokenizer.add_end_token(content, chosen.end, place, f"{where}.end")
     _SentencePieces(content, place)
     if chosen.end is not None:
         raise InputError(f"{where}.end: a SentencePiece model has its own: leave it out")

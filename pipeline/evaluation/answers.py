@@ -16,7 +16,7 @@ import numpy as np
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.comparison.multiple_choice import ALONE, SCORES, SUM, accuracy, item_points
 from pike_mixing.errors import InputError
-from pipeline.evaluation.log_likelihoods import Question, score
+from pipeline.evaluation.log_likelihoods import Question, score_questions
 from pipeline.evaluation.prompt_encoding import Item
 from pipeline.model.transformer import Transformer
 
@@ -70,7 +70,7 @@ class Answers:
     """For each metric the accuracy and its standard error by cluster, in percent."""
 
 
-def ask(model: Transformer, questions: QuestionSet, *, batch_tokens: int) -> Answers:
+def ask_model(model: Transformer, questions: QuestionSet, *, batch_tokens: int) -> Answers:
     """Asks the model all items, and grades it.
 
     Args:
@@ -84,14 +84,14 @@ def ask(model: Transformer, questions: QuestionSet, *, batch_tokens: int) -> Ans
     scored = [Question(item.context_C, item.candidates) for item in questions.items]
     scored += [Question(item.unconditional_C, item.candidates) for item in questions.items]
     try:
-        sums = score(model, scored, batch_tokens=batch_tokens)
+        sums = score_questions(model, scored, batch_tokens=batch_tokens)
     except InputError as error:
         task, shots, formulation = questions.way
         raise InputError(f"{task}, {shots}-shot, {formulation}: {error}") from None
-    return grade(questions, sums[: len(questions.items)], sums[len(questions.items) :])
+    return grade_answers(questions, sums[: len(questions.items)], sums[len(questions.items) :])
 
 
-def grade(questions: QuestionSet, sums: list[Floats], alone: list[Floats]) -> Answers:
+def grade_answers(questions: QuestionSet, sums: list[Floats], alone: list[Floats]) -> Answers:
     """Picks and accuracies, from each item's log-likelihoods behind its context and alone.
 
     Args:
@@ -128,13 +128,13 @@ def grade(questions: QuestionSet, sums: list[Floats], alone: list[Floats]) -> An
     )
 
 
-def accuracies(questions: QuestionSet, result: Answers) -> list[tuple[Any, ...]]:
+def accuracy_rows(questions: QuestionSet, result: Answers) -> list[tuple[Any, ...]]:
     """Task, shots, formulation, metric, value and error in percent, examples."""
     examples = len(questions.items)
     return [(*questions.way, name, *value, examples) for name, value in result.accuracy.items()]
 
 
-def choices(questions: QuestionSet, result: Answers) -> list[tuple[Any, ...]]:
+def choice_rows(questions: QuestionSet, result: Answers) -> list[tuple[Any, ...]]:
     """Of every item all that a score needs, so that each is a query.
 
     Task, shots, formulation, item, document (the cluster), gold, pick, then lists over candidates:

@@ -23,7 +23,7 @@ from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import answers, perplexity
 from pipeline.evaluation.answers import QuestionSet
 from pipeline.evaluation.output_tables import TableRows
-from pipeline.evaluation.questions import Domain, Downstream, downstream, prepare_questions
+from pipeline.evaluation.questions import Domain, Downstream, prepare_downstream, prepare_questions
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, devices, made_from, manifests
@@ -53,7 +53,7 @@ def evaluate(
     values = atomic_files.read_json(settings)
     evaluation = validate(Evaluation, values, str(settings))
     taken = made_from.Taken("evaluate", [__name__], inputs=[run / atomic_files.MANIFEST, tokenizer])
-    record, work = manifests.of_run(run)
+    record, work = manifests.read_run(run)
     steps = record["checkpoints"] if evaluation.checkpoints == "all" else record["checkpoints"][-1:]
     folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
     folders += [corpora / domain for domain in evaluation.domains or work.domains]
@@ -64,10 +64,10 @@ def evaluate(
     if taken.stands(run / "evaluations" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()
-    place = devices.pick(device)
+    place = devices.pick_device(device)
     pieces = Tokenizer(tokenizer)
     domains = prepare_questions(evaluation, work, corpora, pieces)
-    benchmarks = downstream(evaluation, tasks, pieces, work.training.length)
+    benchmarks = prepare_downstream(evaluation, tasks, pieces, work.training.length)
     questions = [several for domain in domains for several in domain.questions()]
     questions += [one.questions() for one in benchmarks]
     with (
@@ -115,9 +115,9 @@ def _evaluate(
             if how.token_losses:
                 rows.add("token_losses", [(name, searched.nll_N.tolist())])
     for one in questions:
-        result = answers.ask(model, one, batch_tokens=batch_tokens)
-        rows.add("accuracies", answers.accuracies(one, result))
-        rows.add("choices", answers.choices(one, result))
+        result = answers.ask_model(model, one, batch_tokens=batch_tokens)
+        rows.add("accuracies", answers.accuracy_rows(one, result))
+        rows.add("choices", answers.choice_rows(one, result))
     return rows
 
 
@@ -125,7 +125,7 @@ def _finite(
     model: Transformer, domain: str, windows: perplexity.Windows, batch_tokens: int
 ) -> perplexity.Perplexity:
     """The loss on some windows of a domain, if it is a number."""
-    result = perplexity.measure(model, windows, batch_tokens=batch_tokens)
+    result = perplexity.measure_perplexity(model, windows, batch_tokens=batch_tokens)
     if not (math.isfinite(result.nll) and math.isfinite(result.perplexity)):
         raise InputError(
             f"domain {domain}: the loss is not a finite number, the model has diverged: lower "

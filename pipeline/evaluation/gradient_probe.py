@@ -53,7 +53,7 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
     values = atomic_files.read_json(settings)
     probe = validate(Probe, values, str(settings))
     taken = made_from.Taken("probe", [__name__], inputs=[run / atomic_files.MANIFEST])
-    record, work = manifests.of_run(run)
+    record, work = manifests.read_run(run)
     steps = record["checkpoints"] if probe.checkpoints == "all" else record["checkpoints"][-1:]
     folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
     folders += [corpora / domain for domain in work.domains]
@@ -62,7 +62,7 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
     if taken.stands(run / "probes" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()
-    place = devices.pick(device)
+    place = devices.pick_device(device)
     rows_by_domain, pieces = _rows(probe, work, corpora)
     rows_by_domain = [rows.to(devices.of_rows(place)) for rows in rows_by_domain]
     with (

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from pike_mixing.arrays import Ints
 from pike_mixing.row_order import Order, first_epochs
-from pipeline.data.ngrams import Hashes, occurring, window_hashes
+from pipeline.data.ngrams import Hashes, find_occurring, window_hashes
 from pipeline.data.shards import Corpus
 from pipeline.evaluation.prompt_encoding import Item
 from pipeline.runtime import atomic_files
@@ -139,7 +139,7 @@ class _Item:
         return self.passage.token_T[self.gold : self.gold + choice.candidate]
 
 
-def build(
+def build_items(
     held_out: Corpus, train: Corpus, choice: Choice, word_start_V: npt.NDArray[np.bool_]
 ) -> DomainItems:
     """Makes at most `choice.items` items; documents give one each before any gives a second.
@@ -212,7 +212,7 @@ def _unseen(passages: Sequence[_Passage], train: Corpus, choice: Choice) -> list
     # Places without so many tokens before them are left out.
     passages = [p.at(p.start_S >= before) for p in passages]
     hashes = [window_hashes(p.token_T, width)[p.start_S - before] for p in passages]
-    seen = occurring(np.concatenate(hashes), train, width)
+    seen = find_occurring(np.concatenate(hashes), train, width)
     sizes = np.cumsum([len(hash_S) for hash_S in hashes])[:-1]
     return [p.at(~seen_S) for p, seen_S in zip(passages, np.split(seen, sizes), strict=True)]
 

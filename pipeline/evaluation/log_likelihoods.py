@@ -79,7 +79,7 @@ class RowBatch:
     candidates: int
 
 
-def row(context: Ints, candidates: Sequence[Ints], shared: int) -> QuestionRow:
+def lay_out_question(context: Ints, candidates: Sequence[Ints], shared: int) -> QuestionRow:
     """Lays out one question whose first `shared` tokens, not all of its context, are left out.
 
     Args:
@@ -112,7 +112,7 @@ def _places(context: int, candidates: tuple[int, ...], shared: int) -> dict[str,
     }
 
 
-def side_by_side(rows: Sequence[QuestionRow], size: tuple[int, int] | None = None) -> RowBatch:
+def pad_rows(rows: Sequence[QuestionRow], size: tuple[int, int] | None = None) -> RowBatch:
     """One batch of rows, in their order, filled up to a size in rows and tokens if one is given."""
     size = size or (len(rows), max(len(one.token_L) for one in rows))
     token, position = np.zeros(size, np.int64), np.zeros(size, np.int64)
@@ -147,7 +147,7 @@ class Group:
     """What all of them begin with; at least one token of each is left over."""
 
 
-def groups(contexts: Sequence[Ints]) -> list[Group]:
+def group_contexts(contexts: Sequence[Ints]) -> list[Group]:
     """Puts every context into one group; each context holds at least one token.
 
     All questions of a task with fixed demonstrations share the document start and the
@@ -191,7 +191,9 @@ class Question:
     """At least one token each."""
 
 
-def score(model: Transformer, questions: Sequence[Question], *, batch_tokens: int) -> list[Floats]:
+def score_questions(
+    model: Transformer, questions: Sequence[Question], *, batch_tokens: int
+) -> list[Floats]:
     """Nats of log p(candidate | context) of each question's candidates, summed over their tokens.
 
     Values do not depend on what else is asked, nor on the budget, except for the last bits of
@@ -217,12 +219,12 @@ def score(model: Transformer, questions: Sequence[Question], *, batch_tokens: in
             prefix_P = torch.from_numpy(group.prefix_P).to(device)
             P = len(prefix_P)
             shared = model.prefill_cache(prefix_P) if P else None
-            rows = [row(contexts[i], candidates[i], P) for i in group.members]
+            rows = [lay_out_question(contexts[i], candidates[i], P) for i in group.members]
             lengths = [P + _read_as(len(r.token_L), device) for r in rows]
             for batch in _batches(lengths, batch_tokens):
                 members, length = [rows[i] for i in batch], lengths[batch[0]]
                 if devices.compiles(device):
-                    size = xla_chips.multiple(max(1, batch_tokens // length), device), length
+                    size = xla_chips.round_up_rows(max(1, batch_tokens // length), device), length
                     sums = _score_in_shape(model, members, size)
                 else:
                     sums = _score(model, members, shared, P)
@@ -242,7 +244,7 @@ def _groups(contexts: Sequence[Ints], device: torch.device) -> list[Group]:
     """Questions that are read together; on a device that compiles all, and nothing of them once."""
     if contexts and devices.compiles(device):
         return [Group([*range(len(contexts))], contexts[0][:0])]
-    return groups(contexts)
+    return group_contexts(contexts)
 
 
 def _read_as(length: int, device: torch.device) -> int:
@@ -266,7 +268,7 @@ def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
 
 def _score(model: Transformer, rows: Sequence[QuestionRow], shared: Any, P: int) -> list[Floats]:
     """Sums of each row's candidates."""
-    batch = side_by_side(rows)
+    batch = pad_rows(rows)
     hidden_BxLxD = _read(model, batch, shared, P)
     hidden_MxD = hidden_BxLxD[torch.from_numpy(batch.scored_BxL).to(model.device)]
     log_p_N = _log_probabilities(model.embedding.weight, hidden_MxD, batch.place_N, batch.target_N)
@@ -277,7 +279,7 @@ def _score_in_shape(
     model: Transformer, rows: Sequence[QuestionRow], size: tuple[int, int]
 ) -> list[Floats]:
     """The same from programs that the size of the batch alone tells apart."""
-    batch, weight_VxD = side_by_side(rows, size), model.embedding.weight
+    batch, weight_VxD = pad_rows(rows, size), model.embedding.weight
     hidden_BxLxD = _read(model, batch, None, 0)
     devices.mark_step(model.device)
     place_N = torch.from_numpy(np.flatnonzero(batch.scored_BxL)[batch.place_N])

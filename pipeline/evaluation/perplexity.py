@@ -58,7 +58,7 @@ class Perplexity:
     """Nats of each scored token."""
 
 
-def windows(corpus: Corpus, length: int, at_most: int) -> Windows:
+def choose_windows(corpus: Corpus, length: int, at_most: int) -> Windows:
     """Chooses at most `at_most` windows of `length` tokens, spread evenly over the split.
 
     The first token of the stream is never a target, and what is left behind the last whole
@@ -97,8 +97,8 @@ def windows(corpus: Corpus, length: int, at_most: int) -> Windows:
     )
 
 
-def measure(model: Transformer, held_out: Windows, *, batch_tokens: int) -> Perplexity:
-    """Scores the windows and sums by document; see `summary` for the definitions.
+def measure_perplexity(model: Transformer, held_out: Windows, *, batch_tokens: int) -> Perplexity:
+    """Scores the windows and sums by document; see `summarise_losses` for the definitions.
 
     Args:
         model: On its device already.
@@ -106,7 +106,9 @@ def measure(model: Transformer, held_out: Windows, *, batch_tokens: int) -> Perp
         batch_tokens: Tokens per forward pass.
     """
     device = model.device
-    rows = xla_chips.multiple(max(1, batch_tokens // (held_out.tokens_RxL1.shape[1] - 1)), device)
+    rows = xla_chips.round_up_rows(
+        max(1, batch_tokens // (held_out.tokens_RxL1.shape[1] - 1)), device
+    )
     parts = []
     with devices.without_gradients(device):
         for batch in torch.from_numpy(held_out.tokens_RxL1).split(rows):
@@ -116,10 +118,10 @@ def measure(model: Transformer, held_out: Windows, *, batch_tokens: int) -> Perp
                 batch = torch.cat([batch, batch[:1].expand(rows - R, -1)])
             nll_BxL = token_losses(model, xla_chips.shard_tensor(batch.to(device)))
             parts.append(devices.on_host(nll_BxL)[:R].flatten().numpy())
-    return summary(np.concatenate(parts), held_out)
+    return summarise_losses(np.concatenate(parts), held_out)
 
 
-def summary(nll_N: Array, held_out: Windows) -> Perplexity:
+def summarise_losses(nll_N: Array, held_out: Windows) -> Perplexity:
     """Means and errors from the nats of every scored token; sums are in float64.
 
     Bits per byte are all nats / ln 2 / bytes. The nats of a document's EOS count, as in training;

@@ -100,7 +100,7 @@ def prepare_questions(
     ]
 
 
-def downstream(
+def prepare_downstream(
     evaluation: Evaluation, folder: Path | None, tokenizer: Tokenizer, length: int
 ) -> list[Downstream]:
     """The questions of the downstream tasks.
@@ -122,7 +122,7 @@ def downstream(
             f"{evaluation.tasks[0].name} is asked: name the folder of the fetched tasks with "
             "--tasks"
         )
-    loaded = [benchmark.load(folder, one) for one in evaluation.tasks]
+    loaded = [benchmark.load_benchmark(folder, one) for one in evaluation.tasks]
     return [
         Downstream(one, prompt_encoding.encode_benchmark(one, tokenizer, length)) for one in loaded
     ]
@@ -155,9 +155,9 @@ def _domain(
             f"{folder} was not packed with {tokenizer.path}: give the tokenizer that packed it, or "
             "pack it anew"
         )
-    windows, search = perplexity.windows(held_out, length, evaluation.rows), None
+    windows, search = perplexity.choose_windows(held_out, length, evaluation.rows), None
     if evaluation.search or evaluation.token_losses:
-        search = perplexity.windows(
+        search = perplexity.choose_windows(
             Corpus.open(folder, "search", verify=True), length, evaluation.rows
         )
     domain = Domain(name, held_out, windows, search, {}, {})
@@ -167,7 +167,7 @@ def _domain(
     for choice in choices:
         assert word_start_V is not None
         assert train is not None
-        asked = items.build(held_out, train, choice, word_start_V)
+        asked = items.build_items(held_out, train, choice, word_start_V)
         way = domain.task + (f", {asked.shots}-shot" if asked.shots else "")
         if shortage := asked.shortage(choice):
             log.warning("%s is skipped: %s", way, shortage)

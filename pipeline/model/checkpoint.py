@@ -6,8 +6,8 @@
 
 Random streams are functions of (seed, purpose, index), so no generator's state is needed.
 
-A moment is copied to the CPU's memory (`snapshot`) and written from there (`write`), so that the
-run need not wait for the disk.
+A moment is copied to the CPU's memory (`take_snapshot`) and written from there
+(`write_checkpoint`), so that the run need not wait for the disk.
 """
 
 import dataclasses
@@ -65,7 +65,7 @@ class Snapshot:
     """What the manifest says beside checksums."""
 
 
-def snapshot(
+def take_snapshot(
     model: Transformer, optimizer: torch.optim.Optimizer, progress: TrainState, identity: Any
 ) -> Snapshot:
     """Copies a moment to the CPU's memory of the first process; all put shards together.
@@ -100,7 +100,7 @@ def _copy(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {n: t.to("cpu", copy=True).contiguous() for n, t in whole if keeps}
 
 
-def write(folder: Path, taken: Snapshot) -> None:
+def write_checkpoint(folder: Path, taken: Snapshot) -> None:
     """Writes `folder` (checkpoints/step{n}) whole or not at all.
 
     Raises:
@@ -130,7 +130,7 @@ def load_model(folder: Path) -> Transformer:
     """
     manifest = _check(folder, MODEL)
     shape = validate(settings.Model, manifest["model"], f"{folder}/{atomic_files.MANIFEST}: model")
-    model = models.with_weights(shape, manifest["vocabulary"], load_file(folder / MODEL))
+    model = models.model_with_weights(shape, manifest["vocabulary"], load_file(folder / MODEL))
     if model is None:
         raise InputError(
             f"{folder / atomic_files.MANIFEST} describes a model of other shapes than {MODEL}: "
@@ -148,7 +148,7 @@ def weights_sha256(folder: Path) -> str:
     return str(_check(folder, MODEL)["sha256"][MODEL])
 
 
-def restore(
+def restore_checkpoint(
     folder: Path,
     model: Transformer,
     optimizer: torch.optim.Optimizer,
@@ -200,7 +200,7 @@ def restore(
     )
 
 
-def resumable(checkpoints: Path, identity: Any, every: int) -> Path | None:
+def find_resumable(checkpoints: Path, identity: Any, every: int) -> Path | None:
     """The newest whole checkpoint of the run with this identity, or None.
 
     Damaged checkpoints are logged and passed over: an earlier one leads to the same bits. So are
@@ -213,7 +213,7 @@ def resumable(checkpoints: Path, identity: Any, every: int) -> Path | None:
         identity: What the run is made from.
         every: Steps between checkpoints that are kept.
     """
-    result = atomic_files.steps(checkpoints)
+    result = atomic_files.step_entries(checkpoints)
     gap = next(step for step in itertools.count(step=every) if step not in result)
     for folder in [path for step, path in reversed(result.items()) if step < gap]:
         try:
@@ -232,7 +232,7 @@ def resumable(checkpoints: Path, identity: Any, every: int) -> Path | None:
 
 
 def _check(folder: Path, *names: str) -> dict[str, Any]:
-    known = manifests.of_checkpoint(folder)
+    known = manifests.read_checkpoint(folder)
     if known["format"] != FORMAT:
         raise InputError(
             f"{folder} is of format {known['format']}, and this version of the code reads format "

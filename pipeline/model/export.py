@@ -29,12 +29,12 @@ def export(run: Path, *, out: Path, step: int | None = None) -> str:
             tokenizer is not where it was, transformers has no such architecture, or what it loads
             computes something else.
     """
-    manifest, work = manifests.of_run(run)
+    manifest, work = manifests.read_run(run)
     step = manifest["steps"] if step is None else step
     if step not in manifest["checkpoints"]:
         kept = ", ".join(map(str, manifest["checkpoints"]))
         raise InputError(f"{run} keeps no checkpoint of step {step}: --step takes one of {kept}")
-    ownership.refuse(out, "export", [run])
+    ownership.refuse_foreign(out, "export", [run])
     pieces = _tokenizer(run, manifest)
     # Takes seconds and needs an extra: what is asked is checked first.
     from pipeline.model import hf_folder

@@ -28,7 +28,7 @@ def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transfor
     return result
 
 
-def with_weights(
+def model_with_weights(
     shape: settings.Model, vocabulary: int, weights: dict[str, torch.Tensor]
 ) -> Transformer | None:
     """A model with these weights, which it keeps; None where they are of other shapes.
@@ -54,7 +54,7 @@ def _foreign() -> ModuleType:
     return importlib.import_module("pipeline.model.foreign")
 
 
-def shard(model: Transformer, device: torch.device) -> None:
+def shard_model(model: Transformer, device: torch.device) -> None:
     """Cuts a model's parameters into one shard per process, block by block.
 
     A block's weights are put together for its passes alone, in the precision of the model's matrix

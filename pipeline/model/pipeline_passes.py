@@ -58,7 +58,7 @@ class PipelinePasses(Passes):
     ) -> Iterator[Piece]:
         """The passes of this process, on the device; of one shape where it compiles."""
         # Chips share a pass's rows evenly.
-        full = xla_chips.multiple(size, self.device)
+        full = xla_chips.round_up_rows(size, self.device)
         for piece in super().pieces(batch, weight_R, size, whole=whole):
             tokens_sxL1, weight_s = piece.rows, piece.weight_B
             missing = full - piece.size if self.fixed else 0

@@ -119,7 +119,7 @@ class Block(nn.Module):
         return x_BxLxD + self.down(inner_BxLxF)
 
 
-def turns(position: Tensor, width: int) -> tuple[Tensor, Tensor]:
+def rotary_factors(position: Tensor, width: int) -> tuple[Tensor, Tensor]:
     """Cosines and sines of the rotation of each pair, for heads of width W.
 
     To the positions, of any shape, a dimension of W/2 is added.
@@ -219,7 +219,7 @@ class Transformer(nn.Module):
         if sight is not None:
             position, seen = sight.position_BxL[:, None], sight.seen_BxLxS[:, None]
             shared = sight.shared or shared
-        rotation = turns(position, self.shape.head_width)
+        rotation = rotary_factors(position, self.shape.head_width)
         for block, keys_values in zip(self.blocks, shared, strict=True):
             given = (x_BxLxD, rotation, seen, keys_values)
             if self.recomputes and torch.is_grad_enabled():
@@ -231,7 +231,7 @@ class Transformer(nn.Module):
     def prefill_cache(self, tokens_P: Tensor) -> list[KeysValues]:
         """What each block keeps of a text's beginning, for `AttentionLayout.shared`."""
         position_P = torch.arange(len(tokens_P), device=tokens_P.device)
-        rotation = turns(position_P, self.shape.head_width)
+        rotation = rotary_factors(position_P, self.shape.head_width)
         x_1xPxD = self.embedding(tokens_P[None])
         kept = []
         for block in cast("Sequence[Block]", self.blocks):
@@ -293,7 +293,7 @@ def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transfor
 def token_losses(model: Transformer, tokens_BxL1: Tensor) -> Tensor:
     """Nats of each next token, B x L in float32, for rows of L + 1 tokens."""
     hidden, target = _predicting(model, tokens_BxL1)
-    weight, shared = model.embedding.weight, xla_chips.count(model.device)
+    weight, shared = model.embedding.weight, xla_chips.chip_count(model.device)
     nll = chunked_loss.cross_entropy(hidden, weight, target, model.precision, shared)
     return nll.view(tokens_BxL1.shape[0], -1)
 
@@ -320,7 +320,7 @@ def weighted_loss(
         target,
         weight,
         model.precision,
-        xla_chips.count(model.device),
+        xla_chips.chip_count(model.device),
     )
     return total, nll.view(B, L).mean(dim=1)
 

@@ -38,7 +38,7 @@ def plan(
     kinds = [_kind(device) for device in devices]
     if twice := sorted({device for device in devices if devices.count(device) > 1}):
         raise InputError(f"--devices: named twice: {', '.join(twice)}")
-    planned, own = planner.of_workflow([configuration], {})
+    planned, own = planner.plan_of_workflow([configuration], {})
     output_root.refuse_file(planned.results)
     works = [jobs.Jobs(planned, kind, number, tuple(targets)) for kind, number in kinds]
     bills = [_numbers(work) for work in works]
@@ -72,7 +72,7 @@ def _larger(work: jobs.Jobs, bill: dict[str, Any]) -> Iterator[str]:
 def _kind(device: str) -> tuple[Accelerator, int]:
     """A kind of device, and how many of it train a run together: "tpu-v4:8"."""
     name, colon, number = device.partition(":")
-    kind = accelerators.accelerator(name, "--devices")
+    kind = accelerators.find_accelerator(name, "--devices")
     if colon and not (number.isdecimal() and int(number) > 0):
         raise InputError(f"--devices: {device}: the number behind the colon is 1 or more: {name}:4")
     accelerators.refuse_too_many(kind, int(number or 1), "--devices")
@@ -221,4 +221,4 @@ def _size(number: float) -> str:
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return output_formats.grid(titles, rows, [False, *[True] * (len(titles) - 1)])
+    return output_formats.align_columns(titles, rows, [False, *[True] * (len(titles) - 1)])

@@ -89,7 +89,7 @@ def _grid_problems(config: Config) -> Iterator[str]:
 
 def _swarm_problems(config: Config) -> Iterator[str]:
     """Methods with the name of a swarm's run."""
-    for name, (swarm, _) in dependencies.members(config).items():
+    for name, (swarm, _) in dependencies.swarm_members(config).items():
         if name in config["methods"]:
             yield f"methods.{name}: swarms.{swarm} makes a method of this name: rename one"
 
@@ -111,7 +111,7 @@ def _uses(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
     if "baseline" not in config.get("compare", {}) and len(config["methods"]) > 1:
         yield [Compare.baseline], config["methods"], "compare.baseline, which is not set"
     yield from _unknown_tasks(config)
-    yield from paper_roles.uses(config)
+    yield from paper_roles.used_names(config)
 
 
 def _values_at(value: Any, path: Sequence[str], where: str = "") -> Iterator[tuple[str, Any]]:
@@ -145,7 +145,7 @@ def _incompatible(config: Config, recipes: Mapping[str, Training]) -> Iterator[s
         for method in values.get("methods", {})
     )
     every = (*all_runs, *named)
-    pairs = {(r.scenario, r.method): dependencies.recipe(config, r) for r in every}
+    pairs = {(r.scenario, r.method): dependencies.recipe_name(config, r) for r in every}
     yield from _target_problems(config)
     for name, values in config.get("mixtures", {}).items():
         if not {"swarm", "methods"} & values.keys():
@@ -185,7 +185,7 @@ def _duplicate_tasks(config: Config) -> Iterable[str]:
         ways = Counter(
             (one["task"], one["shots"], one["formulation"])
             for entry in evaluation.get("tasks", [])
-            for one in stage_settings.ways(entry)
+            for one in stage_settings.expand_tasks(entry)
         )
         for task, shots, formulation in sorted(way for way, times in ways.items() if times > 1):
             yield (
@@ -247,7 +247,7 @@ def run_problems(config: Config, all_runs: Sequence[RunName]) -> Iterator[str]:
 def _too_long_items(config: Config) -> Iterable[str]:
     """Multiple-choice items longer than the rows of the training that they are asked after."""
     requested = dependencies.requested_runs(config)
-    pairs = ((run.scenario, dependencies.recipe(config, run)) for run in requested)
+    pairs = ((run.scenario, dependencies.recipe_name(config, run)) for run in requested)
     for name, recipe in dict.fromkeys(pairs):
         evaluation = config["scenarios"][name]["evaluation"]
         length = config["training"][recipe]["length"]
@@ -263,9 +263,9 @@ def _too_long_items(config: Config) -> Iterable[str]:
 
 def _searches_of_several_lengths(config: Config, all_runs: Iterable[RunName]) -> Iterable[str]:
     """Mixtures or settings chosen by losses of runs of several lengths: the longest would win."""
-    every = (found for run in all_runs if (found := dependencies.mixture(config, run)))
+    every = (found for run in all_runs if (found := dependencies.mixture_of_run(config, run)))
     for found in dict.fromkeys(every):
-        finder = dependencies.search(config, found.mixture).get("finder", GRID)
+        finder = dependencies.search_section(config, found.mixture).get("finder", GRID)
         proxies = dependencies.proxies_of(config, found)
         if stage_settings.reads_states(finder):
             if len(proxies) > 1:
@@ -274,7 +274,7 @@ def _searches_of_several_lengths(config: Config, all_runs: Iterable[RunName]) ->
                     f"{len(proxies)}: name one method and one seed"
                 )
             continue
-        tokens = sorted({dependencies.tokens(config, run) for run in proxies})
+        tokens = sorted({dependencies.training_tokens(config, run) for run in proxies})
         if len(tokens) > 1:
             yield (
                 f"{'grids' if finder == GRID else 'mixtures'}.{found.mixture}: scenario "

@@ -84,7 +84,7 @@ def select_runs(
     return [run for run in chosen if run.is_among(selection)]
 
 
-def members(config: Config) -> dict[str, tuple[str, int]]:
+def swarm_members(config: Config) -> dict[str, tuple[str, int]]:
     """Methods that are the runs of swarms, by name: the swarm and the place in it."""
     return {
         f"{swarm}-{place:03d}": (swarm, place)
@@ -105,7 +105,7 @@ def method_settings(config: Config, scenario: str, method: str) -> dict[str, Any
     """
     chosen = config["scenarios"][scenario]
     if method not in config["methods"]:
-        swarm, place = members(config)[method]
+        swarm, place = swarm_members(config)[method]
         weights = draw_mixture(config["swarms"][swarm], swarm, place, chosen["domains"])
         return {"rule": "fixed", "weights_by_domain": weights}
     values = dict(config["methods"][method]) | chosen.get("methods", {}).get(method, {})
@@ -139,22 +139,22 @@ def draw_mixture(
     return {d: round(amount / total, 4) for d, amount in drawn_by_domain.items()}
 
 
-def recipe(config: Config, run: RunName) -> str:
+def recipe_name(config: Config, run: RunName) -> str:
     """Name of the training recipe of a run: its method's or swarm's own, else the scenario's."""
     if run.method in config["methods"]:
         own = method_settings(config, run.scenario, run.method)
     else:
-        own = config["swarms"][members(config)[run.method][0]]
+        own = config["swarms"][swarm_members(config)[run.method][0]]
     return str(own.get("training") or config["scenarios"][run.scenario]["training"])
 
 
-def tokens(config: Config, run: RunName) -> int:
+def training_tokens(config: Config, run: RunName) -> int:
     """Training tokens of a run."""
-    values = config["training"][recipe(config, run)]
+    values = config["training"][recipe_name(config, run)]
     return int(values["rows"] * values["length"] * values["steps"])
 
 
-def reference(config: Config, run: RunName) -> RunName | None:
+def reference_run(config: Config, run: RunName) -> RunName | None:
     """The run whose model is the reference of a run."""
     named = method_settings(config, run.scenario, run.method).get("reference")
     return None if named is None else run._replace(method=named)
@@ -176,18 +176,18 @@ def tunable_settings(config: Config, scenario: str, method: str) -> dict[str, li
     return {name: [values.get(name) for values in each] for name in grid["settings"]}
 
 
-def search(config: Config, name: str) -> Config:
+def search_section(config: Config, name: str) -> Config:
     """The mixture or the grid of this name: what other runs find."""
     return {**config.get("mixtures", {}), **config.get("grids", {})}[name]
 
 
-def mixture(config: Config, run: RunName) -> MixtureName | None:
+def mixture_of_run(config: Config, run: RunName) -> MixtureName | None:
     """The mixture or the grid that a run takes from other runs."""
     requested = method_settings(config, run.scenario, run.method)
     named = requested.get("mixture", requested.get("grid"))
     if named is None:
         return None
-    values = search(config, named)
+    values = search_section(config, named)
     swarm = config["swarms"][values["swarm"]] if "swarm" in values else {}
     model = values.get("model", swarm.get("model", run.model))
     return MixtureName(run.scenario, model, named, _seeds(values, swarm.get("seed", run.seed))[0])
@@ -195,8 +195,8 @@ def mixture(config: Config, run: RunName) -> MixtureName | None:
 
 def proxies_of(config: Config, mixture: MixtureName) -> list[RunName]:
     """The proxies of a mixture, or the runs of a grid."""
-    values = search(config, mixture.mixture)
-    swarm = [name for name, (s, _) in members(config).items() if s == values.get("swarm")]
+    values = search_section(config, mixture.mixture)
+    swarm = [name for name, (s, _) in swarm_members(config).items() if s == values.get("swarm")]
     return [
         RunName(mixture.scenario, mixture.model, method, seed)
         for method in [*swarm, *values.get("methods", [])]
@@ -210,7 +210,7 @@ def _seeds(values: Config, other: int) -> Sequence[int]:
 
 def evaluated_runs(config: Config, every: Iterable[RunName]) -> list[RunName]:
     """Of these runs those that are evaluated: asked for, or read by what finds a mixture."""
-    mixtures = {found for run in every if (found := mixture(config, run))}
+    mixtures = {found for run in every if (found := mixture_of_run(config, run))}
     named = set(requested_runs(config))
     named.update(run for found in mixtures for run in proxies_of(config, found))
     return [run for run in every if run in named]
@@ -218,7 +218,7 @@ def evaluated_runs(config: Config, every: Iterable[RunName]) -> list[RunName]:
 
 def required_runs(config: Config, run: RunName) -> Iterator[RunName]:
     """Runs that must be finished before a run can begin."""
-    of_model, of_weights = reference(config, run), mixture(config, run)
+    of_model, of_weights = reference_run(config, run), mixture_of_run(config, run)
     if of_model is not None:
         yield of_model
     if of_weights is not None:

@@ -142,7 +142,7 @@ class Jobs:
         def maker(path: str) -> Key:
             # A file is made by the job whose manifest is beside it, or in the next folder with one.
             at = Path(os.path.normpath(path))
-            places = [at, made_from.beside(at), at.with_suffix(".json")]
+            places = [at, made_from.manifest_beside(at), at.with_suffix(".json")]
             places += [folder / MANIFEST for folder in (at, *at.parents)]
             found = [makers[str(place)] for place in places if str(place) in makers]
             if not found:
@@ -207,7 +207,7 @@ class Jobs:
     @functools.cache  # noqa: B019 - one plan lives as long as its process
     def training(self, run: str) -> resources.ResourceEstimate:
         """What a run's training takes."""
-        return resources.of_run(*self._of_run(run), self.device, self.processes)
+        return resources.estimate_run(*self._of_run(run), self.device, self.processes)
 
     def _pretrain(self, run: str) -> Job:
         taken = self.training(run)
@@ -216,20 +216,24 @@ class Jobs:
     def _evaluate(self, run: str) -> Job:
         values, vocabulary = self._of_run(run)
         wanted = self.plan.section_value("evaluations", run)
-        memory, seconds, disk = resources.of_evaluation(values, wanted, vocabulary, self.device)
+        memory, seconds, disk = resources.estimate_evaluation(
+            values, wanted, vocabulary, self.device
+        )
         return Job(seconds, memory, disk, 1)
 
     def _probe(self, run: str) -> Job:
         values, vocabulary = self._of_run(run)
         wanted = self.plan.section_value("probes", run)
-        memory, seconds = resources.of_probe(values, wanted, vocabulary, self.device)
+        memory, seconds = resources.estimate_probe(values, wanted, vocabulary, self.device)
         return Job(seconds, memory, DISK_BYTES["probe"], 1)
 
     @functools.cached_property
     def _database_bytes(self) -> int:
         """Bytes of the database of all runs, which those of some are smaller than."""
         evaluated = sum(self.job("evaluate", run).disk_bytes for run in self.plan.evaluations)
-        return EMPTY_DATABASE + sum(map(resources.records, self.plan.runs.values())) + evaluated
+        return (
+            EMPTY_DATABASE + sum(map(resources.record_bytes, self.plan.runs.values())) + evaluated
+        )
 
     def _database(self, _: str) -> Job:
         return Job(SECONDS["database"], GATHERING_MEMORY * 2**30, self._database_bytes)

@@ -74,7 +74,7 @@ COSTS = {
 """What each field of `Needs` costs."""
 
 
-def methods(name: str | None = None, *, format: str = "text") -> str:
+def describe_methods(name: str | None = None, *, format: str = "text") -> str:
     """The rules, or the one of this name, as text for a terminal, Markdown or json.
 
     In Markdown all of them are the page docs/methods.md; json is a list with an object per rule.
@@ -140,7 +140,7 @@ def _due(need: Any) -> dict[str, str]:
     return told
 
 
-def needs(rule: str) -> Needs:
+def default_needs(rule: str) -> Needs:
     """What a rule asks for with the defaults of its settings.
 
     Settings without a default are coefficients and names, on which no need depends.
@@ -167,7 +167,7 @@ def _any(kind: Any) -> Any:
 
 def _columns(rule: str) -> tuple[str, str, str]:
     """What a rule measures, what it adds to the work and to the memory of Mix."""
-    parts = ([getattr(cost, part) for cost in costs(needs(rule))] for part in Cost._fields)
+    parts = ([getattr(cost, part) for cost in costs(default_needs(rule))] for part in Cost._fields)
     measured, work, memory = ("; ".join(filter(None, words)) or "nothing" for words in parts)
     return measured, work, memory
 

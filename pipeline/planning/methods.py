@@ -37,7 +37,7 @@ def settings_of(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in OF_PLAN}
 
 
-def place(rule: str) -> str:
+def class_reference(rule: str) -> str:
     """Where a rule's class is: `module:Class`.
 
     Raises:
@@ -60,7 +60,7 @@ def place(rule: str) -> str:
     return rule
 
 
-def about(rule: str) -> str:
+def rule_sentence(rule: str) -> str:
     """What a rule does, in one or two sentences for the report's readers; "" without any."""
     if rule in RULES:
         return registry.rule_class(rule).about
@@ -72,7 +72,7 @@ def about(rule: str) -> str:
     return ""
 
 
-def in_full(values: Mapping[str, Any], but: Collection[str] = ()) -> dict[str, Any]:
+def method_in_full(values: Mapping[str, Any], but: Collection[str] = ()) -> dict[str, Any]:
     """A method with the defaults of its rule filled in.
 
     Of a class of the user's own, which is not imported, these are the literals behind its fields.
@@ -83,7 +83,7 @@ def in_full(values: Mapping[str, Any], but: Collection[str] = ()) -> dict[str, A
     """
     rule, given = values["rule"], settings_of(values)
     if rule in RULES:
-        result = normal_form.of_settings(registry.rule_class(rule), given)
+        result = normal_form.normalise_settings(registry.rule_class(rule), given)
     else:
         result = normal_form.fill_defaults(_literals(rule), given)
     of_plan = {name: one for name in OF_PLAN if (one := values.get(name)) is not None}
@@ -138,14 +138,14 @@ def _ancestry(rule: str) -> Iterator[ast.ClassDef]:
         seen.add(place)
         node = _class(place)
         named = [name] if node is None else [ast.unparse(base) for base in node.bases]
-        waiting += [code_fingerprint.place_of(each, module) for each in named]
+        waiting += [code_fingerprint.class_reference(each, module) for each in named]
         if node is not None:
             yield node
 
 
 def _nodes(module: str) -> list[ast.AST]:
     try:
-        return list(ast.walk(code_fingerprint.tree(module)))
+        return list(ast.walk(code_fingerprint.syntax_tree(module)))
     except InputError as error:
         raise InputError(f"rule: {error}") from None
 
@@ -193,7 +193,7 @@ def problems(values: Mapping[str, Any], where: str) -> list[str]:
     if not isinstance(rule, str):
         return [f"{where}.rule: {rule!r} is not the name of a mixing rule: see `pike methods`"]
     try:
-        place(rule)
+        class_reference(rule)
     except InputError as error:
         return [f"{where}.{error}"]
     if rule not in RULES:

@@ -22,7 +22,7 @@ PATHS = {
 """Settings of a section's entries that are paths, or patterns of such."""
 
 
-def of_config(config: Mapping[str, Any], origin: str) -> dict[str, Any]:
+def normalise_config(config: Mapping[str, Any], origin: str) -> dict[str, Any]:
     """A configuration with every default filled in, but those of mixing methods and finders.
 
     Args:
@@ -30,7 +30,7 @@ def of_config(config: Mapping[str, Any], origin: str) -> dict[str, Any]:
         origin: Where it was set, for messages.
     """
     whole = {"compare": {}, "paper": {}, **config}
-    result = plain(validation.validate(Experiment, whole, origin, together=False))
+    result = plain_values(validation.validate(Experiment, whole, origin, together=False))
     result["results"] = _paths(result["results"])
     for section, names in PATHS.items():
         for values in result.get(section, {}).values():
@@ -51,7 +51,7 @@ def _paths(value: Any) -> Any:
     return str(PurePosixPath(value))
 
 
-def plain(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
     """Plain JSON values of validated settings; what is absent or empty by default is left out."""
     if dataclasses.is_dataclass(value):
         kept = {
@@ -59,11 +59,11 @@ def plain(value: Any) -> Any:
             for field in dataclasses.fields(value)
             if (one := getattr(value, field.name)) != default_value(field) or not _is_nothing(one)
         }
-        return {name: plain(one) for name, one in kept.items()}
+        return {name: plain_values(one) for name, one in kept.items()}
     if isinstance(value, Mapping):
-        return {name: plain(one) for name, one in value.items()}
+        return {name: plain_values(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [*map(plain, value)]
+        return [*map(plain_values, value)]
     return value
 
 
@@ -71,7 +71,7 @@ def _is_nothing(value: Any) -> bool:
     return value is None or (isinstance(value, Mapping | list | tuple) and not value)
 
 
-def of_settings(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+def normalise_settings(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a rule or finder of this dataclass, its defaults filled in."""
     defaults = {field.name: default_value(field) for field in dataclasses.fields(kind)}
     types = {name: without_limits(hint) for name, hint in type_hints(kind).items()}
@@ -94,7 +94,7 @@ def fill_defaults(
     known = {n: v for n, v in defaults.items() if _is_json(v)}
     real = {*reals, *(name for name, value in known.items() if isinstance(value, float))}
     result = known | {n: v for n, v in given.items() if not (v is None and n in silent)}
-    return {name: _real(v) if name in real else plain(v) for name, v in result.items()}
+    return {name: _real(v) if name in real else plain_values(v) for name, v in result.items()}
 
 
 def _is_json(value: Any) -> bool:

@@ -20,14 +20,14 @@ def used_names(plan: Plan) -> dict[str, set[str]]:
     """By section, the names that a run, or something behind one, uses."""
     config, runs = plan.config, [RunName.parse(run) for run in plan.runs]
     result = {f"{key}s": {getattr(r, key) for r in runs} for key in ("scenario", "model", "method")}
-    result["training"] = {dependencies.recipe(config, run) for run in runs}
+    result["training"] = {dependencies.recipe_name(config, run) for run in runs}
     chosen = [config["scenarios"][name] for name in result["scenarios"]]
     keys = {"tokenizers": "tokenizer", "evaluation": "evaluation", "probe": "probe"}
     for section, key in keys.items():
         result[section] = {scenario[key] for scenario in chosen if key in scenario}
     searches = {name.split("/")[2] for name in plan.mixtures}
     result |= {"mixtures": searches, "grids": searches, "tasks": set(plan.tasks)}
-    found = [dependencies.search(config, name) for name in searches]
+    found = [dependencies.search_section(config, name) for name in searches]
     result["swarms"] = {search.get("swarm", "") for search in found}
     result["methods"].update(search.get("of", "") for search in found)
     result["sources"] = {corpus.partition("/")[2] for corpus in plan.corpora}
@@ -94,8 +94,8 @@ def short_searches(plan: Plan) -> list[str]:
         if search["finder"] == GRID or stage_settings.reads_states(search["finder"]):
             continue
         # A plan has no such mixture of runs of several lengths.
-        read = dependencies.tokens(config, RunName.parse(next(iter(search["proxies"]))))
-        trained = dependencies.tokens(config, run)
+        read = dependencies.training_tokens(config, RunName.parse(next(iter(search["proxies"]))))
+        trained = dependencies.training_tokens(config, run)
         if 2 * read <= trained and "target" not in config["scenarios"][run.scenario]:
             told[
                 f"{plan.origin}: mixtures.{found.split('/')[2]}: runs of {read:,} tokens find it "
@@ -123,7 +123,7 @@ def slow_products(plan: Plan) -> list[str]:
     ]
 
 
-def closing(plan: Plan) -> list[str]:
+def closing_notices(plan: Plan) -> list[str]:
     """What a reader of a finished workflow needs next.
 
     A line for each doubt about a packed corpus's validation text. Where the report is there: what

@@ -155,9 +155,9 @@ class Comparison:
         stage = made.stage or rule
         foreign = stage == "pretrain" and bool(settings["model"].get("architecture"))
         python = self._pythons.get(rule)
-        fingerprint, versions = stages.code(stage, part, python, foreign=foreign)
+        fingerprint, versions = stages.code_and_versions(stage, part, python, foreign=foreign)
         return tuple(
-            made_from.of_finished(
+            made_from.compare_finished(
                 Path(self._plan.manifest(rule, name)),
                 stage,
                 self._known,
@@ -336,7 +336,7 @@ def _is_cut_off(manifest: str, rule: str) -> bool:
     return any(any(place.parent.glob(pattern)) for pattern in patterns)
 
 
-def of_results(*folders: Path) -> Comparison | None:
+def compare_results(*folders: Path) -> Comparison | None:
     """The comparison of results with the configuration that they were made by.
 
     The first folder that is an output root is taken. None where the configuration is not at hand,
@@ -345,7 +345,7 @@ def of_results(*folders: Path) -> Comparison | None:
     found = next((root for root in map(output_root.find_root, folders) if root), None)
     if not (found and found.files and all(file.is_file() for file in found.files)):
         return None
-    plan, _ = planner.of_workflow(found.files, found.options)
+    plan, _ = planner.plan_of_workflow(found.files, found.options)
     if Path(plan.results).resolve() != found.folder.resolve():
         return None
     return Comparison(plan, found.pythons)

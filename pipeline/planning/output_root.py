@@ -19,7 +19,7 @@ TAKEN = frozenset({".git", ".snakemake", ".venv", "config", "pike_mixing", "pipe
 """Folders of the clone where no results may lie."""
 
 
-def claim(plan: Plan) -> Settings:
+def claim_root(plan: Plan) -> Settings:
     """Refuses an output root that another experiment has begun; returns the stamp to write.
 
     A root outside the working directory can be shared by several clones. The stamp then names the
@@ -81,7 +81,7 @@ def refuse_file(results: str) -> None:
             raise InputError(f"results: {results}: {place} is no folder: give another (results:)")
 
 
-def name_user() -> None:
+def ensure_user_name() -> None:
     """Gives a user without a name one: Snakemake asks for it, and a container may know none."""
     try:
         getpass.getuser()
@@ -152,22 +152,22 @@ def find_root(folder: Path) -> Root | None:
 
 
 @functools.cache
-def above(folder: Path) -> Root | None:
+def root_above(folder: Path) -> Root | None:
     """The output root that a folder lies in."""
     return next((root for root in map(find_root, (folder, *folder.parents)) if root), None)
 
 
-def command(path: Path, *, force: bool = False) -> str:
+def command_for(path: Path, *, force: bool = False) -> str:
     """The command that makes a file of an experiment, also where it is there (`force`)."""
     here = Path.cwd()
     own = path.relative_to(here) if path.is_relative_to(here) else path
     words = [*(["--force"] if force else []), os.path.normpath(own)]
-    return _command(above(path.absolute().parent), words)
+    return _command(root_above(path.absolute().parent), words)
 
 
-def command_of_all(folder: Path) -> str:
+def command_for_all(folder: Path) -> str:
     """The command that makes all that an experiment lacks, given its output root."""
-    return _command(above(folder), [])
+    return _command(root_above(folder), [])
 
 
 def _command(root: Root | None, words: list[str]) -> str:
@@ -192,15 +192,15 @@ def write_settings(plan: Plan, pythons: Mapping[str, str] | None = None) -> None
     Raises:
         InputError: the output root belongs to another configuration, or cannot be written.
     """
-    stamp = claim(plan) | ({"pythons": dict(pythons)} if pythons else {})
+    stamp = claim_root(plan) | ({"pythons": dict(pythons)} if pythons else {})
     wanted = {f"{plan.results}/experiment.json": stamp, **plan.settings_files()}
     with errors.explain_disk_errors(Path(plan.results)):
         for name, values in wanted.items():
-            if not holds(Path(name), values):
+            if not is_whole_settings(Path(name), values):
                 atomic_files.write_json(Path(name), values)
 
 
-def holds(path: Path, values: Any) -> bool:
+def is_whole_settings(path: Path, values: Any) -> bool:
     """Whether a settings file is there and whole: a spoiled one is as good as none."""
     try:
         return bool(atomic_files.read_json(path) == values)

@@ -21,7 +21,7 @@ CONTINUATION = "continuation-"
 """What stands before a domain's name in the name of its task of continuations."""
 
 
-def rows(table: str) -> list[dict[str, str]]:
+def read_paper_table(table: str) -> list[dict[str, str]]:
     """A table of the paper (pipeline/paper/)."""
     with (PACKAGE / "paper" / f"{table}.csv").open(encoding="utf-8", newline="") as lines:
         return list(csv.DictReader(lines))
@@ -30,11 +30,11 @@ def rows(table: str) -> list[dict[str, str]]:
 @functools.cache
 def published_names() -> dict[str, tuple[str, ...]]:
     """The names that the paper uses, by kind, in its order."""
-    names = rows("names")
+    names = read_paper_table("names")
     return {kind: tuple(r["name"] for r in names if r["kind"] == kind) for kind in KINDS.values()}
 
 
-def uses(config: Config) -> Iterator[tuple[Iterable[str], Iterable[str], str]]:
+def used_names(config: Config) -> Iterator[tuple[Iterable[str], Iterable[str], str]]:
     """All uses of names in the section: the names, those that exist, and where they are used."""
     for section, kind in KINDS.items():
         cast = config.get("paper", {}).get(section, {})
@@ -45,7 +45,7 @@ def uses(config: Config) -> Iterator[tuple[Iterable[str], Iterable[str], str]]:
 
 def problems(config: Config) -> list[str]:
     """Names of the paper that several of ours play: a table would show two rows in one place."""
-    players = Counter((kind, played) for kind, _, played in pairs(config))
+    players = Counter((kind, played) for kind, _, played in names_with_roles(config))
     return [
         f"paper: {times} names play the {kind} {played!r}: let one of them play it, and "
         "name what the others play"
@@ -54,7 +54,7 @@ def problems(config: Config) -> list[str]:
     ]
 
 
-def pairs(config: Config) -> list[tuple[str, str, str]]:
+def names_with_roles(config: Config) -> list[tuple[str, str, str]]:
     """Kind, our name and the paper's, for every name of ours that plays one.
 
     A configuration without sections plays nothing.

@@ -236,7 +236,10 @@ class Plan:
         if section == "article":
             return {"shown": self.of_paper}
         if section == "report":
-            return {"config": records.in_full(self.config), "rules": self.rule_descriptions()}
+            return {
+                "config": records.config_in_full(self.config),
+                "rules": self.rule_descriptions(),
+            }
         if section == "databases":
             return records.database_settings(self.experiment_of(name))
         return self.section_value(section, name)
@@ -342,4 +345,4 @@ class Plan:
     def rule_descriptions(self) -> dict[str, str]:
         """What the mixing rules of the plan do, in the report's words, by rule."""
         named = dict.fromkeys(values["rule"] for values in self.runs.values())
-        return {rule: methods.about(rule) for rule in named}
+        return {rule: methods.rule_sentence(rule) for rule in named}

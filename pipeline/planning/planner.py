@@ -32,7 +32,7 @@ LETTER_BYTES = 3
 """Of UTF-8, in most alphabets of synthetic languages."""
 
 
-def alone(path: Path) -> Settings:
+def read_file(path: Path) -> Settings:
     """A configuration file's own content.
 
     Raises:
@@ -66,16 +66,16 @@ def alone(path: Path) -> Settings:
     return loaded
 
 
-def read(path: Path) -> Settings:
+def read_configuration(path: Path) -> Settings:
     """The same with what it includes, and its short forms written out."""
-    return shorthand.write_out(merge_included(alone(path), path.parent))
+    return shorthand.write_out(merge_included(read_file(path), path.parent))
 
 
 def merge_included(
     config: Mapping[str, Any],
     folder: Path,
     above: tuple[Path, ...] = (),
-    load: Callable[[Path], Settings] = alone,
+    load: Callable[[Path], Settings] = read_file,
 ) -> Settings:
     """A configuration with the sections of the file that it names under `include`.
 
@@ -149,7 +149,7 @@ def _owner(path: Path, load: Callable[[Path], Settings]) -> Path:
     return _owner(path.parent / config["include"], load)
 
 
-def of_workflow(
+def plan_of_workflow(
     files: Sequence[Path], options: Mapping[str, Any]
 ) -> tuple[Plan, Mapping[str, Any]]:
     """The plan of a workflow, and its configuration without what it includes.
@@ -158,9 +158,9 @@ def of_workflow(
     both. Snakemake's own reading of the files, as YAML 1.1, is not used.
 
     Raises:
-        InputError: as `read` and `plan`, or `--configfile` has taken a target for a file.
+        InputError: as `read_configuration` and `plan`, or a target was taken for a file.
     """
-    load = functools.cache(alone)  # Parsing takes up to 60 ms.
+    load = functools.cache(read_file)  # Parsing takes up to 60 ms.
     config: Settings = {}
     whole: Settings = {}
     for number, path in enumerate(files):
@@ -202,10 +202,10 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
         InputError: every mistake in it, in one message, each with its path and a way out.
     """
     refuse(schema.problems(config, origin) or cross_checks.problems(config, origin))
-    own = normal_form.of_config(config, origin)
+    own = normal_form.normalise_config(config, origin)
     requested = dependencies.requested_runs(own)
     every = dependencies.closure(own, requested)
-    found_of = {run: found for run in every if (found := dependencies.mixture(own, run))}
+    found_of = {run: found for run in every if (found := dependencies.mixture_of_run(own, run))}
     runs = {str(run): stage_settings.run_settings(own, run) for run in every}
     mixtures = {str(m): stage_settings.mixture_settings(own, m, runs) for m in found_of.values()}
     searched = {
@@ -216,7 +216,7 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
     }
     wanted = set(requested)
     evaluations = {
-        str(run): stage_settings.evaluation(
+        str(run): stage_settings.evaluation_settings(
             own, run, requested=run in wanted, searched=str(run) in searched
         )
         for run in dependencies.evaluated_runs(own, every)
@@ -230,7 +230,7 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
         results=str(Path(own["results"])),
         sources=stage_settings.sort_keys(own["sources"]),
         tokenizers={
-            name: stage_settings.sort_keys(stage_settings.tokenizer(own, name))
+            name: stage_settings.sort_keys(stage_settings.tokenizer_settings(own, name))
             for name in own["tokenizers"]
         },
         tokenizer_sources={
@@ -238,14 +238,16 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
         },
         runs=runs,
         requested=tuple(map(str, requested)),
-        references={str(run): str(r) for run in every if (r := dependencies.reference(own, run))},
+        references={
+            str(run): str(r) for run in every if (r := dependencies.reference_run(own, run))
+        },
         found={str(run): str(mixture) for run, mixture in found_of.items()},
         mixtures=mixtures,
         evaluations=evaluations,
         probes={
             str(run): probed
             for run in requested
-            if (probed := stage_settings.probe(own, run)) is not None
+            if (probed := stage_settings.probe_settings(own, run)) is not None
         },
         tasks={
             name: stage_settings.sort_keys(own.get("tasks", {}).get(name, {}))
@@ -256,8 +258,8 @@ def plan(config: Mapping[str, Any], origin: str, owner: str | None = None) -> Pl
                 ]
             )
         },
-        tables=stage_settings.outputs(own["tables"]),
-        figures=stage_settings.outputs(own["figures"]),
+        tables=stage_settings.output_settings(own["tables"]),
+        figures=stage_settings.output_settings(own["figures"]),
     )
 
 
@@ -270,7 +272,7 @@ def text_bytes(source: Settings) -> int | None:
     return size
 
 
-def processes(source: Settings) -> int:
+def packing_processes(source: Settings) -> int:
     """How many processes are worth packing a source: one for each 64 MiB of text, 16 at most."""
     size = text_bytes(source)
     if size is None and source["kind"] == "local":
@@ -282,6 +284,6 @@ if __name__ == "__main__":
     # For `make`, before Snakemake reads the files: aliases that it writes out may take all memory.
     try:
         for name in sys.argv[1:]:
-            alone(Path(name))
+            read_file(Path(name))
     except InputError as mistake:
         sys.exit(f"CONFIG: {mistake}")

@@ -73,7 +73,9 @@ class Profile:
         return int(self.value(rule, "longest", "0"))
 
 
-def in_image(image: str, resources: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def profile_in_image(
+    image: str, resources: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
     """What a profile sets, where jobs run in a container: with the interpreter of its image.
 
     Args:
@@ -94,7 +96,7 @@ def in_image(image: str, resources: Mapping[str, Mapping[str, Any]]) -> dict[str
     return {rule: {**own.get(rule, {}), **resources.get(rule, {})} for rule in {**own, **resources}}
 
 
-def read(
+def read_profile(
     resources: Mapping[str, Mapping[str, Any]],
     defaults: Mapping[str, Any],
     threads: Collection[str] = (),
@@ -149,7 +151,7 @@ def _judge(where: str, name: str, value: str) -> None:
             "devices and nodes a run trains, and all other jobs run on one node"
         )
     if name == "accelerator":
-        accelerators.accelerator(value, where)
+        accelerators.find_accelerator(value, where)
     allowed = {"device": DEVICES, "save_on": signal_handler.SAVES}.get(name)
     if allowed and value not in allowed:
         raise InputError(f"{where}: {value} is unknown: give {_or(allowed)}")

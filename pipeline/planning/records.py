@@ -69,7 +69,7 @@ def database_settings(experiment: Settings) -> Settings:
     That of all runs holds the configuration, which the report shows. `experiment` is as
     `Plan.experiment` gives it.
     """
-    config = in_full(experiment["config"])
+    config = config_in_full(experiment["config"])
     runs = {
         run: {key: value for key, value in values.items() if key != "folder"}
         for run, values in experiment["runs"].items()
@@ -81,7 +81,7 @@ def database_settings(experiment: Settings) -> Settings:
     return {"config": read, "methods": methods, "runs": runs, **named, **views}
 
 
-def in_full(config: Settings) -> Settings:
+def config_in_full(config: Settings) -> Settings:
     """A plan's configuration, as it is compared: with the defaults of rules and finders, too.
 
     Sections that others wrote, in another shape, stay as they are.
@@ -89,13 +89,13 @@ def in_full(config: Settings) -> Settings:
     sections = ("methods", "scenarios", "mixtures")
     own = {name: config[name] for name in sections if isinstance(config.get(name), dict)}
     named = {name: one for name, one in own.get("methods", {}).items() if "rule" in one}
-    full = {name: methods.in_full(one) for name, one in named.items()}
+    full = {name: methods.method_in_full(one) for name, one in named.items()}
 
     def overlaid(scenario: Settings) -> Settings:
         """Of what it lays over methods, that by which it changes them."""
         result: Settings = {}
         for name, over in scenario["methods"].items():
-            whole = methods.in_full({**named[name], **over})
+            whole = methods.method_in_full({**named[name], **over})
             if other := {key: one for key, one in whole.items() if full[name].get(key) != one}:
                 result[name] = other
         return {**scenario, "methods": result}
@@ -103,7 +103,7 @@ def in_full(config: Settings) -> Settings:
     def fill_options(mixture: Settings) -> Settings:
         options = mixture.get("options", {})
         kind = finders.finder_class(mixture["finder"])
-        return {**mixture, "options": normal_form.of_settings(kind, options)}
+        return {**mixture, "options": normal_form.normalise_settings(kind, options)}
 
     result = {**config}
     if "methods" in own:

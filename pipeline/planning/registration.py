@@ -182,13 +182,13 @@ def _misfits(kind: Any, values: Any, where: str) -> list[str]:
     return []
 
 
-def read(path: Path) -> Registration:
+def read_registration(path: Path) -> Registration:
     """Reads and checks a registration.
 
     Raises:
         InputError: it cannot be read, something in it is wrong, or it has another one's name.
     """
-    result = validate(Registration, planner.alone(path), str(path))
+    result = validate(Registration, planner.read_file(path), str(path))
     namesake = FOLDER / f"{result.benchmark}.yaml"
     if namesake.exists() and not namesake.samefile(path):
         raise InputError(
@@ -207,7 +207,7 @@ def others_on_its_scenarios(chosen: Registration) -> list[str]:
         InputError: one of the files is wrong.
     """
     drawn = chosen.scenarios
-    every = {path.name: read(path) for path in sorted(FOLDER.glob("*.yaml"))}
+    every = {path.name: read_registration(path) for path in sorted(FOLDER.glob("*.yaml"))}
     return [
         name
         for name, one in every.items()
@@ -242,7 +242,7 @@ def rows_over_batches(run: Run) -> float:
 
 def passes_over_mix(run: Run) -> float:
     """Passes over the model of a run over those of Mix, by the plan's arithmetic."""
-    return resources.passes(run) / 3
+    return resources.forward_passes(run) / 3
 
 
 def flops_of_step(run: Run, tokenizers: Mapping[str, Mapping[str, Any]]) -> float:
@@ -297,7 +297,7 @@ def _of_length(base: Mapping[str, Any], steps: int) -> dict[str, Any]:
     return {**base, "steps": steps, "warmup_steps": warmup, "checkpoint_every": steps}
 
 
-def configuration(chosen: Registration) -> dict[str, Any]:
+def workflow_configuration(chosen: Registration) -> dict[str, Any]:
     """The configuration that the workflow runs."""
     sizes = _sizes(chosen)
     scenarios = [(one, size) for size in sizes for one in size.scenarios]
@@ -402,7 +402,7 @@ def _runs(chosen: Registration, size: _Size) -> Iterator[dict[str, Any]]:
             }
 
 
-def write(given: Path, out: Path) -> str:
+def write_configuration(given: Path, out: Path) -> str:
     """Writes the configuration of a registration as YAML; returns a line for each scenario.
 
     Raises:
@@ -413,12 +413,12 @@ def write(given: Path, out: Path) -> str:
         raise InputError(
             f"--out: {out} was not made by `pike scenarios`: give another place, or delete it"
         )
-    chosen = read(given)
-    config = configuration(chosen)
+    chosen = read_registration(given)
+    config = workflow_configuration(chosen)
     planner.plan(shorthand.write_out(config), str(given))
     head = f"{MADE_BY}{given}`: change that file.\n"
     text = yaml.safe_dump(config, sort_keys=False, width=120, default_flow_style=None)
     with atomic_files.atomic_write(out) as file:
         file.write_text(head + text, encoding="utf-8")
     rows = [(name, values["about"]) for name, values in config["scenarios"].items()]
-    return output_formats.align(("scenario", "about"), rows)
+    return output_formats.align_table(("scenario", "about"), rows)

@@ -82,7 +82,7 @@ def training_flops_per_token(shape: settings.Model, vocabulary: int, length: int
     return accelerators.training_flops_per_token(shape.matrices(vocabulary), shape, length)
 
 
-def activations(
+def activation_bytes(
     shape: settings.Model, length: int, precision: str = "float32", recomputes: bool = False
 ) -> int:
     """Bytes that the backward pass of one row reads, the loss's own apart.
@@ -104,7 +104,7 @@ def activations(
     return length * (shape.layers * block + ends)
 
 
-def logits(shape: settings.Model, vocabulary: int, tokens: int) -> int:
+def logit_bytes(shape: settings.Model, vocabulary: int, tokens: int) -> int:
     """Bytes of the logits that are there at a time, at most.
 
     Args:
@@ -116,7 +116,7 @@ def logits(shape: settings.Model, vocabulary: int, tokens: int) -> int:
     return FLOAT * min(every, max(CHUNK_LOGITS, every // 16))
 
 
-def states(values: Settings, parameters: int) -> int:
+def state_bytes(values: Settings, parameters: int) -> int:
     """Bytes of weights, gradients and moments, and of what the method keeps beside them."""
     needs, K = methods.needs(values), len(values["domains"])
     numbers = 4 + bool(needs.statistics) + needs.reference
@@ -124,7 +124,7 @@ def states(values: Settings, parameters: int) -> int:
     return FLOAT * numbers * parameters
 
 
-def passes(values: Settings) -> float:
+def forward_passes(values: Settings) -> float:
     """Forward passes over a batch that one update costs: 3 of Mix, a backward pass being two."""
     needs, recipe = methods.needs(values), values["training"]
     batches = len(values["domains"]) / recipe["rows"]
@@ -139,7 +139,7 @@ def passes(values: Settings) -> float:
     return result + bool(recipe.get("activation_checkpointing"))
 
 
-def of_run(
+def estimate_run(
     values: Settings, vocabulary: int, device: Accelerator, processes: int = 1
 ) -> ResourceEstimate:
     """What one run takes on a kind of device.
@@ -159,12 +159,12 @@ def of_run(
     N, rows, length = shape.parameters(vocabulary), recipe["rows"], recipe["length"]
     microbatch = recipe.get("microbatch_rows") or rows
     own = bool(recipe.get("activation_checkpointing"))
-    state = HEADROOM * states(values, N)
+    state = HEADROOM * state_bytes(values, N)
     whole_embedding = 2 * FLOAT * shape.padded_vocabulary(vocabulary) * shape.width
 
     def passing(of_rows: int, recomputes: bool) -> float:
-        row = activations(shape, length, precision, recomputes)
-        chunk = logits(shape, vocabulary, of_rows * length)
+        row = activation_bytes(shape, length, precision, recomputes)
+        chunk = logit_bytes(shape, vocabulary, of_rows * length)
         return HEADROOM * (whole_embedding + of_rows * row + chunk)
 
     several = microbatch < rows and not device.is_tpu
@@ -179,7 +179,7 @@ def of_run(
         each = passing(own_rows, recomputes) + (kept + state / devices if sharded else state)
         if fits := not device.memory or each <= device.memory:
             break
-    made = passes(values) + (recomputes and not own)
+    made = forward_passes(values) + (recomputes and not own)
     flops = training_flops_per_token(shape, vocabulary, length) * rows * length * made / 3
     speed = device.peak[precision] * device.utilisation * devices
     step = max(flops / speed, device.step_seconds * made / 3)
@@ -189,7 +189,7 @@ def of_run(
         flops=flops * recipe["steps"],
         device_bytes=int(each),
         host_bytes=devices * (PROCESS_BYTES["accelerator"] if device.memory else of_cpu) + saved,
-        disk_bytes=(checkpoints(values) + 2) * saved + records(values),
+        disk_bytes=(checkpoint_count(values) + 2) * saved + record_bytes(values),
         seconds=step * recipe["steps"],
         devices=devices,
         sharded=sharded,
@@ -198,18 +198,18 @@ def of_run(
     )
 
 
-def checkpoints(values: Settings) -> int:
+def checkpoint_count(values: Settings) -> int:
     """Checkpoints that a run keeps: the initial one, one every so many steps, and the last."""
     steps, every = values["training"]["steps"], values["training"]["checkpoint_every"]
     return 1 + math.ceil(steps / every)
 
 
-def records(values: Settings) -> int:
+def record_bytes(values: Settings) -> int:
     """Bytes of the records of a run's steps."""
     return RECORD_BYTES * values["training"]["steps"] * (1 + 2 * len(values["domains"]))
 
 
-def of_evaluation(
+def estimate_evaluation(
     values: Settings, evaluation: Settings, vocabulary: int, device: Accelerator
 ) -> tuple[int, float, int]:
     """Host bytes, seconds and disk bytes of a run's evaluation: forward passes over rows, prompts.
@@ -236,14 +236,14 @@ def of_evaluation(
             tokens += choice.items * len(domains) * each
     flops = tokens * training_flops_per_token(shape, vocabulary, length) / 3
     batch = evaluation["batch_tokens"]
-    inner = FLOAT * batch * 12 * shape.width + logits(shape, vocabulary, batch)
+    inner = FLOAT * batch * 12 * shape.width + logit_bytes(shape, vocabulary, batch)
     N, times = shape.parameters(vocabulary), _checkpoints_read(values, evaluation["checkpoints"])
     kept = FLOAT * windows * length if evaluation.get("token_losses") else 0
     disk = TABLES_BYTES + WINDOW_BYTES * windows + RECORD_BYTES * (asked + own) + kept
     return _host(N, HEADROOM * inner, device), times * _seconds(flops, values, device), times * disk
 
 
-def of_probe(
+def estimate_probe(
     values: Settings, probe: Settings, vocabulary: int, device: Accelerator
 ) -> tuple[int, float]:
     """Host bytes and seconds of a run's probe: K gradients at every checkpoint that it reads.
@@ -257,8 +257,8 @@ def of_probe(
     shape, length = settings.Model(**values["model"]), values["training"]["length"]
     K, N = len(values["domains"]), shape.parameters(vocabulary)
     flops = probe["rows"] * K * length * training_flops_per_token(shape, vocabulary, length)
-    inner = probe["microbatch"] * activations(shape, length)
-    inner += logits(shape, vocabulary, probe["microbatch"] * length)
+    inner = probe["microbatch"] * activation_bytes(shape, length)
+    inner += logit_bytes(shape, vocabulary, probe["microbatch"] * length)
     inner += FLOAT * N * (3 + 2 * K)
     seconds = _checkpoints_read(values, probe["checkpoints"]) * _seconds(flops, values, device)
     return _host(N, HEADROOM * inner, device), seconds
@@ -273,7 +273,7 @@ def _host(N: int, inner: float, device: Accelerator) -> int:
 
 def _checkpoints_read(values: Settings, chosen: str) -> int:
     """How many checkpoints an evaluation or a probe reads: all, or the last."""
-    return checkpoints(values) if chosen == "all" else 1
+    return checkpoint_count(values) if chosen == "all" else 1
 
 
 def _seconds(flops: float, values: Settings, device: Accelerator) -> float:

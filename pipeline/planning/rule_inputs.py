@@ -25,14 +25,14 @@ WILDCARDS = {
 """What the wildcards of all rules match."""
 
 
-def files_of(settings: Settings | None) -> list[str]:
+def own_files(settings: Settings | None) -> list[str]:
     """Paths or patterns of the user's own files that a source or tokenizer reads."""
     fields = settings or {}
     named = [fields.get(key) or [] for key in ("files", "validation_files", "path")]
     return [path for one in named for path in ([one] if isinstance(one, str) else one)]
 
 
-def with_signature_at_hand(function: F) -> F:
+def cache_signature(function: F) -> F:
     """A function whose signature is at hand: Snakemake asks for it before each of many calls."""
     vars(function)["__signature__"] = inspect.signature(function)
     return function
@@ -81,11 +81,11 @@ class RuleInputs:
         return result if isinstance(result, Reads) else Reads(result, [])
 
     def _download(self, source: str) -> Reads:
-        return Reads({}, _matching(files_of(self.plan.section_value("sources", source))))
+        return Reads({}, _matching(own_files(self.plan.section_value("sources", source))))
 
     def _tokenizer(self, tokenizer: str) -> Reads:
         """The sources that it is trained on, or the user's own tokenizer."""
-        given = files_of(self.plan.section_value("tokenizers", tokenizer))
+        given = own_files(self.plan.section_value("tokenizers", tokenizer))
         sources = self.plan.tokenizer_sources[tokenizer]
         return Reads({"documents": [self.plan.manifest("download", s) for s in sources]}, given)
 
@@ -95,7 +95,7 @@ class RuleInputs:
         tokenizer, _, source = corpus.partition("/")
         hygiene = self.plan.config["packing"].get("hygiene", {})
         fetched = unwanted_tasks(self.plan.config)
-        own = [path for path in files_of(hygiene.get("decontaminate")) if path not in fetched]
+        own = [path for path in own_files(hygiene.get("decontaminate")) if path not in fetched]
         made = {
             "documents": self.plan.manifest("download", source),
             "tokenizer": f"{self.plan.results}/tokenizers/{tokenizer}.model",
@@ -175,7 +175,7 @@ class RuleInputs:
         own = [f"{split}={path}" for split, path in values.get("files", {}).items()]
         return [*revision, *(["--from", *own] if own else [])]
 
-    @with_signature_at_hand
+    @cache_signature
     def run_arguments(self, wildcards: Wildcards, input: Mapping[str, Any]) -> list[str]:
         """Arguments that name a run's corpora, and what other runs left for it."""
         reference, mixture = input.get("reference"), input.get("mixture")
@@ -183,7 +183,7 @@ class RuleInputs:
         result += ["--reference", str(Path(reference).parent)] if reference else []
         return [*result, *(["--mixture", str(mixture)] if mixture else [])]
 
-    @with_signature_at_hand
+    @cache_signature
     def corpora_folder(self, wildcards: Wildcards) -> str:
         """Folder of the corpora of a run's tokenizer."""
         tokenizer = self.plan.section_value("runs", wildcards.run)["tokenizer"]
@@ -195,7 +195,7 @@ class RuleInputs:
 
 
 def _record(database: str) -> str:
-    return str(made_from.beside(Path(database)))
+    return str(made_from.manifest_beside(Path(database)))
 
 
 def _matching(patterns: Iterable[str]) -> list[str]:

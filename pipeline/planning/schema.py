@@ -75,7 +75,7 @@ def _in_file(problems: list[str], origin: str) -> list[str]:
     return [re.sub(rf"^{re.escape(origin)}\.", f"{origin}: ", problem) for problem in problems]
 
 
-def text() -> str:
+def schema_text() -> str:
     """The file's content: the schema that the dataclasses of settings say."""
     shared = {n: TypeAdapter(kind).json_schema() for n, kind in SHARED.items()}
     parts = _by_name(TypeAdapter(Experiment).json_schema(schema_generator=_Described), shared)
@@ -121,4 +121,4 @@ class _Described(GenerateJsonSchema):
 
 
 if __name__ == "__main__":
-    PATH.write_text(text(), encoding="utf-8")
+    PATH.write_text(schema_text(), encoding="utf-8")

@@ -28,22 +28,24 @@ def run_settings(config: Settings, run: dependencies.RunName) -> Settings:
         "domains": chosen["domains"],
         "tokenizer": chosen["tokenizer"],
         "model": sort_keys(config["models"][run.model]),
-        "training": sort_keys(config["training"][dependencies.recipe(config, run)]),
+        "training": sort_keys(config["training"][dependencies.recipe_name(config, run)]),
         "rule": values["rule"],
-        "method": sort_keys(methods.settings_of(methods.in_full(values, tuned))),
+        "method": sort_keys(methods.settings_of(methods.method_in_full(values, tuned))),
         **({"tuned": sort_keys(tuned)} if tuned else {}),
     }
 
 
-def in_full(run: Settings) -> Settings:
+def run_in_full(run: Settings) -> Settings:
     """The content of a run.json with its defaults filled in, as that of a plan has them."""
-    method = methods.in_full({**run["method"], "rule": run["rule"]}, run.get("tuned", ()))
+    method = methods.method_in_full({**run["method"], "rule": run["rule"]}, run.get("tuned", ()))
     kinds: dict[str, type[Any]] = {"model": Model, "training": Training}
-    parts = {name: normal_form.plain(validate(k, run[name], name)) for name, k in kinds.items()}
+    parts = {
+        name: normal_form.plain_values(validate(k, run[name], name)) for name, k in kinds.items()
+    }
     return sort_keys({**run, **parts, "method": methods.settings_of(method)})
 
 
-def evaluation(
+def evaluation_settings(
     config: Settings, run: dependencies.RunName, *, requested: bool, searched: bool
 ) -> Settings:
     """How a run is evaluated; of one that only serves others, the losses after its last step.
@@ -63,11 +65,11 @@ def evaluation(
         named["search"] = True
     result: Settings = sort_keys(named)
     if "tasks" in result:
-        result["tasks"] = [one for entry in result["tasks"] for one in ways(entry)]
+        result["tasks"] = [one for entry in result["tasks"] for one in expand_tasks(entry)]
     return result
 
 
-def probe(config: Settings, run: dependencies.RunName) -> Settings | None:
+def probe_settings(config: Settings, run: dependencies.RunName) -> Settings | None:
     """How a run's gradients are compared; None where its scenario leaves it out."""
     named = config["scenarios"][run.scenario].get("probe")
     if named is None:
@@ -78,7 +80,7 @@ def probe(config: Settings, run: dependencies.RunName) -> Settings | None:
     return result if run.is_among(chosen) else None
 
 
-def ways(entry: Settings) -> list[Settings]:
+def expand_tasks(entry: Settings) -> list[Settings]:
     """Every way of asking that an entry of `evaluation.tasks` stands for, one task at a time."""
     combined = {"tasks": "task", "shots": "shots", "formulations": "formulation"}
     shared = {key: value for key, value in entry.items() if key not in combined}
@@ -100,7 +102,7 @@ def mixture_settings(
         mixture: Name of the mixture or the grid's choice.
         runs: Settings of all runs by name.
     """
-    values = dependencies.search(config, mixture.mixture)
+    values = dependencies.search_section(config, mixture.mixture)
     names = [str(run) for run in dependencies.proxies_of(config, mixture)]
     given, finder = values.get("settings", ()), values.get("finder", GRID)
     options, target = values.get("options", {}), config["scenarios"][mixture.scenario].get("target")
@@ -112,7 +114,7 @@ def mixture_settings(
             "domains": config["scenarios"][mixture.scenario]["domains"],
             "options": options
             if finder == GRID
-            else normal_form.of_settings(finders.finder_class(finder), options),
+            else normal_form.normalise_settings(finders.finder_class(finder), options),
             "proxies": {
                 name: {
                     "weights_by_domain": runs[name]["method"].get("weights_by_domain"),
@@ -141,7 +143,7 @@ def sort_keys(value: Any) -> Any:
     return value
 
 
-def tokenizer(config: Settings, name: str) -> Settings:
+def tokenizer_settings(config: Settings, name: str) -> Settings:
     """What a tokenizer is made from, its sources left out."""
     values = {key: value for key, value in config["tokenizers"][name].items() if key != "sources"}
     if values["kind"] == "train":
@@ -164,6 +166,6 @@ def unwanted_tasks(config: Mapping[str, Any]) -> dict[str, str]:
     return result
 
 
-def outputs(named: Mapping[str, Any]) -> dict[str, Settings]:
+def output_settings(named: Mapping[str, Any]) -> dict[str, Settings]:
     """Tables or figures by name."""
     return {name: {"name": name, "selection": dict(values)} for name, values in named.items()}

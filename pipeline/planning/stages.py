@@ -11,19 +11,19 @@ from pipeline.settings import GRID
 
 STAGES = {
     "download": "pipeline.data.sources:download",
-    "tokenizer": "pipeline.data.tokenizer:build",
+    "tokenizer": "pipeline.data.tokenizer:build_tokenizer",
     "pack": "pipeline.data.packing:pack",
     "fetch": "pipeline.tasks.fetch:fetch",
     "pretrain": "pipeline.training.train:pretrain",
     "mixture": "pipeline.training.find_mixture:find",
     "evaluate": "pipeline.evaluation.evaluate:evaluate",
     "probe": "pipeline.evaluation.gradient_probe:probe",
-    "theory": "pipeline.theory.stage:write",
-    "database": "pipeline.results.database:build",
-    "table": "pipeline.results.tables:write",
-    "figure": "pipeline.results.figures:write",
-    "article": "pipeline.results.article:write",
-    "report": "pipeline.results.report:write",
+    "theory": "pipeline.theory.stage:write_records",
+    "database": "pipeline.results.database:build_database",
+    "table": "pipeline.results.tables:write_table",
+    "figure": "pipeline.results.figures:write_figure",
+    "article": "pipeline.results.article:write_article",
+    "report": "pipeline.results.report:write_report",
 }
 """The function that does a stage's work; its code is what the stage's results depend on."""
 
@@ -39,7 +39,7 @@ SETTINGS = {
 
 PARTS: dict[str, Callable[[str], str]] = {
     "download": SOURCES.__getitem__,
-    "pretrain": methods.place,
+    "pretrain": methods.class_reference,
     "mixture": {**FINDERS, GRID: "pipeline.training.find_mixture:find"}.__getitem__,
 }
 """Stages that do their work by one of several peers, and where a peer of a name is."""
@@ -55,7 +55,7 @@ ASSETS = {
 
 
 @functools.cache
-def code(
+def code_and_versions(
     stage: str, part: str | None = None, python: str | None = None, *, foreign: bool = False
 ) -> tuple[str, dict[str, str] | None]:
     """Fingerprint of a stage's code, and the versions of the packages that it computes with.

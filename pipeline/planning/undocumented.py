@@ -32,8 +32,8 @@ class Request:
         resources = workflow.resource_settings
         chosen = resources.overwrite_resources or {}
         image = os.environ.get("PIKE_IMAGE")
-        self.profile = profile.read(
-            profile.in_image(image, chosen) if image else chosen,
+        self.profile = profile.read_profile(
+            profile.profile_in_image(image, chosen) if image else chosen,
             resources.default_resources or {},
             resources.overwrite_threads or {},
         )

@@ -104,7 +104,7 @@ def verify(given: Sequence[str | Path], *, workers: int | None = None, format: s
     size, began = sum(file.bytes for file in every), time.monotonic()
     with Progress("verify", total=round(size / 1e6), unit="MB") as progress:
         stages = {id(file): one.content.get("stage") for one in kept for file in one.files}
-        for file, problem in checksums.problems(checksums.content_problem, every, workers):
+        for file, problem in checksums.find_problems(checksums.content_problem, every, workers):
             if problem:
                 result.add(problem, stages[id(file)])
                 broken.add(file.path)
@@ -186,7 +186,7 @@ def _is_manifest(path: Path, place: Path) -> bool:
     """Whether a file is a manifest by its name, or by the folder of its output root."""
     if path.name == atomic_files.MANIFEST or path.name.endswith(f".{atomic_files.MANIFEST}"):
         return True
-    root = output_root.above(path.absolute().parent)
+    root = output_root.root_above(path.absolute().parent)
     within = path.absolute().relative_to(root.folder if root else place.absolute().parent)
     # Without a root, as of a folder that was copied alone, any of its folders may be meant.
     folders = within.parts[: 1 if root else -1]
@@ -198,7 +198,7 @@ def _read(path: Path) -> _Kept:
         run = path.parent.parent.parent / atomic_files.MANIFEST
         _refuse_no_file(path, _again(run, "pretrain", path))
         try:
-            content = manifests.of_checkpoint(path.parent)
+            content = manifests.read_checkpoint(path.parent)
         except InputError as error:
             raise InputError(f"{error}: {_again(run, 'pretrain', path)}") from None
         files = [
@@ -217,8 +217,8 @@ def _read(path: Path) -> _Kept:
     stage = manifests.stage_of(path)
     if stage not in manifests.STAGES:
         content = atomic_files.read_json(path)
-        if manifests.is_of_archive(content):
-            content = manifests.of_archive(path.parent)
+        if manifests.is_archive(content):
+            content = manifests.read_archive(path.parent)
             files = checksums.listed_files(path.parent, content, "take the archive anew")
             return _Kept(path, "archive", content, files)
         raise InputError(
@@ -252,9 +252,9 @@ def _again(path: Path, stage: str, *places: Path) -> str:
         stage: Its stage.
         places: What of it is not as it was; a stage replaces files alone, the rest goes first.
     """
-    if output_root.above(path.absolute().parent) is None:
+    if output_root.root_above(path.absolute().parent) is None:
         return f"{stage} it anew"
-    command = output_root.command(path, force=path.is_file())
+    command = output_root.command_for(path, force=path.is_file())
     away = [p for p in places if p.is_symlink() or (p.exists() and atomic_files.not_a_file(p))]
     unclaimed = _unclaimed_files(path, stage, alone=path not in places)
     away += [place for place in unclaimed if place not in away]
@@ -291,7 +291,7 @@ def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[
     again = _again(one.path, stage)
     yield from _misplaced_work(one)
     yield from _files_without_mark(one)
-    for other in made_from.of_finished(one.path, stage, known):
+    for other in made_from.compare_finished(one.path, stage, known):
         what, _, name = other.what.partition(".")
         place = Path(os.path.normpath(folder / name if what == "inputs" else name))
         # What is broken is told itself.
@@ -324,16 +324,15 @@ def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[
 def _files_without_mark(one: _Kept) -> Iterator[str]:
     """Files of an experiment that their stage would refuse to replace, for lack of their mark."""
     stage, folder = one.content["stage"], one.path.parent
-    if stage == "pretrain" or output_root.above(one.path.absolute().parent) is None:
+    if stage == "pretrain" or output_root.root_above(one.path.absolute().parent) is None:
         return
     files = [path for path in (*(file.path for file in one.files), one.path) if path.is_file()]
     for mark, left in ownership.files_without_mark(files, stage, folder).items():
         away = files if stage in ownership.MAKE_FILES else [folder]
         # A mark of several pieces is taken away with each.
         away += [mark] if ownership.is_spoilt(mark) and folder not in away else []
-        remedy = (
-            f"rm -rf {shlex.join(map(os.path.normpath, away))} && {output_root.command(one.path)}"
-        )
+        remedy = f"rm -rf {shlex.join(map(os.path.normpath, away))}"
+        remedy += f" && {output_root.command_for(one.path)}"
         yield (
             f"{mark} does not say that `pike {stage}` made {left[0].name}, which it would not "
             f"replace: make it again with `{remedy}`"
@@ -365,7 +364,7 @@ def _settings(one: _Kept) -> Path | None:
     stage, path = one.content["stage"], one.path
     if stage in SETTINGS:
         return path.parent / SETTINGS[stage]
-    root = output_root.above(path.absolute().parent)
+    root = output_root.root_above(path.absolute().parent)
     sections = {made.stage or rule: made.section for rule, made in records.MADE.items()}
     if root is None or stage not in sections:
         return None
@@ -411,7 +410,7 @@ def _missing(place: Path, broken: set[Path]) -> Iterator[tuple[str, str]]:
             f"`rm -r {shlex.quote(str(stamp))}`, and the workflow writes it anew",
             "",
         )
-    compared = outdated.of_results(place, *place.absolute().parents)
+    compared = outdated.compare_results(place, *place.absolute().parents)
     for path in map(Path, compared.settings_files() if compared else ()):
         other = atomic_files.not_a_file(path)
         if other and path.absolute().is_relative_to(place.absolute()):
@@ -452,9 +451,11 @@ def _foreign(place: Path, kept: Sequence[_Kept], broken: set[Path]) -> Iterator[
 
 def _tell(problems: list[str], total: int, given: Sequence[str | Path]) -> str:
     more = [f"... and {len(problems) - _MANY:,} more"] if len(problems) > _MANY else []
-    roots = {above.folder for name in given if (above := output_root.above(Path(name).absolute()))}
+    roots = {
+        above.folder for name in given if (above := output_root.root_above(Path(name).absolute()))
+    }
     after = [
-        f"then make what stands on it with `{output_root.command_of_all(folder)}`"
+        f"then make what stands on it with `{output_root.command_for_all(folder)}`"
         for folder in sorted(roots)
     ]
     count = f"{len(problems):,} problems in {total:,} files:"

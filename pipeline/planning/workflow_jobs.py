@@ -33,7 +33,7 @@ from pipeline.planning import (
 from pipeline.planning.jobs import DISK_BYTES, Job, Jobs
 from pipeline.planning.plan import Plan
 from pipeline.planning.profile import TRAINS, Profile
-from pipeline.planning.rule_inputs import with_signature_at_hand
+from pipeline.planning.rule_inputs import cache_signature
 from pipeline.runtime import accelerators, fork_server, launch, made_from, signal_handler
 
 RETRIES = 3
@@ -94,11 +94,9 @@ class RuleResources:
         memory, disk = self._of_rule(rule).device.memory, DISK_BYTES.get(rule)
         gpu = (lambda wildcards: job(wildcards).devices) if memory else 0
         return {
-            "mem_mb": with_signature_at_hand(
-                lambda wildcards, attempt: job(wildcards).memory_mb(attempt)
-            ),
+            "mem_mb": cache_signature(lambda wildcards, attempt: job(wildcards).memory_mb(attempt)),
             "disk_mb": math.ceil(disk / 1e6) if disk else disk_mb,
-            "runtime": with_signature_at_hand(runtime),
+            "runtime": cache_signature(runtime),
             **({"gpu": gpu} if rule in TRAINS else {}),
             **(self._steps() if rule == "pretrain" and self._nodes > 1 else {}),
             "python": self.interpreter(rule),
@@ -136,7 +134,7 @@ class RuleResources:
                 "processes of a run evenly: change `processes` or `nodes`"
             )
 
-    @with_signature_at_hand
+    @cache_signature
     def processes(self, wildcards: Wildcards) -> int:
         """How many processes train a run, each on a device: what the profile or the model asks.
 
@@ -147,7 +145,7 @@ class RuleResources:
             raise InputError(why)
         return self._jobs["pretrain"].training(wildcards.run).devices
 
-    @with_signature_at_hand
+    @cache_signature
     def process_arguments(self, wildcards: Wildcards, output: Any) -> list[str]:
         """Arguments that say how a run is shared out.
 
@@ -181,7 +179,7 @@ class RuleResources:
         return self._jobs[rule if rule in TRAINS else ""]
 
     def _jobs_of(self, rule: str) -> Jobs:
-        device = accelerators.accelerator(self._profile.value(rule, "accelerator", "cpu"))
+        device = accelerators.find_accelerator(self._profile.value(rule, "accelerator", "cpu"))
         return Jobs(self._plan, device, int(self._profile.value(rule, "processes", "1")))
 
 
@@ -262,13 +260,13 @@ class WorkflowJobs:
                 that are missing, or an output root that another experiment has begun.
         """
         signal_handler.await_children()
-        output_root.name_user()
+        output_root.ensure_user_name()
         slurm.ignore_checkpoint_signals()
         self._workflow, self._request = workflow, undocumented.Request(workflow)
         request = self._request
         files = request.files or [_config_file(config, request.options)]
-        self.plan, self.config = planner.of_workflow(files, request.options)
-        output_root.claim(self.plan)
+        self.plan, self.config = planner.plan_of_workflow(files, request.options)
+        output_root.claim_root(self.plan)
         self.takes = RuleResources(self.plan, request.profile)
         work = self.plan.work()
         self._pythons = {
@@ -384,7 +382,7 @@ class WorkflowJobs:
             return None
         files = [Path(os.path.normpath(one)) for one in named]
         # A manifest is an output like those that it stands beside.
-        beside = [made_from.beside(file) for file in files]
+        beside = [made_from.manifest_beside(file) for file in files]
         tokenizers = [file.with_suffix(".json") for file in files if file.suffix == ".model"]
         return named.union(map(str, [*files, *beside, *tokenizers]))
 

@@ -15,7 +15,7 @@ from pike_mixing.comparison.mean_difference import Estimate, Part
 from pipeline.results import item_points
 from pipeline.results.inputs_of_tests import Measured
 from pipeline.results.item_points import Differences
-from pipeline.results.record_loader import insert
+from pipeline.results.record_loader import insert_rows
 
 MEAN = "mean"
 """What stands for the task in the rows of the mean over tasks."""
@@ -55,7 +55,7 @@ class Comparison:
     p_holm: float | None = None
 
 
-def fill(measured: Measured) -> None:
+def fill_table(measured: Measured) -> None:
     """Fills accuracy_tests from the tables choices, accuracies, runs and experiment.
 
     p_holm is corrected over a block: all methods and tasks, and their mean, under one metric,
@@ -69,12 +69,12 @@ def fill(measured: Measured) -> None:
     for _, block in itertools.groupby(result, key=lambda c: c.block):
         tested = list(block)
         families: dict[bool, list[Comparison]] = defaultdict(list)
-        for one in [*tested, *means(tested, kept)]:
+        for one in [*tested, *means_over_tasks(tested, kept)]:
             families[one.estimate.enough].append(one)
         for family in families.values():
             adjusted = sign_flip.holm([c.p if c.against in references else None for c in family])
             rows = [_row(replace(c, p_holm=p)) for c, p in zip(family, adjusted, strict=True)]
-            insert(connection, "accuracy_tests", rows)
+            insert_rows(connection, "accuracy_tests", rows)
 
 
 def _tasks(measured: Measured, references: Collection[str]) -> Iterator[Comparison]:
@@ -89,13 +89,13 @@ def _tasks(measured: Measured, references: Collection[str]) -> Iterator[Comparis
         methods = dict.fromkeys(run.method for run in answered.runs)
         main = [p for p in itertools.product(methods, references) if p[0] != p[1]]
         for method, against in dict.fromkeys([*main, *claimed[group[:2]]]):
-            pairs = item_points.differences(answered, method, against)
-            for one in compare(pairs, group, method, against) if pairs else ():
+            pairs = item_points.pair_methods(answered, method, against)
+            for one in compare_methods(pairs, group, method, against) if pairs else ():
                 if against in references or (*group[2:], one.block[-1]) in headline:
                     yield one
 
 
-def compare(
+def compare_methods(
     pairs: Differences, group: item_points.Group, method: str, against: str
 ) -> Iterator[Comparison]:
     """One comparison per metric; p is over seeds and documents, that of one seed exact.
@@ -142,7 +142,9 @@ def mean_tasks(connection: duckdb.DuckDBPyConnection) -> set[tuple[str, str]]:
     return set(connection.execute("select scenario, task from mean_tasks").fetchall())
 
 
-def means(block: Sequence[Comparison], kept: Container[tuple[str, str]]) -> Iterator[Comparison]:
+def means_over_tasks(
+    block: Sequence[Comparison], kept: Container[tuple[str, str]]
+) -> Iterator[Comparison]:
     """The mean over tasks of each method that was compared on all of them, with equal seeds.
 
     The comparisons are under one metric and sorted by `PLACE`; `kept` has the mean's tasks.

@@ -43,14 +43,14 @@ from pipeline.results import (
     tables,
     views,
 )
-from pipeline.results.record_loader import OF_THEORY, RECORDS, Listed, columns, insert
+from pipeline.results.record_loader import OF_THEORY, RECORDS, Listed, insert_rows, table_columns
 from pipeline.results.selection import connect_ours, query
 from pipeline.runtime import atomic_files, checksums, manifests
 from pipeline.runtime.validation import validate
 
 RECORDED = (*itertools.chain(*RECORDS.values()), "lineage")
 """Base tables that an archive holds; all others follow from these and the settings."""
-KINDS = {"table": (tables.write, ".md"), "figure": (figures.write, ".svg")}
+KINDS = {"table": (tables.write_table, ".md"), "figure": (figures.write_figure, ".svg")}
 SETTINGS: dict[str, Any] = {"table": tables.TableSettings, "figure": figures.FigureSettings}
 NAMED = {
     **dict.fromkeys(("domain_losses", "weights", "gradient_statistics"), ("run", "domain")),
@@ -68,7 +68,7 @@ WHOLE = "pike"
 COMPRESSION = "format parquet, parquet_version v2, compression zstd, compression_level 19"
 
 
-def record(results: Path, *, out: Path) -> str:
+def write_archive(results: Path, *, out: Path) -> str:
     """Writes the archive of finished results, whole or not at all, and says what it has.
 
     Raises:
@@ -109,7 +109,7 @@ def record(results: Path, *, out: Path) -> str:
     return f"{out}: {len(listed)} files, {size / 1e6:.1f} MB"
 
 
-def restore(archive: Path, *, out: Path, only: Iterable[str] = ()) -> str:
+def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> str:
     """Builds databases, tables, figures and the report of an archive.
 
     Somebody else may have made it: nothing is read or written before all that it names has been
@@ -163,10 +163,10 @@ def restore(archive: Path, *, out: Path, only: Iterable[str] = ()) -> str:
     index = out / "report" / "index.html"
     settings = archive / "settings" / f"{made['report']}.json"
     database_of_report = out / f"{made['report']}.duckdb"
-    report.write(settings, database_of_report, out / "tables", out / "figures", index)
+    report.write_report(settings, database_of_report, out / "tables", out / "figures", index)
     if of_paper := [name for name in records.OF_PAPER if name in known]:
         page = out / "article" / "index.html"
-        article.write(of_paper, out / "tables", out / "figures", page)
+        article.write_article(of_paper, out / "tables", out / "figures", page)
     return f"{index}: the report; {out}/{WHOLE}.duckdb, tables and figures are there too"
 
 
@@ -177,7 +177,7 @@ def _judge(archive: Path) -> dict[str, Any]:
         InputError: it does not list what is read, or lists more; a file was changed; settings make
             no result, or a record is none.
     """
-    made = manifests.of_archive(archive)
+    made = manifests.read_archive(archive)
     kinds = made["reads"].items()
     places = {WHOLE, made["report"], *(d for _, read in kinds for d in read.values())}
     needed = {f"records/{table}.parquet" for table in RECORDED}
@@ -215,7 +215,7 @@ def _refuse_other_records(archive: Path) -> None:
     with duckdb.connect() as connection:
         connection.execute(views.schema())
         for table in RECORDED:
-            selected = ", ".join(columns(connection, table))
+            selected = ", ".join(table_columns(connection, table))
             place = archive / "records" / f"{table}.parquet"
             with _explain(place):
                 connection.execute(
@@ -268,9 +268,9 @@ def _restore_one(archive: Path, out: Path, name: str, outputs: list[tuple[str, s
     settings, place = archive / "settings" / f"{name}.json", out / f"{name}.duckdb"
     named = _read_settings(settings)
     loader = functools.partial(_load, archive)
-    taken = result_manifests.take("database", [archive / atomic_files.MANIFEST])
+    taken = result_manifests.take_inputs("database", [archive / atomic_files.MANIFEST])
     made_from = _lineage(archive, named)
-    database.write(named, settings, place, made_from, loader, taken)
+    database.write_database(named, settings, place, made_from, loader, taken)
     for kind, output in outputs:
         write, suffix = KINDS[kind]
         own = archive / "settings" / f"{kind}s" / f"{output}.json"
@@ -284,9 +284,9 @@ def _load(archive: Path, connection: duckdb.DuckDBPyConnection, made: Sequence[L
         for table in RECORDS[stage]:
             runs.setdefault(table, []).append(name.partition("/")[2])
     for table, wanted in runs.items():
-        selected = ", ".join(columns(connection, table))
+        selected = ", ".join(table_columns(connection, table))
         connection.execute("create temp table wanted (run text, place integer)")
-        insert(connection, "wanted", ([run, place] for place, run in enumerate(wanted)))
+        insert_rows(connection, "wanted", ([run, place] for place, run in enumerate(wanted)))
         of_runs = "join wanted using (run) order by place, file_row_number"
         # The theory is of no run.
         chosen = "order by file_row_number" if table in OF_THEORY else of_runs
@@ -299,7 +299,7 @@ def _load(archive: Path, connection: duckdb.DuckDBPyConnection, made: Sequence[L
 
 
 def _table(connection: duckdb.DuckDBPyConnection, table: str) -> Any:
-    selected = ", ".join(columns(connection, table))
+    selected = ", ".join(table_columns(connection, table))
     return connection.sql(f"select {selected} from {table} order by rowid").to_arrow_table()
 
 
@@ -392,7 +392,7 @@ RESULTS = ("pike.duckdb", "tables", "figures", "report")
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def crate(results: Path, *, out: Path) -> str:
+def write_crate(results: Path, *, out: Path) -> str:
     """Writes the crate of finished results, whole or not at all, and says what it has.
 
     Raises:
@@ -427,7 +427,7 @@ def crate(results: Path, *, out: Path) -> str:
             workflow, object=[given], result=result, properties=_run(results / RESULTS[0])
         )
         made.write(partial)
-        record(results, out=partial / "recorded")
+        write_archive(results, out=partial / "recorded")
     return f"{out}: {sum(path.is_file() for path in out.rglob('*')):,} files"
 
 

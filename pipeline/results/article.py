@@ -28,7 +28,7 @@ SAID_IN = {
 """Where the paper says what a figure shows; its numbers are not printed."""
 
 
-def write(given: Sequence[str], tables: Path, figures: Path, out: Path) -> None:
+def write_article(given: Sequence[str], tables: Path, figures: Path, out: Path) -> None:
     """Writes the page, which needs no other file.
 
     Args:
@@ -46,10 +46,10 @@ def write(given: Sequence[str], tables: Path, figures: Path, out: Path) -> None:
     folders = {"table": tables, "figure": figures}
     shown = [name for name in OF_PAPER if name in given]
     read = [folders[kind] / f"{name}{KINDS[kind]}" for name in shown if (kind := _kind(name))]
-    taken = result_manifests.take("article", map(made_from.beside, read))
+    taken = result_manifests.take_inputs("article", map(made_from.manifest_beside, read))
     with atomic_files.atomic_write(out, "article", [tables, figures]) as partial:
         text = (
-            report_parts.templates()
+            report_parts.load_templates()
             .get_template("article.html")
             .render(
                 items=[_table(path) if path.suffix == ".csv" else _figure(path) for path in read],
@@ -68,7 +68,7 @@ def _kind(name: str) -> str:
 
 def _table(path: Path) -> dict[str, Any]:
     """A table, whose blocks stand beside those of the paper whose place they take."""
-    result = report_parts.table(path)
+    result = report_parts.read_table(path)
     printed, groups = [], []
     for block in result["blocks"]:
         # Nothing on this page leads to another.

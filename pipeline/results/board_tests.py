@@ -21,7 +21,7 @@ from pike_mixing.comparison.distributions import t_quantile, t_tail
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pike_mixing.comparison.sign_flip import holm
 from pipeline.planning.configuration import Hypothesis
-from pipeline.results.record_loader import insert
+from pipeline.results.record_loader import insert_rows
 from pipeline.results.selection import Row, query
 
 FAMILY = ("board", "model", "against")
@@ -55,7 +55,7 @@ def mean_over_scenarios(difference_S: Sequence[float], margin: float = 0.0) -> M
     return MeanOverScenarios(count, mean, stderr, t_quantile(0.05, count - 1) * stderr, p)
 
 
-def fill(connection: duckdb.DuckDBPyConnection) -> None:
+def fill_table(connection: duckdb.DuckDBPyConnection) -> None:
     """Fills the table; it is no view, since SQL knows no tails of Student's t.
 
     The methods of one board and model against one other method are a family of Holm's procedure.
@@ -66,7 +66,7 @@ def fill(connection: duckdb.DuckDBPyConnection) -> None:
         means = [mean_over_scenarios([row["difference"] for row in rows]) for rows in by_method]
         corrected = holm([mean.p for mean in means])
         rows = map(_row, itertools.repeat(family), by_method, means, corrected)
-        insert(connection, "boards", rows)
+        insert_rows(connection, "boards", rows)
 
 
 def _row(
@@ -81,7 +81,7 @@ def _row(
     ]  # fmt: skip
 
 
-def outcomes(
+def judge_hypotheses(
     hypotheses: Mapping[str, Hypothesis], level: float, differences: Sequence[Row]
 ) -> list[Row]:
     """Each hypothesis with its outcome.

@@ -20,7 +20,7 @@ from pike_mixing.comparison.mean_difference import (
     half_width,
     p_value,
 )
-from pipeline.results.record_loader import insert
+from pipeline.results.record_loader import insert_rows
 
 MANY = 10_000
 """Degrees of freedom where an error over documents is as good as known."""
@@ -62,7 +62,7 @@ class ClaimCell(NamedTuple):
         return max(p, least_p(seeds)) if self.share else p
 
 
-def fill(connection: duckdb.DuckDBPyConnection) -> None:
+def fill_tables(connection: duckdb.DuckDBPyConnection) -> None:
     """Fills both tables; they are no views, since dozens of claims ask for these rows.
 
     Each claim with seeds enough has a p-value, by Holm, and seeds that would decide it. Claims that
@@ -87,7 +87,7 @@ def fill(connection: duckdb.DuckDBPyConnection) -> None:
     corrected = dict(zip(p_of, sign_flip.holm(list(p_of.values())), strict=True))
     keys = ((claim, tests.get(claim, ()), seeds) for claim, seeds in wanted.items())
     rows = ([claim, p_of.get(key), corrected.get(key), seeds] for claim, key, seeds in keys)
-    insert(connection, "claim_tests", rows)
+    insert_rows(connection, "claim_tests", rows)
 
 
 def deciding_seeds(cells: Sequence[ClaimCell]) -> int | None:

@@ -12,7 +12,7 @@ ALL = 0.9
 """From this weight on one domain has, for the eye, all."""
 
 
-def losses(rows: list[Row], baseline: str) -> list[Panel]:
+def loss_panels(rows: list[Row], baseline: str) -> list[Panel]:
     """Validation loss: a panel per domain, a line per method, the range over seeds as a band."""
     titles = {"uniform": "uniform guess", "unigram": "unigram counts", "floor": "entropy floor"}
     return [
@@ -41,7 +41,7 @@ def _loss_limits(part: list[Row]) -> tuple[float, float]:
     return bottom - 0.12 * room, top + 0.12 * room
 
 
-def differences(rows: list[Row], baseline: str) -> list[Panel]:
+def difference_panels(rows: list[Row], baseline: str) -> list[Panel]:
     """Validation loss minus the baseline's at the same step: where the curves differ."""
     return [
         _panel(
@@ -64,7 +64,7 @@ def _difference_limits(part: list[Row]) -> tuple[float, float]:
     return max(-limit, min(values)) - 0.1 * limit, min(limit, max(values)) + 0.1 * limit
 
 
-def weights(rows: list[Row], _: str) -> list[Panel]:
+def weight_panels(rows: list[Row], _: str) -> list[Panel]:
     """Sampling weights: a panel per method, a line per domain."""
     parts = _groups(rows, "scenario", "model", "method")
     highest = [max(row["weight"] for row in part) for _, part in parts]
@@ -90,7 +90,7 @@ def _dots(part: list[Row]) -> list[Series]:
     return [replace(line, points=True) for line in _lines(rows, "weight", "domain")]
 
 
-def similarities(rows: list[Row], _baseline: str) -> list[Panel]:
+def similarity_panels(rows: list[Row], _baseline: str) -> list[Panel]:
     """Cosine, noise-corrected cosine and ratio: a row of panels per method, a line per pair."""
     # Pairs count from 0 within their scenario, so that each has its own colour.
     for _, part in _groups(rows, "scenario"):
@@ -109,7 +109,7 @@ def similarities(rows: list[Row], _baseline: str) -> list[Panel]:
     ]
 
 
-def gradients(rows: list[Row], _: str) -> list[Panel]:
+def gradient_panels(rows: list[Row], _: str) -> list[Panel]:
     """Squared norm, variance and noise scale: a row of panels per method, a line per domain."""
     columns = {
         "squared_norm_unbiased": "squared norm (unbiased)",
@@ -133,7 +133,7 @@ def _column(
     return replace(panel, name=f"{panel.name}--{column}")
 
 
-def document_lengths(rows: list[Row], _: str) -> list[Panel]:
+def document_length_panels(rows: list[Row], _: str) -> list[Panel]:
     """Documents by their length: a panel per scenario, a line per domain."""
     label = "tokens of a document, as a power of 2"
     return [
@@ -182,7 +182,7 @@ def declared_panels(rows: list[Row], _: str) -> list[Panel]:
     return panels
 
 
-def example(rows: list[Row], _: str) -> list[Panel]:
+def example_panels(rows: list[Row], _: str) -> list[Panel]:
     """Example 1: the loss, its simulation's 95% interval as a band, and the share of task 1."""
     if not rows:
         return []

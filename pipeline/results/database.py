@@ -26,8 +26,8 @@ from pipeline.results import (
 )
 from pipeline.results.experiment import Experiment, read
 from pipeline.results.inputs_of_tests import Measured
-from pipeline.results.record_loader import RECORDS, Listed, insert, load
-from pipeline.results.selection import log_of
+from pipeline.results.record_loader import RECORDS, Listed, insert_rows, load_records
+from pipeline.results.selection import write_ahead_log
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validation import validate
 from pipeline.settings import Model, Training
@@ -37,7 +37,7 @@ Loader = Callable[[duckdb.DuckDBPyConnection, Sequence[Listed]], None]
 """Appends the records of these manifests, from folders of runs or from an archive."""
 
 
-def build(settings: Path, out: Path) -> None:
+def build_database(settings: Path, out: Path) -> None:
     """Builds the database whole beside the old one and renames it into place.
 
     Raises:
@@ -46,13 +46,13 @@ def build(settings: Path, out: Path) -> None:
     """
     experiment = read(settings)
     places = (Path(place) for _, _, place in records.manifests_of(experiment.plain()))
-    taken = result_manifests.take("database", places)
-    result = lineage.read(experiment)
-    loader = functools.partial(load, result.manifests)
-    write(experiment, settings, out, result, loader, taken)
+    taken = result_manifests.take_inputs("database", places)
+    result = lineage.read_lineage(experiment)
+    loader = functools.partial(load_records, result.manifests)
+    write_database(experiment, settings, out, result, loader, taken)
 
 
-def write(
+def write_database(
     experiment: Experiment,
     settings: Path,
     out: Path,
@@ -79,7 +79,7 @@ def write(
             with duckdb.connect(str(partial)) as connection:
                 _fill(connection, experiment, result, loader)
             # Of the database that is replaced: to this one its changes do not belong.
-            log_of(out).unlink(missing_ok=True)
+            write_ahead_log(out).unlink(missing_ok=True)
     # A commit that the disk does not take is an error of the transaction.
     except (duckdb.IOException, duckdb.FatalException, duckdb.TransactionException) as error:
         first = str(error).splitlines()[0]
@@ -108,17 +108,20 @@ def _fill(
     )
     # Last, as they take seconds, which nobody waits for whose records are at fault.
     wanted = [] if experiment.views is None else [*experiment.views, *views.READ_BY_ALL]
-    derived, measured = views.add(connection, *map(views.view_of, wanted)), Measured(connection)
+    derived, measured = (
+        views.create_views(connection, *map(views.view_of, wanted)),
+        Measured(connection),
+    )
     if "accuracy_tests" in derived:
-        accuracy_tests.fill(measured)
+        accuracy_tests.fill_table(measured)
     if "loss_tests" in derived:
-        loss_tests.fill(measured)
+        loss_tests.fill_table(measured)
     if "speedups" in derived:
-        speedups.fill(measured)
+        speedups.fill_table(measured)
     if derived & {"claim_tests", "pairs"}:
-        claim_tests.fill(connection)
+        claim_tests.fill_tables(connection)
     if "boards" in derived:
-        board_tests.fill(connection)
+        board_tests.fill_table(connection)
     connection.execute("commit")
 
 
@@ -127,15 +130,19 @@ def _defaults() -> Iterator[list[str]]:
     for kind, owner in (("training", Training), ("pike", PiKE), ("paper", Paper)):
         values = {field.name: field.default for field in dataclasses.fields(owner)}
         given = {name: v for name, v in values.items() if isinstance(v, int | float | str)}
-        yield [kind, atomic_files.canonical(given)]
+        yield [kind, atomic_files.canonical_json(given)]
 
 
 def _names(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
     name, compared = experiment.experiment, [experiment.baseline, experiment.oracle]
-    insert(connection, "experiment", [[name, *compared, atomic_files.canonical(experiment.config)]])
+    insert_rows(
+        connection,
+        "experiment",
+        [[name, *compared, atomic_files.canonical_json(experiment.config)]],
+    )
     scenarios = experiment.scenarios()
-    insert(connection, "scenarios", ([name, i] for i, name in enumerate(scenarios)))
-    insert(connection, "methods", ([name, i] for i, name in enumerate(experiment.methods())))
+    insert_rows(connection, "scenarios", ([name, i] for i, name in enumerate(scenarios)))
+    insert_rows(connection, "methods", ([name, i] for i, name in enumerate(experiment.methods())))
     for scenario in scenarios:
         # Runs of one scenario may differ in their domains: the order is that of first sight.
         domains = dict.fromkeys(
@@ -146,7 +153,7 @@ def _names(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> Non
         )
         target = experiment.target(scenario)
         rows = ([scenario, name, i, target.get(name, 1.0)] for i, name in enumerate(domains))
-        insert(connection, "domains", rows)
+        insert_rows(connection, "domains", rows)
 
 
 def _texts(value: object) -> list[str]:
@@ -173,7 +180,7 @@ def _runs(
             **(_facts_of_trained if record.trained else _facts_of_planned)(run, values, recorded),
         }
         rows.append([known.get(name) for name in columns])
-    insert(connection, "runs", rows)
+    insert_rows(connection, "runs", rows)
 
 
 def _facts_of_trained(run: str, _: Mapping[str, Any], recorded: lineage.Lineage) -> dict[str, Any]:
@@ -186,7 +193,7 @@ def _facts_of_trained(run: str, _: Mapping[str, Any], recorded: lineage.Lineage)
             f"{made.path} lacks {', '.join(missing)}: run `pike pretrain` for {run} again"
         )
     return {
-        "settings": atomic_files.canonical(made.settings),
+        "settings": atomic_files.canonical_json(made.settings),
         "code_commit": made.code_commit,
         "code_fingerprint": made.code_fingerprint,
         "weights_sha256": made.facts["weights_sha256"],
@@ -202,7 +209,7 @@ def _facts_of_planned(
     vocabulary = recorded.artifacts[first].facts["tokenizer"]["vocabulary"]
     recipe = validate(Training, values["training"], f"{run}: training")
     return {
-        "settings": atomic_files.canonical(values),
+        "settings": atomic_files.canonical_json(values),
         "steps": recipe.steps,
         "tokens": recipe.steps * recipe.rows * recipe.length,
         "parameters": Model(**values["model"]).parameters(vocabulary),
@@ -220,10 +227,10 @@ def _corpora(connection: duckdb.DuckDBPyConnection, recorded: lineage.Lineage) -
             place = [*name.split("/")[1:], split]
             row = [*place, *(sizes[n] for n in ("documents", "tokens", "bytes"))]
             row += [facts["tokenizer"]["vocabulary"], *map(facts.get, of_corpus)]
-            insert(connection, "corpora", [[*row, *map(sizes.get, of_split)]])
+            insert_rows(connection, "corpora", [[*row, *map(sizes.get, of_split)]])
             lengths = sizes.get("lengths", {}).items()
             rows = ([*place, int(least), count] for least, count in lengths)
-            insert(connection, "document_lengths", rows)
+            insert_rows(connection, "document_lengths", rows)
 
 
 def fill_paper(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any]) -> None:
@@ -240,16 +247,16 @@ def fill_paper(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any])
             f"insert into {table} "
             f"select {columns} from read_csv('{quoted}', header = true, all_varchar = true)"
         )
-    insert(connection, "published_names", map(list, paper_roles.pairs(config)))
-    insert(connection, "defaults", _defaults())
+    insert_rows(connection, "published_names", map(list, paper_roles.names_with_roles(config)))
+    insert_rows(connection, "defaults", _defaults())
 
 
 def _lineage(connection: duckdb.DuckDBPyConnection, recorded: lineage.Lineage) -> None:
     rows = []
     for _, made in sorted(recorded.artifacts.items()):
         texts = {
-            name: None if value is None else atomic_files.canonical(value)
+            name: None if value is None else atomic_files.canonical_json(value)
             for name, value in (("settings", made.settings), ("facts", made.facts))
         }
         rows.append([*(vars(made) | {"inputs": [*made.inputs]} | texts).values()])
-    insert(connection, "lineage", rows)
+    insert_rows(connection, "lineage", rows)

@@ -26,7 +26,7 @@ from pike_mixing.comparison.mean_difference import LEAST_DOCUMENTS, LEAST_SEEDS
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 from pipeline.results import display, labels
-from pipeline.results.selection import Row, at_hand, ours, query
+from pipeline.results.selection import Row, find_database, open_ours, query
 from pipeline.runtime import output_formats
 from pipeline.runtime.output_formats import count_of
 
@@ -107,7 +107,7 @@ def _seeds(least: int, probability: Callable[[int], float]) -> int | None:
 
 
 def _more_text(factor: float, read: int) -> str:
-    more = f" ({labels.amount(round((factor - 1) * read))} more tokens)" if read else ""
+    more = f" ({labels.format_amount(round((factor - 1) * read))} more tokens)" if read else ""
     return f"{factor:.1f} times the validation text{more}"
 
 
@@ -133,7 +133,7 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
         tokens of validation text, or both. More training tokens need not make a difference larger:
         of them nothing is told.
     """
-    named = labels.methods(connection)
+    named = labels.method_labels(connection)
     ((baseline, config),) = connection.execute("select baseline, config from experiment").fetchall()
     settings = json.loads(config)
     about = settings.get("scenarios", {})
@@ -141,7 +141,7 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     asked = {method for entry in settings.get("runs", []) for method in entry["methods"]}
     doubts = display.read_doubts(connection, "decisions")
     result = []
-    for (scenario, model), every in differences(connection).items():
+    for (scenario, model), every in read_differences(connection).items():
         rows = [row for row in every if not asked or row["method"] in asked]
         _judge(rows, named)
         better = [row for row in rows if row["verdict"] == "better"]
@@ -152,11 +152,11 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
         place = {
             "scenario": scenario,
             "model": model,
-            "title": labels.scenario(
+            "title": labels.scenario_label(
                 scenario, values.get("about") if isinstance(values, dict) else None
             ),
-            "size": f"{labels.amount(facts['parameters'])} parameters",
-            "tokens": f"{labels.amount(facts['tokens'])} tokens",
+            "size": f"{labels.format_amount(facts['parameters'])} parameters",
+            "tokens": f"{labels.format_amount(facts['tokens'])} tokens",
             "baseline": baseline,
             "against": named[baseline],
             "chosen": chosen,
@@ -171,11 +171,11 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
                 *display.explain_marks(named[chosen], doubts.get((scenario, model, chosen), {})),
             ],
         } | _shares(connection, (scenario, model), chosen, baseline, facts["settings"])
-        result.append(place | {"text": list(sentences(place))})
+        result.append(place | {"text": list(decision_sentences(place))})
     return result
 
 
-def differences(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], list[Row]]:
+def read_differences(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], list[Row]]:
     """Differences of the mean loss to the baseline by scenario and model, the lowest first."""
     result = query(
         connection,
@@ -324,7 +324,7 @@ def _evenness(row: Row) -> str:
     return f"{documents}, the largest {row['largest']:.0%} of its tokens"
 
 
-def sentences(place: Row) -> Iterator[str]:
+def decision_sentences(place: Row) -> Iterator[str]:
     """A decision in sentences: what to use, against what, how sure, and what is not told."""
     against = place["against"]
     compared = f"{count_of(place['tested'], 'method')} with {count_of(LEAST_SEEDS, 'seed')} or more"
@@ -364,7 +364,7 @@ def sentences(place: Row) -> Iterator[str]:
     )
 
 
-def difference(row: Row, signs: str = "") -> str:
+def difference_text(row: Row, signs: str = "") -> str:
     """A difference of losses, its 95% interval and seeds: -0.038 (-0.055 to -0.020, 10 seeds)."""
     ends = f"{row['nll_low']:+.3f} to {row['nll_high']:+.3f}"
     return f"{row['nll_difference']:+.3f}{signs} ({ends}, {count_of(row['seeds'], 'seed')})"
@@ -396,8 +396,8 @@ def advise(
     Raises:
         InputError: nothing was compared there, or the database is another version's.
     """
-    database = at_hand(database)
-    with ours(database) as connection:
+    database = find_database(database)
+    with open_ours(database) as connection:
         every = read_decisions(connection)
     for key, wanted in (("scenario", scenario), ("model", model)):
         known = dict.fromkeys(place[key] for place in every)
@@ -412,7 +412,7 @@ def advise(
     if format in ("text", "json", "summary"):
         shown = [p for p in every if any(row["seeds"] >= LEAST_SEEDS for row in p["rows"])] or every
         rest = ", ".join(f"{p['scenario']} / {p['model']}" for p in every if p not in shown)
-        parts = [*map(summary if format == "summary" else text, shown)]
+        parts = [*map(decision_line if format == "summary" else decision_text, shown)]
         parts += [f"Too few seeds for a verdict: {rest}"] if rest else []
         gap = "\n" if format == "summary" else "\n\n"
         return output_formats.render(format, every, lambda: gap.join(parts))
@@ -427,15 +427,15 @@ def _only(places: list[Row], option: str) -> Row:
     return places[0]
 
 
-def summary(place: Row) -> str:
+def decision_line(place: Row) -> str:
     """A decision in one line, with the difference of what it advises."""
     (row,) = [row for row in place["rows"] if row["method"] == place["chosen"]] or [None]
-    loss = f" Loss minus that of {place['against']}: {difference(row)}." if row else ""
+    loss = f" Loss minus that of {place['against']}: {difference_text(row)}." if row else ""
     none = "" if row else f" {place['text'][1]}"
     return f"{place['scenario']} / {place['model']}: {place['text'][0]}{loss}{none}"
 
 
-def text(place: Row) -> str:
+def decision_text(place: Row) -> str:
     """A decision, one of `decisions.read_decisions`, as a terminal shows it."""
     lines = [f"{place['scenario']} / {place['model']}: {place['title']}, {place['size']}"]
     lines += [f"  {sentence}" for sentence in place["text"]]
@@ -446,7 +446,7 @@ def text(place: Row) -> str:
         "verdict after Holm's correction"
     )
     lines += [
-        f"    {row['label']} {difference(row)}: {row['verdict']}; lower in "
+        f"    {row['label']} {difference_text(row)}: {row['verdict']}; lower in "
         f"{row['seeds_better']} of {row['seeds']}"
         for row in place["rows"][:MOST_LINES]
     ]

@@ -73,7 +73,7 @@ Doubts = Mapping[tuple[str | None, ...], Mapping[str, str]]
 """By scenario, model and method its marks, each with how many of how many runs have it."""
 
 
-def notes(marks: Collection[str]) -> list[str]:
+def notes_of_marks(marks: Collection[str]) -> list[str]:
     """What those of the marks that a table has mean."""
     return [text for mark, text in NOTES.items() if mark in marks]
 
@@ -101,7 +101,7 @@ def explain_marks(row: str, marks: Mapping[str, str]) -> list[str]:
     ]
 
 
-def signs(marked: Collection[str]) -> str:
+def signs_of_marks(marked: Collection[str]) -> str:
     """The signs of those of the marks that have one."""
     return "".join(sign for mark, sign in SIGNS.items() if mark in marked)
 

@@ -75,7 +75,7 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def style(position: int, palette: Sequence[str] = PALETTE) -> tuple[str, Any]:
+def line_style(position: int, palette: Sequence[str] = PALETTE) -> tuple[str, Any]:
     """Colour and dashes of a key by its place; after each round of colours other dashes."""
     if position < 0:
         return INK, DASHES[0]
@@ -154,7 +154,7 @@ def draw(
     cells = _cells(panels, columns)
     lines = max(1, len(cells) // columns)
     every = [s for panel in panels for s in panel.series]
-    styles = {s.key: style(s.position, s.palette or palette) for s in every}
+    styles = {s.key: line_style(s.position, s.palette or palette) for s in every}
     labelled = {key: (labels or {}).get(key, key) for key in styles}
     note = " ".join(filter(None, [note, *_notes(panels, labelled)]))
     entry = LEGEND_MARK + LEGEND_LETTER * max(map(len, labelled.values()), default=0)
@@ -269,7 +269,7 @@ def _fill(axes: Axes, panel: Panel, gid: str, palette: Sequence[str]) -> None:
     aside = ASIDE * (max(long) - min(long)) if long else 0.0
     singles = [series.key for series in panel.series if len(series.x) == 1]
     for series in panel.series:
-        how = style(series.position, series.palette or palette)
+        how = line_style(series.position, series.palette or palette)
         # Methods without a curve stand side by side: where it ends, they would hide each other.
         moved = aside * (1 + singles.index(series.key)) if series.key in singles else 0.0
         shown = replace(series, x=[x + moved for x in series.x])

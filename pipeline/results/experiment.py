@@ -88,7 +88,7 @@ class Experiment:
             for part in name.split("/")
             if (problem := IS_SLUG.problem(part))
         ]  # fmt: skip
-        known = views.texts()
+        known = views.view_texts()
         result += [
             unknown(name, known, "views")
             for name in self.views or ()

@@ -34,7 +34,7 @@ class FigureSettings:
         return [] if kind in KINDS else [unknown(kind, KINDS, "kind")]
 
 
-def write(settings: Path, database: Path, out: Path) -> None:
+def write_figure(settings: Path, database: Path, out: Path) -> None:
     """Writes one figure as .svg and .png, and the numbers behind it as .json.
 
     Args:
@@ -49,16 +49,21 @@ def write(settings: Path, database: Path, out: Path) -> None:
     figure = validate(FigureSettings, values, str(settings))
     kind = KINDS[figure.kind or figure.name]
     view = views.view_of(f"figure_{figure.kind or figure.name}")
-    places = ownership.siblings(out, (".svg", ".png", ".json"), "figure", [settings, database])
-    taken = result_manifests.take("figure", [result_manifests.manifest(database, "database")])
+    places = ownership.sibling_paths(out, (".svg", ".png", ".json"), "figure", [settings, database])
+    taken = result_manifests.take_inputs(
+        "figure", [result_manifests.manifest_or_file(database, "database")]
+    )
     with connect_ours(database) as connection:
         result = rows(connection, view, figure.selection, str(settings))
         baseline = connection.execute("select baseline from experiment").fetchall()[0][0]
-        doubts, named = display.read_doubts(connection, str(settings)), labels.methods(connection)
+        doubts, named = (
+            display.read_doubts(connection, str(settings)),
+            labels.method_labels(connection),
+        )
         note = _sizes_and_seeds(connection, result)
     if kind.of_baseline and "methods" not in figure.selection:
         result = [row for row in result if row["method"] == baseline] or result
-    signs = {place: display.signs(marked) for place, marked in doubts.items()}
+    signs = {place: display.signs_of_marks(marked) for place, marked in doubts.items()}
     for row in result:
         row["sign"] = signs.get((row.get("scenario"), row.get("model"), row.get("method")), "")
     # A line of a method ends with its sign; a panel of one has it in its title.
@@ -82,7 +87,7 @@ def write(settings: Path, database: Path, out: Path) -> None:
         mark for mark, sign in display.SIGNS.items() if any(sign in r["sign"] for r in result)
     }
     empty = [] if panels else [views.EMPTY]
-    caption = " ".join([views.caption(view), *empty, *display.notes(signed)])
+    caption = " ".join([views.caption(view), *empty, *display.notes_of_marks(signed)])
     facts = {"name": figure.name, "caption": caption, "lines": kind.lines, "view": view}
     with atomic_files.atomic_write(places[".json"], "figure") as partial:
         text = json.dumps({**facts, **data}, allow_nan=False)
@@ -118,8 +123,8 @@ def _sizes_and_seeds(connection: duckdb.DuckDBPyConnection, result: Sequence[Row
 
 def _colour_panels(panels: list[Panel], named: Mapping[str, str], baseline: str) -> list[Panel]:
     """Panels whose methods have one colour each in all figures; pairs have other colours."""
-    others = [name for name in named if name not in labels.of_paper()]
-    order = [name for name in (*labels.of_paper(), *others) if name != baseline]
+    others = [name for name in named if name not in labels.paper_labels()]
+    order = [name for name in (*labels.paper_labels(), *others) if name != baseline]
 
     def colour_series(series: Series) -> Series:
         if series.position < 0:
@@ -161,15 +166,15 @@ class Kind(NamedTuple):
 
 
 KINDS: Mapping[str, Kind] = {
-    "losses": Kind(curves.losses, 3, "methods"),
-    "differences": Kind(curves.differences, 3, "methods"),
-    "weights": Kind(curves.weights, 3, "domains"),
-    "similarities": Kind(curves.similarities, 3, OF_PAIRS, of_baseline=True),
-    "gradients": Kind(curves.gradients, 3, "domains"),
-    "lengths": Kind(curves.document_lengths, 3, "domains"),
+    "losses": Kind(curves.loss_panels, 3, "methods"),
+    "differences": Kind(curves.difference_panels, 3, "methods"),
+    "weights": Kind(curves.weight_panels, 3, "domains"),
+    "similarities": Kind(curves.similarity_panels, 3, OF_PAIRS, of_baseline=True),
+    "gradients": Kind(curves.gradient_panels, 3, "domains"),
+    "lengths": Kind(curves.document_length_panels, 3, "domains"),
     "figure1": Kind(curves.declared_panels, 2, "methods"),
     "figure2": Kind(curves.declared_panels, 3, "methods and pairs of domains"),
-    "figure3": Kind(curves.example, 2, OF_MIXTURES),
+    "figure3": Kind(curves.example_panels, 2, OF_MIXTURES),
     "figure4": Kind(curves.declared_panels, 2, "methods"),
     "figure5": Kind(curves.declared_panels, 3, OF_PAIRS),
     "figure6": Kind(curves.declared_panels, 3, OF_PAIRS),

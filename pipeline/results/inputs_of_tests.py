@@ -59,10 +59,10 @@ def read_losses(
     sql = "select domain, target from domains where scenario = ?"
     targets = dict(connection.execute(sql, [scenario]).fetchall())
     table = connection.sql(DOCUMENTS, params=[scenario, model]).to_arrow_table().combine_chunks()
-    checkpoints, checkpoint_N = item_points.checkpoints(table)
+    checkpoints, checkpoint_N = item_points.checkpoints_of_rows(table)
     documents, document_N = item_points.code_texts(table["document"])
     domains, domain_N = item_points.code_texts(table["domain"])
-    nll_N, tokens_N = (item_points.values(table[name]) for name in ("nll", "tokens"))
+    nll_N, tokens_N = (item_points.column_values(table[name]) for name in ("nll", "tokens"))
     longest = tokens_N.max(initial=0) + 1
     result = {}
     for i, domain in enumerate(domains):
@@ -92,9 +92,11 @@ class Measured:
         compared = "select baseline, oracle from experiment"
         ((self.baseline, self.oracle),) = connection.execute(compared).fetchall()
         self.losses = functools.cache(functools.partial(read_losses, connection))
-        self.outcomes = functools.cache(functools.partial(item_points.read, connection))
+        self.outcomes = functools.cache(functools.partial(item_points.read_outcomes, connection))
 
     @functools.cached_property
     def groups(self) -> list[item_points.Group]:
         """What was answered in these places."""
-        return [group for group in item_points.groups(self.connection) if group[:2] in self.places]
+        return [
+            group for group in item_points.read_groups(self.connection) if group[:2] in self.places
+        ]

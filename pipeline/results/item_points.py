@@ -79,7 +79,7 @@ def pair_by_seed(checkpoints: Iterable[CheckpointKey], method: str, against: str
     return Paired(seeds, rows_S, others_S)
 
 
-def differences(outcomes: Outcomes, method: str, against: str) -> Differences | None:
+def pair_methods(outcomes: Outcomes, method: str, against: str) -> Differences | None:
     """Pairs two methods by seed and item; None where they have no seed or no item in common.
 
     Where a method has several checkpoints of a seed, the last of them counts.
@@ -135,19 +135,19 @@ METRICS = """
 """
 
 
-def groups(connection: duckdb.DuckDBPyConnection) -> list[Group]:
+def read_groups(connection: duckdb.DuckDBPyConnection) -> list[Group]:
     """Scenario, model, task, shots and formulation of all that was answered."""
     return connection.execute(GROUPS).fetchall()
 
 
-def read(connection: duckdb.DuckDBPyConnection, group: Group) -> Outcomes:
+def read_outcomes(connection: duckdb.DuckDBPyConnection, group: Group) -> Outcomes:
     """The outcomes of one group at every checkpoint, under each metric that its accuracies have."""
     requested = {name for (name,) in connection.execute(METRICS, list(group)).fetchall()}
     known = requested & SCORES.keys()
     lists = dict.fromkeys([SUM, *(one for name in sorted(known) for one in SCORES[name][0])])
     sql = ROWS.format(lists=", ".join(f"c.{one}" for one in lists))
     result = connection.sql(sql, params=[*group]).to_arrow_table().combine_chunks()
-    runs, run_N = checkpoints(result)
+    runs, run_N = checkpoints_of_rows(result)
     names_I, item_N = code_texts(result["answered"])
     documents, document_N = code_texts(result["cluster"])
     document_I = np.empty(len(names_I), object)
@@ -161,13 +161,13 @@ def read(connection: duckdb.DuckDBPyConnection, group: Group) -> Outcomes:
     return Outcomes(runs, document_I, graded)
 
 
-def checkpoints(table: "pa.Table") -> tuple[list[CheckpointKey], Ints]:
+def checkpoints_of_rows(table: "pa.Table") -> tuple[list[CheckpointKey], Ints]:
     """The checkpoints that N rows are of, and which of them each row is of.
 
     The table has method, seed, step and trained (tokens); rows of one checkpoint stand together.
     """
     methods, method_N = code_texts(table["method"])
-    of_N = [method_N, *(values(table[name]) for name in ("seed", "step", "trained"))]
+    of_N = [method_N, *(column_values(table[name]) for name in ("seed", "step", "trained"))]
     first_N = np.ones(len(table), bool)
     first_N[1:] = np.any([one[1:] != one[:-1] for one in of_N], axis=0)
     found = zip(*(one[first_N].tolist() for one in of_N), strict=True)
@@ -179,12 +179,12 @@ def _grade(table: "pa.Table", candidates_N: Ints) -> dict[str, Floats]:
     """Points of every row under every metric whose lists are there."""
     present = {n for needed, _ in SCORES.values() for n in needed} & set(table.column_names)
     columns = {
-        name: values(table[name].combine_chunks().flatten().cast("float64"))
+        name: column_values(table[name].combine_chunks().flatten().cast("float64"))
         for name in present
         # Tasks that have no use for a list leave it empty.
         if not table[name].null_count and np.array_equal(_lengths(table[name]), candidates_N)
     }
-    gold_N = values(table["gold"])
+    gold_N = column_values(table["gold"])
     return {
         name: item_points(score(*(columns[n] for n in needed)), candidates_N, gold_N)
         for name, (needed, score) in SCORES.items()
@@ -198,15 +198,15 @@ def code_texts(texts: "pa.ChunkedArray") -> tuple[npt.NDArray[Any], Ints]:
     # Sorted after coding: the distinct texts are few.
     names = np.array(coded.dictionary.to_pylist(), object)
     names, place = np.unique(names, return_inverse=True)
-    return names, place[values(coded.indices)]
+    return names, place[column_values(coded.indices)]
 
 
 def _lengths(lists: "pa.ChunkedArray") -> Ints:
     """How many values each list has."""
-    return values(lists.combine_chunks().value_lengths())
+    return column_values(lists.combine_chunks().value_lengths())
 
 
-def values(column: "pa.Array | pa.ChunkedArray") -> npt.NDArray[Any]:
+def column_values(column: "pa.Array | pa.ChunkedArray") -> npt.NDArray[Any]:
     """A column of numbers without nulls as it lies in memory; `to_numpy` would import pandas."""
     whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
     return np.from_dlpack(whole)

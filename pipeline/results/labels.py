@@ -15,7 +15,7 @@ from pike_mixing import RULES
 PAPER = Path(__file__).parents[1] / "paper" / "names.csv"
 
 
-def rule(name: str) -> str:
+def rule_label(name: str) -> str:
     """A rule's name, or `package.module:Class`, in the spelling of its class.
 
     balanced-pike is Balanced-PiKE.
@@ -30,7 +30,7 @@ def rule(name: str) -> str:
     return "-".join(parts)
 
 
-def methods(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+def method_labels(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     """The label of every method of an experiment, and of the one that others are compared with.
 
     A method that is called like its rule or like one of the paper's has that label; another has its
@@ -67,24 +67,24 @@ def methods(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
 def _method(name: str, values: Mapping[str, Any], known: Mapping[str, Any]) -> str:
     own_rule = values.get("rule", name)
     if name == own_rule:
-        return rule(name)
+        return rule_label(name)
     if own_rule == "single" and "domain" in values:
         return f"{values['domain']} alone".capitalize()
-    if name in of_paper():
-        return of_paper()[name]
+    if name in paper_labels():
+        return paper_labels()[name]
     sibling = known.get(own_rule, {})
     if sibling.get("rule") == own_rule:
         differs = {k: v for k, v in values.items() if v != sibling.get(k) and k != "grid"}
         if differs and all(isinstance(v, int | float | str) for v in differs.values()):
-            return ", ".join([rule(own_rule), *(f"{k} {v}" for k, v in differs.items())])
+            return ", ".join([rule_label(own_rule), *(f"{k} {v}" for k, v in differs.items())])
     rest = name.removeprefix(own_rule)
     if rest != name and rest:
-        return f"{rule(own_rule)} ({rest.strip('-').replace('-', ' ')})"
-    return (rule(name) if name in RULES else name.replace("-", " ").capitalize()).strip()
+        return f"{rule_label(own_rule)} ({rest.strip('-').replace('-', ' ')})"
+    return (rule_label(name) if name in RULES else name.replace("-", " ").capitalize()).strip()
 
 
 @functools.cache
-def of_paper() -> dict[str, str]:
+def paper_labels() -> dict[str, str]:
     """The paper's labels by name; but those of ablations, which are numbers, and of domains."""
     with PAPER.open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["kind"] == "method"]
@@ -95,14 +95,14 @@ def of_paper() -> dict[str, str]:
     }
 
 
-def scenario(name: str, about: object) -> str:
+def scenario_label(name: str, about: object) -> str:
     """The first words of what a scenario is about, or its name."""
     if not isinstance(about, str) or not about:
         return name
     return re.split(r"[,:]| of | from | with ", about)[0].strip()
 
 
-def amount(number: float) -> str:
+def format_amount(number: float) -> str:
     """A count of parameters or tokens: 164,000 is 164 thousand, 999,680 is 1 million."""
     number = float(f"{number:.3g}")
     for size, word in ((1e9, "billion"), (1e6, "million"), (1e3, "thousand")):

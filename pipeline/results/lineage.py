@@ -62,7 +62,7 @@ class _Found:
     content: Mapping[str, Any]
 
 
-def read(experiment: Experiment) -> Lineage:
+def read_lineage(experiment: Experiment) -> Lineage:
     """Reads every manifest of the experiment.
 
     Raises:
@@ -110,7 +110,7 @@ def read(experiment: Experiment) -> Lineage:
 
 def _one_per_view(kind: str) -> dict[str, dict[str, object]]:
     prefix = f"{kind}_"
-    known = (view.removeprefix(prefix) for view in views.texts() if view.startswith(prefix))
+    known = (view.removeprefix(prefix) for view in views.view_texts() if view.startswith(prefix))
     return {name: {"name": name} for name in known}
 
 
@@ -140,7 +140,7 @@ def _manifests(experiment: Experiment) -> Iterator[_Found]:
     """Every manifest, sources first; each is of what its place says."""
     keys = {"pretrain": "run", "evaluate": "run", "probe": "run", "pack": "source", "fetch": "task"}
     for name, stage, place in records.manifests_of(experiment.plain()):
-        of, remake = name.partition("/")[2], record_loader.remake(stage, name)
+        of, remake = name.partition("/")[2], record_loader.command_for(stage, name)
         path = Path(place)
         if not path.is_file():
             raise InputError(f"{path} does not exist: {remake}")
@@ -163,7 +163,7 @@ def _checkpoints(run: _Found) -> Iterator[_Found]:
         path = run.path.parent / "checkpoints" / f"step{step}" / atomic_files.MANIFEST
         if not path.is_file():
             continue
-        own = manifests.of_checkpoint(path.parent)
+        own = manifests.read_checkpoint(path.parent)
         content = {
             "stage": run.content["stage"],
             "settings": {"model": own["model"], "vocabulary": own["vocabulary"]},

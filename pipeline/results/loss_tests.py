@@ -18,7 +18,7 @@ from pike_mixing.comparison import mean_difference, sign_flip
 from pike_mixing.comparison.mean_difference import Estimate, Part
 from pipeline.results.inputs_of_tests import Measured, TaskCurve
 from pipeline.results.item_points import CheckpointKey, pair_by_seed
-from pipeline.results.record_loader import insert
+from pipeline.results.record_loader import insert_rows
 
 CLAIMED = """
     select distinct method, against from claimed_pairs
@@ -128,7 +128,7 @@ class Test:
     """The other method's perplexity, mean over seeds."""
 
 
-def fill(measured: Measured) -> None:
+def fill_table(measured: Measured) -> None:
     """Fills loss_tests: every method against the baseline and the oracle, and pairs of claims.
 
     p is null over few seeds or documents (`mean_difference.verdict_p`). It is corrected over all
@@ -155,7 +155,7 @@ def fill(measured: Measured) -> None:
         family = test.scenario, test.model, test.against, test.domain is None
         families[() if test.against not in references or serves else family].append(test)
     for family, members in families.items():
-        insert(connection, "loss_tests", _rows(members, corrected=family != ()))
+        insert_rows(connection, "loss_tests", _rows(members, corrected=family != ()))
 
 
 def asked_methods(config: Mapping[str, Any]) -> set[str]:

@@ -11,14 +11,14 @@ import jinja2
 from pike_mixing.comparison.detectable import LEVEL
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pipeline.results import decisions, display, provenance
-from pipeline.results.selection import Row, ours
+from pipeline.results.selection import Row, open_ours
 from pipeline.runtime.output_formats import count_of
 
 ROUND = (1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0)
 """First digits of an axis' ends."""
 
 
-def picture(
+def picture_lines(
     places: Sequence[Row], doubts: display.Doubts, most: int = decisions.MOST_LINES
 ) -> dict[str, Any]:
     """A block of lines for each place, the lowest loss first.
@@ -42,7 +42,7 @@ def picture(
             where = place["scenario"], place["model"]
             marked = doubts.get((*where, line["method"]), {})
             by_row[f"{line['label']} in {'/'.join(where)}"] = marked
-            line["signs"] = display.signs(marked)
+            line["signs"] = display.signs_of_marks(marked)
         several = [line for line in lines if line["seeds"] >= LEAST_SEEDS]
         first = (several or lines)[:most]
         more = [line for line in lines if line not in first]
@@ -128,7 +128,7 @@ def write_headline(database: Path, docs: Path) -> None:
     Raises:
         InputError: there is no database, or it is somebody else's.
     """
-    with ours(database) as connection:
+    with open_ours(database) as connection:
         doubts, places = (
             display.read_doubts(connection, "headline"),
             decisions.read_decisions(connection),
@@ -136,9 +136,9 @@ def write_headline(database: Path, docs: Path) -> None:
         ((runs, seeds),) = connection.execute(
             "select count(*), count(distinct seed) from runs"
         ).fetchall()
-    whole = picture(places, doubts, most=10_000)
+    whole = picture_lines(places, doubts, most=10_000)
     shown = whole["blocks"] or whole["untested"]
-    few = picture(_without_variants(shown), doubts, most=max(4, LINES // len(shown)))
+    few = picture_lines(_without_variants(shown), doubts, most=max(4, LINES // len(shown)))
     loader = jinja2.FileSystemLoader(provenance.REPORT)
     template = jinja2.Environment(loader=loader, autoescape=True).get_template("headline.svg")
     for name, colours in COLOURS.items():
@@ -226,7 +226,7 @@ def _headline_table(block: Row) -> str:
         f"| | against {block['against']} | seeds with a lower loss | shown |",
         "| --- | ---: | ---: | --- |",
         *(
-            f"| {row['label']} | {decisions.difference(row, row['signs'])} "
+            f"| {row['label']} | {decisions.difference_text(row, row['signs'])} "
             f"| {row['seeds_better']} of {row['seeds']} | {row['verdict']} |"
             for row in block["lines"]
         ),

@@ -13,7 +13,7 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pipeline.results import views
-from pipeline.results.selection import DEFAULT, RESTORED, at_hand, connect, connect_ours
+from pipeline.results.selection import DEFAULT, RESTORED, connect, connect_ours, find_database
 from pipeline.results.selection import query as rows_of
 from pipeline.runtime import checksums, made_from, output_formats
 
@@ -24,7 +24,7 @@ NARROW = {"from claims": "select claim, statement, ours, verdict from claims"}
 """Views too wide for a terminal: what a table of all their columns shows."""
 
 
-def query(sql: str, database: Path, format: Format = "table") -> str | bytes:
+def answer_query(sql: str, database: Path, format: Format = "table") -> str | bytes:
     """Answers one SQL statement, opened for reading only; texts end without a line break.
 
     Args:
@@ -37,7 +37,7 @@ def query(sql: str, database: Path, format: Format = "table") -> str | bytes:
         InputError: there is no database, the statement is wrong (the message is DuckDB's), there is
             none or more than one, or `json` or `parquet` would lose a column.
     """
-    database = at_hand(database)
+    database = find_database(database)
     if format == "table" and (narrow := NARROW.get(" ".join(sql.lower().split()))):
         log.warning("all columns: `pike query 'select * %s'`, or --format csv", sql.strip())
         sql = narrow
@@ -55,14 +55,14 @@ def query(sql: str, database: Path, format: Format = "table") -> str | bytes:
     except (duckdb.Error, UnicodeEncodeError) as error:
         raise _explain_failure(error) from None
     if format == "csv":
-        return output_formats.comma_separated(columns, rows)
+        return output_formats.as_csv(columns, rows)
     if format == "json":
         _refuse_twice(columns)
     facts = [dict(zip(columns, row, strict=True)) for row in rows]
-    return output_formats.render(format, facts, lambda: output_formats.align(columns, rows))
+    return output_formats.render(format, facts, lambda: output_formats.align_table(columns, rows))
 
 
-def claims(database: Path, format: str = "text") -> str:
+def show_claims(database: Path, format: str = "text") -> str:
     """The paper's claims with our number and verdict, in its order; `json` has all columns.
 
     Args:
@@ -72,7 +72,7 @@ def claims(database: Path, format: str = "text") -> str:
     Raises:
         InputError: there is no database, or it is none of ours.
     """
-    with connect_ours(at_hand(database)) as connection:
+    with connect_ours(find_database(database)) as connection:
         every = rows_of(connection, "from claims order by position")
     return output_formats.render(format, every, lambda: "\n".join(_claims(every)))
 
@@ -105,7 +105,7 @@ def _basis(one: dict[str, Any]) -> str:
     return told
 
 
-def tables(results: Path, format: str = "text") -> str:
+def show_tables(results: Path, format: str = "text") -> str:
     """Tables and figures of a results folder, and what each shows.
 
     Args:
@@ -121,7 +121,7 @@ def tables(results: Path, format: str = "text") -> str:
         {"name": path.stem, "file": str(path), "about": views.caption(views.view_of(view))}
         for kind, suffix in (("table", "md"), ("figure", "svg"))
         for path in sorted((results / f"{kind}s").glob(f"*.{suffix}"), key=_natural)
-        if views.view_of(view := f"{kind}_{path.stem}") in views.texts()
+        if views.view_of(view := f"{kind}_{path.stem}") in views.view_texts()
     ]
     if not every:
         raise InputError(
@@ -190,7 +190,7 @@ def _add_stale(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
     # Most questions need no plan, whose modules take longer to import than DuckDB to answer.
     from pipeline.planning import outdated
 
-    compared = outdated.of_results(*database.absolute().parents[:2])
+    compared = outdated.compare_results(*database.absolute().parents[:2])
     if compared is None:
         raise InputError(
             f"{database}: `stale` compares results with their configuration, which is not at hand "
@@ -205,7 +205,7 @@ def _add_stale(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
 def _warn_of_age(database: Path) -> None:
     """Tells in a line where files that a database was made from have changed since."""
     known = checksums.Memory(checksums.MEMORY)
-    every = made_from.of_finished(made_from.beside(database), "database", known)
+    every = made_from.compare_finished(made_from.manifest_beside(database), "database", known)
     # Of the file itself it was told when it was opened.
     result = [one for one in every if not one.what.startswith("files.")]
     if result:
@@ -215,7 +215,7 @@ def _warn_of_age(database: Path) -> None:
         more = f" and {len(result) - 1:,} more" if len(result) > 1 else ""
         log.warning(
             "%s is older than what lies on disk (%s%s): `%s` makes it anew",
-            *(database, result[0].what, more, output_root.command(database)),
+            *(database, result[0].what, more, output_root.command_for(database)),
         )
 
 

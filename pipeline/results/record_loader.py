@@ -49,7 +49,9 @@ _Files = dict[str, tuple[str, str]]
 """By place: the run, and what to do when the file is not whole."""
 
 
-def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Iterable[list[Any]]) -> None:
+def insert_rows(
+    connection: duckdb.DuckDBPyConnection, table: str, rows: Iterable[list[Any]]
+) -> None:
     """Appends rows to a table, all in one statement.
 
     Args:
@@ -64,7 +66,7 @@ def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Iterable[lis
         connection.execute(f"insert into {table} select {values}", columns)
 
 
-def load(
+def load_records(
     contents: Mapping[Path, Mapping[str, Any]],
     connection: duckdb.DuckDBPyConnection,
     made: Sequence[Listed],
@@ -85,12 +87,12 @@ def load(
     with Progress("database", total=len(made), unit="manifest") as progress:
         for name, stage, place in made:
             run = name.partition("/")[2]
-            remedy = f"{remake(stage, name)} again"
+            remedy = f"{command_for(stage, name)} again"
             for table, path in _list_records(Path(place), contents[Path(place)], stage, remedy):
                 files.setdefault(table, {})[str(path)] = (run, remedy)
             progress.add(1)
     for table, of_table in files.items():
-        names = columns(connection, table)
+        names = table_columns(connection, table)
         try:
             _append(connection, table, names, of_table)
         except duckdb.Error:
@@ -98,7 +100,7 @@ def load(
             raise
 
 
-def remake(stage: str, name: str) -> str:
+def command_for(stage: str, name: str) -> str:
     """What makes an artifact: run `pike pretrain` for RUN."""
     of = name.partition("/")[2]
     if stage == "fetch":
@@ -106,7 +108,7 @@ def remake(stage: str, name: str) -> str:
     return f"run `pike {stage}`" + (f" for {of}" if of else "")
 
 
-def columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
+def table_columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
     """The columns of a base table that are not made from others."""
     result = connection.execute(
         "select column_name from information_schema.columns where table_name = ? "
@@ -144,7 +146,7 @@ def _append(
         # They would be null.
         raise duckdb.BinderException(f"some files have no column {', '.join(lacking)}")
     connection.execute("create temp table files (file text, run text, file_number integer)")
-    insert(connection, "files", ([p, run, i] for i, (p, (run, _)) in enumerate(files.items())))
+    insert_rows(connection, "files", ([p, run, i] for i, (p, (run, _)) in enumerate(files.items())))
     selected = ", ".join(names)
     # By name: else the first file's types hold for all.
     connection.execute(

@@ -24,7 +24,7 @@ from pipeline.planning.dependencies import RunName
 from pipeline.planning.plan import Plan
 from pipeline.planning.registration import Registration
 from pipeline.results import board_tests
-from pipeline.results.selection import Row, ours, query
+from pipeline.results.selection import Row, open_ours, query
 from pipeline.runtime import output_formats
 
 RULES = ("pike_mixing/rules", "pike_mixing/numerics", "pike_mixing/finders")
@@ -46,8 +46,10 @@ def compare_registered(given: Path, database: Path | None = None, format: str = 
     Raises:
         InputError: the registration is wrong, or there is no database.
     """
-    chosen = registration.read(given)
-    plan = planner.plan(shorthand.write_out(registration.configuration(chosen)), str(given))
+    chosen = registration.read_registration(given)
+    plan = planner.plan(
+        shorthand.write_out(registration.workflow_configuration(chosen)), str(given)
+    )
     place = database or Path(plan.results, "pike.duckdb")
     if database is None and not place.exists():
         drawn = f"results/{chosen.benchmark}.yaml"
@@ -55,7 +57,7 @@ def compare_registered(given: Path, database: Path | None = None, format: str = 
             f"{place} does not exist: make the runs by `pike scenarios {given} --out {drawn}` and "
             f"`snakemake --profile workflow/profiles/default --configfile {drawn}`"
         )
-    with ours(place) as connection:
+    with open_ours(place) as connection:
         facts = {
             "registration": str(given),
             "status": chosen.status,
@@ -65,7 +67,7 @@ def compare_registered(given: Path, database: Path | None = None, format: str = 
                 *_departures(chosen, plan, connection),
                 *(_old_runs(place) if chosen.status == "draft" else ()),
             ],
-            "hypotheses": board_tests.outcomes(
+            "hypotheses": board_tests.judge_hypotheses(
                 chosen.hypotheses, chosen.level, query(connection, "from scenario_differences")
             ),
             "methods": list(_boards(chosen, plan, connection)),
@@ -90,13 +92,13 @@ def _departures(
 ) -> Iterator[str]:
     """Runs and settings that are not as registered, and code that is not as frozen."""
     runs = query(connection, "select run, settings, code_commit from runs order by run")
-    made = {row["run"]: stage_settings.in_full(json.loads(row["settings"])) for row in runs}
+    made = {row["run"]: stage_settings.run_in_full(json.loads(row["settings"])) for row in runs}
     yield from _name("missing runs", [run for run in plan.runs if run not in made])
     yield from _name("runs that were not registered", [run for run in made if run not in plan.runs])
     own = (f"{run}: {_differing(made[run], plan.runs[run])}" for run in plan.runs if run in made)
     yield from _name("runs with other settings", [line for line in own if line[-1] != " "])
     (row,) = query(connection, "select config from experiment")
-    config = normal_form.of_config(json.loads(row["config"]), "the database")
+    config = normal_form.normalise_config(json.loads(row["config"]), "the database")
     for section in SECTIONS:
         wanted = plan.config[section]
         names = [n for n, values in wanted.items() if config.get(section, {}).get(n) != values]
@@ -109,7 +111,7 @@ def _departures(
 
 def _old_runs(database: Path) -> Iterator[str]:
     """Runs that rules or settings of today would make otherwise: those of a draft may change."""
-    compared = outdated.of_results(*database.absolute().parents[:2])
+    compared = outdated.compare_results(*database.absolute().parents[:2])
     stale = dict.fromkeys(one.artifact for one in (compared.all_differences() if compared else ()))
     runs = [artifact.removeprefix("run/") for artifact in stale if artifact.startswith("run/")]
     yield from _name("runs older than today's code or settings", runs)
@@ -241,5 +243,5 @@ def _text(facts: Mapping[str, Any], chosen: Registration) -> str:
             cells = [
                 [round(v, 4) if isinstance(v, float) else v for v in row.values()] for row in rows
             ]
-            lines += [title, output_formats.align(list(rows[0]), cells), ""]
+            lines += [title, output_formats.align_table(list(rows[0]), cells), ""]
     return "\n".join(lines).rstrip()

@@ -27,7 +27,7 @@ from pipeline.results import (
     result_manifests,
 )
 from pipeline.results.provenance import REPORT
-from pipeline.results.selection import Row, ours, query
+from pipeline.results.selection import Row, open_ours, query
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validation import validate
 
@@ -39,7 +39,7 @@ CHECKS = ("claims", "audit", "theory")
 """Tables about the paper that it does not have itself."""
 
 
-def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path) -> None:
+def write_report(settings: Path, database: Path, tables: Path, figures: Path, out: Path) -> None:
     """Writes the pages, `out` last.
 
     Args:
@@ -67,22 +67,25 @@ def write(settings: Path, database: Path, tables: Path, figures: Path, out: Path
         read += [figures / f"{name}.svg" for name in _names(named.figures, figures, ".svg")]
         folders = {"tables": tables, "figures": figures}
         files = {k: Path(os.path.relpath(f, out.parent)).as_posix() for k, f in folders.items()}
-        stood_on = [result_manifests.manifest(database, "database"), *map(made_from.beside, read)]
-        taken = result_manifests.take("report", stood_on)
+        stood_on = [
+            result_manifests.manifest_or_file(database, "database"),
+            *map(made_from.manifest_beside, read),
+        ]
+        taken = result_manifests.take_inputs("report", stood_on)
         texts = _pages(named, database, read, files)
         for page, partial in partials.items():
             partial.write_text(texts[page], encoding="utf-8")
-    under = {"config": records.in_full(named.config), "rules": named.rules}
+    under = {"config": records.config_in_full(named.config), "rules": named.rules}
     result_manifests.write(out, taken, under, places.values())
 
 
 def _pages(
     named: experiment.Experiment, database: Path, read: list[Path], files: dict[str, str]
 ) -> dict[str, str]:
-    with ours(database) as connection:
+    with open_ours(database) as connection:
         content = _content(connection, named, read) | {"files": files}
         content["database"] = shlex.quote(str(_whole(database)))
-        compared = outdated.of_results(*database.absolute().parents[:2])
+        compared = outdated.compare_results(*database.absolute().parents[:2])
     # The report itself is being made.
     every = (
         (one for one in compared.all_differences() if one.artifact != "report")
@@ -90,14 +93,14 @@ def _pages(
         else None
     )
     content["stale"] = None if every is None else [one._asdict() for one in every]
-    environment = report_parts.templates()
+    environment = report_parts.load_templates()
     environment.globals["least"] = LEAST_SEEDS
     content["script"] = Markup((REPORT / "script.js").read_text(encoding="utf-8"))
     return {
         page: environment.get_template(f"{page}.html").render(
             page=page,
             pages=PAGES,
-            data=[report_parts.data(figure) for figure in content["figures"].get(page, [])],
+            data=[report_parts.script_data(figure) for figure in content["figures"].get(page, [])],
             **content,
         )
         for page in PAGES
@@ -115,12 +118,12 @@ def _content(
 ) -> dict[str, Any]:
     """What the pages show, by name."""
     tabled, of_paper = report_parts.ours_and_of_paper(
-        [report_parts.table(path.with_suffix(".csv")) for path in read if path.suffix == ".md"]
+        [report_parts.read_table(path.with_suffix(".csv")) for path in read if path.suffix == ".md"]
     )
     drawn, drawn_of_paper = report_parts.ours_and_of_paper(
-        [report_parts.figure(path) for path in read if path.suffix == ".svg"]
+        [report_parts.read_figure(path) for path in read if path.suffix == ".svg"]
     )
-    front = [report_parts.legend(f) for name in FRONT for f in drawn if f["name"] == name]
+    front = [report_parts.shown_legend(f) for name in FRONT for f in drawn if f["name"] == name]
     own = [figure for figure in drawn if figure["name"] not in FRONT]
     doubts, places = display.read_doubts(connection, "report"), decisions.read_decisions(connection)
     scenarios = [
@@ -131,10 +134,13 @@ def _content(
         place["snippets"] = decisions.snippets(place)
     return _facts(connection, named) | {
         "places": places,
-        "picture": picture.picture(places, doubts),
+        "picture": picture.picture_lines(places, doubts),
         "scenarios": scenarios,
         "figures": {"index": front, "tables": own, "paper": drawn_of_paper},
-        "paper": {"tables": of_paper, "figures": [report_parts.legend(f) for f in drawn_of_paper]},
+        "paper": {
+            "tables": of_paper,
+            "figures": [report_parts.shown_legend(f) for f in drawn_of_paper],
+        },
         "predictions": _predictions(connection, named),
         "over_all": [table for table in tabled if table["name"] in OVER_ALL],
         "checks": [table for table in tabled if table["name"] in CHECKS],
@@ -148,7 +154,7 @@ def _predictions(connection: duckdb.DuckDBPyConnection, named: experiment.Experi
         return []
     asked = validate(Predictions, values, "predictions")
     differences = query(connection, "from scenario_differences")
-    return board_tests.outcomes(asked.hypotheses, asked.level, differences)
+    return board_tests.judge_hypotheses(asked.hypotheses, asked.level, differences)
 
 
 def _facts(connection: duckdb.DuckDBPyConnection, named: experiment.Experiment) -> dict[str, Any]:
@@ -166,7 +172,7 @@ def _facts(connection: duckdb.DuckDBPyConnection, named: experiment.Experiment) 
         "name": named.experiment,
         "baseline": named.baseline,
         "names": [row["method"] for row in methods],
-        "labels": labels.methods(connection),
+        "labels": labels.method_labels(connection),
         "overview": overview,
         "methods": methods,
         "config": yaml.safe_dump(named.config, sort_keys=False, allow_unicode=True, width=96),
@@ -192,13 +198,13 @@ def _scenario(
 
     models = own("select scenario, model, any_value(parameters) as parameters from runs "
                  "group by all order by all")  # fmt: skip
-    tested, labelled = [], labels.methods(connection)
+    tested, labelled = [], labels.method_labels(connection)
     for row in models:
-        model, size = row["model"], f"{labels.amount(row['parameters'])} parameters"
+        model, size = row["model"], f"{labels.format_amount(row['parameters'])} parameters"
         blocks = provenance.accuracies(connection, scenario, model)
         marked = {row["method"]: doubts.get((scenario, model, row["method"]), {})
                   for block in blocks for row in block["rows"]}  # fmt: skip
-        signs = {method: display.signs(found) for method, found in marked.items()}
+        signs = {method: display.signs_of_marks(found) for method, found in marked.items()}
         notes = display.counted_notes({labelled[method]: found for method, found in marked.items()})
         one = {"model": model, "size": size, "blocks": blocks, "signs": signs, "notes": notes}
         tested.append(one)
@@ -218,7 +224,7 @@ def _scenario(
             "order by d.position, c.source, c.split"
         ),
         "tables": _part(tabled, scenario),
-        "figures": [report_parts.legend(part) for part in parts if part["panels"]],
+        "figures": [report_parts.shown_legend(part) for part in parts if part["panels"]],
     }
 
 

@@ -25,7 +25,7 @@ PLACES = {"d", "x", "y", "width", "height", "transform", "viewBox"}
 ElementTree.register_namespace("", SVG)
 
 
-def panels(svg: str, data: Mapping[str, Any]) -> dict[str, str]:
+def cut_panels(svg: str, data: Mapping[str, Any]) -> dict[str, str]:
     """Cuts the SVG of `drawing.draw` into one `<svg>` per panel, by the id that its data has.
 
     Text and axes take the page's text colour and font. Groups of series get `data-key`, their
@@ -136,7 +136,7 @@ def _references(group: ElementTree.Element) -> set[str]:
     return result
 
 
-def templates() -> jinja2.Environment:
+def load_templates() -> jinja2.Environment:
     """The templates of pages, with their filters and `style`."""
     result = jinja2.Environment(
         loader=jinja2.FileSystemLoader(provenance.REPORT),
@@ -146,7 +146,11 @@ def templates() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     result.filters |= {"counted": output_formats.count_of, "titled": title_of, "shortened": shorten}
-    result.filters |= {"ruled": labels.rule, "amount": labels.amount, "noted": notes_of}
+    result.filters |= {
+        "ruled": labels.rule_label,
+        "amount": labels.format_amount,
+        "noted": notes_of,
+    }
     result.globals["style"] = Markup((provenance.REPORT / "style.css").read_text(encoding="utf-8"))
     return result
 
@@ -169,7 +173,7 @@ def ours_and_of_paper(
     return [one for one in artifacts if one not in paper], paper
 
 
-def table(path: Path) -> dict[str, Any]:
+def read_table(path: Path) -> dict[str, Any]:
     """A table's .csv file as the pages show it.
 
     Raises:
@@ -198,7 +202,7 @@ def notes_of(blocks: list[dict[str, Any]]) -> list[str]:
         for cell, _ in line["cells"]
         for mark in display.explained_marks(block["label"], [m for m in display.NOTES if cell[m]])
     }
-    return display.notes(marks)
+    return display.notes_of_marks(marks)
 
 
 def _block(rows: list[dict[str, str]]) -> dict[str, Any]:
@@ -240,12 +244,12 @@ def _cell(row: dict[str, str]) -> dict[str, Any]:
     return {
         "value": value,
         "error": error,
-        "signs": display.signs(result) if value else "",
+        "signs": display.signs_of_marks(result) if value else "",
         **{mark: mark in result for mark in display.NOTES},
     }
 
 
-def figure(path: Path) -> dict[str, Any]:
+def read_figure(path: Path) -> dict[str, Any]:
     """A figure's data with the SVG of each panel, which becomes a part of the page.
 
     Raises:
@@ -253,12 +257,12 @@ def figure(path: Path) -> dict[str, Any]:
     """
     result_manifests.refuse_altered(path, "figure")
     data: dict[str, Any] = atomic_files.read_json(path.with_suffix(".json"))
-    pieces = panels(path.read_text(encoding="utf-8"), data)
+    pieces = cut_panels(path.read_text(encoding="utf-8"), data)
     data["panels"] = [{**panel, "svg": Markup(pieces[panel["id"]])} for panel in data["panels"]]
     return data
 
 
-def legend(part: dict[str, Any]) -> dict[str, Any]:
+def shown_legend(part: dict[str, Any]) -> dict[str, Any]:
     """The figure with the legend's entries that its panels show."""
     shown = {series["key"] for panel in part["panels"] for series in panel["series"]}
     colours = (
@@ -269,7 +273,7 @@ def legend(part: dict[str, Any]) -> dict[str, Any]:
     return {**part, "legend": list(colours)}
 
 
-def data(figure: dict[str, Any]) -> dict[str, Any]:
+def script_data(figure: dict[str, Any]) -> dict[str, Any]:
     """What the pages' script needs of a figure to show its values: four digits of each."""
     return {
         "colours": {entry["key"]: entry["colour"] for entry in figure["legend"]},

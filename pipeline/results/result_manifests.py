@@ -12,7 +12,7 @@ READ = {"table": (".csv",), "figure": (".svg", ".json")}
 """By stage: what is read of the files that it makes, by suffix; of a database, that itself."""
 
 
-def take(stage: str, read: Iterable[Path] = ()) -> made_from.Taken:
+def take_inputs(stage: str, read: Iterable[Path] = ()) -> made_from.Taken:
     """What a stage of results is made from, taken before it reads these manifests or files."""
     modules = [stages.STAGES[stage].partition(":")[0]]
     return made_from.Taken(stage, modules, inputs=read, assets=stages.ASSETS[stage])
@@ -28,7 +28,7 @@ def write(out: Path, taken: made_from.Taken, settings: Any, files: Iterable[Path
         files: The files that it made.
     """
     made_from.write_manifest(
-        made_from.beside(out),
+        made_from.manifest_beside(out),
         stage=taken.stage,
         settings=settings,
         inputs=[*taken.inputs],
@@ -40,15 +40,15 @@ def write(out: Path, taken: made_from.Taken, settings: Any, files: Iterable[Path
     )
 
 
-def manifest(out: Path, stage: str) -> Path:
+def manifest_or_file(out: Path, stage: str) -> Path:
     """What stands for a file among inputs: its manifest or, where it has none, itself.
 
     Raises:
         InputError: the manifest describes another file.
     """
-    if wrong := problem(out, stage):
+    if wrong := altered_problem(out, stage):
         raise InputError(wrong)
-    beside = made_from.beside(out)
+    beside = made_from.manifest_beside(out)
     return beside if beside.is_file() else out
 
 
@@ -62,15 +62,15 @@ def refuse_missing(*paths: Path) -> None:
         raise InputError(f"{', '.join(missing)}: not there: finish the experiment with `make run`")
 
 
-def problem(out: Path, stage: str) -> str | None:
+def altered_problem(out: Path, stage: str) -> str | None:
     """How a file differs from what its manifest describes, and what to run; None without one.
 
     It is hashed once for as long as nobody writes to it.
     """
-    place = made_from.beside(out)
+    place = made_from.manifest_beside(out)
     if not place.is_file():
         return None
-    remake = f"make it with `{output_root.command(out, force=True)}`"
+    remake = f"make it with `{output_root.command_for(out, force=True)}`"
     known = checksums.Memory(checksums.MEMORY)
     listed = checksums.listed_files(place.parent, manifests.read(place, stage, remake), remake)
     read = READ.get(stage, (out.suffix,))
@@ -89,8 +89,8 @@ def refuse_altered(out: Path, stage: str) -> None:
     Raises:
         InputError: one is missing or was changed, or there is no manifest; with what to run.
     """
-    place = made_from.beside(out)
+    place = made_from.manifest_beside(out)
     if not place.is_file():
-        remake = f"make it with `{output_root.command(out, force=True)}`"
+        remake = f"make it with `{output_root.command_for(out, force=True)}`"
         raise InputError(f"{place} does not exist, which vouches for {out.name}: {remake}")
-    manifest(out, stage)
+    manifest_or_file(out, stage)

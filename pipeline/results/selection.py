@@ -32,7 +32,7 @@ DEFAULT = Path("results/pike.duckdb")
 RESTORED = Path("restored/pike.duckdb")
 
 
-def at_hand(database: Path) -> Path:
+def find_database(database: Path) -> Path:
     """The database; where the default one is asked for and missing, that of `make restore`."""
     if database == DEFAULT and not database.exists() and RESTORED.is_file():
         log.warning("%s does not exist: this is of %s", DEFAULT, RESTORED)
@@ -40,7 +40,7 @@ def at_hand(database: Path) -> Path:
     return database
 
 
-def log_of(database: Path) -> Path:
+def write_ahead_log(database: Path) -> Path:
     """Where DuckDB keeps changes of a database that are not in its file yet."""
     return database.with_name(f"{database.name}.wal")
 
@@ -64,7 +64,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
             + (f"; here are databases of some runs (--database): {some}" if some else "")
         )
     output_root.refuse_path(database)
-    if os.path.lexists(changes := log_of(database)):
+    if os.path.lexists(changes := write_ahead_log(database)):
         raise InputError(
             f"{changes} holds changes by a program that writes to {database}, or that was stopped "
             "while it did, and no result is made with them: end that program, or delete them with "
@@ -80,7 +80,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
         elif "version number" in first:
             remedy = f"it is of another version of DuckDB than {duckdb.__version__}: make it anew"
         raise InputError(f"{database} cannot be opened ({first}): {remedy}") from None
-    if problem := result_manifests.problem(database, "database"):
+    if problem := result_manifests.altered_problem(database, "database"):
         log.warning("%s", problem)
     return result
 
@@ -99,7 +99,7 @@ def connect_ours(database: Path) -> duckdb.DuckDBPyConnection:
 
 
 @contextlib.contextmanager
-def ours(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_ours(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database that `pike database` made, for questions of this version's own.
 
     Raises:
@@ -115,7 +115,7 @@ def ours(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
                     f"{database} holds what its tables and figures read, and this is not among it: "
                     f"ask {whole}"
                 ) from None
-            again = output_root.command(database, force=True)
+            again = output_root.command_for(database, force=True)
             raise InputError(
                 f"{database} was made by another version: make it anew with `{again}`"
             ) from None

@@ -20,7 +20,7 @@ from pike_mixing.comparison import mean_difference
 from pipeline.results import accuracy_tests, item_points
 from pipeline.results.inputs_of_tests import Measured, TaskCurve
 from pipeline.results.item_points import CheckpointKey
-from pipeline.results.record_loader import insert
+from pipeline.results.record_loader import insert_rows
 
 NO_SKILL = ("answer_only",)
 """Metrics that are no skill: there is nothing to reach."""
@@ -175,7 +175,7 @@ def _shared_sums(part: TaskCurve, used: list[int]) -> tuple[Floats, Floats, npt.
     return np.asarray(by_row, np.float64), np.asarray(count_G, np.float64), document_G
 
 
-def fill(measured: Measured) -> None:
+def fill_table(measured: Measured) -> None:
     """Fills speedups: every method against the baseline, by mean loss and by mean accuracy."""
     baseline = measured.baseline
     rows = []
@@ -189,7 +189,7 @@ def fill(measured: Measured) -> None:
                 values = dataclasses.asdict(result)
                 values["target"] *= 100 if higher else 1
                 rows.append([*place, *quantity, method, baseline, *values.values()])
-    insert(measured.connection, "speedups", rows)
+    insert_rows(measured.connection, "speedups", rows)
 
 
 Curves = tuple[tuple[str, str], tuple[Any, ...], list[TaskCurve], list[CheckpointKey]]

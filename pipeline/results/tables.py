@@ -96,7 +96,7 @@ class TableSection:
         return all(cell.value is None for cell in cells)
 
 
-def write(settings: Path, database: Path, out: Path) -> None:
+def write_table(settings: Path, database: Path, out: Path) -> None:
     """Writes one table as .md, .csv and .tex.
 
     Args:
@@ -109,20 +109,22 @@ def write(settings: Path, database: Path, out: Path) -> None:
     """
     inputs, values = [settings, database], atomic_files.read_json(settings)
     table = validate(TableSettings, values, str(settings))
-    places = ownership.siblings(out, (".md", ".csv", ".tex"), "table", inputs)
-    taken = result_manifests.take("table", [result_manifests.manifest(database, "database")])
-    blocks = read(table, database, str(settings))
+    places = ownership.sibling_paths(out, (".md", ".csv", ".tex"), "table", inputs)
+    taken = result_manifests.take_inputs(
+        "table", [result_manifests.manifest_or_file(database, "database")]
+    )
+    blocks = read_sections(table, database, str(settings))
     for suffix, text in (
-        (".md", markdown(table, blocks)),
-        (".csv", comma_separated(blocks)),
-        (".tex", latex(table, blocks)),
+        (".md", as_markdown(table, blocks)),
+        (".csv", as_csv(blocks)),
+        (".tex", as_latex(table, blocks)),
     ):
         with atomic_files.atomic_write(places[suffix], "table", inputs) as partial:
             partial.write_text(text, encoding="utf-8")
     result_manifests.write(out, taken, values, places.values())
 
 
-def read(table: TableSettings, database: Path, where: str) -> list[TableSection]:
+def read_sections(table: TableSettings, database: Path, where: str) -> list[TableSection]:
     """The table's blocks, best values marked; none where no selected run has what it shows.
 
     Args:
@@ -150,7 +152,7 @@ def read(table: TableSettings, database: Path, where: str) -> list[TableSection]
         seeds = len(row["runs"]) if row.get("pairs") is None else row["pairs"]
         row["one_seed"] = row.get("one_seed") or (row["error"] is not None and seeds == 1)
     sections = dict.fromkeys(row["section"] for row in result)
-    return [block([row for row in result if row["section"] == name]) for name in sections]
+    return [make_section([row for row in result if row["section"] == name]) for name in sections]
 
 
 def _runs(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str | None, ...], tuple[str, ...]]:
@@ -161,13 +163,15 @@ def _runs(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str | None, ...],
     return {(s, model, method): tuple(names) for s, model, method, names in result.fetchall()}
 
 
-def block(rows: list[Row]) -> TableSection:
+def make_section(rows: list[Row]) -> TableSection:
     """One section's grid. Rows and columns are sorted by position, then by label."""
-    columns = sorted({(row["column_position"], row["column_label"], header(row)) for row in rows})
+    columns = sorted(
+        {(row["column_position"], row["column_label"], column_header(row)) for row in rows}
+    )
     places = sorted({(row["row_position"], row["row_label"], row["kind"]) for row in rows})
-    grid = {(row["row_label"], header(row)): cell_of(row) for row in rows}
+    grid = {(row["row_label"], column_header(row)): cell_of(row) for row in rows}
     for _, _, title in columns:
-        _mark_best(grid, [row for row in rows if header(row) == title], title)
+        _mark_best(grid, [row for row in rows if column_header(row) == title], title)
     headers = tuple(title for _, _, title in columns)
     lines = tuple(
         Line(label, kind, {h: grid[label, h] for h in headers if (label, h) in grid})
@@ -200,7 +204,7 @@ def _mark_best(grid: dict[tuple[str, str], Cell], column: list[Row], title: str)
             grid[place] = replace(grid[place], marks=grid[place].marks | {mark})
 
 
-def header(row: Row) -> str:
+def column_header(row: Row) -> str:
     """A column's header with its unit."""
     return f"{row['column_label']} ({row['unit']})" if row["unit"] else str(row["column_label"])
 
@@ -215,7 +219,7 @@ def _marks(blocks: list[TableSection]) -> set[str]:
     }
 
 
-def markdown(table: TableSettings, blocks: list[TableSection]) -> str:
+def as_markdown(table: TableSettings, blocks: list[TableSection]) -> str:
     """A table of GitHub's Markdown per section, under the caption."""
     lines = [f"# {table.name}", "", views.caption(table.view), ""]
     lines += [] if blocks else [views.EMPTY, ""]
@@ -228,7 +232,7 @@ def markdown(table: TableSettings, blocks: list[TableSection]) -> str:
             for a, k, b in _texts(part, display.MARKDOWN)
         ]
         lines.append("")
-    lines += [line for note in display.notes(_marks(blocks)) for line in (note, "")]
+    lines += [line for note in display.notes_of_marks(_marks(blocks)) for line in (note, "")]
     return "\n".join(lines)
 
 
@@ -253,7 +257,7 @@ def _texts(
     ]
 
 
-def comma_separated(blocks: list[TableSection]) -> str:
+def as_csv(blocks: list[TableSection]) -> str:
     """One line per cell, empty ones too: values with six decimals, and what readers are shown."""
     columns = ("scenario", "model", "section", "kind", "row", "column", "value", "error",
                "published", "shown", *display.NOTES, "runs")  # fmt: skip
@@ -267,10 +271,10 @@ def comma_separated(blocks: list[TableSection]) -> str:
                 place = part.scenario, part.model, part.section, line.kind, line.label, title
                 marked = (int(mark in cell.marks) for mark in display.NOTES)
                 lines.append([*place, *numbers, cell.shown, *marked, " ".join(cell.runs)])
-    return f"{output_formats.comma_separated(columns, lines)}\n"
+    return f"{output_formats.as_csv(columns, lines)}\n"
 
 
-def latex(table: TableSettings, blocks: list[TableSection]) -> str:
+def as_latex(table: TableSettings, blocks: list[TableSection]) -> str:
     """A `table` environment with one `tabular` per section; needs booktabs and xcolor."""
     lines = [
         r"\begin{table}",
@@ -292,6 +296,7 @@ def latex(table: TableSettings, blocks: list[TableSection]) -> str:
             lines.append(" & ".join([display.escape_latex(label), *texts]) + r" \\")
         lines += [r"\bottomrule", r"\end{tabular}"]
     lines += [
-        rf"\par\smallskip {display.escape_latex(note)}" for note in display.notes(_marks(blocks))
+        rf"\par\smallskip {display.escape_latex(note)}"
+        for note in display.notes_of_marks(_marks(blocks))
     ]
     return "\n".join([*lines, r"\end{table}", ""])

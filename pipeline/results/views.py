@@ -45,7 +45,7 @@ def schema() -> str:
     return "\n".join((SQL / f"{name}.sql").read_text(encoding="utf-8") for name in SCHEMA)
 
 
-def add(connection: "duckdb.DuckDBPyConnection", *wanted: str) -> set[str]:
+def create_views(connection: "duckdb.DuckDBPyConnection", *wanted: str) -> set[str]:
     """Creates the views, or those wanted and what they stand on, over the base tables.
 
     While a view is created, empty tables stand for the views that it reads from: views within
@@ -55,19 +55,19 @@ def add(connection: "duckdb.DuckDBPyConnection", *wanted: str) -> set[str]:
         The derived tables that the views read.
     """
     names = order_views(*wanted)
-    read = {name: sources(texts()[name]) for name in names}
+    read = {name: tables_read(view_texts()[name]) for name in names}
     within = set().union(*read.values())
     for name in names:
         if name in within:
-            connection.execute(f"create table {name} as {texts()[name]} with no data")
+            connection.execute(f"create table {name} as {view_texts()[name]} with no data")
     for name in reversed(names):
         drop = f"drop table {name}; " if name in within else ""
-        connection.execute(f"{drop}create view {name} as {texts()[name]}")
+        connection.execute(f"{drop}create view {name} as {view_texts()[name]}")
     return within & DERIVED.keys()
 
 
 @functools.cache
-def texts() -> dict[str, str]:
+def view_texts() -> dict[str, str]:
     """SQL of every view by name; folders only put files together."""
     paths = sorted(SQL.rglob("*.sql"))
     result = {path.stem: path.read_text(encoding="utf-8") for path in paths}
@@ -77,13 +77,13 @@ def texts() -> dict[str, str]:
 
 def order_views(*wanted: str) -> list[str]:
     """Names of all views, or of those wanted and what they stand on, each after what it reads."""
-    known = texts()
+    known = view_texts()
     uses: dict[str, list[str]] = {}
     waiting = list(wanted or known)
     while waiting:
         name = waiting.pop()
         if name not in uses:
-            read = sources(known[name])
+            read = tables_read(known[name])
             uses[name] = sorted(read & known.keys())
             waiting += uses[name]
             # Not before this view: it is there when the table is filled.
@@ -94,17 +94,17 @@ def order_views(*wanted: str) -> list[str]:
 
 def view_of(output: str) -> str:
     """The view of a table or figure: `table_perplexity`, or `table1` for `table_table1`."""
-    return output if output in texts() else output.partition("_")[2]
+    return output if output in view_texts() else output.partition("_")[2]
 
 
 def caption(view: str) -> str:
     """The first paragraph of the comment that opens the view's file: what the view shows."""
-    paragraph = re.match(r"(?:--[^\S\n]*\S[^\n]*\n)+", texts()[view])
+    paragraph = re.match(r"(?:--[^\S\n]*\S[^\n]*\n)+", view_texts()[view])
     assert paragraph is not None, f"{view}.sql does not open with a comment"
     return " ".join(line.lstrip("- ") for line in paragraph[0].splitlines())
 
 
-def sources(sql: str) -> set[str]:
+def tables_read(sql: str) -> set[str]:
     """Names of the tables, views and common table expressions that a query reads from."""
     code = re.sub(r"--[^\n]*", "", sql)
     return set(re.findall(r"\b(?:from|join)\s+(\w+)", code))
@@ -112,11 +112,11 @@ def sources(sql: str) -> set[str]:
 
 def base_tables(view: str) -> set[str]:
     """The base tables that a view stands on, through any number of views and derived tables."""
-    known, created = texts(), set(re.findall(r"create table (\w+)", schema()))
+    known, created = view_texts(), set(re.findall(r"create table (\w+)", schema()))
     result, waiting = set(), [view]
     while waiting:
         name = waiting.pop()
         if name not in result:
             result.add(name)
-            waiting.extend(sources(known[name]) if name in known else DERIVED.get(name, ()))
+            waiting.extend(tables_read(known[name]) if name in known else DERIVED.get(name, ()))
     return result & created

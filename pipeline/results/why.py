@@ -12,7 +12,7 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pipeline.planning import outdated
-from pipeline.results.selection import Row, at_hand, connect, query
+from pipeline.results.selection import Row, connect, find_database, query
 from pipeline.runtime import output_formats
 
 FACTS = ("revision", "licence", "device", "weights_sha256", "data_fingerprint")
@@ -21,7 +21,7 @@ MANY = 8
 """Artifacts of one kind beside each other that are all unfolded."""
 
 
-def why(artifact: str, database: Path, format: str = "text") -> str:
+def explain_artifact(artifact: str, database: Path, format: str = "text") -> str:
     """What the artifact was made from, by which code, from which revision.
 
     What occurs a second time is named with `(above)` and not unfolded again. Of many artifacts of
@@ -39,7 +39,7 @@ def why(artifact: str, database: Path, format: str = "text") -> str:
         InputError: there is no database, it is none of ours, or it has no such artifact; the
             message has near names.
     """
-    database = at_hand(database)
+    database = find_database(database)
     try:
         with connect(database) as connection:
             rows = query(
@@ -52,7 +52,7 @@ def why(artifact: str, database: Path, format: str = "text") -> str:
             f"{database} has no lineage that this version reads: give a database that `pike "
             "database` made with it"
         ) from None
-    compared = outdated.of_results(*database.absolute().parents[:2])
+    compared = outdated.compare_results(*database.absolute().parents[:2])
     stale: dict[str, list[str]] = {}
     for one in compared.all_differences() if compared else ():
         stale.setdefault(one.artifact, []).append(one.reason)

@@ -82,7 +82,7 @@ def bfloat16_units(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
     return [flag for flag in BFLOAT16_FLAGS if re.search(rf"^flags\b.*\b{flag}\b", text, re.M)]
 
 
-def accelerator(name: str, where: str = "accelerator") -> Accelerator:
+def find_accelerator(name: str, where: str = "accelerator") -> Accelerator:
     """The device of a name, which was set at `where`.
 
     Raises:

@@ -69,10 +69,10 @@ def _place(partial: Path, path: Path, stage: str | None) -> None:
     """Marks, syncs and renames what was made. A folder before it is deleted afterwards."""
     if stage:
         # It may have been put there meanwhile.
-        ownership.refuse(path, stage)
-        ownership.mark(path, stage, partial)
+        ownership.refuse_foreign(path, stage)
+        ownership.write_mark(path, stage, partial)
     for file in [*sorted(partial.rglob("*")), partial]:
-        sync(file)
+        flush_to_disk(file)
     if partial.is_dir() and path.exists():
         old = path.with_name(f".{path.name}.{os.getpid()}.old")
         path.rename(old)
@@ -80,7 +80,7 @@ def _place(partial: Path, path: Path, stage: str | None) -> None:
         remove(old)
     else:
         partial.replace(path)
-    sync(path.parent)
+    flush_to_disk(path.parent)
 
 
 def _make_parent(path: Path) -> None:
@@ -95,7 +95,7 @@ def _make_parent(path: Path) -> None:
 def _output(path: Path, stage: str, inputs: Sequence[Path]) -> Iterator[None]:
     """Guards the making of an output: others' files, leftovers, troubles of the disk."""
     with errors.explain_disk_errors(path):
-        ownership.refuse(path, stage, inputs)
+        ownership.refuse_foreign(path, stage, inputs)
         _make_parent(path)
         with locks.hold_output(path, functools.partial(_sweep, path)):
             yield
@@ -109,7 +109,7 @@ def _sweep(path: Path) -> None:
             remove(result)
 
 
-def sync(path: Path) -> None:
+def flush_to_disk(path: Path) -> None:
     """Flushes a file or a folder's entries to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -126,7 +126,7 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def steps(folder: Path) -> dict[int, Path]:
+def step_entries(folder: Path) -> dict[int, Path]:
     """The entries `step{n}` of a folder by their number of updates n, in its order."""
     numbers = {path.name.removeprefix("step"): path for path in folder.glob("step*")}
     return {int(n): numbers[n] for n in sorted(filter(str.isdecimal, numbers), key=int)}
@@ -161,14 +161,14 @@ def not_a_file(path: Path) -> str | None:
     return next((kind for is_kind, kind in KINDS.items() if is_kind(mode)), None)
 
 
-def canonical(value: Any) -> str:
+def canonical_json(value: Any) -> str:
     """The one JSON text of a value: sorted keys, no blanks. NaN and infinities are refused."""
     return _CANONICAL.encode(value)
 
 
 def digest(value: Any) -> str:
     """Hex SHA-256 of a value's canonical JSON."""
-    return hashlib.sha256(canonical(value).encode()).hexdigest()
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
 
 
 def write_json(

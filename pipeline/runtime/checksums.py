@@ -67,7 +67,7 @@ def content_problem(
     return result
 
 
-def problems(
+def find_problems(
     check: Callable[[Sealed], str | None], listed: Iterable[Sealed], workers: int | None = None
 ) -> Iterator[tuple[Sealed, str | None]]:
     """Each file with what is wrong with it, in their order.
@@ -101,7 +101,7 @@ def refuse_damaged(listed: Iterable[Sealed], *, content: bool, memory: Path | No
     if content and memory is not None:
         known = Memory(memory)
         check = functools.partial(content_problem, sha256=known.sha256)
-    wrong = [problem for _, problem in problems(check, listed) if problem]
+    wrong = [problem for _, problem in find_problems(check, listed) if problem]
     if known is not None:
         known.keep()
     refuse(wrong)

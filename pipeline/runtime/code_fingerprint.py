@@ -3,10 +3,10 @@
 A fingerprint covers a module and all that it imports, transitively: modules of this repository, and
 for a module of the user's own every other one that is neither Python's nor of an installed package,
 with the `__init__` of its packages. Sources are read, not imported. What is imported by a computed
-name or from a path is recorded by its file when it is run (`watch`, `loaded_files`). Comments,
-docstrings, layout and what a class says `about` itself do not count. Nor do this repository's
-`__init__` files, which hold names only (a test keeps them so): adding a method's name to the table
-re-runs no other method.
+name or from a path is recorded by its file when it is run (`record_loaded_files`, `loaded_files`).
+Comments, docstrings, layout and what a class says `about` itself do not count. Nor do this
+repository's `__init__` files, which hold names only (a test keeps them so): adding a method's name
+to the table re-runs no other method.
 """
 
 import ast
@@ -42,13 +42,13 @@ def fingerprint(*modules: str, assets: tuple[str, ...] = ()) -> str:
     16 hex digits, and as many behind a dash for each file or folder of files that decides the
     result, too, as queries and page templates do.
     """
-    parts = [files(*modules), *(files(assets=[asset]) for asset in assets)]
-    digests = [{name: digest(path) for name, path in sorted(part.items())} for part in parts]
+    parts = [code_files(*modules), *(code_files(assets=[asset]) for asset in assets)]
+    digests = [{name: code_digest(path) for name, path in sorted(part.items())} for part in parts]
     _memory().keep()
     return "-".join(atomic_files.digest(one)[:16] for one in digests)
 
 
-def files(*modules: str, assets: Sequence[str] = ()) -> dict[str, Path]:
+def code_files(*modules: str, assets: Sequence[str] = ()) -> dict[str, Path]:
     """The files of the modules, of all they import, and of assets; by module, or path in here."""
     result = {module: path_of(module) for module in closure(*modules)}
     for asset in assets:
@@ -58,7 +58,7 @@ def files(*modules: str, assets: Sequence[str] = ()) -> dict[str, Path]:
     return result
 
 
-def digest(path: Path) -> str:
+def code_digest(path: Path) -> str:
     """Digest of a file: of Python's source of its code alone."""
     return _read(path)[0]
 
@@ -176,13 +176,13 @@ def _exported_names(package: str) -> dict[str, str]:
     """Modules of the names that a package's `__init__` imports, for type checkers or for all."""
     if not is_first_party(package) or not _is_package(package):
         return {}
-    nodes = (node for node in ast.walk(tree(package)) if isinstance(node, ast.ImportFrom))
+    nodes = (node for node in ast.walk(syntax_tree(package)) if isinstance(node, ast.ImportFrom))
     return {alias.name: _absolute(_origin(node), package) for node in nodes for alias in node.names}
 
 
-def place_of(name: str, module: str) -> str:
+def class_reference(name: str, module: str) -> str:
     """`module:Class` of a class by the name that a module has for it: its own, or imported."""
-    known = dict(pair for node in ast.walk(tree(module)) for pair in _bindings(node))
+    known = dict(pair for node in ast.walk(syntax_tree(module)) for pair in _bindings(node))
     first, dot, rest = name.partition(".")
     # What is no imported name is the module's own, or follows `import package.module`.
     own = first if dot else f"{module}.{first}"
@@ -191,7 +191,7 @@ def place_of(name: str, module: str) -> str:
     return f"{_exported_names(package).get(last, package)}:{last}"
 
 
-def tree(module: str) -> ast.Module:
+def syntax_tree(module: str) -> ast.Module:
     """Syntax tree of a module's source.
 
     Raises:
@@ -209,7 +209,7 @@ def _parse(path: Path) -> ast.Module:
         raise InputError(f"{path}: {error}: mend it") from None
 
 
-def watch() -> None:
+def record_loaded_files() -> None:
     """Notes from now on which files of the user's own this process runs, and what is in them.
 
     A module that is run from a path need not be among `sys.modules`, and its file may be another
@@ -226,7 +226,7 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
         by = sys._getframe(1).f_code.co_filename
         path = os.path.abspath(name)  # noqa: PTH100
         if (by[0] == "<" or _is_own_file(by)) and _is_own_file(path) and Path(path).is_file():
-            _run[path] = digest(Path(path))
+            _run[path] = code_digest(Path(path))
 
 
 def loaded_files(*known: str) -> dict[str, str]:
@@ -240,9 +240,9 @@ def loaded_files(*known: str) -> dict[str, str]:
         path = os.path.abspath(file)  # noqa: PTH100
         top = loaded.get(name.partition(".")[0], file)
         if path not in _run and _is_own_file(path) and _is_own_file(top) and Path(path).is_file():
-            _run[path] = digest(Path(path))
+            _run[path] = code_digest(Path(path))
     main = getattr(sys.modules["__main__"], "__file__", None)
-    apart = {str(path.absolute()) for path in files(*known).values()}
+    apart = {str(path.absolute()) for path in code_files(*known).values()}
     apart |= {os.path.abspath(main)} if main else set()  # noqa: PTH100
     here = Path.cwd()
     return {
@@ -252,7 +252,7 @@ def loaded_files(*known: str) -> dict[str, str]:
     }
 
 
-def of_file(name: str) -> str | None:
+def digest_of_loaded(name: str) -> str | None:
     """Digest of the code of one file that `loaded_files` names; None where it is gone.
 
     A file that was moved together with its folder is found on Python's path.
@@ -261,7 +261,7 @@ def of_file(name: str) -> str | None:
     tails = [Path(*path.parts[n:]) for n in range(1, len(path.parts))]
     places = (path, *(Path(entry, tail) for tail in tails for entry in sys.path))
     place = next((place for place in places if place.is_file()), None)
-    return None if place is None else digest(place)
+    return None if place is None else code_digest(place)
 
 
 _run: dict[str, str] = {}
@@ -290,7 +290,7 @@ def _is_own(top: str) -> bool:
 
 
 @functools.cache
-def commit() -> str | None:
+def current_commit() -> str | None:
     """The git commit of the code, `+` behind it when files differ from it.
 
     None without git, or where a folder above the code is another repository, such as one whose

@@ -114,7 +114,7 @@ def _make_folder(folder: Path) -> None:
         )
 
 
-def pick(kind: str) -> torch.device:
+def pick_device(kind: str) -> torch.device:
     """The device of a kind; `auto` takes a GPU where there is one, a free one of several.
 
     Raises:
@@ -141,7 +141,7 @@ def _xla_device() -> torch.device:
     # a warning.
     wanted = os.environ.setdefault("PJRT_DEVICE", "TPU")
     try:
-        library = xla_chips.xla()
+        library = xla_chips.import_xla()
     except ImportError as error:
         raise InputError(
             f"device 'xla' was asked for, but torch_xla cannot be imported by {sys.executable} "
@@ -155,7 +155,7 @@ def _xla_device() -> torch.device:
     )
     if wanted == "TPU":
         # The TPU's library would look for one in the network for minutes.
-        if not xla_chips.xla("._internal.tpu").num_available_chips():
+        if not xla_chips.import_xla("._internal.tpu").num_available_chips():
             raise InputError(absent)
         xla_chips.refuse_slice()
     try:
@@ -164,7 +164,7 @@ def _xla_device() -> torch.device:
     except RuntimeError as error:
         raise InputError(f"{absent} ({str(error).strip().splitlines()[0]})") from None
     # Else a TPU multiplies float32 as if it were bfloat16. Of setting this twice it warns.
-    backends = xla_chips.xla(".backends")
+    backends = xla_chips.import_xla(".backends")
     logging.getLogger(backends.__name__).setLevel(logging.ERROR)
     backends.set_mat_mul_precision("highest")
     return device
@@ -175,7 +175,7 @@ def describe(device: torch.device) -> str:
     if device.type == "cuda":
         return f"cuda: {torch.cuda.get_device_name(device)}"
     if device.type == "xla":
-        several = f" x {xla_chips.count(device)}" if xla_chips.count(device) > 1 else ""
+        several = f" x {xla_chips.chip_count(device)}" if xla_chips.chip_count(device) > 1 else ""
         return f"xla: {os.environ['PJRT_DEVICE']}{several}"
     threads = torch.get_num_threads()
     return f"cpu: {platform.machine()}, {threads} thread{'s' if threads > 1 else ''}"
@@ -187,7 +187,7 @@ def synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
     if device.type == "xla":
         mark_step(device)
-        xla_chips.xla(".core.xla_model").wait_device_ops()
+        xla_chips.import_xla(".core.xla_model").wait_device_ops()
 
 
 def compiles(device: torch.device) -> bool:
@@ -203,7 +203,7 @@ def compiles(device: torch.device) -> bool:
 def mark_step(device: torch.device) -> None:
     """Has a device that compiles run what was recorded for it; others have begun already."""
     if compiles(device):
-        xla_chips.xla().sync()
+        xla_chips.import_xla().sync()
 
 
 def without_gradients(device: torch.device) -> AbstractContextManager[object]:
@@ -238,7 +238,7 @@ def activation_checkpoint(function: Callable[..., Tensor], *inputs: Any) -> Tens
     """
     if compiles(inputs[0].device):
         # XLA would find that it makes the same twice, and keep it, but for barriers.
-        own = xla_chips.xla(".utils.checkpoint").checkpoint
+        own = xla_chips.import_xla(".utils.checkpoint").checkpoint
         return cast("Tensor", own(function, *inputs, preserve_rng_state=False))
     return cast(
         "Tensor", checkpoint(function, *inputs, use_reentrant=False, preserve_rng_state=False)
@@ -272,8 +272,12 @@ def peak_memory(device: torch.device) -> int:
     """
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    if device.type == "xla" and os.environ["PJRT_DEVICE"] != "CPU" and xla_chips.count(device) == 1:
-        result = xla_chips.xla(".core.xla_model").get_memory_info(device)
+    if (
+        device.type == "xla"
+        and os.environ["PJRT_DEVICE"] != "CPU"
+        and xla_chips.chip_count(device) == 1
+    ):
+        result = xla_chips.import_xla(".core.xla_model").get_memory_info(device)
         return int(result["peak_bytes_used"])
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return held if platform.system() == "Darwin" else 1024 * held

@@ -113,6 +113,6 @@ def _passing(error: BaseException) -> bool:
     answer = getattr(error, "response", None)
     if answer is not None:
         return answer.status_code in _PASSING
-    if isinstance(error, OSError) and errors.mendable(error):
+    if isinstance(error, OSError) and errors.is_mendable(error):
         return False
     return not isinstance(error, OfflineModeIsEnabled | FileNotFoundError)

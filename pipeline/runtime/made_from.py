@@ -77,8 +77,8 @@ class Taken:
             assets: Folders of the package whose files decide the result, too.
         """
         self.stage, self._modules, self._assets = stage, tuple(modules), tuple(assets)
-        self.code = code(stage, modules, assets)
-        self._commit = code_fingerprint.commit()
+        self.code = code_and_versions(stage, modules, assets)
+        self._commit = code_fingerprint.current_commit()
         self._sources = self._digests_of_sources()
         self.inputs: dict[Path, str] = {}
         self.content: dict[Path, str] = {}
@@ -167,8 +167,8 @@ class Taken:
             )
 
     def _digests_of_sources(self) -> dict[Path, str]:
-        files = code_fingerprint.files(*self._modules, assets=self._assets)
-        return {path: code_fingerprint.digest(path) for path in files.values()}
+        files = code_fingerprint.code_files(*self._modules, assets=self._assets)
+        return {path: code_fingerprint.code_digest(path) for path in files.values()}
 
     def _is_changed(self, path: Path) -> bool:
         """Whether a file is gone, or was written to or replaced by one that says something else."""
@@ -284,7 +284,9 @@ def _place_of_mark(manifest: Path) -> Path:
     return _place_of_copy(manifest).with_suffix(".forced")
 
 
-def code(stage: str, modules: Sequence[str], assets: Sequence[str] = ()) -> dict[str, Any]:
+def code_and_versions(
+    stage: str, modules: Sequence[str], assets: Sequence[str] = ()
+) -> dict[str, Any]:
     """What a stage's work is a function of beside settings and inputs: its code and packages.
 
     Args:
@@ -305,12 +307,12 @@ def _loaded_files(modules: Sequence[str]) -> dict[str, str]:
     return code_fingerprint.loaded_files(*modules) if own else {}
 
 
-def beside(out: Path) -> Path:
+def manifest_beside(out: Path) -> Path:
     """The manifest of a stage that makes files, not a folder: of a table, of a database."""
     return out.with_suffix(f".{atomic_files.MANIFEST}")
 
 
-def of_finished(
+def compare_finished(
     path: Path,
     stage: str,
     known: checksums.Memory,
@@ -377,7 +379,7 @@ def _recorded_parts(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _digests_of_loaded(recorded: Mapping[str, Any]) -> dict[str, str | None]:
-    return {name: code_fingerprint.of_file(name) for name in recorded}
+    return {name: code_fingerprint.digest_of_loaded(name) for name in recorded}
 
 
 def differences_of_identity(before: Any, now: Mapping[str, Any]) -> list[Difference]:
@@ -430,7 +432,7 @@ def differences(before: Any, now: Any, name: str = "") -> list[Difference]:
         name: Where both stand.
     """
     unset = before is UNSET or now is UNSET
-    if not unset and atomic_files.canonical(before) == atomic_files.canonical(now):
+    if not unset and atomic_files.canonical_json(before) == atomic_files.canonical_json(now):
         return []
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         if name == "versions":
@@ -439,5 +441,7 @@ def differences(before: Any, now: Any, name: str = "") -> list[Difference]:
         names = dict.fromkeys([*before, *now])
         pairs = {n: (before.get(n, UNSET), now.get(n, UNSET)) for n in names}
         return [line for n, pair in pairs.items() for line in differences(*pair, f"{within}{n}")]
-    texts = (one if isinstance(one, str) else atomic_files.canonical(one) for one in (before, now))
+    texts = (
+        one if isinstance(one, str) else atomic_files.canonical_json(one) for one in (before, now)
+    )
     return [Difference(name, *texts)]

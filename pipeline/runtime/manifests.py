@@ -307,7 +307,7 @@ def warm_up() -> None:
         validation.warm_up(kind, extra="ignore")
 
 
-def of_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
+def read_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
     """The manifest of a finished run, and the run's settings.
 
     Raises:
@@ -323,7 +323,7 @@ def of_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
     return result, validation.validate(settings.Run, result["settings"], f"{path}: settings")
 
 
-def of_checkpoint(folder: Path) -> dict[str, Any]:
+def read_checkpoint(folder: Path) -> dict[str, Any]:
     """The manifest of a checkpoint `step{n}`, which is of that step.
 
     Raises:
@@ -337,12 +337,12 @@ def of_checkpoint(folder: Path) -> dict[str, Any]:
     return result
 
 
-def is_of_archive(content: Any) -> bool:
+def is_archive(content: Any) -> bool:
     """Whether a file of JSON is meant as the manifest of an archive."""
     return isinstance(content, dict) and content.keys() >= {"reads", "report", "files"}
 
 
-def of_archive(folder: Path) -> dict[str, Any]:
+def read_archive(folder: Path) -> dict[str, Any]:
     """The manifest of what `pike record` wrote.
 
     Raises:
@@ -353,7 +353,7 @@ def of_archive(folder: Path) -> dict[str, Any]:
     if path.is_file() and path.stat().st_size > MOST_OF_ARCHIVE:
         raise InputError(f"{path} has {path.stat().st_size:,} bytes: it is of no archive")
     content: Any = atomic_files.read_json(path) if os.path.lexists(path) else None
-    if not is_of_archive(content):
+    if not is_archive(content):
         raise InputError(f"{folder} is no archive: give what `pike record` or `pike crate` wrote")
     require(content, ARCHIVE, path, ARCHIVE_REMEDY)
     result: dict[str, Any] = content

@@ -33,15 +33,15 @@ def render(format: str, facts: Any, text: Callable[[], str]) -> str:
     if format == "json":
         return as_json(facts)
     if format == "csv":
-        return comma_separated(list(facts[0]) if facts else [], [[*row.values()] for row in facts])
+        return as_csv(list(facts[0]) if facts else [], [[*row.values()] for row in facts])
     return text()
 
 
 def as_json(facts: Any) -> str:
-    return json.dumps(plain(facts), indent=2, ensure_ascii=False)
+    return json.dumps(plain_value(facts), indent=2, ensure_ascii=False)
 
 
-def comma_separated(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def as_csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
@@ -49,28 +49,30 @@ def comma_separated(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> st
     return out.getvalue().removesuffix("\n")
 
 
-def plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """As JSON has it: no NaN, no infinity, no decimals; times as text."""
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [plain_value(item) for item in value]
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): plain_value(item) for key, item in value.items()}
     if isinstance(value, float | Decimal):
         return float(value) if math.isfinite(value) else None
     return value if isinstance(value, bool | int | str | None) else str(value)
 
 
-def align(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def align_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Columns under their names, numbers to the right, and the count of rows."""
     texts = [[_text(value) for value in row] for row in rows]
     right = [
         bool(rows) and all(isinstance(row[i], int | float | Decimal | None) for row in rows)
         for i in range(len(columns))
     ]
-    return f"{grid(columns, texts, right)}\n({len(rows):,} row{'' if len(rows) == 1 else 's'})"
+    return f"{align_columns(columns, texts, right)}\n({count_of(len(rows), 'row')})"
 
 
-def grid(columns: Sequence[str], texts: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
+def align_columns(
+    columns: Sequence[str], texts: Sequence[Sequence[str]], right: Sequence[bool]
+) -> str:
     """Texts in columns under their names.
 
     Args:
@@ -95,10 +97,10 @@ def _text(value: Any) -> str:
     """One line of at most `WIDEST` characters; floats with six significant digits."""
     if isinstance(value, float | Decimal):
         return f"{value:.6g}"
-    return cut("" if value is None else " ".join(str(value).split()))
+    return shorten_cell("" if value is None else " ".join(str(value).split()))
 
 
-def cut(text: str) -> str:
+def shorten_cell(text: str) -> str:
     return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
 
 

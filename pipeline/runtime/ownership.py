@@ -19,7 +19,7 @@ MAKE_FILES = ("tokenizer", "mixture", "database", "table", "figure", "article", 
 """Stages whose outputs are files; those of all others are folders."""
 
 
-def refuse(path: Path, stage: str, inputs: Sequence[Path] = ()) -> None:
+def refuse_foreign(path: Path, stage: str, inputs: Sequence[Path] = ()) -> None:
     """Refuses a place that a stage must not write to.
 
     Args:
@@ -56,10 +56,10 @@ def refuse(path: Path, stage: str, inputs: Sequence[Path] = ()) -> None:
         )
 
 
-def siblings(
+def sibling_paths(
     out: Path, suffixes: Sequence[str], stage: str, inputs: Sequence[Path]
 ) -> dict[str, Path]:
-    """The files that a command makes side by side, by suffix; each is refused as `refuse` does.
+    """The files that a command makes side by side, by suffix; `refuse_foreign` looks at each.
 
     Args:
         out: One of them, as the user names it.
@@ -76,11 +76,11 @@ def siblings(
         )
     places = {suffix: out.with_suffix(suffix) for suffix in suffixes}
     for place in places.values():
-        refuse(place, stage, inputs)
+        refuse_foreign(place, stage, inputs)
     return places
 
 
-def mark(path: Path, stage: str, content: Path) -> None:
+def write_mark(path: Path, stage: str, content: Path) -> None:
     """Marks what a stage is about to put at a path.
 
     Args:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from pike_mixing.errors import InputError
 
 
-def xla(module: str = "") -> Any:
+def import_xla(module: str = "") -> Any:
     """torch_xla, which not every environment has, or a module of it."""
     return importlib.import_module(f"torch_xla{module}")
 
@@ -27,7 +27,7 @@ def use_all() -> None:
     Raises:
         InputError: they are of several hosts.
     """
-    runtime = xla(".runtime")
+    runtime = import_xla(".runtime")
     refuse_hosts(runtime.process_count())
     if runtime.global_runtime_device_count() > 1 and not runtime.is_spmd():
         runtime.use_spmd()
@@ -39,7 +39,7 @@ def refuse_slice() -> None:
     Raises:
         InputError: this host is one of several, as its environment or the cloud's metadata say.
     """
-    tpu = xla("._internal.tpu")
+    tpu = import_xla("._internal.tpu")
     # Whoever names the bounds of the processes may use the chips of one host of a slice alone.
     # Where nobody knows the hosts, the library's own count in `use_all` judges.
     with contextlib.suppress(OSError):
@@ -59,23 +59,23 @@ def refuse_hosts(number: int) -> None:
         )
 
 
-def count(device: torch.device) -> int:
+def chip_count(device: torch.device) -> int:
     """Chips that work as this device."""
     if device.type != "xla":
         return 1
-    runtime = xla(".runtime")
+    runtime = import_xla(".runtime")
     return int(runtime.global_runtime_device_count()) if runtime.is_spmd() else 1
 
 
-def multiple(rows: int, device: torch.device) -> int:
+def round_up_rows(rows: int, device: torch.device) -> int:
     """The least number of rows, from `rows` on, that the chips of a device share evenly."""
-    return -(-rows // count(device)) * count(device)
+    return -(-rows // chip_count(device)) * chip_count(device)
 
 
 @functools.cache
 def _mesh() -> Any:
-    n = count(torch.device("xla"))
-    return xla(".distributed.spmd").Mesh(np.arange(n), (n,), ("chips",))
+    n = chip_count(torch.device("xla"))
+    return import_xla(".distributed.spmd").Mesh(np.arange(n), (n,), ("chips",))
 
 
 def shard_tensor(tensor: Tensor) -> Tensor:
@@ -86,9 +86,9 @@ def shard_tensor(tensor: Tensor) -> Tensor:
 def zeros_like(parameter: Tensor) -> Tensor:
     """Zeros of a parameter's shape, divided as it is."""
     zeros = torch.zeros_like(parameter)
-    if count(parameter.device) == 1:
+    if chip_count(parameter.device) == 1:
         return zeros
-    divided = "devices" in xla()._XLAC._get_xla_sharding_spec(parameter)
+    divided = "devices" in import_xla()._XLAC._get_xla_sharding_spec(parameter)
     return shard_tensor(zeros) if divided else zeros
 
 
@@ -98,10 +98,10 @@ def gather(tensor: Tensor) -> Tensor:
 
 
 def _mark(tensor: Tensor, first: str | None) -> Tensor:
-    if count(tensor.device) > 1:
+    if chip_count(tensor.device) > 1:
         others = [None] * (tensor.ndim - 1)
         places = (first, *others) if tensor.ndim else ()
-        xla(".distributed.spmd").mark_sharding(tensor, _mesh(), places)
+        import_xla(".distributed.spmd").mark_sharding(tensor, _mesh(), places)
     return tensor
 
 

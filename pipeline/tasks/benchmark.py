@@ -115,11 +115,11 @@ class Benchmark:
         whole = [join_prompt(self.demonstration_texts, prompt.context) for prompt in self.prompts]
         for row, text, prompt in zip(self.rows, whole, self.prompts, strict=True):
             identity = [row.id, text, *prompt.candidates, prompt.unconditional, row.gold]
-            digest.update(atomic_files.canonical(identity).encode() + b"\n")
+            digest.update(atomic_files.canonical_json(identity).encode() + b"\n")
         return digest.hexdigest()
 
 
-def load(folder: Path, spec: TaskSpec) -> Benchmark:
+def load_benchmark(folder: Path, spec: TaskSpec) -> Benchmark:
     """Rows and demonstrations of a task that was fetched to a folder of its own in `folder`.
 
     Raises:
@@ -133,14 +133,14 @@ def load(folder: Path, spec: TaskSpec) -> Benchmark:
         raise InputError(f"{spec.name}: there is no split {split!r} to ask (splits: {told})")
     place = folder / task.name
     manifest = _manifest(place, task)
-    result = records(place, split, manifest)
+    result = read_records(place, split, manifest)
     count = min(spec.items or task.items or len(result), len(result))
     rows = list(_rows(task, split, result, range(count), spec.leave_out))
     if not rows:
         raise InputError(f"{spec.name}: no row of {split} is left to ask: shorten leave_out")
     _refuse_twins(spec, rows)
     if task.curated:
-        solved = records(place, DEMONSTRATIONS, manifest)
+        solved = read_records(place, DEMONSTRATIONS, manifest)
         listed = _rows(task, DEMONSTRATIONS, solved, range(len(solved)))
         candidates = curated_demonstrations(task, ((row.key, row) for row in listed))
     else:
@@ -150,7 +150,7 @@ def load(folder: Path, spec: TaskSpec) -> Benchmark:
     return Benchmark(task, spec, rows, shots)
 
 
-def records(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[Record]:
+def read_records(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[Record]:
     """The records of one file of a fetched task.
 
     Args:

@@ -72,7 +72,7 @@ def _fetch(task: Task, place: Path, revision: str | None, own: Mapping[str, Path
         settings["files"] = {split: str(path) for split, path in own.items()}
     taken = made_from.Taken("fetch", [__name__], given=own.values())
     pinned = revision is None
-    ownership.refuse(place, "fetch", list(own.values()))
+    ownership.refuse_foreign(place, "fetch", list(own.values()))
     log.info("%s: %s, licence: %s", task.name, task.repository, task.licence)
     if task.notice:
         log.warning("%s: %s", task.name, task.notice)
@@ -83,7 +83,9 @@ def _fetch(task: Task, place: Path, revision: str | None, own: Mapping[str, Path
         path = own.get(split) or _download(task, split, revision)
         sha256 = _check_sha256(path, task.files[split].sha256 if pinned else None, task)
         sources[split] = {"path": path.name if own else task.files[split].path, "sha256": sha256}
-        kept[split] = [*record_files.read(path, "give the data set's own .parquet or .jsonl file")]
+        kept[split] = [
+            *record_files.read_records(path, "give the data set's own .parquet or .jsonl file")
+        ]
         if split != CURATED_SPLIT:
             unusable.update(_unusable(task, split, kept[split]))
     if task.curated:

@@ -18,7 +18,7 @@ import numpy as np
 from pike_mixing.arrays import Floats
 from pike_mixing.interface import Signals
 from pike_mixing.rules.pike import ConceptualPiKE
-from pipeline.theory.problem import Problem, Row, along_axes, leaning, vector
+from pipeline.theory.problem import Problem, Row, axis_problem, leaning_problem, vector
 
 DELTA, ROWS = 0.1, 64
 """delta and the batch size b of all runs."""
@@ -63,7 +63,7 @@ class Constants:
         return 2 * self.L * self.gap * (self.delta + noise) / self.delta**2
 
 
-def constants(problem: Problem, theta_D: Floats, delta: float, b: int) -> Constants:
+def measure_constants(problem: Problem, theta_D: Floats, delta: float, b: int) -> Constants:
     """Constants that hold at every point, for losses of one term each (`leaning`, `along_axes`).
 
     beta is 1 - 2 c (K - 1), with which the theorem holds for weights of 0 too; without conflict it
@@ -90,18 +90,18 @@ def constants(problem: Problem, theta_D: Floats, delta: float, b: int) -> Consta
     )
 
 
-def problems() -> list[tuple[Problem, Floats]]:
+def convergence_problems() -> list[tuple[Problem, Floats]]:
     """Losses with their starts; all have their minimum at 0."""
     even_4, start_4 = vector(6.4, 6.4, 6.4, 6.4), vector(3, 3, 3, 3)
     return [
-        (along_axes("equal tasks", even_4), start_4),
-        (along_axes("one noisy task", vector(6.4, 0.4, 0.4, 0.4)), start_4),
-        (along_axes("one task far behind", even_4), vector(6, 1, 1, 1)),
-        (leaning("leaning by a cosine of 0.05", even_4, 0.05), start_4),
+        (axis_problem("equal tasks", even_4), start_4),
+        (axis_problem("one noisy task", vector(6.4, 0.4, 0.4, 0.4)), start_4),
+        (axis_problem("one task far behind", even_4), vector(6, 1, 1, 1)),
+        (leaning_problem("leaning by a cosine of 0.05", even_4, 0.05), start_4),
     ]
 
 
-def runs(seeds: int, paths: int, generator: np.random.Generator) -> list[Row]:
+def convergence_rows(seeds: int, paths: int, generator: np.random.Generator) -> list[Row]:
     """Steps until each target is reached, by problem, method and step size.
 
     Step sizes: that of the method's own theorem, and of this times 1, 2, 4 ... the one that gets
@@ -114,8 +114,8 @@ def runs(seeds: int, paths: int, generator: np.random.Generator) -> list[Row]:
         generator: Where the noise is drawn from.
     """
     rows = []
-    for problem, start_D in problems():
-        known = constants(problem, start_D, DELTA, ROWS)
+    for problem, start_D in convergence_problems():
+        known = measure_constants(problem, start_D, DELTA, ROWS)
         for method, eta, own, bound, count, longest in (
             ("conceptual PiKE", known.pike_step(), "max", known.pike_bound(), seeds, 2),
             ("uniform", known.uniform_step(), "sum", known.uniform_bound(), paths, 4),

@@ -18,7 +18,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.rules.pike import coefficients, minimiser
-from pipeline.theory.problem import Problem, Row, along_axes, leaning, vector
+from pipeline.theory.problem import Problem, Row, axis_problem, leaning_problem, vector
 
 ROWS = 16
 """Batch size b."""
@@ -50,12 +50,12 @@ def gamma(aligned: float, K: int) -> float:
     return 1 + aligned * (K - 1)
 
 
-def applies(conflicted: float, weights_K: Floats) -> bool:
+def bound_applies(conflicted: float, weights_K: Floats) -> bool:
     """The theorem's condition c < 1 / (K - 2 + b / b_k) for all k: no domain without rows."""
     return bool(weights_K.min() > 0) and beta(conflicted, weights_K) > 0
 
 
-def bounds(problem: Problem, theta_D: Floats, weights_K: Floats, eta: float, b: int) -> Row:
+def bound_row(problem: Problem, theta_D: Floats, weights_K: Floats, eta: float, b: int) -> Row:
     """The right-hand side of `eq: theorem1` at a point, and the constants that it is made of.
 
     Args:
@@ -89,7 +89,7 @@ def bounds(problem: Problem, theta_D: Floats, weights_K: Floats, eta: float, b: 
         "alignment": aligned,
         "beta": beta(c, weights_K),
         "gamma": gamma(aligned, K),
-        "applies": applies(c, weights_K),
+        "applies": bound_applies(c, weights_K),
         "before": now,
         "printed": bound(L, beta(c, weights_K)),
         "of_sum": bound(L_sum, beta(c, weights_K)),
@@ -113,16 +113,16 @@ def best_weights(problem: Problem, theta_D: Floats, eta: float, b: int) -> Float
     return minimiser(*coefficients(*squares, b, *constants, gamma(alignment(gradient_KxD), K)))
 
 
-def problems() -> list[Problem]:
+def descent_problems() -> list[Problem]:
     """Losses from orthogonal to equal ones, of rank one to full rank, quadratic and not."""
     noise_K = vector(1, 4, 9)
     axes_KxRxD = np.random.default_rng(0).standard_normal((3, 4, 4)) / 2
-    leaning_axes_KxRxD = leaning("", noise_K, 0.1).axes_KxRxD
+    leaning_axes_KxRxD = leaning_problem("", noise_K, 0.1).axes_KxRxD
     return [
-        along_axes("orthogonal", noise_K, L=2),
-        along_axes("orthogonal, three idle parameters", noise_K, L=2, D=6),
-        leaning("leaning by a cosine of 0.1", noise_K, 0.1),
-        leaning("conflicting by a cosine of -0.1", noise_K, -0.1),
+        axis_problem("orthogonal", noise_K, L=2),
+        axis_problem("orthogonal, three idle parameters", noise_K, L=2, D=6),
+        leaning_problem("leaning by a cosine of 0.1", noise_K, 0.1),
+        leaning_problem("conflicting by a cosine of -0.1", noise_K, -0.1),
         Problem("two equal losses", np.ones((2, 1, 1)), vector(1, 1)),
         Problem("general quadratics", axes_KxRxD, noise_K, offset=1),
         Problem("log cosh of general terms", axes_KxRxD, noise_K, offset=1, shape="log-cosh"),
@@ -130,14 +130,14 @@ def problems() -> list[Problem]:
     ]
 
 
-def measurements(draws: int, generator: np.random.Generator) -> list[Row]:
+def measurement_rows(draws: int, generator: np.random.Generator) -> list[Row]:
     """The expected loss after a step, simulated and (of quadratics) exact, beside the bounds.
 
     Problems times points (one is 0) times mixtures times step sizes of 1/4 and 1 over the
     sum's constant.
     """
     rows = []
-    for problem, point in itertools.product(problems(), range(4)):
+    for problem, point in itertools.product(descent_problems(), range(4)):
         size = (problem.axes_KxRxD.shape[2],)
         theta_D = 2 * generator.standard_normal(size) if point else np.zeros(size)
         for times in (0.25, 1.0):
@@ -157,7 +157,7 @@ def measurements(draws: int, generator: np.random.Generator) -> list[Row]:
                         "weights": weights_K,
                         "eta": eta,
                         "b": ROWS,
-                        **bounds(problem, theta_D, weights_K, eta, ROWS),
+                        **bound_row(problem, theta_D, weights_K, eta, ROWS),
                         "expected": exact,
                         "simulated": after_N.mean(),
                         "stderr": after_N.std(ddof=1) / math.sqrt(draws),

@@ -116,7 +116,7 @@ def simulate(
     return loss_TxN.mean(axis=1), stderr_T, np.array(shares)
 
 
-def curves(setting: ExampleSetting, paths: int, generator: np.random.Generator) -> list[Row]:
+def curve_rows(setting: ExampleSetting, paths: int, generator: np.random.Generator) -> list[Row]:
     """Figure 3: the loss at every step under the adaptive and under static mixtures.
 
     `loss` is the expected one: of static mixtures by formula, of the adaptive one the mean over
@@ -173,7 +173,7 @@ def settings() -> list[ExampleSetting]:
     ]  # fmt: skip
 
 
-def comparisons(
+def comparison_rows(
     chosen: Iterable[ExampleSetting], paths: int, generator: np.random.Generator
 ) -> list[Row]:
     """Adaptive against the best static mixture at the end of each setting.

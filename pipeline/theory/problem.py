@@ -117,7 +117,7 @@ def vector(*values: float) -> Floats:
     return np.array(values, np.float64)
 
 
-def along_axes(name: str, variance_K: Floats, *, L: float = 1.0, D: int | None = None) -> Problem:
+def axis_problem(name: str, variance_K: Floats, *, L: float = 1.0, D: int | None = None) -> Problem:
     """L_k = L theta_k^2 / 2: Example 1 for K domains, the instance of `thm:DescentLowerBound`.
 
     Args:
@@ -130,7 +130,7 @@ def along_axes(name: str, variance_K: Floats, *, L: float = 1.0, D: int | None =
     return Problem(name, axes_KxD[:, None], variance_K)
 
 
-def leaning(name: str, variance_K: Floats, cosine: float) -> Problem:
+def leaning_problem(name: str, variance_K: Floats, cosine: float) -> Problem:
     """L_k = (a_k . theta)^2 / 2 with unit a_k of which any two have the cosine.
 
     Gradients are multiples of the a_k of either sign, so everywhere they are |cosine| / 2

@@ -33,12 +33,12 @@ class Sizes:
     """Paths of conceptual PiKE; each solves for its weights at every step."""
 
 
-def write(out: Path, sizes: Sizes = Sizes()) -> None:
+def write_records(out: Path, sizes: Sizes = Sizes()) -> None:
     """Writes the folder `out` with all records, in some fifteen seconds; it appears whole."""
     taken = made_from.Taken("theory", [__name__])
     with atomic_files.atomic_write(out, "theory") as partial:
         partial.mkdir()
-        for name, rows in records(sizes).items():
+        for name, rows in theory_records(sizes).items():
             pq.write_table(
                 pa.Table.from_pylist(rows), partial / f"{name}.parquet", compression="zstd"
             )
@@ -54,15 +54,15 @@ def write(out: Path, sizes: Sizes = Sizes()) -> None:
         )
 
 
-def records(sizes: Sizes) -> dict[str, list[Row]]:
+def theory_records(sizes: Sizes) -> dict[str, list[Row]]:
     """The rows of every record by its name."""
 
     def stream(index: int) -> np.random.Generator:
         return np.random.default_rng([SEED, index])
 
     return {
-        "example": example.curves(example.FIGURE, sizes.paths, stream(0)),
-        "example_settings": example.comparisons(example.settings(), sizes.paths, stream(1)),
-        "descent": descent.measurements(sizes.draws, stream(3)),
-        "iterations": convergence.runs(sizes.seeds, sizes.paths, stream(5)),
+        "example": example.curve_rows(example.FIGURE, sizes.paths, stream(0)),
+        "example_settings": example.comparison_rows(example.settings(), sizes.paths, stream(1)),
+        "descent": descent.measurement_rows(sizes.draws, stream(3)),
+        "iterations": convergence.convergence_rows(sizes.seeds, sizes.paths, stream(5)),
     }

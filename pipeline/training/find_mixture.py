@@ -93,7 +93,7 @@ def find(settings: Path, out: Path) -> None:
         else registry.build_finder(search.finder, search.options, f"{settings}: options")
     )
     folders = [Path(proxy.folder) for proxy in search.proxies.values()]
-    ownership.refuse(out, "mixture", [settings, *folders])
+    ownership.refuse_foreign(out, "mixture", [settings, *folders])
     modules = [__name__] if grid else registry.code_modules(search.finder)
     taken = made_from.Taken("mixture", modules)
     # The order in which proxies are listed must not decide between equals or fill the folds.
@@ -278,7 +278,7 @@ def _state(name: str, folder: Path) -> dict[str, npt.NDArray[Any]]:
     again = f"run `pike pretrain` for {name} again"
     if not path.is_file() or not (folder / atomic_files.MANIFEST).is_file():
         raise InputError(f"proxy {name} has no checkpoint of its last step ({path}): {again}")
-    if manifests.of_checkpoint(folder)["sha256"].get(TRAINING) != atomic_files.sha256(path):
+    if manifests.read_checkpoint(folder)["sha256"].get(TRAINING) != atomic_files.sha256(path):
         raise InputError(f"{path} is damaged: its checksum is not its manifest's; {again}")
     return {
         key.removeprefix(METHOD): value

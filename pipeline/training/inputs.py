@@ -74,14 +74,14 @@ def read_inputs(
     read = [corpora / domain / atomic_files.MANIFEST for domain in work.domains]
     read += [] if mixture is None else [mixture]
     read += [] if reference is None else [reference / atomic_files.MANIFEST]
-    taken = made_from.Taken("pretrain", modules(work), inputs=read)
+    taken = made_from.Taken("pretrain", code_modules(work), inputs=read)
     opened_corpora = _training_split(corpora, work)
     _refuse_unneeded(work, method, reference, mixture)
     identity: dict[str, Any] = {"corpora": {d: c.fingerprint for d, c in opened_corpora.items()}}
     weights = model = None
     if mixture is not None:
         if work.tuned:
-            identity["chosen"] = chosen_settings(work, mixture)
+            identity["chosen"] = settings_of_mixture(work, mixture)
         else:
             identity["mixture"] = weights = _found_weights(mixture, work)
     if reference is not None:
@@ -186,7 +186,7 @@ def _refuse_unneeded(
             raise InputError(f"method {work.method_name!r} has no use for --{name} {given}")
 
 
-def chosen_settings(work: settings.Run, mixture: Path | None) -> dict[str, Any]:
+def settings_of_mixture(work: settings.Run, mixture: Path | None) -> dict[str, Any]:
     """The settings that a grid's best run gives to a run's method; none without a grid.
 
     Raises:
@@ -219,7 +219,7 @@ def _found_weights(mixture: Path, work: settings.Run) -> dict[str, float]:
 
 def _reference(folder: Path, work: settings.Run) -> tuple[Transformer, str]:
     """The model after the last step of a finished run, and the checksum of its weights."""
-    result, _ = reading.of_run(folder)
+    result, _ = reading.read_run(folder)
     known = set(result["domains"])
     if not set(work.domains) <= known:
         raise InputError(
@@ -249,7 +249,7 @@ def refuse_untrainable(
         f"method {work.method_name!r} in scenario {work.scenario!r}: {problem}"
         for problem in recipe.unmeasurable(method.needs().statistics, len(work.domains))
     ]
-    if shard and n == xla_chips.count(device) == 1:
+    if shard and n == xla_chips.chip_count(device) == 1:
         problems.append(
             "--shard is for several processes or chips: start them with --processes, or leave it"
         )
@@ -277,7 +277,7 @@ def refuse_beyond_host_memory(work: settings.Run, pieces: int, device: torch.dev
 
 def refuse_few(requested: int, device: torch.device) -> None:
     """Raises InputError where fewer processes or chips are here than were asked for."""
-    result = parallel.world_size() * xla_chips.count(device)
+    result = parallel.world_size() * xla_chips.chip_count(device)
     if result < requested:
         raise InputError(
             f"{requested} processes or chips were asked for (--processes, or `processes` under "
@@ -286,7 +286,7 @@ def refuse_few(requested: int, device: torch.device) -> None:
         )
 
 
-def modules(work: settings.Run) -> tuple[str, ...]:
+def code_modules(work: settings.Run) -> tuple[str, ...]:
     """The modules whose code a run is a function of."""
     rule = RULES.get(work.rule, work.rule).partition(":")[0]
     foreign = ("pipeline.model.foreign",) if work.model.architecture else ()

@@ -162,7 +162,7 @@ class Records:
     def sync(self) -> None:
         """Flushes to the disk what was written."""
         with errors.explain_disk_errors(self.path):
-            atomic_files.sync(self.path)
+            atomic_files.flush_to_disk(self.path)
 
     def cut(self, step: int) -> None:
         """Drops what a killed run wrote behind the checkpoint of so many updates."""
@@ -260,7 +260,7 @@ class Records:
         return [{"phase": phase, "seconds": s} for phase, s in self.clock.seconds.items()]
 
 
-def rows_of(folder: Path, tables: Collection[str], newest: int | None = None) -> Rows:
+def read_rows(folder: Path, tables: Collection[str], newest: int | None = None) -> Rows:
     """A run's rows as they were written while it went on, by table.
 
     Args:

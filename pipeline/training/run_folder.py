@@ -129,7 +129,9 @@ class RunFolder:
         state = fresh()
         result = distributed.broadcast_from_main(self._resumable)
         if result is not None:
-            state = checkpoint.restore(result, self.model, self.optimizer, device, self.identity)
+            state = checkpoint.restore_checkpoint(
+                result, self.model, self.optimizer, device, self.identity
+            )
             log.info("going on from %s", result)
         if distributed.is_main_process():
             if result is None:
@@ -153,7 +155,7 @@ class RunFolder:
         recipe, finished = self.work.training, manifest.exists()
         if not self.starts_file.exists() or made_from.is_restart_forced(manifest):
             return None
-        result = checkpoint.resumable(self.checkpoints, self.identity, recipe.checkpoint_every)
+        result = checkpoint.find_resumable(self.checkpoints, self.identity, recipe.checkpoint_every)
         if finished and result == self.checkpoints / f"step{recipe.steps}":
             return None
         if result is not None:
@@ -168,13 +170,13 @@ class RunFolder:
 
         Checkpoints go first: one without the records before it could not be gone on from.
         """
-        for number, folder in atomic_files.steps(self.checkpoints).items():
+        for number, folder in atomic_files.step_entries(self.checkpoints).items():
             if number > step:
                 atomic_files.remove(folder)
         self.records.cut(step)
 
     def _begin_anew(self) -> None:
-        if atomic_files.steps(self.checkpoints):
+        if atomic_files.step_entries(self.checkpoints):
             log.info("%s: starting anew", self.checkpoints)
         # The first one gone, a process that is killed here has begun anew, too.
         for old in (self.starts_file, self.folder / atomic_files.MANIFEST, self.checkpoints):
@@ -190,7 +192,7 @@ class RunFolder:
 
     def _current_identity(self) -> dict[str, Any]:
         """The identity, with what code of the user's own has been run up to now."""
-        return {**self.identity, **made_from.code("pretrain", self._modules)}
+        return {**self.identity, **made_from.code_and_versions("pretrain", self._modules)}
 
     def due(self, step: int) -> bool:
         """Whether a checkpoint is due after so many updates."""
@@ -215,19 +217,21 @@ class RunFolder:
             # Two copies of all states would not always fit: the one before goes first.
             self.writer.wait()
             self.records.mark(state.step)
-            taken = checkpoint.snapshot(self.model, self.optimizer, state, self._current_identity())
+            taken = checkpoint.take_snapshot(
+                self.model, self.optimizer, state, self._current_identity()
+            )
             if distributed.is_main_process():
                 self.writer.start(functools.partial(self._write, state.step, taken))
 
     def _write(self, step: int, taken: checkpoint.Snapshot) -> None:
         """Has both on the disk, in this order, and drops what they make superfluous."""
         self.records.sync()
-        checkpoint.write(self.checkpoints / f"step{step}", taken)
+        checkpoint.write_checkpoint(self.checkpoints / f"step{step}", taken)
         self._drop_but(step, self.work.training.resume_keep)
 
     def _drop_but(self, step: int, newest: int) -> None:
         """Deletes the checkpoints that only serve to go on, but for the newest up to `step`."""
-        result = atomic_files.steps(self.checkpoints)
+        result = atomic_files.step_entries(self.checkpoints)
         spared = [number for number in result if number <= step][-newest:]
         for number, folder in result.items():
             if number not in spared and not self._is_kept(number):
@@ -254,7 +258,7 @@ class RunFolder:
             self.writer.wait()
         self.lease.confirm()
         self._drop_but(recipe.steps, newest=1)
-        kept = atomic_files.steps(self.checkpoints)
+        kept = atomic_files.step_entries(self.checkpoints)
         sums = {path / checkpoint.MODEL: checkpoint.weights_sha256(path) for path in kept.values()}
         tables = self.records.finish(recipe.steps)
         seconds = self.records.seconds()

@@ -45,7 +45,7 @@ class Meter:
 
     def __init__(self, model: nn.Module, work: settings.Run, device: torch.device) -> None:
         self._tokens, self._device = work.training.rows * work.training.length, device
-        self._devices = parallel.world_size() * xla_chips.count(device)
+        self._devices = parallel.world_size() * xla_chips.chip_count(device)
         self._flops = (
             training_flops_per_token(model, work.model, work.training.length) * self._tokens
         )

@@ -152,7 +152,7 @@ TRACKERS: dict[str, type[WandB | MLflow | TensorBoard]] = {
 `add` takes one run after the other."""
 
 
-def track(given: Path, *, to: str, out: Path = Path("tracked")) -> str:
+def track_runs(given: Path, *, to: str, out: Path = Path("tracked")) -> str:
     """Sends runs to a tracker: settings, what they were made from, every step, evaluations.
 
     Of a run that is not finished it sends what there is. Sending again replaces the files.
@@ -168,7 +168,7 @@ def track(given: Path, *, to: str, out: Path = Path("tracked")) -> str:
     Raises:
         InputError: there is no run, a record is damaged, or `out` is somebody else's.
     """
-    folders, place = watch.folders(given), out / to
+    folders, place = watch.run_folders(given), out / to
     with atomic_files.atomic_write(place, "track", [given]) as partial:
         partial.mkdir()
         tracker = TRACKERS[to](partial, place)
@@ -212,10 +212,12 @@ def _steps(folder: Path, finished: bool) -> list[Step]:
         if finished:
             tables = {name: pq.read_table(folder / f"{name}.parquet").to_pylist() for name in names}
         else:
-            tables = metric_log.rows_of(folder, names)
+            tables = metric_log.read_rows(folder, names)
         evaluated = folder / "evaluations"
         if (evaluated / atomic_files.MANIFEST).exists():
-            for part, name in itertools.product(atomic_files.steps(evaluated).values(), _EVALUATED):
+            for part, name in itertools.product(
+                atomic_files.step_entries(evaluated).values(), _EVALUATED
+            ):
                 tables.setdefault(name, []).extend(
                     pq.read_table(part / f"{name}.parquet").to_pylist()
                 )

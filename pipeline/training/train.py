@@ -137,15 +137,15 @@ def pretrain(
     """
     values = atomic_files.read_json(run)
     work = validate(settings.Run, values, str(run))
-    chosen = inputs.chosen_settings(work, mixture)
+    chosen = inputs.settings_of_mixture(work, mixture)
     if work.rule not in RULES:
-        code_fingerprint.watch()
+        code_fingerprint.record_loaded_files()
     method = registry.build(work.rule, work.method | chosen, f"{run}: method")
     devices.keep_freed_memory()
     if threads is not None:
         # The last bits of results depend on their number.
         torch.set_num_threads(threads)
-    place = devices.pick(device)
+    place = devices.pick_device(device)
     if work.training.deterministic:
         devices.make_deterministic(place)
     distributed.join(place)
@@ -189,7 +189,7 @@ class _Training:
     ) -> None:
         self.work, self.given = work, given
         self.device, self.signals = device, signals or signal_handler.SignalState()
-        self.chips, self.shard = xla_chips.count(device), shard
+        self.chips, self.shard = xla_chips.chip_count(device), shard
         inputs.refuse_untrainable(work, method, device, shard=shard)
         recipe = work.training
         self.method = method = method.for_run(given.facts(recipe))
@@ -201,15 +201,19 @@ class _Training:
         if given.held_out:
             mixtures["validation"] = Mixture(given.held_out, recipe.length, work.seed, "validation")
         self.train_rows = mixtures["train"]
-        code = inputs.modules(work)
-        identity = {"run": values, **made_from.code("pretrain", code), **given.identity}
+        code = inputs.code_modules(work)
+        identity = {
+            "run": values,
+            **made_from.code_and_versions("pretrain", code),
+            **given.identity,
+        }
         pieces = next(iter(given.corpora.values())).vocabulary
         inputs.refuse_beyond_host_memory(work, pieces, device)
         vocabulary = work.model.padded_vocabulary(pieces)
         self.model = models.initial_model(work.model, vocabulary, work.seed).to(device)
         self.model.configure(recipe)
         if shard and self.chips == 1:
-            models.shard(self.model, device)
+            models.shard_model(self.model, device)
         if method.needs().moments_per_domain:
             self.optimizer: torch.optim.Optimizer = adamw.per_domain_adamw(
                 self.model, recipe, len(work.domains)

@@ -19,7 +19,7 @@ _NEWEST = 2**20
 NUMBERS = ("run", "state", "step", "steps", "loss", "tokens_per_second")
 
 
-def watch(
+def watch_runs(
     given: Path, *, every: float = 2.0, once: bool = False, format: str = "text"
 ) -> str | None:
     """Shows the runs again and again until Ctrl-C.
@@ -34,22 +34,22 @@ def watch(
         InputError: there is no run.
     """
     if once or format != "text" or not sys.stdout.isatty():
-        runs = look(given)
+        runs = read_progress(given)
         return output_formats.render(format, runs, lambda: _text(runs))
     with contextlib.suppress(KeyboardInterrupt):
         while True:
-            sys.stdout.write(f"\x1b[H\x1b[J{_text(look(given))}\n")
+            sys.stdout.write(f"\x1b[H\x1b[J{_text(read_progress(given))}\n")
             sys.stdout.flush()
             time.sleep(every)
     return None
 
 
-def look(folder: Path) -> Rows:
+def read_progress(folder: Path) -> Rows:
     """Each run's state, and step, loss, pace and weights of its last step."""
-    return [_facts(run) for run in folders(folder)]
+    return [_facts(run) for run in run_folders(folder)]
 
 
-def folders(given: Path) -> list[Path]:
+def run_folders(given: Path) -> list[Path]:
     """The folders of runs at or below a place, in the order of their names.
 
     Raises:
@@ -65,7 +65,7 @@ def _facts(run: Path) -> dict[str, Any]:
     path, name = run / "run.json", "/".join(run.absolute().parts[-4:])
     try:
         steps = validate(settings.Run, atomic_files.read_json(path), str(path)).training.steps
-        rows = metric_log.rows_of(run, ("steps", "weights"), newest=_NEWEST)
+        rows = metric_log.read_rows(run, ("steps", "weights"), newest=_NEWEST)
     except InputError as error:
         return {"run": name, "state": f"unreadable: {error}".replace(f"{run}/", "")}
     facts = {"run": name, "state": _state(run), "step": 0, "steps": steps}
@@ -80,7 +80,7 @@ def _text(runs: Rows) -> str:
     shares = [run.get("weights", {}).items() for run in runs]
     texts = [" ".join(f"{domain} {w:.3f}" for domain, w in items) for items in shares]
     rows = [[*map(run.get, NUMBERS), text] for run, text in zip(runs, texts, strict=True)]
-    return output_formats.align([*NUMBERS, "weights"], rows)
+    return output_formats.align_table([*NUMBERS, "weights"], rows)
 
 
 def _state(run: Path) -> str:

@@ -22,7 +22,7 @@ def write_source(folder, texts, *, entropy=None):
     documents = [store.Document(str(number), text) for number, text in enumerate(texts)]
     file = folder / "documents.parquet"
     facts = {
-        **store.write(documents, file),
+        **store.write_documents(documents, file),
         "revision": "by hand",
         "licence": "CC0-1.0",
         "skipped": {"blank": 2},
@@ -57,7 +57,7 @@ def letters(tmp_path_factory):
     write_source(folder / "source", ["abcdefgh ,.ABCDEFGH\u00e9"])
     values = {"model": "char", "vocabulary": 40, "characters": 100, "validation_share": 0}
     atomic_files.write_json(folder / "t.json", {"kind": "train", **values})
-    tokenizer.build(folder / "t.json", [folder / "source"], folder / "letters.model")
+    tokenizer.build_tokenizer(folder / "t.json", [folder / "source"], folder / "letters.model")
     return folder / "letters.model"
 
 

@@ -25,7 +25,7 @@ def opened(content):
 
 def cut(content, how):
     """Documents of a file of these bytes, as bytes."""
-    found = cutting.cut(opened(content), how, ValueError)
+    found = cutting.cut_documents(opened(content), how, ValueError)
     return [(number, text.encode(errors="surrogateescape")) for number, text in found]
 
 
@@ -100,7 +100,7 @@ def downloaded(folder, files, **values):
     for name, content in files.items():
         edits.put(name, content)(folder / "in")
     out = download(folder, {"kind": "local", "files": f"{folder}/in/*", **values}, "mine")
-    return dict(store.read(out)), manifest(out)["skipped"]
+    return dict(store.read_documents(out)), manifest(out)["skipped"]
 
 
 BROKEN = {"a.txt": b"one\n\ntw\xffo\n\nthree"}
@@ -159,9 +159,9 @@ def test_too_few_text_files_need_the_setting_too(tmp_path):
     message = r"each text file is one document: write `documents: paragraphs`.*\(sources\.mine\)"
     settings.write_text(json.dumps({**letters, "validation_share": 1 - 1e-9}))
     with pytest.raises(InputError, match=f"no training text.*{message}"):
-        tokenizer.build(settings, [tmp_path / "mine"], model)
+        tokenizer.build_tokenizer(settings, [tmp_path / "mine"], model)
     settings.write_text(json.dumps({**letters, "validation_share": 0}))
-    tokenizer.build(settings, [tmp_path / "mine"], model)
+    tokenizer.build_tokenizer(settings, [tmp_path / "mine"], model)
     settings.write_text(json.dumps({"validation_share": 1e-9}))
     with pytest.raises(
         InputError, match=f"0 of 2 documents.* for validation: {message}, or change"
@@ -178,7 +178,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, how):
         path.write_bytes(block * (megabytes * 2**20 // len(block)))
         tracemalloc.start()
         with path.open(newline="") as stream:
-            assert sum(1 for _ in cutting.cut(stream, how, ValueError)) > 900 * megabytes
+            assert sum(1 for _ in cutting.cut_documents(stream, how, ValueError)) > 900 * megabytes
         held = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return held

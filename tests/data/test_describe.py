@@ -10,7 +10,7 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.data import packing, tokenizer
-from pipeline.data.describe import corpus
+from pipeline.data.describe import describe_corpora
 from pipeline.data.packing import entropy
 
 
@@ -28,7 +28,7 @@ def corpora(tmp_path_factory, make_source, letters):
 
 
 def test_numbers_are_those_of_the_text(corpora, letters):
-    rows = json.loads(corpus([str(corpora)], format="json"))
+    rows = json.loads(describe_corpora([str(corpora)], format="json"))
     expected = [*itertools.product(("long", "short"), ("train", "validation", "search"))]
     assert [(row["domain"], row["split"]) for row in rows] == expected
     short = rows[3:]
@@ -48,11 +48,11 @@ def test_numbers_are_those_of_the_text(corpora, letters):
 
 
 def test_a_table_is_for_reading_and_csv_for_machines(corpora):
-    table = corpus([str(corpora / "letters" / "long")])
+    table = describe_corpora([str(corpora / "letters" / "long")])
     assert table.splitlines()[0].split()[:4] == ["tokenizer", "domain", "split", "documents"]
     assert "{" not in table
     assert table.splitlines()[-5].split() == ["tokenizer", "domain", "split", "4", "8", "16"]
-    rows = list(csv.DictReader(io.StringIO(corpus([str(corpora)], format="csv"))))
+    rows = list(csv.DictReader(io.StringIO(describe_corpora([str(corpora)], format="csv"))))
     assert [row["documents_from_2_tokens"] for row in rows[:2]] == ["0", "0"]
     counted = [int(n) for row in rows for name, n in row.items() if "from_" in name]
     assert sum(counted) == 128
@@ -68,8 +68,8 @@ def test_entropy_of_worked_examples():
 
 def test_what_is_no_corpus_is_refused(tmp_path, make_corpus):
     with pytest.raises(InputError, match="holds no corpus"):
-        corpus([str(tmp_path)])
+        describe_corpora([str(tmp_path)])
     old = make_corpus(tmp_path / "old", range(2, 30))
     edits.values("manifest.json", {"source": "old"})(old)
     with pytest.raises(InputError, match="an older version packed it"):
-        corpus([str(old)])
+        describe_corpora([str(old)])

@@ -19,13 +19,13 @@ def test_what_is_written_is_read(tmp_path_factory, make_source, texts, group):
         # A small limit, so that texts fall into several groups.
         patch.setattr(store, "GROUP_BYTES", group)
         make_source(folder, texts)
-    assert [text for _, text in store.read(folder)] == texts
+    assert [text for _, text in store.read_documents(folder)] == texts
 
 
 def test_the_hash_tells_ids_and_texts_apart(tmp_path):
     def digest(*documents):
         written = [store.Document(*document) for document in documents]
-        return store.write(written, tmp_path / "some.parquet")["documents_sha256"]
+        return store.write_documents(written, tmp_path / "some.parquet")["documents_sha256"]
 
     hashes = [
         digest(("1", "ab")),
@@ -54,4 +54,4 @@ def test_documents_that_are_not_whole_are_not_read(tmp_path, make_source, damage
     folder = make_source(tmp_path / "source", ["text"])
     damage(folder)
     with pytest.raises(InputError, match=message):
-        list(store.read(folder))
+        list(store.read_documents(folder))

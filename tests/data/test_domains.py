@@ -9,7 +9,7 @@ from downloads import download, lines, manifest
 
 from pike_mixing.errors import InputError
 from pipeline.__main__ import main
-from pipeline.data.domains import cluster_documents, domains
+from pipeline.data.domains import cluster_documents, write_clusters
 
 # Imported by the process alone that runs these tests: it takes seconds.
 absent = pytest.mark.skipif(find_spec("sklearn") is None, reason="needs the extra `domains`")
@@ -44,7 +44,7 @@ def topics(path):
 
 def test_topics_come_apart_and_become_sources(mixed, tmp_path):
     out = tmp_path / "clusters"
-    told = domains([mixed], out=out, clusters=3)
+    told = write_clusters([mixed], out=out, clusters=3)
     names = ["cluster-1", "cluster-2", "cluster-3"]
     assert [topics(out / f"{n}.jsonl.gz") for n in names] == [{"sea"}, {"kitchen"}, {"law"}]
     assert [line.split()[:2] for line in told.splitlines()[1:4]] == [
@@ -81,7 +81,7 @@ def test_scripts_are_cut_into_their_words(one, other, blank):
 def test_the_same_text_makes_the_same_bytes(mixed, tmp_path):
     outs = [tmp_path / name for name in ("one", "two")]
     for out in outs:
-        domains([mixed], out=out, clusters=2)
+        write_clusters([mixed], out=out, clusters=2)
     for name in ("cluster-1.jsonl.gz", "cluster-2.jsonl.gz"):
         one, other = ((out / name).read_bytes() for out in outs)
         assert one == other
@@ -92,14 +92,14 @@ def test_the_same_text_makes_the_same_bytes(mixed, tmp_path):
 def test_what_cannot_be_clustered_is_refused(mixed, tmp_path, capsys):
     out = tmp_path / "clusters"
     with pytest.raises(InputError, match=r"60 documents are too few for 31 clusters"):
-        domains([mixed], out=out, clusters=31)
+        write_clusters([mixed], out=out, clusters=31)
     (tmp_path / "one.txt").write_text("alpha\nbeta\n")
     with pytest.raises(InputError, match=r"cannot be told apart by words .*--documents paragraphs"):
-        domains([tmp_path / "one.txt"], out=out, clusters=2, documents="lines")
+        write_clusters([tmp_path / "one.txt"], out=out, clusters=2, documents="lines")
     twice = [json.dumps({"text": text}) for text in ("one two three", "four five six") * 10]
     (tmp_path / "alike.jsonl").write_text("\n".join(twice))
     with pytest.raises(InputError, match=r"words of 2 kinds only, too few for 5 clusters"):
-        domains([tmp_path / "alike.jsonl"], out=out, clusters=5)
+        write_clusters([tmp_path / "alike.jsonl"], out=out, clusters=5)
     assert not out.exists()
     command = ["domains", str(mixed), "--out", str(mixed), "--clusters", "2"]
     assert main(command) == 2

@@ -93,7 +93,7 @@ def content(out):
 def test_files_come_in_the_order_of_their_names(hub, tmp_path):
     out = download(tmp_path / "a", DE)
     assert read(out) == EVERY
-    ids = [name for name, _ in store.read(out)]
+    ids = [name for name, _ in store.read_documents(out)]
     assert (ids[0], ids[-1]) == (f"{NAME.format(0)}:1", f"{NAME.format(3)}:40")
     facts = manifest(out)
     assert (facts["revision"], facts["licence"]) == (COMMIT, "ODC-BY")
@@ -118,7 +118,7 @@ def test_a_configuration_names_its_files(hub, tmp_path):
     assert read(download(tmp_path / "b", other)) == texts(9)
     wiki = download(tmp_path / "c", settings(config="wiki"))
     assert read(wiki) == texts(5) + texts(6)
-    assert [name for name, _ in store.read(wiki)][:2] == ["doc 0", "doc 1"]
+    assert [name for name, _ in store.read_documents(wiki)][:2] == ["doc 0", "doc 1"]
 
 
 @pytest.mark.slow
@@ -254,7 +254,7 @@ def test_settings_that_do_not_pin_the_text_are_refused(values, message):
 def build(folder, **values):
     known = {"kind": "hub", "repository": "google/mt5-base", "revision": COMMIT}
     atomic_files.write_json(folder / "settings.json", {**known, **values})
-    tokenizer.build(folder / "settings.json", [], folder / "mt5.model")
+    tokenizer.build_tokenizer(folder / "settings.json", [], folder / "mt5.model")
     return folder / "mt5.model"
 
 

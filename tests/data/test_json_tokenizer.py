@@ -8,7 +8,7 @@ from test_tokenizer import make, prose
 
 from pike_mixing.errors import InputError
 from pipeline.data import tokenizer as built
-from pipeline.data.json_tokenizer import pieces
+from pipeline.data.json_tokenizer import piece_ids
 from pipeline.evaluation.questions import word_starts
 from pipeline.planning import planner
 from pipeline.planning.jobs import Jobs
@@ -150,10 +150,10 @@ def test_damaged_json_and_an_end_for_sentencepiece_are_refused(tmp_path, make_so
 
 def test_a_plan_counts_pieces_without_the_package(tmp_path, config, monkeypatch):
     unigram = {"type": "Unigram", "vocab": [["?", 0.0], ["a", -1.0]], "unk_id": 0}
-    assert pieces({**WORDS, "model": unigram}) == {"?": 0, "a": 1, "<end>": 5}
+    assert piece_ids({**WORDS, "model": unigram}) == {"?": 0, "a": 1, "<end>": 5}
     monkeypatch.setattr(built, "JsonPieces", None)
     values = config()
     values["results"] = str(tmp_path)
     values["tokenizers"]["installed"] = given(tmp_path)
-    jobs = Jobs(planner.plan(values, "mine.yaml"), accelerators.accelerator("cpu"), 1)
+    jobs = Jobs(planner.plan(values, "mine.yaml"), accelerators.find_accelerator("cpu"), 1)
     assert jobs.vocabulary("installed") == 6

@@ -38,7 +38,7 @@ def test_windows_are_found_across_pieces_and_shards(stream, asked, width, chunk)
     asked = np.array(asked)
     corpus = Stream(np.array([*stream, 1]))
     with mock.patch.object(ngrams, "CHUNK_TOKENS", chunk):
-        found = ngrams.occurring(ngrams.window_hashes(asked, width), corpus, width)
+        found = ngrams.find_occurring(ngrams.window_hashes(asked, width), corpus, width)
     there = {tuple(stream[i : i + width]) for i in range(len(stream) - width + 1)}
     windows = [tuple(asked[i : i + width].tolist()) for i in range(len(asked) - width + 1)]
     assert found.tolist() == [window in there for window in windows]

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
 from pipeline.data.corpus_settings import is_held_out, is_search, text_hash
-from pipeline.data.documents import read
+from pipeline.data.documents import read_documents
 from pipeline.data.packing import pack, unigram_nats
 from pipeline.data.shards import Corpus
-from pipeline.data.tokenizer import Tokenizer, sample
+from pipeline.data.tokenizer import Tokenizer, sample_texts
 from pipeline.planning import planner
 from pipeline.runtime import atomic_files
 
@@ -83,7 +83,7 @@ def test_a_sources_own_validation_text_is_the_validation_split(packed, tmp_path)
         hashes = Corpus.open(folder, split, verify=True).documents()["hash"].tolist()
         assert hashes == [text_hash(text) for text in texts]
     # A tokenizer is trained on all of the one and none of the other.
-    assert sorted(sample(source, 10**6, 0.3)) == sorted(train)
+    assert sorted(sample_texts(source, 10**6, 0.3)) == sorted(train)
 
 
 @pytest.mark.parametrize("tokens", [None, 100])
@@ -112,7 +112,7 @@ def test_one_text_file_is_enough_beside_validation_files(tmp_path):
         download(tmp_path / "alone", values, "domain")
     values |= {"validation_files": named["validation"]}
     folder = download(tmp_path / "both", values, "domain")
-    assert [text for _, text in read(folder)] == ["the text of train"]
+    assert [text for _, text in read_documents(folder)] == ["the text of train"]
 
 
 def test_validation_files_are_not_trained_on(tmp_path):
@@ -122,7 +122,7 @@ def test_validation_files_are_not_trained_on(tmp_path):
     values = {"kind": "local", "files": f"{tmp_path}/**/*.txt"}
     values |= {"validation_files": f"{tmp_path}/held-out/*.txt"}
     folder = download(tmp_path / "out", values, "domain")
-    assert [text for _, text in read(folder)] == ["the text of a", "the text of b"]
+    assert [text for _, text in read_documents(folder)] == ["the text of a", "the text of b"]
     assert manifest(folder)["validation"]["documents"] == 1
     assert [one["file"] for one in manifest(folder)["source_files"]] == ["a.txt", "b.txt"]
     with pytest.raises(InputError, match=r"validation_files names all of them, none is left"):
@@ -353,7 +353,7 @@ def test_damaged_documents_are_not_packed(many, tmp_path):
     ],
 )
 def test_a_source_gets_the_processes_that_its_size_is_worth(source, expected):
-    assert planner.processes(source) == expected
+    assert planner.packing_processes(source) == expected
 
 
 def test_a_character_that_is_read_as_a_blank_is_counted(packed, caplog):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
 from pipeline.data.corpus_settings import is_held_out, text_hash
-from pipeline.data.tokenizer import Tokenizer, build, named_pieces, sample
+from pipeline.data.tokenizer import Tokenizer, build_tokenizer, named_pieces, sample_texts
 from pipeline.runtime import atomic_files
 
 WORDS = ["the", "a", "of", "token", "row", "domain", "step", "weight", "batch", "corpus", "model"]
@@ -34,7 +34,7 @@ def prose(seed, count=40):
 
 def make(folder, values, sources=(), name="tok"):
     atomic_files.write_json(folder / f"{name}-settings.json", values)
-    build(folder / f"{name}-settings.json", list(sources), folder / f"{name}.model")
+    build_tokenizer(folder / f"{name}-settings.json", list(sources), folder / f"{name}.model")
     return Tokenizer(folder / f"{name}.model")
 
 
@@ -143,7 +143,7 @@ def test_validation_documents_are_not_trained_on(tmp_path, make_source):
     folder = make_source(tmp_path / "source", texts)
     held_out = {text for text in texts if is_held_out(text_hash(text), 0.3)}
     assert 0 < len(held_out) < 200
-    assert set(sample(folder, 10**6, 0.3)) == set(texts) - held_out
+    assert set(sample_texts(folder, 10**6, 0.3)) == set(texts) - held_out
 
 
 def test_documents_are_told_by_the_text_that_is_packed(tmp_path, make_source):
@@ -156,8 +156,8 @@ def test_documents_are_told_by_the_text_that_is_packed(tmp_path, make_source):
         for text, made in zip(texts, packed, strict=True)
         if not is_held_out(text_hash(made), 0.3)
     ]
-    assert set(sample(folder, 10**6, 0.3, "NFC")) == set(trained)
-    assert set(sample(folder, 10**6, 0.3)) != set(trained)
+    assert set(sample_texts(folder, 10**6, 0.3, "NFC")) == set(trained)
+    assert set(sample_texts(folder, 10**6, 0.3)) != set(trained)
 
 
 @pytest.mark.slow
@@ -174,7 +174,7 @@ def test_a_sample_is_the_first_characters_in_the_order_of_hashes(
     in_order = "".join(sorted(texts, key=text_hash))
     seed.shuffle(texts)
     folder = make_source(tmp_path_factory.mktemp("property") / "source", texts)
-    assert "".join(sample(folder, characters, 0.0)) == in_order[:characters]
+    assert "".join(sample_texts(folder, characters, 0.0)) == in_order[:characters]
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_neither_model_nor_manifest_replaces_what_is_read(tmp_path, exact):
         (exact.path, "lies in the input"),
     ):
         with pytest.raises(InputError, match=message):
-            build(given_settings, [], out)
+            build_tokenizer(given_settings, [], out)
     assert json.loads(given_settings.read_text())["kind"] == "file"
 
 

@@ -75,7 +75,7 @@ def test_results_may_lie_below_any_folder(make_source, tmp_path, above):
     place = tmp_path / above / "results"
     atomic_files.write_json(place / "experiment.json", {"started_with": ["no.yaml"]})
     source = make_source(place / "data" / above, ["one", "two"])
-    ownership.mark(source, "download", source)
+    ownership.write_mark(source, "download", source)
     assert "all is whole" in verify([place])
     # Neither is a folder of that name in the root.
     atomic_files.write_json(source / "notes.json", {})
@@ -166,7 +166,7 @@ def test_a_manifest_that_contradicts_itself_is_refused_at_every_open(corpus, cha
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"started_with": 5}', None])
 def test_a_root_that_says_nothing_of_its_experiment_is_told(make_source, tmp_path, content):
     source = make_source(tmp_path / "results" / "data" / "web", ["one", "two"])
-    ownership.mark(source, "download", source)
+    ownership.write_mark(source, "download", source)
     stamp = tmp_path / "results" / "experiment.json"
     (stamp.mkdir if content is None else lambda: stamp.write_text(content))()
     with pytest.raises(InputError) as told:

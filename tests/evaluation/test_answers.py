@@ -15,7 +15,7 @@ from pipeline.evaluation.items import Choice
 from pipeline.evaluation.prompt_encoding import Item, encode_benchmark
 from pipeline.evaluation.questions import Downstream
 from pipeline.model.transformer import initial_model
-from pipeline.tasks.benchmark import load
+from pipeline.tasks.benchmark import load_benchmark
 
 ALL = np.ones(64, bool)
 EOS = 1
@@ -39,7 +39,7 @@ def item(gold, texts, tokens, cluster="c", context=(1,)):
 
 def graded(asked, sums, alone, metrics=DOWNSTREAM):
     told = ([np.array(v, float) for v in values] for values in (sums, alone))
-    return answers.grade(QuestionSet("t", 0, "cf", metrics, asked), *told)
+    return answers.grade_answers(QuestionSet("t", 0, "cf", metrics, asked), *told)
 
 
 def accuracies(asked, sums, alone, metrics=DOWNSTREAM):
@@ -98,7 +98,7 @@ def test_overlap_counts_tokens_shared_with_the_context():
 
 
 def of_corpus(packed, documents, **choice):
-    made = items.build(*packed(documents), Choice(**{"candidate": 4, **choice}), ALL)
+    made = items.build_items(*packed(documents), Choice(**{"candidate": 4, **choice}), ALL)
     return QuestionSet("continuation-x", 0, "pmi", CONTINUATION, made.as_asked(EOS))
 
 
@@ -109,7 +109,7 @@ def noise(packed, count=300):
 
 
 def answered(model, asked, budget=512):
-    return answers.ask(model, asked, batch_tokens=budget)
+    return answers.ask_model(model, asked, batch_tokens=budget)
 
 
 def test_a_model_that_can_count_is_always_right(packed, counter):
@@ -151,7 +151,7 @@ def questions(benchmarks, tokenizer, asked):
     """The questions of a task; `asked` says how."""
 
     def make(*way, **more):
-        benchmark = load(benchmarks, asked(*way, **more))
+        benchmark = load_benchmark(benchmarks, asked(*way, **more))
         return Downstream(benchmark, encode_benchmark(benchmark, tokenizer, 10**6)).questions()
 
     return make

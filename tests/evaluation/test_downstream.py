@@ -12,7 +12,7 @@ from pipeline.evaluation.prompt_encoding import encode_benchmark
 from pipeline.evaluation.questions import Downstream
 from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files
-from pipeline.tasks.benchmark import load
+from pipeline.tasks.benchmark import load_benchmark
 
 LENGTH = 400
 TASKS = [
@@ -65,10 +65,10 @@ def test_a_run_answers_each_task_as_it_is_asked(ask, benchmarks, asked, tokenize
     accuracies, choices = rows(out, "accuracies"), rows(out, "choices")
     model = checkpoint.load_model(finished / "checkpoints" / "step3")
     for task, shots, formulation in (("arc_easy", 7, "mcf"), ("piqa", 0, "cf")):
-        benchmark = load(benchmarks, asked(task, shots, formulation))
+        benchmark = load_benchmark(benchmarks, asked(task, shots, formulation))
         items = encode_benchmark(benchmark, tokenizer, LENGTH)
         questions = Downstream(benchmark, items).questions()
-        told = answers.ask(model, questions, batch_tokens=99)
+        told = answers.ask_model(model, questions, batch_tokens=99)
         own = [c for c in choices if c["task"] == task]
         assert {(c["step"], c["shots"], c["formulation"]) for c in own} == {(3, shots, formulation)}
         assert [c["item"] for c in own] == [row.id for row in benchmark.rows]

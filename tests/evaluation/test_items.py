@@ -24,7 +24,7 @@ def built(packed):
 
     def make(documents, word_start_V=ALL, *, train=((2, 3) * 8,), shard_tokens=1000, **choice):
         corpora = packed(documents, train, shard_tokens=shard_tokens)
-        return items.build(*corpora, dataclasses.replace(SMALL, **choice), word_start_V)
+        return items.build_items(*corpora, dataclasses.replace(SMALL, **choice), word_start_V)
 
     return make
 

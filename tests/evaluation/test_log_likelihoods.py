@@ -32,7 +32,7 @@ def alone(model, prefix, continuation):
 
 
 def score(model, questions, budget=512):
-    return log_likelihoods.score(model, questions, batch_tokens=budget)
+    return log_likelihoods.score_questions(model, questions, batch_tokens=budget)
 
 
 def naive(model, question):

@@ -24,7 +24,7 @@ from pipeline.evaluation.prompt_encoding import encode_benchmark
 from pipeline.evaluation.questions import Downstream
 from pipeline.model.transformer import initial_model
 from pipeline.tasks import data_sets
-from pipeline.tasks.benchmark import load
+from pipeline.tasks.benchmark import load_benchmark
 
 pytest.importorskip("lm_eval")
 pytest.importorskip("transformers")
@@ -68,7 +68,7 @@ def picked(sums, alone, lengths):
 def by_us(model, one, tokenizer):
     items = encode_benchmark(one, tokenizer, LENGTH)
     asked = Downstream(one, items).questions()
-    told = answers.ask(model, asked, batch_tokens=8192)
+    told = answers.ask_model(model, asked, batch_tokens=8192)
     lengths = [
         {
             "tokens": [len(candidate) for candidate in item.candidates],
@@ -137,7 +137,7 @@ def test_the_harness_gives_our_accuracies_on_every_task(benchmarks, tokenizers):
     shape = settings.Model(2, 32, 4, 8)
     model = initial_model(shape, shape.padded_vocabulary(tokenizer.vocabulary), seed=0).eval()
     ways = [
-        load(benchmarks, ask(task, shots, formulation))
+        load_benchmark(benchmarks, ask(task, shots, formulation))
         for task in data_sets.TASKS
         for shots in (0, 7)
         for formulation in ("cf", "mcf", "hyb")

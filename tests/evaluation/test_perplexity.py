@@ -17,7 +17,7 @@ def windows(packed):
     """Of documents, with L = 5 unless something else is asked for."""
 
     def make(documents=DOCUMENTS, length=5, at_most=10, **packing):
-        return perplexity.windows(packed(documents, **packing)[0], length, at_most)
+        return perplexity.choose_windows(packed(documents, **packing)[0], length, at_most)
 
     return make
 
@@ -29,7 +29,7 @@ def by_length(windows, values):
 
 def test_tokens_and_bytes_go_to_their_documents(packed):
     held_out, _ = packed([[5, 6], [7, 8, 9], [10, 11, 12, 13]], sizes=[30, 40, 50])
-    windows = perplexity.windows(held_out, 5, 100)
+    windows = perplexity.choose_windows(held_out, 5, 100)
     assert windows.tokens_RxL1.tolist() == [[5, 6, 1, 7, 8, 9], [9, 1, 10, 11, 12, 13]]
     # Of the first document tokens 1 and 2 of 3, of the last 4 of 5: its EOS is the dropped tail.
     scored = dict(zip(windows.documents, windows.tokens_G.tolist(), strict=True))
@@ -55,7 +55,7 @@ def test_documents_of_equal_text_count_as_one(windows):
 
 
 def test_a_model_that_knows_nothing_has_the_vocabulary_as_perplexity(windows, constant):
-    found = perplexity.measure(constant, windows(sizes=[30, 40, 40]), batch_tokens=100)
+    found = perplexity.measure_perplexity(constant, windows(sizes=[30, 40, 40]), batch_tokens=100)
     assert found.nll == pytest.approx(math.log(64), rel=1e-6)
     assert found.perplexity == pytest.approx(64, rel=1e-5)
     assert found.stderr == pytest.approx(0, abs=1e-9)
@@ -69,7 +69,7 @@ def test_the_error_of_three_documents_by_hand(windows):
     made = windows([[5], [6, 7], [8]], 3)
     # Sums 3, 6 and 3, so the mean is 2 and the residuals are 1, 0 and -1.
     nll_N = np.array(by_length(made, {1: 3.0, 3: 2.0, 2: 1.5}))[made.place_N]
-    found = perplexity.summary(nll_N, made)
+    found = perplexity.summarise_losses(nll_N, made)
     assert found.nll == pytest.approx(2.0)
     assert found.stderr == pytest.approx(math.sqrt(3 / 2 * 2) / 6)
     assert found.nll_G.tolist() == by_length(made, {1: 3.0, 3: 6.0, 2: 3.0})
@@ -77,11 +77,11 @@ def test_the_error_of_three_documents_by_hand(windows):
 
 def test_one_document_has_no_error(windows, constant):
     made = windows([list(range(2, 30))], 4)
-    assert perplexity.measure(constant, made, batch_tokens=8).stderr is None
+    assert perplexity.measure_perplexity(constant, made, batch_tokens=8).stderr is None
 
 
 def test_text_without_bytes_has_no_bits_per_byte(windows, constant):
-    found = perplexity.measure(constant, windows(sizes=[0, 0, 0]), batch_tokens=8)
+    found = perplexity.measure_perplexity(constant, windows(sizes=[0, 0, 0]), batch_tokens=8)
     assert found.bits_per_byte is None
 
 
@@ -90,7 +90,8 @@ def test_the_batch_size_changes_nothing(windows):
     made = windows(numbers.tolist(), 8, 40)
     model = initial_model(settings.Model(2, 16, 2, 8), 64, seed=0)
     one, some, every = (
-        perplexity.measure(model, made, batch_tokens=budget) for budget in (1, 24, 10_000)
+        perplexity.measure_perplexity(model, made, batch_tokens=budget)
+        for budget in (1, 24, 10_000)
     )
     np.testing.assert_allclose(one.nll_G, every.nll_G, rtol=1e-6)
     assert one.nll == pytest.approx(every.nll, rel=1e-7)
@@ -99,8 +100,8 @@ def test_the_batch_size_changes_nothing(windows):
 
 def test_a_loss_that_is_no_number_is_kept_visible(windows):
     made = windows()
-    assert math.isnan(perplexity.summary(np.full(10, np.nan, np.float32), made).nll)
-    assert perplexity.summary(np.full(10, 1000.0, np.float32), made).perplexity == math.inf
+    assert math.isnan(perplexity.summarise_losses(np.full(10, np.nan, np.float32), made).nll)
+    assert perplexity.summarise_losses(np.full(10, 1000.0, np.float32), made).perplexity == math.inf
 
 
 def test_a_split_shorter_than_a_window_is_refused(windows):

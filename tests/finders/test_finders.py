@@ -19,7 +19,7 @@ def test_a_missing_package_is_named_with_its_extra(finder, package):
     code = (
         f"import sys; sys.modules[{package!r}] = None\n"
         "from pike_mixing.finders import registry\n"
-        f"registry.build({finder!r}, {{}}, 'here')"
+        f"registry.build_finder({finder!r}, {{}}, 'here')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     last = done.stderr.strip().splitlines()[-1]

@@ -46,8 +46,8 @@ def claimed(_, project):
     """How the first lines of the workflow answer."""
     with contextlib.chdir(project):
         try:
-            plan, _ = planner.of_workflow([Path("config.yaml")], {})
-            output_root.claim(plan)
+            plan, _ = planner.plan_of_workflow([Path("config.yaml")], {})
+            output_root.claim_root(plan)
         except InputError as mistake:
             return MISTAKE, str(mistake)
     return 0, ""

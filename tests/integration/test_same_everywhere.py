@@ -37,7 +37,7 @@ def run(request, runs):
 
 def last(folder):
     """The last checkpoint of a run."""
-    return max(atomic_files.steps(folder / "checkpoints").items())[1]
+    return max(atomic_files.step_entries(folder / "checkpoints").items())[1]
 
 
 def recorded(path):

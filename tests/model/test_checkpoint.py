@@ -50,7 +50,9 @@ def saved(folder, steps=3, identity="ours"):
     for step in range(steps):
         update(net, optimizer, step)
     path = folder / f"step{steps}"
-    checkpoint.write(path, checkpoint.snapshot(net, optimizer, progress(steps), identity))
+    checkpoint.write_checkpoint(
+        path, checkpoint.take_snapshot(net, optimizer, progress(steps), identity)
+    )
     return path, net, optimizer
 
 
@@ -61,7 +63,7 @@ def same(first, second):
 def test_all_that_makes_the_next_step_comes_back_bit_by_bit(tmp_path):
     path, net, optimizer = saved(tmp_path)
     other, other_optimizer = started(seed=1)
-    at = checkpoint.restore(path, other, other_optimizer, CPU)
+    at = checkpoint.restore_checkpoint(path, other, other_optimizer, CPU)
     expected = progress(3)
     assert at.step == 3
     assert same(at.method, expected.method)
@@ -104,14 +106,14 @@ def test_a_damaged_checkpoint_is_never_resumed(tmp_path, caplog, damage, name):
     saved(tmp_path, steps=0)
     earlier, _, _ = saved(tmp_path, steps=1)
     later, net, optimizer = saved(tmp_path, steps=2)
-    assert checkpoint.resumable(tmp_path, "ours", 2) == later
+    assert checkpoint.find_resumable(tmp_path, "ours", 2) == later
     damage(name)(later)
     with caplog.at_level(logging.WARNING, "pike"):
-        assert checkpoint.resumable(tmp_path, "ours", 2) == earlier
+        assert checkpoint.find_resumable(tmp_path, "ours", 2) == earlier
     assert str(later / name) in caplog.text
     assert "going on from an earlier checkpoint" in caplog.text
     with pytest.raises(InputError, match="step2"):
-        checkpoint.restore(later, net, optimizer, CPU)
+        checkpoint.restore_checkpoint(later, net, optimizer, CPU)
     if name != checkpoint.TRAINING:
         with pytest.raises(InputError, match="step2"):
             checkpoint.load_model(later)
@@ -119,16 +121,16 @@ def test_a_damaged_checkpoint_is_never_resumed(tmp_path, caplog, damage, name):
 
 def test_checkpoints_that_are_damaged_missing_or_of_another_identity_are_no_beginning(tmp_path):
     ours, _, _ = saved(tmp_path, steps=0)
-    assert checkpoint.resumable(tmp_path, "ours", 2) == ours
-    assert checkpoint.resumable(tmp_path, "another", 2) is None
-    assert checkpoint.resumable(tmp_path / "missing", "ours", 2) is None
+    assert checkpoint.find_resumable(tmp_path, "ours", 2) == ours
+    assert checkpoint.find_resumable(tmp_path, "another", 2) is None
+    assert checkpoint.find_resumable(tmp_path / "missing", "ours", 2) is None
     # A run is made from one state of everything: the newest decides.
     theirs, _, _ = saved(tmp_path, steps=1, identity="theirs")
-    assert checkpoint.resumable(tmp_path, "ours", 2) is None
+    assert checkpoint.find_resumable(tmp_path, "ours", 2) is None
     edits.flip(checkpoint.MODEL)(theirs)
-    assert checkpoint.resumable(tmp_path, "ours", 2) == ours
+    assert checkpoint.find_resumable(tmp_path, "ours", 2) == ours
     edits.flip(checkpoint.MODEL)(ours)
-    assert checkpoint.resumable(tmp_path, "ours", 2) is None
+    assert checkpoint.find_resumable(tmp_path, "ours", 2) is None
 
 
 def edit(path, **values):
@@ -141,7 +143,7 @@ def test_a_checkpoint_of_a_later_version_is_not_loaded(tmp_path):
     edit(path, format=checkpoint.FORMAT + 1)
     for load in (
         lambda: checkpoint.load_model(path),
-        lambda: checkpoint.restore(path, net, optimizer, CPU),
+        lambda: checkpoint.restore_checkpoint(path, net, optimizer, CPU),
     ):
         with pytest.raises(InputError, match=r"is of format 3, .* reads format 2: use the version"):
             load()
@@ -155,7 +157,7 @@ def test_a_checkpoint_of_another_run_is_refused_and_changes_nothing(tmp_path):
     other, optimizer = started(seed=1)
     before = {name: value.clone() for name, value in other.state_dict().items()}
     with pytest.raises(InputError, match=r"of another run: seed was 0, is 1: train in a folder"):
-        checkpoint.restore(path, other, optimizer, CPU, {"seed": 1})
+        checkpoint.restore_checkpoint(path, other, optimizer, CPU, {"seed": 1})
     assert same(other.state_dict(), before)
 
 
@@ -163,12 +165,12 @@ def test_a_snapshot_is_of_its_moment(tmp_path):
     net, optimizer = started()
     update(net, optimizer, 0)
     at = progress(1)
-    taken = checkpoint.snapshot(net, optimizer, at, "ours")
-    checkpoint.write(tmp_path / "then", taken)
+    taken = checkpoint.take_snapshot(net, optimizer, at, "ours")
+    checkpoint.write_checkpoint(tmp_path / "then", taken)
     for tensor in (at.positions_K, at.method["turned"]):
         tensor += 1
     update(net, optimizer, 1)
-    checkpoint.write(tmp_path / "later", taken)
+    checkpoint.write_checkpoint(tmp_path / "later", taken)
     for name in (checkpoint.MODEL, checkpoint.TRAINING, atomic_files.MANIFEST):
         assert (tmp_path / "then" / name).read_bytes() == (tmp_path / "later" / name).read_bytes()
 
@@ -191,7 +193,7 @@ def test_the_newest_behind_which_none_that_is_kept_is_missing_is_gone_on_from(
     # Folders of other names are passed over.
     shutil.copytree(path, tmp_path / "step12-copy")
     shutil.copytree(path, tmp_path / ".step14.17.part")
-    assert checkpoint.resumable(tmp_path, "ours", 2) == tmp_path / f"step{newest}"
+    assert checkpoint.find_resumable(tmp_path, "ours", 2) == tmp_path / f"step{newest}"
 
 
 def test_a_manifest_of_another_step_or_shape_is_refused(tmp_path):
@@ -200,7 +202,7 @@ def test_a_manifest_of_another_step_or_shape_is_refused(tmp_path):
     for use in (
         lambda: checkpoint.load_model(path),
         lambda: checkpoint.weights_sha256(path),
-        lambda: checkpoint.restore(path, net, optimizer, CPU),
+        lambda: checkpoint.restore_checkpoint(path, net, optimizer, CPU),
     ):
         with pytest.raises(InputError, match="says step 2, but lies in step3: delete"):
             use()
@@ -213,7 +215,7 @@ def test_a_checkpoint_of_another_vocabulary_is_refused(tmp_path):
     path, _, _ = saved(tmp_path)
     larger = initial_model(SHAPE, 16, 0)
     with pytest.raises(InputError, match="an embedding of 8 pieces, the corpora ask for 16"):
-        checkpoint.restore(path, larger, adamw.adamw(larger, RECIPE), CPU)
+        checkpoint.restore_checkpoint(path, larger, adamw.adamw(larger, RECIPE), CPU)
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):

@@ -69,7 +69,7 @@ def test_losses_and_scores_are_the_models_own(kind):
         for n in range(9)
     ]
     questions.append(log_likelihoods.Question([5, 6], [[7], [8, 9, 10]]))
-    found = log_likelihoods.score(model, questions, batch_tokens=600)
+    found = log_likelihoods.score_questions(model, questions, batch_tokens=600)
     for question, sums in zip(questions, found, strict=True):
         for candidate, result in zip(question.candidates, sums, strict=True):
             row = torch.tensor([[*question.context_C, *candidate]])

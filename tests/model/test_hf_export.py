@@ -59,7 +59,7 @@ def test_an_exported_tokenizer_json_adds_no_piece_to_a_text(tmp_path):
     fast.save(str(tmp_path / "tokenizer.json"))
     values = {"kind": "file", "path": str(tmp_path / "tokenizer.json"), "end": "</s>"}
     atomic_files.write_json(tmp_path / "t.json", values)
-    tokenizer.build(tmp_path / "t.json", [], tmp_path / "tok.model")
+    tokenizer.build_tokenizer(tmp_path / "t.json", [], tmp_path / "tok.model")
     (tmp_path / "out").mkdir()
     hf_folder._write_tokenizer(tmp_path / "out", Tokenizer(tmp_path / "tok.model"), 64)
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")

@@ -59,7 +59,7 @@ def test_both_give_the_same_tokens_and_texts(tmp_path, documents, texts, model, 
     wanted = {"kind": "train", "model": model, "vocabulary": 500, "characters": 100_000}
     wanted |= {"validation_share": 0.0, "newlines": newlines}
     (tmp_path / "settings.json").write_text(json.dumps(wanted), encoding="utf-8")
-    tokenizer.build(tmp_path / "settings.json", [documents], tmp_path / "t.model")
+    tokenizer.build_tokenizer(tmp_path / "settings.json", [documents], tmp_path / "t.model")
     ours = tokenizer.Tokenizer(tmp_path / "t.model")
     fast = fast_tokenizer.convert_tokenizer(tmp_path / "t.model")
     assert fast.get_vocab_size() == ours.vocabulary

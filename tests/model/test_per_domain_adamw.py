@@ -149,7 +149,9 @@ def train(model, optimizer, steps):
 def checkpointed(folder, model, optimizer, step):
     positions_K = np.zeros(2, dtype=np.int64)
     progress = checkpoint.TrainState(step, {}, positions_K, positions_K)
-    checkpoint.write(folder, checkpoint.snapshot(model, optimizer, progress, "identity"))
+    checkpoint.write_checkpoint(
+        folder, checkpoint.take_snapshot(model, optimizer, progress, "identity")
+    )
 
 
 @pytest.mark.parametrize("at", [0, 1, 3])
@@ -161,7 +163,7 @@ def test_a_restored_optimizer_goes_on_bit_by_bit(at, tmp_path):
     train(model, optimizer, range(at, at + 4))
     other = small_model()
     again = optim.per_domain_adamw(other, RECIPE, domains=2)
-    checkpoint.restore(tmp_path / "step", other, again, torch.device("cpu"))
+    checkpoint.restore_checkpoint(tmp_path / "step", other, again, torch.device("cpu"))
     train(other, again, range(at, at + 4))
     for ours, theirs in zip(model.parameters(), other.parameters(), strict=True):
         assert torch.equal(ours, theirs)

@@ -18,8 +18,8 @@ PAPER = ROOT / "workflow/configs/paper.yaml"
 
 
 def planned(path, device="cpu"):
-    plan = planner.plan(planner.read(path), path.name)
-    return jobs.Jobs(plan, accelerators.accelerator(device))
+    plan = planner.plan(planner.read_configuration(path), path.name)
+    return jobs.Jobs(plan, accelerators.find_accelerator(device))
 
 
 @pytest.mark.slow
@@ -142,7 +142,9 @@ def test_the_page_has_the_budget_of_each_source():
 
 def test_a_target_counts_itself_and_what_it_needs():
     def jobs_of(*targets):
-        work = jobs.Jobs(planned(PAPER).plan, accelerators.accelerator("h100"), targets=targets)
+        work = jobs.Jobs(
+            planned(PAPER).plan, accelerators.find_accelerator("h100"), targets=targets
+        )
         return set(work.counted_keys())
 
     grid = [f"mc4-en-hi-de/gpt2-small/pike-grid-{n}/seed0" for n in range(1, 7)]
@@ -229,10 +231,10 @@ def test_a_model_of_transformers_is_not_counted_where_it_is_not_trained(tmp_path
 def test_the_tpu_profile_books_the_time_that_the_bill_of_table_1_has():
     chosen = yaml.safe_load((ROOT / "workflow/profiles/tpu/config.yaml").read_text())
     resources = chosen["set-resources"]
-    plan = planner.plan(planner.read(PAPER), PAPER.name)
-    takes = workflow_jobs.RuleResources(plan, profile.read(resources, {}))
+    plan = planner.plan(planner.read_configuration(PAPER), PAPER.name)
+    takes = workflow_jobs.RuleResources(plan, profile.read_profile(resources, {}))
     own = resources["pretrain"]
-    work = jobs.Jobs(plan, accelerators.accelerator(own["accelerator"]), own["processes"])
+    work = jobs.Jobs(plan, accelerators.find_accelerator(own["accelerator"]), own["processes"])
     runs = plan.selected_runs("table", "table1")
     assert len(runs) == 9
     for rule in ("pretrain", "evaluate"):
@@ -268,7 +270,7 @@ def test_the_size_of_a_local_source_is_that_of_its_files(config, tmp_path):
     for further, size in ({}, 700), ({"bytes": 50}, 50), ({"files": ["none"]}, jobs.SMALL_SOURCE):
         values["sources"]["code"] = source | further
         plan = planner.plan(values, "mine.yaml")
-        work = jobs.Jobs(plan, accelerators.accelerator("cpu"))
+        work = jobs.Jobs(plan, accelerators.find_accelerator("cpu"))
         assert work.job("download", "code").disk_bytes == size
         assert work.job("pack", "installed/code").disk_bytes == size
 

@@ -15,13 +15,13 @@ def test_sections_of_names_are_joined_through_any_number_of_files(tmp_path):
     (tmp_path / "sub" / "far.yaml").write_text("models: {a: 1}\nmethods: {mix: {}}\n")
     (tmp_path / "near.yaml").write_text("include: sub/far.yaml\nresults: r\nmethods: {pike: {}}\n")
     (tmp_path / "mine.yaml").write_text("include: near.yaml\nmethods: {own: {}}\n")
-    found = planner.read(tmp_path / "mine.yaml")
+    found = planner.read_configuration(tmp_path / "mine.yaml")
     methods = {"mix": {}, "pike": {}, "own": {}}
     assert found == {"models": {"a": 1}, "methods": methods, "results": "r"}
     assert list(found["methods"]) == list(methods)
     (tmp_path / "mine.yaml").write_text("include: near.yaml\nmethods: {mix: {}}\n")
     with pytest.raises(InputError, match=r"near\.yaml: methods\.mix: stands in the"):
-        planner.read(tmp_path / "mine.yaml")
+        planner.read_configuration(tmp_path / "mine.yaml")
 
 
 def test_the_file_that_sets_the_results_folder_owns_it(tmp_path, config):
@@ -29,7 +29,7 @@ def test_the_file_that_sets_the_results_folder_owns_it(tmp_path, config):
     (tmp_path / "whole.yaml").write_text(whole, encoding="utf-8")
     mine = tmp_path / "mine.yaml"
     mine.write_text("include: whole.yaml\nmethods: {own: {rule: mix}}\n")
-    plan = planner.of_workflow([mine], {})[0]
+    plan = planner.plan_of_workflow([mine], {})[0]
     assert "own" in plan.config["methods"]
     assert plan.origin == str(mine)
     assert Path(plan.owner).resolve() == tmp_path / "whole.yaml"
@@ -39,7 +39,7 @@ def test_an_include_of_nothing_is_none(tmp_path):
     mine = tmp_path / "mine.yaml"
     mine.write_text("include:\nexperiment: mine\n")
     with pytest.raises(InputError, match=r"mine\.yaml: results is missing"):
-        planner.of_workflow([mine], {})
+        planner.plan_of_workflow([mine], {})
 
 
 def test_a_later_file_and_options_replace_what_an_earlier_file_includes(tmp_path, config):
@@ -49,7 +49,7 @@ def test_a_later_file_and_options_replace_what_an_earlier_file_includes(tmp_path
     paths[0].write_text("include: whole.yaml\nmethods: {own: {rule: mix}}\n")
     paths[1].write_text("training: {text: {beta2: 0.5}}\nresults: later\n")
     options = {"results": "other", "training": {"text": {"peak_learning_rate": 0.02}}}
-    plan, _ = planner.of_workflow(paths, options)
+    plan, _ = planner.plan_of_workflow(paths, options)
     recipe = config()["training"]["text"] | {"beta2": 0.5, "peak_learning_rate": 0.02}
     assert plan.results == "other"
     assert plan.config["training"]["text"].items() >= recipe.items()
@@ -64,7 +64,7 @@ def test_a_workflow_parses_each_file_once(tmp_path, config, monkeypatch):
     monkeypatch.setattr(
         strict_yaml, "load", lambda text, where: parsed.append(where) or load(text, where)
     )
-    planner.of_workflow([mine], {})
+    planner.plan_of_workflow([mine], {})
     assert parsed == [str(mine), str(whole)]
 
 
@@ -95,4 +95,4 @@ def test_what_cannot_be_included_is_refused(tmp_path, include, message):
     for n in range(60):
         (tmp_path / f"chain{n}.yaml").write_text(f"include: chain{n + 1}.yaml\n")
     with pytest.raises(InputError, match=message):
-        planner.read(tmp_path / "mine.yaml")
+        planner.read_configuration(tmp_path / "mine.yaml")

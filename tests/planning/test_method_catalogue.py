@@ -12,26 +12,26 @@ PAGE = ROOT / "docs" / "methods.md"
 
 
 def test_the_page_is_what_the_command_prints():
-    text = method_catalogue.methods(format="markdown")
+    text = method_catalogue.describe_methods(format="markdown")
     assert PAGE.read_text(encoding="utf-8") == f"{text}\n", "write it anew: make docs"
     assert [rule for rule in METHODS if f"\n| [{rule}](../pike_mixing/rules/" not in text] == []
 
 
 def test_a_rule_of_ones_own_is_shown_too():
-    text = method_catalogue.methods("pike_mixing.rules.static:Mix")
+    text = method_catalogue.describe_methods("pike_mixing.rules.static:Mix")
     assert text.startswith("pike_mixing.rules.static:Mix\n")
 
 
 def test_every_row_of_a_table_has_as_many_cells_as_its_head():
     cells = 0
-    for line in method_catalogue.methods(format="markdown").splitlines():
+    for line in method_catalogue.describe_methods(format="markdown").splitlines():
         now = line.replace(r"\|", "").count("|")
         assert not (cells and now) or cells == now, line
         cells = now
 
 
 def test_one_rule_alone_for_a_terminal():
-    text = method_catalogue.methods("balanced-pike")
+    text = method_catalogue.describe_methods("balanced-pike")
     assert text.splitlines()[0] == "balanced-pike"
     assert "    tau (required)\n        Weight of the worst loss: towards 0 their" in text
     assert "    every = 1000\n        Steps T_0 between updates of the weights.\n" in text
@@ -42,7 +42,7 @@ def test_one_rule_alone_for_a_terminal():
 
 
 def test_all_rules_for_a_terminal():
-    text = method_catalogue.methods()
+    text = method_catalogue.describe_methods()
     names = [line for line in text.splitlines() if line and not line.startswith(" ")]
     assert names == list(METHODS)
 
@@ -56,7 +56,7 @@ def test_all_rules_for_a_terminal():
 )
 def test_a_question_without_an_answer_is_refused(name, format, told):
     with pytest.raises(InputError, match=told):
-        method_catalogue.methods(name, format=format)
+        method_catalogue.describe_methods(name, format=format)
 
 
 def test_what_is_measured_now_and_then_has_its_rows_and_steps():
@@ -78,8 +78,8 @@ def test_no_need_is_without_a_cost():
 
 
 def test_needs_are_those_of_the_defaults():
-    assert method_catalogue.needs("mix") == Needs()
-    assert method_catalogue.needs("pike").statistics == StatisticsNeed(1000, 1000, True, 8)
+    assert method_catalogue.default_needs("mix") == Needs()
+    assert method_catalogue.default_needs("pike").statistics == StatisticsNeed(1000, 1000, True, 8)
     assert method_catalogue.required_settings("balanced-pike") == {
         "zeta1": 1.0,
         "zeta2": 1.0,

@@ -22,7 +22,7 @@ PIKE = {"zeta1": 1, "zeta2": 1}
 def test_a_rule_and_all_its_settings_are_described(rule):
     kind = registry.rule_class(rule)
     # A sentence of the base class would describe another rule.
-    assert vars(kind)["about"] == methods.about(rule)
+    assert vars(kind)["about"] == methods.rule_sentence(rule)
     assert kind.about.endswith(".")
     assert set(meanings(kind)) == {field.name for field in dataclasses.fields(kind)}
     assert [name for name, words in meanings(kind).items() if not words.endswith(".")] == []
@@ -148,8 +148,8 @@ def test_a_plan_imports_no_class_of_the_users_own(own, config, tmp_path):
     values["methods"]["mix"] = {"rule": own, "zeta1": 1, "zeta2": 1, "speed": "low"}
     plan = planner.plan(values, "config.yaml")
     assert plan.rule_descriptions()[own] == "As PiKE, but faster."
-    assert methods.about("mine.again:Mine") == "As PiKE, but faster."
-    module = methods.place(own).partition(":")[0]
+    assert methods.rule_sentence("mine.again:Mine") == "As PiKE, but faster."
+    module = methods.class_reference(own).partition(":")[0]
     closure = code_fingerprint.closure(stages.STAGES["pretrain"].partition(":")[0], module)
     assert {"mine.rule", "mine.kinds", "pike_mixing.rules.pike"} <= closure
     assert not (tmp_path / "imported").exists()

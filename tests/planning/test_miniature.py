@@ -11,7 +11,7 @@ from pipeline.planning import paper_roles, planner, rule_inputs
 
 @pytest.fixture(scope="module")
 def whole():
-    return planner.read(ROOT / "config.yaml")
+    return planner.read_configuration(ROOT / "config.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -70,10 +70,12 @@ def planned_jobs(plan, target):
 
 def shown_jobs(plan, target):
     """The same by what the target shows: the paper's printed numbers, or the lists above."""
-    role = {(kind, ours): theirs for kind, ours, theirs in paper_roles.pairs(plan.config)}
+    role = {
+        (kind, ours): theirs for kind, ours, theirs in paper_roles.names_with_roles(plan.config)
+    }
     printed = {
         (row["scenario"], row["model"], row["method"])
-        for row in paper_roles.rows("numbers")
+        for row in paper_roles.read_paper_table("numbers")
         if row["table"] == ("table14" if target == "figure1" else target)
         or (target == "figure1" and row["table"] == "table13")
     }
@@ -124,7 +126,7 @@ def stands_on(plan, run):
     "path", ["config.yaml", "workflow/configs/decide.yaml", "workflow/configs/paper.yaml"]
 )
 def test_each_target_of_the_paper_plans_what_it_shows_and_trains_again_what_an_edit_touches(path):
-    values = planner.read(ROOT / path)
+    values = planner.read_configuration(ROOT / path)
     before = planner.plan(values, path)
     shown = {target: shown_jobs(before, target) for target in TARGETS}
     assert {target: planned_jobs(before, target) for target in TARGETS} == shown

@@ -150,7 +150,7 @@ def test_files_that_are_not_there_are_all_told(local, tmp_path):
 def test_what_runs_again_names_all_that_differs_of_the_first(local, monkeypatch):
     places = [f"settings.method.{name}" for name in ("rate", "gamma", "a", "b", "c", "d")]
     differences = [made_from.Difference(what, "1", "2") for what in (*places, "code")]
-    monkeypatch.setattr(Comparison, "of", lambda *_: differences)
+    monkeypatch.setattr(Comparison, "differences", lambda *_: differences)
     monkeypatch.setattr(Comparison, "differs", lambda *_: True)
     compared, run = Comparison(local, forced=lambda *_: True), next(iter(local.runs))
     assert list(compared.reasons("pretrain", run)) == [
@@ -163,15 +163,15 @@ def test_what_runs_again_names_all_that_differs_of_the_first(local, monkeypatch)
 def test_a_finished_workflow_tells_of_too_little_text_what_to_train_with_and_what_is_next(
     local, tmp_path, monkeypatch
 ):
-    assert notices.closing(local) == []
+    assert notices.closing_notices(local) == []
     for corpus, doubts in {"installed/code": ["too few"], "installed/prose": []}.items():
         folder = tmp_path / f"results/corpora/{corpus}"
         folder.mkdir(parents=True)
         (folder / MANIFEST).write_text(json.dumps({"warnings": doubts}), encoding="utf-8")
-    assert notices.closing(local) == ["too few"]
+    assert notices.closing_notices(local) == ["too few"]
     (tmp_path / "results/report").mkdir()
     (tmp_path / "results/report/index.html").touch()
-    first, verdict, report, *commands = notices.closing(local)
+    first, verdict, report, *commands = notices.closing_notices(local)
     assert (first, report) == ("too few", "The report: results/report/index.html")
     # There is none, and its command says so.
     database = local.report_inputs()[1]

@@ -21,27 +21,27 @@ def started(config, tmp_path, monkeypatch):
     Path("a.yaml").write_text(yaml.safe_dump(config()), encoding="utf-8")
     Path("b.yaml").write_text("training: {text: {peak_learning_rate: 0.02}}\n", encoding="utf-8")
     options = {"results": "other", "training": {"text": {"beta2": 0.5}}}
-    plan, _ = planner.of_workflow([Path("a.yaml"), Path("b.yaml")], options)
+    plan, _ = planner.plan_of_workflow([Path("a.yaml"), Path("b.yaml")], options)
     output_root.write_settings(plan)
     return Path("other")
 
 
 @pytest.mark.slow
 def test_results_are_compared_with_all_that_they_were_started_with(started):
-    plan = outdated.of_results(started.absolute())._plan
+    plan = outdated.compare_results(started.absolute())._plan
     assert plan.results == "other"
     recipe = plan.config["training"]["text"]
     assert (recipe["peak_learning_rate"], recipe["beta2"]) == (0.02, 0.5)
     Path("b.yaml").unlink()
-    assert outdated.of_results(started.absolute()) is None
+    assert outdated.compare_results(started.absolute()) is None
 
 
 @pytest.mark.slow
 def test_results_of_another_folder_are_not_compared_with_what_is_here(started, tmp_path):
     (tmp_path / "linked").symlink_to(started)
-    assert outdated.of_results(tmp_path / "linked")
+    assert outdated.compare_results(tmp_path / "linked")
     shutil.copytree(started, tmp_path / "copied")
-    assert outdated.of_results(tmp_path / "copied") is None
+    assert outdated.compare_results(tmp_path / "copied") is None
 
 
 COMMAND = (
@@ -54,7 +54,7 @@ COMMAND = (
 def test_the_command_names_all_that_an_experiment_was_started_with(started):
     forced = COMMAND.replace("--cores 2", "--cores 2 --force")
     path = started / "tables" / "x.md"
-    assert output_root.command(path) == output_root.command(path.absolute()) == COMMAND
+    assert output_root.command_for(path) == output_root.command_for(path.absolute()) == COMMAND
     with pytest.raises(InputError) as told:
         result_manifests.refuse_altered(path, "table")
     assert f"`{forced}`" in str(told.value)
@@ -65,7 +65,7 @@ def test_an_aged_database_is_told_with_the_command_of_its_experiment(tmp_path, m
     atomic_files.write_json(tmp_path / "other/experiment.json", {"started_with": ["a.yaml"]})
     asking = importlib.import_module("pipeline.results.query")
     change = made_from.Difference("inputs.x", "1", "2")
-    monkeypatch.setattr(made_from, "of_finished", lambda *_: [change])
+    monkeypatch.setattr(made_from, "compare_finished", lambda *_: [change])
     monkeypatch.setattr(checksums, "Memory", lambda *_: None)
     asking._warn_of_age(Path("other/pike.duckdb"))
     assert "`snakemake --cores 2 other/pike.duckdb --configfile a.yaml` makes" in caplog.text
@@ -85,7 +85,7 @@ def test_a_command_says_no_more_than_differs_from_the_default(
 ):
     monkeypatch.chdir(tmp_path)
     atomic_files.write_json(tmp_path / "results/experiment.json", stamp)
-    told = output_root.command(Path("results/my tables/x.md"), force=True)
+    told = output_root.command_for(Path("results/my tables/x.md"), force=True)
     assert shlex.split(told)[4] == "results/my tables/x.md"
     assert told == f"snakemake --cores 2 --force 'results/my tables/x.md'{further}"
 

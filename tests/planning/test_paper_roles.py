@@ -21,18 +21,18 @@ SMALL = {
 
 
 def test_every_name_of_the_published_numbers_is_known_and_has_a_place_of_its_own():
-    numbers = paper_roles.rows("numbers")
+    numbers = paper_roles.read_paper_table("numbers")
     # Table 8 is over all multilingual runs, and `average` is no task.
     others = {"model": set(), "method": set(), "scenario": {"mc4"}, "task": {"", "average"}}
     for kind, names in paper_roles.published_names().items():
         assert {row[kind] for row in numbers} - set(names) == others[kind]
-    places = [(row["kind"], row["position"]) for row in paper_roles.rows("names")]
+    places = [(row["kind"], row["position"]) for row in paper_roles.read_paper_table("names")]
     assert len(set(places)) == len(places)
 
 
 def test_a_name_of_the_paper_plays_itself_and_others_what_the_section_says():
     section = {"scenarios": {"symbols": "mc4-en"}, "tasks": {"easy": "en"}}
-    assert paper_roles.pairs({**SMALL, "paper": section}) == [
+    assert paper_roles.names_with_roles({**SMALL, "paper": section}) == [
         ("scenario", "symbols", "mc4-en"),
         ("scenario", "glam", "glam"),
         ("method", "mix", "mix"),
@@ -44,7 +44,7 @@ def test_a_name_of_the_paper_plays_itself_and_others_what_the_section_says():
 
 def test_a_method_may_play_two_parts_and_then_not_its_own_name():
     two = ["pike-estimates=1", "pike-zeta1=0.1-zeta2=0.01"]
-    found = paper_roles.pairs({**SMALL, "paper": {"methods": {"pike": two}}})
+    found = paper_roles.names_with_roles({**SMALL, "paper": {"methods": {"pike": two}}})
     assert [played for kind, ours, played in found if ours == "pike"] == two
 
 
@@ -65,7 +65,7 @@ def test_names_that_nothing_bears_are_refused(config, section, value, expected):
 
 
 def test_a_name_that_is_cast_for_a_part_takes_it_from_its_bearer():
-    found = paper_roles.pairs({**SMALL, "paper": {"methods": {"odd": "mix"}}})
+    found = paper_roles.names_with_roles({**SMALL, "paper": {"methods": {"odd": "mix"}}})
     assert ("method", "odd", "mix") in found
     assert ("method", "mix", "mix") not in found
 
@@ -77,7 +77,7 @@ def test_two_names_cannot_be_cast_for_one_part():
 
 
 def test_a_headline_in_which_no_task_is_asked_is_refused():
-    config = planner.read(PAPER)
+    config = planner.read_configuration(PAPER)
     for evaluation in config["evaluation"].values():
         for entry in evaluation["tasks"]:
             entry["formulations"] = ["cf", "mcf"]
@@ -86,8 +86,8 @@ def test_a_headline_in_which_no_task_is_asked_is_refused():
 
 
 def test_no_loss_that_the_paper_prints_is_below_the_bound_on_ados_laws():
-    bound = math.exp(planner.read(PAPER)["methods"]["ado"]["min_log_irreducible"])
-    printed = [r for r in paper_roles.rows("numbers") if r["metric"] == "perplexity"]
+    bound = math.exp(planner.read_configuration(PAPER)["methods"]["ado"]["min_log_irreducible"])
+    printed = [r for r in paper_roles.read_paper_table("numbers") if r["metric"] == "perplexity"]
     losses = [math.log(float(row["value"])) for row in printed if row["method"] == "ado"]
     # Hindi's 4.23 alone with English, on the large model.
     assert bound < min(losses) == pytest.approx(1.4422, abs=1e-4)

@@ -55,7 +55,7 @@ def test_losses_for_searches_are_of_the_runs_that_a_search_reads(config):
 
 
 def test_no_two_shipped_configurations_share_a_results_folder():
-    folders = [planner.read(path)["results"] for path in CONFIGS]
+    folders = [planner.read_configuration(path)["results"] for path in CONFIGS]
     assert len(set(folders)) == len(folders)
 
 
@@ -333,7 +333,7 @@ def test_a_shared_folder_is_refused_to_a_clone_of_other_settings(small, tmp_path
     output_root.write_settings(rooted(small, tmp_path / "shared"))  # The same settings.
     small["methods"]["pike"]["zeta1"] = 9.0
     with pytest.raises(InputError) as caught:
-        output_root.claim(rooted(small, tmp_path / "shared"))
+        output_root.claim_root(rooted(small, tmp_path / "shared"))
     assert f"was begun by the clone {clones[0]}, whose config.yaml has other" in str(caught.value)
     assert f"delete {tmp_path / 'shared' / 'experiment.json'}" in str(caught.value)
     monkeypatch.chdir(clones[0])
@@ -355,7 +355,7 @@ def test_a_whole_clone_may_be_moved_with_its_results(small, tmp_path, monkeypatc
 def test_a_spoiled_stamp_is_told(small, tmp_path, spoiled):
     (tmp_path / "experiment.json").write_text(spoiled)
     with pytest.raises(InputError, match=r"experiment\.json does not say which experiment the"):
-        output_root.claim(rooted(small, tmp_path))
+        output_root.claim_root(rooted(small, tmp_path))
 
 
 def test_results_that_cannot_be_written_are_told_with_a_way_out(small, tmp_path, monkeypatch):
@@ -403,21 +403,21 @@ def test_a_file_that_is_no_configuration_is_named(tmp_path, name, content, expec
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(InputError) as caught:
-        planner.read(path)
+        planner.read_configuration(path)
     assert str(caught.value).startswith(f"{path} {expected}")
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path):
     path = tmp_path / "marked.yaml"
     path.write_bytes(b"\xef\xbb\xbfexperiment: mine\n")
-    assert planner.read(path) == {"experiment": "mine"}
+    assert planner.read_configuration(path) == {"experiment": "mine"}
 
 
 def test_a_target_behind_configfile_is_named(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("experiment: mine\n")
     with pytest.raises(InputError, match=r"behind it .*manifest\.json too: put targets in front"):
-        planner.of_workflow([path, tmp_path / "manifest.json"], {})
+        planner.plan_of_workflow([path, tmp_path / "manifest.json"], {})
 
 
 def test_a_workflow_of_several_files_names_them_all(small, tmp_path):
@@ -425,11 +425,13 @@ def test_a_workflow_of_several_files_names_them_all(small, tmp_path):
     paths[0].write_text(yaml.safe_dump(small), encoding="utf-8")
     paths[1].write_text("models: {nano: {depth: 3}}\n")
     with pytest.raises(InputError, match=r"a\.yaml \+ .*b\.yaml: models\.nano"):
-        planner.of_workflow(paths, {})
+        planner.plan_of_workflow(paths, {})
     paths[1].write_text(
         "models: {nano: {width: 8}}\ntraining: {text: {peak_learning_rate: 1e-2}}\n"
     )
-    plan, own = planner.of_workflow(paths, {"models": {"nano": {"heads": 1}}, "experiment": "no"})
+    plan, own = planner.plan_of_workflow(
+        paths, {"models": {"nano": {"heads": 1}}, "experiment": "no"}
+    )
     nano = small["models"]["nano"] | {"width": 8, "heads": 1}
     assert (own["models"]["nano"], own["experiment"]) == (nano, "no")
     assert plan.config["training"]["text"]["peak_learning_rate"] == 0.01
@@ -593,7 +595,7 @@ def test_a_database_of_some_runs_records_what_it_reads_of_the_configuration(
 ):
     def recorded():
         some = plan.experiment([f"symbols/nano/pike/seed{seed}" for seed in (0, 1)])
-        return atomic_files.canonical(records.database_settings({**some, "config": small}))
+        return atomic_files.canonical_json(records.database_settings({**some, "config": small}))
 
     plan = planned(small)
     before = recorded()

@@ -16,14 +16,16 @@ PROFILES = sorted((ROOT / "workflow" / "profiles").glob("*/*.yaml"))
 def test_every_profile_that_is_shipped_is_fit(path):
     values = yaml.safe_load(path.read_text(encoding="utf-8"))
     asked = values.get("set-resources", {})
-    found = profile.read(asked, values.get("default-resources", {}))
+    found = profile.read_profile(asked, values.get("default-resources", {}))
     for rule, own in asked.items():
         for name in own:
             assert found.value(rule, name) == str(own[name]).strip("'\"")
 
 
 def test_what_is_not_set_is_the_callers_to_say():
-    found = profile.read({"pretrain": {"longest": 60, "python": "'.venv-tpu/bin/python'"}}, {})
+    found = profile.read_profile(
+        {"pretrain": {"longest": 60, "python": "'.venv-tpu/bin/python'"}}, {}
+    )
     assert (found.longest("pretrain"), found.longest("pack")) == (60, 0)
     assert found.value("pretrain", "python") == ".venv-tpu/bin/python"
     assert found.value("pretrain", "accelerator", "cpu") == "cpu"
@@ -59,7 +61,7 @@ WRONG = {
 def test_what_is_not_fit_is_refused(setting, message):
     rule, name, value = setting
     with pytest.raises(InputError, match=re.escape(message)):
-        profile.read({rule: {name: value}}, {})
+        profile.read_profile({rule: {name: value}}, {})
 
 
 @pytest.mark.parametrize(
@@ -67,24 +69,26 @@ def test_what_is_not_fit_is_refused(setting, message):
     ["gpus", "mem", "disk", "mem_mb_per_cpu", "constraint", "qos", "cpus_per_gpu", "licence"],
 )
 def test_what_a_plugin_or_the_user_may_read_is_left_alone(name):
-    profile.read({"pretrain": {name: "1"}}, {name: "1"})
+    profile.read_profile({"pretrain": {name: "1"}}, {name: "1"})
 
 
 def test_resources_with_units_or_computed_are_snakemakes_to_judge():
-    profile.read({"pretrain": {"runtime": "2h", "mem_mb": "1000 * attempt", "nodes": 1}}, {})
+    profile.read_profile(
+        {"pretrain": {"runtime": "2h", "mem_mb": "1000 * attempt", "nodes": 1}}, {}
+    )
 
 
 @pytest.mark.parametrize("name", ["processes", "accelerator", "longest", "python"])
 def test_what_is_read_rule_by_rule_is_refused_as_a_default(name):
     with pytest.raises(InputError, match=f"default-resources: {name}: nothing reads it there"):
-        profile.read({}, {name: "h100" if name == "accelerator" else 2})
+        profile.read_profile({}, {name: "h100" if name == "accelerator" else 2})
 
 
 @pytest.mark.parametrize("key", ["set-resources", "set-threads"])
 def test_a_rule_that_does_not_exist_is_refused(key):
     given = {"set-resources": ({"pretrane": {}}, {}), "set-threads": ({}, {}, ["pretrane"])}[key]
     with pytest.raises(InputError, match=f"{key}: rule: 'pretrane' is unknown: did you mean"):
-        profile.read(*given)
+        profile.read_profile(*given)
 
 
 def test_the_rules_are_those_of_the_workflow():

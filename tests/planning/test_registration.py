@@ -52,7 +52,7 @@ def made(**changes):
 
 def planned(**changes):
     """The configuration of a registration, and its plan."""
-    config = registration.configuration(made(**changes))
+    config = registration.workflow_configuration(made(**changes))
     return config, planner.plan(shorthand.write_out(config), "mine.yaml")
 
 
@@ -62,10 +62,10 @@ SHIPPED = sorted((ROOT / "workflow" / "registered").glob("*.yaml"))
 @pytest.mark.slow
 @pytest.mark.parametrize("path", SHIPPED, ids=[path.stem for path in SHIPPED])
 def test_what_is_shipped_is_sound_and_judges_on_test_scenarios(path, tmp_path):
-    chosen = registration.read(path)
+    chosen = registration.read_registration(path)
     assert chosen.benchmark == path.stem
     assert chosen.status == "draft" or chosen.scenarios.stream == "test"
-    registration.write(path, tmp_path / "made.yaml")
+    registration.write_configuration(path, tmp_path / "made.yaml")
 
 
 @effort(max_examples=10, deadline=None)
@@ -82,7 +82,7 @@ def test_every_configuration_is_sound_and_plans_what_is_registered(seed, stream)
 
 
 def test_mix_for_the_same_cost_has_as_many_steps_as_the_other_method_costs():
-    config = registration.configuration(made())
+    config = registration.workflow_configuration(made())
     for scenario in config["scenarios"].values():
         # 16 rows of each domain every 20 steps, beside 20 rows a step.
         measured = max(16 * len(scenario["domains"]), 20) / 20
@@ -97,7 +97,7 @@ def test_mix_for_the_same_cost_has_as_many_steps_as_the_other_method_costs():
 
 
 def test_the_configuration_says_what_is_expected():
-    config = registration.configuration(made(level=0.01))
+    config = registration.workflow_configuration(made(level=0.01))
     (expected,) = config["predictions"]["hypotheses"].values()
     assert expected == {**REGISTRATION["hypotheses"]["gain"], "margin": 0.0}
     assert config["predictions"]["level"] == 0.01
@@ -174,17 +174,17 @@ def test_a_file_that_is_not_of_this_command_is_not_replaced(tmp_path):
     text = yaml.safe_dump(REGISTRATION)
     given.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=r"mine\.yaml was not made by `pike scenarios`"):
-        registration.write(given, given)
+        registration.write_configuration(given, given)
     assert given.read_text(encoding="utf-8") == text
 
 
 def test_the_same_registration_gives_the_same_bytes(tmp_path):
     given, one, two = (tmp_path / f"{name}.yaml" for name in ("mine", "one", "two"))
     given.write_text(yaml.safe_dump(REGISTRATION), encoding="utf-8")
-    assert "d0-03" in registration.write(given, one)
-    registration.write(given, two)
+    assert "d0-03" in registration.write_configuration(given, one)
+    registration.write_configuration(given, two)
     assert one.read_bytes() == two.read_bytes()
-    assert planner.read(one)["results"] == "results/registered/board"
+    assert planner.read_configuration(one)["results"] == "results/registered/board"
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_wrong_registration_is_refused(tmp_path, place, value, message):
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump(values), encoding="utf-8")
     with pytest.raises(InputError) as caught:
-        registration.write(path, tmp_path / "out.yaml")
+        registration.write_configuration(path, tmp_path / "out.yaml")
     assert message in str(caught.value)
     assert not (tmp_path / "out.yaml").exists()
 

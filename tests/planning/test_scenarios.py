@@ -14,7 +14,7 @@ LEADERBOARD = ROOT / "workflow" / "configs" / "leaderboard.yaml"
 
 @pytest.fixture(scope="module")
 def config():
-    return planner.read(LEADERBOARD)
+    return planner.read_configuration(LEADERBOARD)
 
 
 def chain(config, source):

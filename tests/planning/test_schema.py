@@ -29,7 +29,9 @@ def nodes(node):
 
 @pytest.mark.slow
 def test_the_file_is_what_the_dataclasses_say():
-    assert schema.PATH.read_text(encoding="utf-8") == schema.text(), "write it anew: make schema"
+    assert schema.PATH.read_text(encoding="utf-8") == schema.schema_text(), (
+        "write it anew: make schema"
+    )
 
 
 def test_every_setting_is_described():
@@ -57,7 +59,7 @@ def test_a_source_is_read_by_the_settings_that_a_plan_checks(kind):
 
 @pytest.mark.parametrize("path", [*CONFIGS, *PARTS], ids=lambda path: path.name)
 def test_editors_take_every_shipped_configuration_as_it_stands(path):
-    jsonschema.validate(planner.alone(path), FILE, jsonschema.Draft202012Validator)
+    jsonschema.validate(planner.read_file(path), FILE, jsonschema.Draft202012Validator)
 
 
 @pytest.mark.parametrize(
@@ -125,6 +127,6 @@ def test_null_stands_for_a_setting_that_may_be_absent(config):
     values["training"]["text"] |= {"microbatch_rows": None, "max_epochs": None}
     asked = {"tasks": ["piqa"], "shots": [0], "formulations": ["cf"], "items": None, "split": None}
     values["evaluation"]["standard"] |= {"choice": None, "domains": None, "tasks": [asked]}
-    work = jobs.Jobs(planner.plan(values, "config.yaml"), accelerators.accelerator("h100"))
+    work = jobs.Jobs(planner.plan(values, "config.yaml"), accelerators.find_accelerator("h100"))
     assert all(work.job(*key).seconds for key in work.counted_keys())
     assert rule_inputs.RuleInputs(work.plan).job_inputs("pack", "symbols/like-en").given == []

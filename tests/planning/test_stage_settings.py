@@ -30,10 +30,12 @@ def config(**limits):
     ],
 )
 def test_a_probe_and_all_checkpoints_may_be_for_some_runs(limits, kept):
-    assert stage_settings.probe(config(**limits), RUN) == (SETTINGS if kept else None)
-    found = stage_settings.evaluation(config(**limits), RUN, requested=True, searched=False)
+    assert stage_settings.probe_settings(config(**limits), RUN) == (SETTINGS if kept else None)
+    found = stage_settings.evaluation_settings(
+        config(**limits), RUN, requested=True, searched=False
+    )
     assert found == {**SETTINGS, "checkpoints": "all" if kept else "last"}
 
 
 def test_a_scenario_without_a_probe_has_none():
-    assert stage_settings.probe(config(), RUN._replace(scenario="installed")) is None
+    assert stage_settings.probe_settings(config(), RUN._replace(scenario="installed")) is None

@@ -65,7 +65,7 @@ def small(tmp_path):
 
 def _database(root):
     """The database of a made-up experiment below a folder."""
-    database.build(build(root), root / "results" / "pike.duckdb")
+    database.build_database(build(root), root / "results" / "pike.duckdb")
 
 
 @pytest.fixture(scope="session")
@@ -82,14 +82,20 @@ def shown(made_once):
         _database(root)
         results, two = root / "results", {"methods": ["mix", "pike"]}
         for kind, write, names, selection, suffix in (
-            ("table", tables.write, ("perplexity", "accuracy", "gradients", "costs"), {}, ".md"),
-            ("figure", figures.write, OWN_FIGURES, two, ".svg"),
+            (
+                "table",
+                tables.write_table,
+                ("perplexity", "accuracy", "gradients", "costs"),
+                {},
+                ".md",
+            ),
+            ("figure", figures.write_figure, OWN_FIGURES, two, ".svg"),
         ):
             for name in names:
                 own = results / "settings" / f"{kind}s" / f"{name}.json"
                 atomic_files.write_json(own, {"name": name, "selection": selection})
                 write(own, results / "pike.duckdb", results / f"{kind}s" / f"{name}{suffix}")
-        report.write(
+        report.write_report(
             results / "settings" / "experiment.json",
             results / "pike.duckdb",
             results / "tables",

@@ -43,7 +43,7 @@ def fresh(*wanted, path=":memory:"):
     """A database with all tables and no run, with all views or those wanted."""
     connection = duckdb.connect(str(path))
     connection.execute(views.schema())
-    views.add(connection, *wanted)
+    views.create_views(connection, *wanted)
     return connection
 
 

@@ -60,7 +60,7 @@ def answered(
 
 
 def rows_of(connection, columns, where="true"):
-    accuracy_tests.fill(Measured(connection))
+    accuracy_tests.fill_table(Measured(connection))
     sql = f"select {columns} from accuracy_tests where {where} order by all"
     return connection.execute(sql).fetchall()
 
@@ -79,9 +79,9 @@ def rows_of(connection, columns, where="true"):
 )
 def test_points_of_known_answerers_by_hand(empty, answerer, expected):
     answered(empty, "mix", answerer)
-    (group,) = item_points.groups(empty)
+    (group,) = item_points.read_groups(empty)
     assert group == ("s", "m", "t", 0, "cf")
-    found = item_points.read(empty, group)
+    found = item_points.read_outcomes(empty, group)
     assert [run.step for run in found.runs] == sorted({run.step for run in found.runs})
     assert found.points["raw"][-1] == pytest.approx(expected)
     assert found.document_I.tolist() == ["d0", "d0", "d1", "d1"]
@@ -108,7 +108,7 @@ def test_a_method_that_answers_alike_differs_by_nothing(empty):
 def test_scores_are_normalised_as_the_metric_says(empty):
     # Without its context the true candidate is likelier still: only PMI sees what the context adds.
     answered(empty, "mix", oracle, metrics=("raw", "pmi", "answer_only", "overlap"))
-    found = item_points.read(empty, item_points.groups(empty)[0])
+    found = item_points.read_outcomes(empty, item_points.read_groups(empty)[0])
     # No model has a part in `overlap`.
     assert sorted(found.points) == ["answer_only", "pmi", "raw"]
     assert found.points["answer_only"][-1] == pytest.approx([1 / 4, 1 / 4, 1 / 2, 1 / 5])
@@ -118,7 +118,7 @@ def test_scores_are_normalised_as_the_metric_says(empty):
 def test_lengths_divide_where_they_are_there(empty):
     answered(empty, "mix", oracle, items=[("i", "d", 2, 1, [])], metrics=("sum", "per_token"))
     empty.execute("update choices set sum_log_likelihood = [-4, -6], tokens = [2, 4]")
-    found = item_points.read(empty, item_points.groups(empty)[0])
+    found = item_points.read_outcomes(empty, item_points.read_groups(empty)[0])
     assert {name: of_RxI[-1].tolist() for name, of_RxI in found.points.items()} == {
         "sum": [0],
         "per_token": [1],
@@ -130,7 +130,10 @@ def test_shots_and_formulation_of_the_items_tell_them_apart(empty):
     for table in ("accuracies", "choices"):
         empty.execute(f"update {table} set shots = 7")
     answered(empty, "mix", oracle)
-    points = {g[3]: item_points.read(empty, g).points["raw"][-1] for g in item_points.groups(empty)}
+    points = {
+        g[3]: item_points.read_outcomes(empty, g).points["raw"][-1]
+        for g in item_points.read_groups(empty)
+    }
     assert {shots: p.tolist() for shots, p in points.items()} == {0: [1] * 4, 7: [1, 0, 0, 0]}
 
 

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def recorded(shown, tmp_path_factory):
     out = tmp_path_factory.mktemp("archive") / "recorded"
-    assert archive.record(shown, out=out).startswith(f"{out}: ")
+    assert archive.write_archive(shown, out=out).startswith(f"{out}: ")
     return out
 
 
@@ -54,7 +54,7 @@ def test_records_in_any_order_give_the_same_bytes_without_runs_or_torch(shown, r
     code = (
         "import sys; sys.modules['torch'] = None; from pathlib import Path; "
         "from pipeline.results import archive; "
-        "archive.restore(Path(sys.argv[1]), out=Path(sys.argv[2]))"
+        "archive.restore_results(Path(sys.argv[1]), out=Path(sys.argv[2]))"
     )
     subprocess.run([sys.executable, "-c", code, shuffled, out], check=True)
     for kind, pattern in (("tables", "*.csv"), ("tables", "*.md"), ("tables", "*.tex"),
@@ -79,11 +79,13 @@ def test_records_in_any_order_give_the_same_bytes_without_runs_or_torch(shown, r
 
 
 def test_one_table_alone_and_only_what_is_there(recorded, tmp_path):
-    assert archive.restore(recorded, out=tmp_path / "one", only=["costs"]).endswith("costs.md")
+    assert archive.restore_results(recorded, out=tmp_path / "one", only=["costs"]).endswith(
+        "costs.md"
+    )
     assert {p.name for p in (tmp_path / "one/tables").glob("*.md")} == {"costs.md"}
     assert not (tmp_path / "one/report").exists()
     with pytest.raises(InputError, match=r"'cost' is unknown.*costs"):
-        archive.restore(recorded, out=tmp_path / "two", only=["cost"])
+        archive.restore_results(recorded, out=tmp_path / "two", only=["cost"])
 
 
 def test_the_theory_is_restored_as_it_was_recorded(tmp_path):
@@ -106,12 +108,12 @@ def test_damage_is_named_before_anything_is_made(recorded, tmp_path):
     path = copy / "records" / "steps.parquet"
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     with pytest.raises(InputError, match=r"steps\.parquet was changed"):
-        archive.restore(copy, out=tmp_path / "out")
+        archive.restore_results(copy, out=tmp_path / "out")
     with pytest.raises(InputError, match=r"^1 problems .*\n.*steps\.parquet was changed"):
         verify.verify([copy])
     assert not (tmp_path / "out").exists()
     with pytest.raises(InputError, match="is no archive"):
-        archive.restore(tmp_path, out=tmp_path / "out")
+        archive.restore_results(tmp_path, out=tmp_path / "out")
 
 
 def changed(name, *place, to):
@@ -234,7 +236,7 @@ def test_an_archive_of_somebody_is_judged_before_anything_is_made(recorded, tmp_
     spoil(copy)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError, match=re.escape(says)) as told:
-        archive.restore(copy, out=tmp_path / "out")
+        archive.restore_results(copy, out=tmp_path / "out")
     assert "\n" not in str(told.value)
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -252,7 +254,7 @@ def test_no_edit_of_an_archive_ends_in_a_traceback(recorded, tmp_path, name, dat
         if name != MADE:
             seal(copy / name, copy / MADE)
         with pytest.raises(InputError):  # The last of what is judged: whether the table is known.
-            archive.restore(copy, out=tmp_path / "out", only=["none"])
+            archive.restore_results(copy, out=tmp_path / "out", only=["none"])
     finally:
         for one in (name, MADE):
             shutil.copy(recorded / one, copy / one)
@@ -263,18 +265,18 @@ def test_no_link_is_followed_out_of_what_is_restored_or_into_it(recorded, tmp_pa
     (tmp_path / "crate").mkdir()
     (tmp_path / "crate" / "recorded").symlink_to(recorded)
     with pytest.raises(InputError, match=r"crate/recorded is a symbolic link"):
-        archive.restore(tmp_path / "crate", out=tmp_path / "out")
+        archive.restore_results(tmp_path / "crate", out=tmp_path / "out")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "tables").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(InputError, match=r"out/tables is a symbolic link"):
-        archive.restore(recorded, out=tmp_path / "out")
+        archive.restore_results(recorded, out=tmp_path / "out")
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def test_a_folder_may_have_a_quote_in_its_name(shown, recorded, tmp_path):
     out = tmp_path / "it's" / "mine"
-    archive.record(shown, out=out)
+    archive.write_archive(shown, out=out)
     assert content(out / "records", "*") == content(recorded / "records", "*")
 
 
@@ -283,7 +285,7 @@ def test_results_that_are_not_finished_are_not_recorded(shown, tmp_path):
     shutil.copytree(shown, results)
     (results / "report" / "index.manifest.json").unlink()
     with pytest.raises(InputError, match="finish the experiment with `make run`"):
-        archive.record(results, out=tmp_path / "out")
+        archive.write_archive(results, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

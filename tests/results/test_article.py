@@ -24,12 +24,14 @@ def printed(made, tmp_path_factory):
     folder = tmp_path_factory.mktemp("article")
     for name in OF_PAPER:
         kind = "table" if name.startswith("table") else "figure"
-        write, suffix = (tables.write, ".md") if kind == "table" else (figures.write, ".svg")
+        write, suffix = (
+            (tables.write_table, ".md") if kind == "table" else (figures.write_figure, ".svg")
+        )
         own = folder / "settings" / f"{name}.json"
         atomic_files.write_json(own, {"name": name})
         write(own, made / "pike.duckdb", folder / f"{kind}s" / f"{name}{suffix}")
     out = folder / "article" / "index.html"
-    article.write(OF_PAPER[::-1], folder / "tables", folder / "figures", out)
+    article.write_article(OF_PAPER[::-1], folder / "tables", folder / "figures", out)
     return folder
 
 
@@ -65,16 +67,16 @@ def test_each_is_there_once_in_order_with_its_caption_and_no_other_file(printed)
 
 def test_what_is_not_shown_is_named_and_nothing_else_is_taken(printed, tmp_path):
     folders = printed / "tables", printed / "figures"
-    article.write(["table8", "figure3"], *folders, tmp_path / "a.html")
+    article.write_article(["table8", "figure3"], *folders, tmp_path / "a.html")
     text = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert re.findall(r'<figure id="(\w+)">', text) == ["figure3", "table8"]
     missing = re.search(r"Not in this configuration: (.*)\.</p>", text)[1].split(", ")
     assert len(missing) == 20
     with pytest.raises(InputError, match="'costs' is no table or figure of the paper"):
-        article.write(["costs"], *folders, tmp_path / "b.html")
+        article.write_article(["costs"], *folders, tmp_path / "b.html")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"table1\.manifest\.json does not exist"):
-        article.write(["table1"], tmp_path / "empty", folders[1], tmp_path / "b.html")
+        article.write_article(["table1"], tmp_path / "empty", folders[1], tmp_path / "b.html")
 
 
 def test_it_is_printed_where_a_browser_is_and_without_one_nothing_fails(tmp_path):

@@ -22,7 +22,7 @@ def paper():
         "insert into experiment values ('e', 'mix', null, '{\"paper\": {\"comparable\": true}}')"
     )
     database.fill_paper(connection, {})
-    claim_tests.fill(connection)
+    claim_tests.fill_tables(connection)
     yield connection
     connection.close()
 
@@ -59,9 +59,9 @@ def fill(connection):
     """What the database makes of records, for the claims."""
     for table in ("accuracy_tests", "loss_tests", "pairs", "claim_tests"):
         connection.execute(f"delete from {table}")
-    accuracy_tests.fill(Measured(connection))
-    loss_tests.fill(Measured(connection))
-    claim_tests.fill(connection)
+    accuracy_tests.fill_table(Measured(connection))
+    loss_tests.fill_table(Measured(connection))
+    claim_tests.fill_tables(connection)
 
 
 def judged(connection, claim, columns):

@@ -9,7 +9,7 @@ from played import ask
 
 from pike_mixing.errors import InputError
 from pipeline.results import database
-from pipeline.results.selection import ours
+from pipeline.results.selection import open_ours
 from pipeline.runtime import atomic_files
 
 
@@ -130,14 +130,14 @@ def test_columns_lie_in_any_order_and_an_old_database_stays_when_a_new_one_fails
     table = pq.read_table(run / "timings.parquet")
     other = table.select(["share", "seconds", "phase"]).append_column("x", table["share"])
     rewrite(run / "timings.parquet", other)
-    database.build(small, out)
+    database.build_database(small, out)
     assert ask(out, "select phase, share from timings limit 1") == [("batches", 0.1)]
     # Methods without runs keep their place.
     assert ask(out, "select method from methods where position = 2") == [("pike",)]
     before = out.read_bytes()
     (run / "steps.parquet").unlink()
     with pytest.raises(InputError):
-        database.build(small, out)
+        database.build_database(small, out)
     assert out.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir() if "part" in p.name] == []
 
@@ -157,7 +157,7 @@ def test_a_missing_record_is_named_with_what_makes_it(small, tmp_path, record, s
     path = tmp_path / "results/runs/real/tiny/mix/seed0" / record
     path.unlink()
     with pytest.raises(InputError) as error:
-        database.build(small, tmp_path / "x.duckdb")
+        database.build_database(small, tmp_path / "x.duckdb")
     assert str(path) in str(error.value)
     assert f"run `{stage}` for real/tiny/mix/seed0" in str(error.value)
 
@@ -185,7 +185,7 @@ def test_a_damaged_record_is_refused(small, tmp_path, spoil, reason):
     path = tmp_path / "results/runs/real/tiny/mix/seed0/weights.parquet"
     spoil(path)
     with pytest.raises(InputError, match=reason) as error:
-        database.build(small, tmp_path / "x.duckdb")
+        database.build_database(small, tmp_path / "x.duckdb")
     assert str(path) in str(error.value)
 
 
@@ -197,7 +197,7 @@ def test_runs_without_evaluations_or_probes_need_none(small, tmp_path):
     for part in ("evaluations", "probes"):
         for folder in (tmp_path / "results/runs").rglob(part):
             atomic_files.remove(folder)
-    database.build(small, tmp_path / "x.duckdb")
+    database.build_database(small, tmp_path / "x.duckdb")
     assert ask(tmp_path / "x.duckdb", "select count(*) from perplexities") == [(0,)]
 
 
@@ -213,7 +213,7 @@ def test_runs_without_evaluations_or_probes_need_none(small, tmp_path):
 def test_wrong_settings_are_refused(small, tmp_path, change, message):
     atomic_files.write_json(small, atomic_files.read_json(small) | change)
     with pytest.raises(InputError, match=message):
-        database.build(small, tmp_path / "x.duckdb")
+        database.build_database(small, tmp_path / "x.duckdb")
 
 
 @pytest.mark.slow
@@ -222,7 +222,7 @@ def test_a_database_of_somebody_is_not_replaced(small, tmp_path):
     duckdb.connect(str(mine)).execute("create table thesis as select 1 as year").close()
     before = mine.read_bytes()
     with pytest.raises(InputError, match=r"mine\.duckdb is there already, and no \.made-by there"):
-        database.build(small, mine)
+        database.build_database(small, mine)
     assert mine.read_bytes() == before
 
 
@@ -250,12 +250,12 @@ def test_a_database_of_some_views_answers_as_the_whole_one(made, tmp_path, view)
     own, part = tmp_path / "settings.json", tmp_path / "databases" / "part.duckdb"
     atomic_files.write_json(own, {**settings, "views": [view]})
     part.parent.mkdir()
-    database.build(own, part)
+    database.build_database(own, part)
     for name in (view, "doubtful_runs", "curve_runs"):
         assert ask(part, f"from {name}") == ask(made / "pike.duckdb", f"from {name}"), name
     with (
         pytest.raises(InputError, match=r"is not among it: ask .*pike\.duckdb"),
-        ours(part) as some,
+        open_ours(part) as some,
     ):
         some.execute("from table_gradients")
 
@@ -264,4 +264,4 @@ def test_views_that_are_not_there_are_named(made, tmp_path):
     settings = atomic_files.read_json(made / "settings" / "experiment.json")
     atomic_files.write_json(tmp_path / "s.json", {**settings, "views": ["table_accurracy"]})
     with pytest.raises(InputError, match=r"'table_accurracy' is unknown.*table_accuracy"):
-        database.build(tmp_path / "s.json", tmp_path / "part.duckdb")
+        database.build_database(tmp_path / "s.json", tmp_path / "part.duckdb")

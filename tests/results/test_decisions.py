@@ -63,7 +63,7 @@ def test_of_many_domains_with_little_text_some_are_named(monkeypatch):
 def test_an_interval_without_zero_may_decide_nothing_and_says_why():
     place = {"scenario": "s", "model": "m", "title": "T", "size": "1 thousand parameters"}
     place |= {"text": [], "shares": {}, "fixed": True, "against": "Mix", "open": [], "warnings": []}
-    said = decisions.text(place | {"rows": judged(row("b", 0.2, p_holm=0.06))})
+    said = decisions.decision_text(place | {"rows": judged(row("b", 0.2, p_holm=0.06))})
     assert "B +0.200 (+0.150 to +0.250, 3 seeds): not decided; lower in 1 of 3" in said
     assert "(95% interval of each alone): verdict after Holm's correction" in said
 
@@ -133,7 +133,7 @@ def test_doubts_about_the_chosen_method_are_told(empty):
     (warning,) = (one for one in place["warnings"] if "never moved" in one)
     assert warning.startswith("PiKE: in some runs the method never moved a row")
     assert warning.endswith("(2 of 3 runs).")
-    assert f"Warning: {warning}" in decisions.text(place)
+    assert f"Warning: {warning}" in decisions.decision_text(place)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_few_documents_are_the_reason_also_where_losses_are_equal():
     rows = judged(row("a", 0.0, 0.0, None, nll_stderr=0.0, effective=5.9))
     assert [one["verdict"] for one in rows] == ["equal"]
     place = {"against": "Mix", "baseline": "mix", "decided": False, "tested": 0, "rows": rows}
-    told = [*decisions.sentences(place | {"size": "1 parameter", "tokens": "2 tokens"})]
+    told = [*decisions.decision_sentences(place | {"size": "1 parameter", "tokens": "2 tokens"})]
     assert told[1].startswith("A domain has fewer than 20 effective validation documents")
 
 
@@ -307,7 +307,7 @@ def test_several_seeds_of_few_documents_are_not_told_as_one_seed(made, monkeypat
     ],
 )
 def test_a_rule_is_spelt_as_its_class(rule, label):
-    assert labels.rule(rule) == label
+    assert labels.rule_label(rule) == label
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_a_rule_is_spelt_as_its_class(rule, label):
     [(999, "999"), (1000, "1 thousand"), (999_499, "999 thousand"), (999_680, "1 million")],
 )
 def test_an_amount_has_three_digits(number, words):
-    assert labels.amount(number) == words
+    assert labels.format_amount(number) == words
 
 
 def test_a_method_is_told_by_what_sets_it_apart():
@@ -338,20 +338,20 @@ def test_a_label_names_settings_that_hold_where_the_method_ran(empty):
     empty.execute("update experiment set config = ?", [json.dumps(config)])
     for scenario, label in (("symbols", "PiKE, every 60"), ("text", "PiKE (seldom)")):
         insert(empty, "runs", run=scenario, scenario=scenario, method="pike-seldom")
-        assert labels.methods(empty)["pike-seldom"] == label
+        assert labels.method_labels(empty)["pike-seldom"] == label
 
 
 def test_one_axis_that_hopeless_methods_do_not_rule():
     ends = [row("a", 0.0), row("b", 0.05), row("c", -0.05), row("d", 5.0)]
     place = {"scenario": "s", "model": "m", "rows": judged(*ends)}
-    shown = picture.picture([place], {})
+    shown = picture.picture_lines([place], {})
     # The far ends are 0.05, 0.1, 0.1 and 5.05: twice the second.
     assert shown["limit"] == pytest.approx(0.2)
     (block,) = shown["blocks"]
     assert [(one["x"], one["cut"]) for one in block["lines"]] == [
         (37.5, ""), (50, ""), (62.5, ""), (100, "right"),
     ]  # fmt: skip
-    assert len(picture.picture([place], {}, most=3)["blocks"][0]["more"]) == 1
+    assert len(picture.picture_lines([place], {}, most=3)["blocks"][0]["more"]) == 1
 
 
 def test_signs_say_in_how_many_of_how_many_runs():

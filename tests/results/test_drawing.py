@@ -28,7 +28,7 @@ def test_colours_stand_out_on_light_and_dark_ground(colour, ground):
 
 
 def test_styles_differ_beyond_the_number_of_colours():
-    styles = [str(drawing.style(i)) for i in range(-1, 20)]
+    styles = [str(drawing.line_style(i)) for i in range(-1, 20)]
     assert len(set(styles)) == len(styles)
 
 

@@ -42,7 +42,7 @@ def test_similarities_are_those_of_the_baseline_unless_methods_are_selected(made
         values = {"name": "x", "kind": "similarities"}
         values["selection"] = {"scenarios": ["real"], **selection}
         atomic_files.write_json(tmp_path / "settings.json", values)
-        figures.write(tmp_path / "settings.json", made / "pike.duckdb", tmp_path / "x.svg")
+        figures.write_figure(tmp_path / "settings.json", made / "pike.duckdb", tmp_path / "x.svg")
         data = atomic_files.read_json(tmp_path / "x.json")
         assert {p["title"] for p in data["panels"]} == methods
 
@@ -62,7 +62,9 @@ def test_a_method_has_one_colour_in_all_figures_and_no_pair_or_domain_has_it(sho
     # The seventh of the paper's methods behind Mix.
     assert pike == drawing.PALETTE[6]
     atomic_files.write_json(tmp_path / "settings.json", {"name": "similarities"})
-    figures.write(tmp_path / "settings.json", made / "pike.duckdb", tmp_path / "similarities.svg")
+    figures.write_figure(
+        tmp_path / "settings.json", made / "pike.duckdb", tmp_path / "similarities.svg"
+    )
     others = atomic_files.read_json(tmp_path / "similarities.json")["legend"]
     others += read(shown, "weights")["legend"]
     assert {entry["colour"] for entry in others} <= {*drawing.DOMAINS}
@@ -72,17 +74,19 @@ def test_a_method_has_one_colour_in_all_figures_and_no_pair_or_domain_has_it(sho
 def test_an_unknown_figure_is_refused(made, tmp_path):
     atomic_files.write_json(tmp_path / "figure.json", {"name": "loses"})
     with pytest.raises(InputError, match="did you mean 'losses'"):
-        figures.write(tmp_path / "figure.json", made / "pike.duckdb", tmp_path / "x.svg")
+        figures.write_figure(tmp_path / "figure.json", made / "pike.duckdb", tmp_path / "x.svg")
 
 
 def test_a_figure_does_not_replace_its_settings(made, tmp_path):
     atomic_files.write_json(tmp_path / "x.json", {"name": "losses"})
     with pytest.raises(InputError, match=r"x\.json is, holds or lies in the input .*x\.json"):
-        figures.write(tmp_path / "x.json", made / "pike.duckdb", tmp_path / "x.svg")
+        figures.write_figure(tmp_path / "x.json", made / "pike.duckdb", tmp_path / "x.svg")
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
 
 
-@pytest.mark.parametrize(("write", "stage"), [(figures.write, "figure"), (tables.write, "table")])
+@pytest.mark.parametrize(
+    ("write", "stage"), [(figures.write_figure, "figure"), (tables.write_table, "table")]
+)
 def test_an_output_without_its_suffix_is_refused(made, tmp_path, write, stage):
     name = "losses" if stage == "figure" else "costs"
     atomic_files.write_json(tmp_path / "x.json", {"name": name})

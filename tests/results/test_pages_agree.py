@@ -28,13 +28,15 @@ def restored(made_once):
     """The tables of scores, the report and its database, of what is recorded."""
 
     def fill(out):
-        archive.restore(ROOT / "recorded", out=out, only=[*OF_PAPER, "perplexity", "accuracy"])
+        archive.restore_results(
+            ROOT / "recorded", out=out, only=[*OF_PAPER, "perplexity", "accuracy"]
+        )
         recorded = ROOT / "recorded" / "settings" / "databases" / "requested.json"
         settings, empty = json.loads(recorded.read_text(encoding="utf-8")), out / "empty"
         empty.mkdir()
         atomic_files.write_json(out / "requested.json", {**settings, "tables": {}, "figures": {}})
         page = out / "report" / "index.html"
-        report.write(out / "requested.json", requested(out), empty, empty, page)
+        report.write_report(out / "requested.json", requested(out), empty, empty, page)
 
     return made_once("restored", fill)
 
@@ -57,9 +59,9 @@ def pages(restored):
 def names(restored):
     """Methods by label, and scenario and model by a scenario's name and a size in words."""
     with duckdb.connect(str(requested(restored)), read_only=True) as connection:
-        known = labels.methods(connection)
+        known = labels.method_labels(connection)
         sizes = connection.execute("select distinct scenario, model, parameters from runs")
-        places = {(s, labels.amount(n)): (s, m) for s, m, n in sizes.fetchall()}
+        places = {(s, labels.format_amount(n)): (s, m) for s, m, n in sizes.fetchall()}
     spoken = {label.replace("\N{NO-BREAK SPACE}", " "): name for name, label in known.items()}
     assert len(spoken) == len(known)
     return spoken, places
@@ -257,7 +259,9 @@ SIGNED = {"Bold:": "**", "Underlined: PiKE": "<u>", "≠:": "≠", "§:": "§"}
 
 
 def test_our_rows_stand_beside_the_papers_whose_place_they_take(restored, tmp_path):
-    article.write(["table13"], restored / "tables", restored / "figures", tmp_path / "a.html")
+    article.write_article(
+        ["table13"], restored / "tables", restored / "figures", tmp_path / "a.html"
+    )
     text = (tmp_path / "a.html").read_text(encoding="utf-8")
     groups = [re.findall(r'<p class="part">(.*?)</p>', part) for part in
               text.split('<div class="blocks">')[1:]]  # fmt: skip

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.results.query import _claims, claims, query, tables
+from pipeline.results.query import _claims, answer_query, show_claims, show_tables
 
 NUMBERS = "select * from (values ('a', 1.5, 1), ('bcd', null, 22)) as t (name, x, n) order by n"
 
@@ -28,15 +28,15 @@ NUMBERS = "select * from (values ('a', 1.5, 1), ('bcd', null, 22)) as t (name, x
     ],
 )
 def test_tables_are_aligned_and_csv_holds_all_values(made, sql, format, text):
-    assert query(sql, made / "pike.duckdb", format) == text
+    assert answer_query(sql, made / "pike.duckdb", format) == text
 
 
 def test_json_holds_all_values_and_no_nan(made):
-    assert json.loads(query(NUMBERS, made / "pike.duckdb", "json")) == [
+    assert json.loads(answer_query(NUMBERS, made / "pike.duckdb", "json")) == [
         {"name": "a", "x": 1.5, "n": 1},
         {"name": "bcd", "x": None, "n": 22},
     ]
-    text = query("select 'nan'::double as x, [1, 2] as l", made / "pike.duckdb", "json")
+    text = answer_query("select 'nan'::double as x, [1, 2] as l", made / "pike.duckdb", "json")
     assert json.loads(text) == [{"x": None, "l": [1, 2]}]
 
 
@@ -47,30 +47,32 @@ def test_the_questions_asked_most_have_commands(made, tmp_path, monkeypatch, cap
     for path in made.glob("pike.*"):
         (tmp_path / "restored" / path.name).symlink_to(path)
     monkeypatch.chdir(tmp_path)
-    every = json.loads(query("from claims order by position", Path("results/pike.duckdb"), "json"))
+    every = json.loads(
+        answer_query("from claims order by position", Path("results/pike.duckdb"), "json")
+    )
     assert "results/pike.duckdb does not exist: this is of restored/pike.duckdb" in caplog.text
-    assert json.loads(claims(Path("results/pike.duckdb"), "json")) == every
-    lines = claims(made / "pike.duckdb").splitlines()
+    assert json.loads(show_claims(Path("results/pike.duckdb"), "json")) == every
+    lines = show_claims(made / "pike.duckdb").splitlines()
     first = every[0]
     assert lines[0].startswith(f"{first['claim']}: {first['verdict']}")
     assert " ".join(lines[1].split()) in first["statement"]
     assert lines[-1].count("not run") == 1
     assert [*_claims([])] == ["This experiment has none of the paper's claims."]
-    narrow = query("FROM claims", made / "pike.duckdb").splitlines()
+    narrow = answer_query("FROM claims", made / "pike.duckdb").splitlines()
     assert narrow[0].split() == ["claim", "statement", "ours", "verdict"]
     assert "all columns: `pike query 'select * FROM claims'`" in caplog.text
     with pytest.raises(InputError, match="restored has no tables or figures"):
-        tables(Path("results"))
+        show_tables(Path("results"))
     for name in ("table10", "table2"):
         (tmp_path / "mine/tables").mkdir(parents=True, exist_ok=True)
         (tmp_path / f"mine/tables/{name}.md").touch()
-    names = [one["name"] for one in json.loads(tables(tmp_path / "mine", "json"))]
+    names = [one["name"] for one in json.loads(show_tables(tmp_path / "mine", "json"))]
     assert names == ["table2", "table10"]
-    assert "mine/tables/table2.md\n    Table 2 of the paper" in tables(Path("mine"))
+    assert "mine/tables/table2.md\n    Table 2 of the paper" in show_tables(Path("mine"))
 
 
 def test_parquet_can_be_read_back(made):
-    data = query("select run, steps from runs", made / "pike.duckdb", "parquet")
+    data = answer_query("select run, steps from runs", made / "pike.duckdb", "parquet")
     assert pq.read_table(io.BytesIO(data))["steps"].to_pylist() == [40] * 24
 
 
@@ -86,7 +88,7 @@ def test_parquet_can_be_read_back(made):
 @pytest.mark.parametrize("format", ["table", "parquet"])
 def test_mistakes_are_explained(made, sql, message, format):
     with pytest.raises(InputError, match=message) as error:
-        query(sql, made / "pike.duckdb", format)
+        answer_query(sql, made / "pike.duckdb", format)
     assert "show tables" in str(error.value)
 
 
@@ -94,7 +96,7 @@ def test_mistakes_are_explained(made, sql, message, format):
 @pytest.mark.parametrize("format", ["table", "parquet"])
 def test_a_text_without_a_statement_is_refused(made, sql, format):
     with pytest.raises(InputError, match="holds no statement: ask for instance 'from runs'"):
-        query(sql, made / "pike.duckdb", format)
+        answer_query(sql, made / "pike.duckdb", format)
 
 
 TWICE = "columns that have one name: a: name them apart"
@@ -111,28 +113,31 @@ TWICE = "columns that have one name: a: name them apart"
 )
 def test_what_a_format_cannot_hold_is_refused(made, sql, format, message):
     with pytest.raises(InputError, match=message):
-        query(sql, made / "pike.duckdb", format)
+        answer_query(sql, made / "pike.duckdb", format)
 
 
 def test_a_time_with_a_zone_is_shown_or_answered_with_a_way_out(made, monkeypatch):
     # None in sys.modules is how Python itself marks a module that cannot be imported.
     monkeypatch.setitem(sys.modules, "pytz", None)
     with pytest.raises(InputError, match="is shown after ::timestamp or ::text behind it"):
-        query("select now()", made / "pike.duckdb")
-    assert query("select now()::timestamp is null as x", made / "pike.duckdb", "csv") == "x\nFalse"
+        answer_query("select now()", made / "pike.duckdb")
+    assert (
+        answer_query("select now()::timestamp is null as x", made / "pike.duckdb", "csv")
+        == "x\nFalse"
+    )
 
 
 def test_a_missing_database_says_how_to_make_it(tmp_path):
     with pytest.raises(
         InputError, match=r"does not exist: `make run` makes .* under `results`; `make restore`"
     ):
-        query("select 1", tmp_path / "pike.duckdb")
+        answer_query("select 1", tmp_path / "pike.duckdb")
     with pytest.raises(InputError, match="is no file: `make run` makes"):
-        query("select 1", tmp_path)
+        answer_query("select 1", tmp_path)
 
 
 def test_where_some_runs_alone_are_finished_their_databases_are_named(tmp_path):
     (tmp_path / "databases").mkdir()
     (tmp_path / "databases" / "table-table1.duckdb").touch()
     with pytest.raises(InputError, match=r"--database\): .*databases/table-table1\.duckdb$"):
-        query("select 1", tmp_path / "pike.duckdb")
+        answer_query("select 1", tmp_path / "pike.duckdb")

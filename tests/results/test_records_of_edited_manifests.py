@@ -49,7 +49,7 @@ def manifest(named, kind):
 def test_no_edit_of_a_manifest_ends_in_a_traceback(named, kind, data):
     with manifest(named, kind) as (path, before), contextlib.suppress(InputError):
         path.write_text(data.draw(edited(json.loads(before))), encoding="utf-8")
-        lineage.read(named)
+        lineage.read_lineage(named)
 
 
 @pytest.mark.slow
@@ -61,4 +61,4 @@ def test_a_manifest_of_something_else_is_refused(named, kind, key, other):
     with manifest(named, kind) as (path, before):
         atomic_files.write_json(path, {**json.loads(before), key: other})
         with pytest.raises(InputError, match=f"is of '{other}', not of "):
-            lineage.read(named)
+            lineage.read_lineage(named)

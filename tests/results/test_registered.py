@@ -33,7 +33,7 @@ def filled(empty):
         ran(empty, "s", "mine", seed, 1.8 - 0.4 * seed, 2.0)
         ran(empty, "u", "mine", seed, 1.6, 1.6)
         ran(empty, "t", "mine", seed, 2.0, 2.4)
-    board_tests.fill(empty)
+    board_tests.fill_table(empty)
     return empty
 
 
@@ -72,7 +72,7 @@ def test_the_methods_of_a_board_are_corrected_together(empty):
     for scenario, near in zip("suv", (-0.3, -0.4, -0.35), strict=True):
         for method, gain in (("mix", 0), ("even", near / 7 - 0.05), ("near", near)):
             ran(empty, scenario, method, 0, 2 + gain, 2 + gain)
-    board_tests.fill(empty)
+    board_tests.fill_table(empty)
     rows = {r["method"]: r for r in records(empty, "from boards where against = 'mix'")}
     # Means -0.1 and -0.35, SD 0.05 / 7 and 0.05: t = -24.2 and -12.1, of two degrees.
     for name, t in (("even", 14 * math.sqrt(3)), ("near", 7 * math.sqrt(3))):
@@ -84,7 +84,7 @@ def test_the_methods_of_a_board_are_corrected_together(empty):
     assert [row["row_label"] for row in records(empty, bold)] == ["near", "even"]
     # Of a method that lacks a scenario nothing is marked.
     empty.execute("delete from perplexities where run = 'v/m/near/seed0'; delete from boards")
-    board_tests.fill(empty)
+    board_tests.fill_table(empty)
     marked = "select row_label, better from table_board where column_position = 0"
     assert records(empty, marked) == [
         {"row_label": "near", "better": None},
@@ -102,7 +102,7 @@ def concluded(hypotheses, differences):
     chosen = validate(Registration, values, "b.yaml")
     keys = {"board": "no target", "method": "odm", "against": "mix"}
     differences = [keys | {"difference": d} for d in differences]
-    return board_tests.outcomes(chosen.hypotheses, chosen.level, differences)
+    return board_tests.judge_hypotheses(chosen.hypotheses, chosen.level, differences)
 
 
 def test_an_outcome_by_hand():
@@ -181,7 +181,9 @@ def registered_once(tmp_path_factory):
     file.write_text(FILE.replace("COMMIT", git("rev-parse", "HEAD~1")))
     git("add", ".")
     git("commit", "-qm", "registration")
-    config = shorthand.write_out(registration.configuration(registration.read(file)))
+    config = shorthand.write_out(
+        registration.workflow_configuration(registration.read_registration(file))
+    )
     plan = planner.plan(config, str(file))
     connection = fresh(path=folder / "b.duckdb")
     insert(connection, "experiment", name="b", baseline="mix", config=json.dumps(plan.config))
@@ -200,7 +202,7 @@ def registered_once(tmp_path_factory):
         insert(connection, "lineage", artifact=f"run/{name}", inputs=[])
         for domain in values["domains"]:
             insert(connection, "perplexities", run=name, step=9, domain=domain, nll=1.0)
-    board_tests.fill(connection)
+    board_tests.fill_table(connection)
     connection.close()
     return folder
 
@@ -320,7 +322,7 @@ def test_runs_that_code_of_today_would_make_otherwise_are_named_in_a_draft(
             place, stage="pretrain", settings={}, inputs=(), files=(), modules=(__name__,), facts={}
         )
     file.write_text(file.read_text().replace("status: registered", "status: draft"))
-    registration.write(file, tmp_path / "drawn.yaml")
+    registration.write_configuration(file, tmp_path / "drawn.yaml")
     # Beside the database.
     stamp = {"started_with": ["drawn.yaml"], "options": {"results": "."}}
     atomic_files.write_json(tmp_path / "experiment.json", stamp)
@@ -332,6 +334,6 @@ def test_before_its_runs_a_registration_says_how_they_are_made(registry):
     _, file, _ = registry
     with pytest.raises(InputError) as refused:
         registered.compare_registered(file)
-    drawn = f"results/{registration.read(file).benchmark}.yaml"
+    drawn = f"results/{registration.read_registration(file).benchmark}.yaml"
     assert f"`pike scenarios {file} --out {drawn}`" in str(refused.value)
     assert f"--configfile {drawn}`" in str(refused.value)

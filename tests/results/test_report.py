@@ -56,10 +56,10 @@ class Page(html.parser.HTMLParser):
 
 def written(settings, folder, page="index"):
     """A page of an experiment without tables and figures, whose database is made."""
-    database.build(settings, folder / "x.duckdb")
+    database.build_database(settings, folder / "x.duckdb")
     empty = folder / "empty"
     empty.mkdir()
-    report.write(settings, folder / "x.duckdb", empty, empty, folder / "index.html")
+    report.write_report(settings, folder / "x.duckdb", empty, empty, folder / "index.html")
     return (folder / f"{page}.html").read_text(encoding="utf-8")
 
 
@@ -243,9 +243,9 @@ def test_a_missing_table_is_named_with_what_makes_it(small, tmp_path):
     experiment = atomic_files.read_json(small)
     experiment["tables"] = {"perplexity": {}}
     atomic_files.write_json(small, experiment)
-    database.build(small, tmp_path / "x.duckdb")
+    database.build_database(small, tmp_path / "x.duckdb")
     with pytest.raises(InputError, match=r"make it with `snakemake .*perplexity\.csv`"):
-        report.write(
+        report.write_report(
             small, tmp_path / "x.duckdb", tmp_path / "t", tmp_path / "f", tmp_path / "r.html"
         )
 
@@ -294,18 +294,20 @@ def test_what_was_changed_gets_no_place_in_the_report(shown, tmp_path, name, old
     assert path.read_text(encoding="utf-8") != text
 
     def write():
-        report.write(*given, tmp_path / "tables", tmp_path / "figures", tmp_path / "index.html")
+        report.write_report(
+            *given, tmp_path / "tables", tmp_path / "figures", tmp_path / "index.html"
+        )
 
     changed = rf"{path.name} (was changed|has .* bytes).*: make it with"
     with pytest.raises(InputError, match=changed):
         write()
     assert not (tmp_path / "index.html").exists()
     path.write_text(text, encoding="utf-8")
-    manifest = atomic_files.read_json(made_from.beside(path))
-    atomic_files.write_json(made_from.beside(path), manifest | {"files": {}})
+    manifest = atomic_files.read_json(made_from.manifest_beside(path))
+    atomic_files.write_json(made_from.manifest_beside(path), manifest | {"files": {}})
     with pytest.raises(InputError, match=rf"does not list {path.stem}\.\w+: make it with"):
         write()
-    made_from.beside(path).unlink()
+    made_from.manifest_beside(path).unlink()
     with pytest.raises(InputError, match=rf"vouches for {path.stem}\.(csv|svg): make it with"):
         write()
 

@@ -6,11 +6,11 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.results import figures, report, tables
-from pipeline.results.database import build
+from pipeline.results.database import build_database
 from pipeline.results.decisions import advise
-from pipeline.results.query import query
+from pipeline.results.query import answer_query
 from pipeline.results.selection import connect, connect_ours, rows
-from pipeline.results.why import why
+from pipeline.results.why import explain_artifact
 from pipeline.runtime import atomic_files
 
 
@@ -90,17 +90,17 @@ def answers(database, out):
     for kind, name in (("tables", "perplexity"), ("figures", "losses")):
         atomic_files.write_json(settings / kind / f"{name}.json", {"name": name})
     return {
-        "query": lambda: query("select 1", database),
-        "why": lambda: why("run/real/tiny/mix/seed0", database),
+        "query": lambda: answer_query("select 1", database),
+        "why": lambda: explain_artifact("run/real/tiny/mix/seed0", database),
         "advise": lambda: advise(database),
         "frames": lambda: connect_ours(database).close(),
-        "table": lambda: tables.write(
+        "table": lambda: tables.write_table(
             settings / "tables/perplexity.json", database, out / "perplexity.md"
         ),
-        "figure": lambda: figures.write(
+        "figure": lambda: figures.write_figure(
             settings / "figures/losses.json", database, out / "losses.svg"
         ),
-        "report": lambda: report.write(
+        "report": lambda: report.write_report(
             settings / "experiment.json", database, out, out, out.with_name("report") / "index.html"
         ),
     }
@@ -108,7 +108,7 @@ def answers(database, out):
 
 def test_a_log_of_somebodys_changes_is_named_and_goes_with_its_database(small, tmp_path):
     database = small.parents[1] / "pike.duckdb"
-    build(small, database)
+    build_database(small, database)
     code = (
         "import duckdb, os, signal, sys; own = duckdb.connect(sys.argv[1]); "
         "own.execute('create view mine as select method from runs'); "
@@ -121,22 +121,22 @@ def test_a_log_of_somebodys_changes_is_named_and_goes_with_its_database(small, t
         with pytest.raises(InputError, match=r"pike\.duckdb\.wal holds changes.*`rm .*wal`$"):
             answer()
         assert not list((tmp_path / "out").glob("*.manifest.json")), name
-    build(small, database)
+    build_database(small, database)
     assert not log.exists()
     with pytest.raises(InputError, match="mine"):
-        query("from mine", database)
+        answer_query("from mine", database)
 
 
 def test_another_database_of_the_same_size_is_told(small, tmp_path, caplog):
     database = small.parents[1] / "pike.duckdb"
-    build(small, database)
+    build_database(small, database)
     every = answers(database, tmp_path / "out")
     for name in ("query", "why", "advise", "table"):
         every[name]()
     assert "was changed" not in caplog.text
     experiment = atomic_files.read_json(small) | {"experiment": "elsewhere"}
     atomic_files.write_json(small.with_name("other.json"), experiment)
-    build(small.with_name("other.json"), tmp_path / "other.duckdb")
+    build_database(small.with_name("other.json"), tmp_path / "other.duckdb")
     assert (tmp_path / "other.duckdb").stat().st_size == database.stat().st_size
     shutil.copy(tmp_path / "other.duckdb", database)
     for name in ("query", "why", "advise"):

@@ -20,7 +20,7 @@ def row(label, column, value, error=None, *, kind="method", place=0, better="low
 def test_rows_and_columns_are_sorted_by_position():
     cells = [row("b", "y", 1.0, place=1, column_position=1), row("a", "x", 2.0), row("a", "y", 3.0)]
     cells[2]["column_position"] = 1
-    block = tables.block(cells)
+    block = tables.make_section(cells)
     assert block.headers == ("x (ppl)", "y (ppl)")
     assert [line.label for line in block.lines] == ["a", "b"]
     assert "x (ppl)" not in block.lines[1].cells
@@ -41,16 +41,16 @@ def test_the_best_values_are_bold(values, better, texts):
     cells = [row(name, "x", v, better=better) for name, v in zip("abc", values, strict=False)]
     # A floor does not compete.
     cells.append(row("floor", "x", 0.5 if better == "lower" else 9.0, kind="reference", place=1))
-    shown = [line.cells["x (ppl)"] for line in tables.block(cells).lines[:-1]]
+    shown = [line.cells["x (ppl)"] for line in tables.make_section(cells).lines[:-1]]
     assert tuple(f"*{c.shown}*" if "bold" in c.marks else c.shown for c in shown) == texts
 
 
 def test_the_best_value_is_only_underlined_where_no_test_confirms_it():
     cells = [row("a", "x", 2.0), row("b", "x", 1.0, significant=False)]
-    marks = [line.cells["x (ppl)"].marks for line in tables.block(cells).lines]
+    marks = [line.cells["x (ppl)"].marks for line in tables.make_section(cells).lines]
     assert marks == [set(), {"underlined"}]
     del cells[1]["significant"]
-    assert tables.block(cells).lines[1].cells["x (ppl)"].marks == {"underlined"}
+    assert tables.make_section(cells).lines[1].cells["x (ppl)"].marks == {"underlined"}
 
 
 def test_marks_of_a_papers_table_are_explained():
@@ -58,23 +58,23 @@ def test_marks_of_a_papers_table_are_explained():
         row("PiKE", "x", 1.0, significant=False, beats=True, published=2.0, unit=None),
         row("Mix", "x", 3.0, significant=False, beats=False, published=2.0, unit=None, place=1),
     ]
-    block = tables.block(cells)
-    text = tables.markdown(tables.TableSettings("table1"), [block])
+    block = tables.make_section(cells)
+    text = tables.as_markdown(tables.TableSettings("table1"), [block])
     assert "| PiKE | *<u>1.00 (2.00)</u>* |\n| Mix | 3.00 (2.00) |" in text
     assert "Underlined: PiKE or Balanced-PiKE" in text
     assert "Italics" in text
-    assert "2.000000" in tables.comma_separated([block]).splitlines()[1]
+    assert "2.000000" in tables.as_csv([block]).splitlines()[1]
 
 
 def test_what_is_not_above_chance_is_grey_and_explained():
     cells = [row("a", "x", 2.0, 0.1, above_chance=False), row("b", "x", 1.0, above_chance=True)]
-    settings, block = tables.TableSettings("accuracy"), tables.block(cells)
-    text = tables.markdown(settings, [block])
+    settings, block = tables.TableSettings("accuracy"), tables.make_section(cells)
+    text = tables.as_markdown(settings, [block])
     assert "| a | 2.00 ± 0.10° |\n| b | **1.00** |" in text
     assert "°, in grey: not above chance" in text
     assert "Underlined" not in text
-    assert r"\textcolor{gray}{2.00 $\pm$ 0.10}" in tables.latex(settings, [block])
-    (first, second) = csv.DictReader(tables.comma_separated([block]).splitlines())
+    assert r"\textcolor{gray}{2.00 $\pm$ 0.10}" in tables.as_latex(settings, [block])
+    (first, second) = csv.DictReader(tables.as_csv([block]).splitlines())
     assert (first["faint"], first["bold"], second["faint"]) == ("1", "0", "0")
 
 
@@ -84,15 +84,15 @@ def test_what_an_alarm_makes_doubtful_is_signed_and_explained():
         row("b", "x", 1.0, unmoved=True, place=1),
         row("c", "x", 3.0, place=2),
     ]
-    settings, block = tables.TableSettings("accuracy"), tables.block(cells)
-    text = tables.markdown(settings, [block])
+    settings, block = tables.TableSettings("accuracy"), tables.make_section(cells)
+    text = tables.as_markdown(settings, [block])
     assert "| a | 2.00 ± 0.10†¹ |\n| b | **1.00§** |\n| c | 3.00 |" in text
     assert "§: in some runs the method never moved a row" in text
-    tex = tables.latex(settings, [block])
+    tex = tables.as_latex(settings, [block])
     assert r"a & 2.00 $\pm$ 0.10\dag{}$^1$ \\" in tex
     assert r"\textbf{1.00\S{}}" in tex
     assert r"\par\smallskip \S{}: in some" in tex
-    (a, b, c) = csv.DictReader(tables.comma_separated([block]).splitlines())
+    (a, b, c) = csv.DictReader(tables.as_csv([block]).splitlines())
     names = ("value", "shown", "collapsed", "one_seed", "unmoved")
     assert [a[n] for n in names] == ["2.000000", "2.00 ± 0.10", "1", "1", "0"]
     assert [b[n] for n in names] == ["1.000000", "1.00", "0", "0", "1"]
@@ -128,35 +128,39 @@ def test_numbers_have_fixed_decimals(value, error, decimals, text):
 
 
 def test_text_replaces_a_value_and_underlines_are_the_tables_own():
-    block = tables.block([row("a", "x", 1.0, text="see note", underlined=True), row("b", "x", 2.0)])
+    block = tables.make_section(
+        [row("a", "x", 1.0, text="see note", underlined=True), row("b", "x", 2.0)]
+    )
     cell = block.lines[0].cells["x (ppl)"]
     assert (cell.shown, cell.marks) == ("see note", {"bold", "underlined"})
 
 
 def test_markdown_is_a_table_per_section():
-    block = tables.block([row("a|b", "x", 1.0, 0.1), row("c", "x", 2.0, kind="reference", place=1)])
+    block = tables.make_section(
+        [row("a|b", "x", 1.0, 0.1), row("c", "x", 2.0, kind="reference", place=1)]
+    )
     settings = tables.TableSettings("perplexity")
-    text = tables.markdown(settings, [block])
+    text = tables.as_markdown(settings, [block])
     assert text.endswith(
         "## s / m\n\n|  | x (ppl) |\n| --- | ---: |\n| a\\|b | 1.00 ± 0.10 |\n| *c* | 2.00 |\n"
     )
 
 
 def test_latex_is_escaped_and_ruled():
-    block = tables.block(
+    block = tables.make_section(
         [
             row("a_b", "x", 1.0, 0.1, unit="%"),
             row("b", "x", 2.0, unit="%", kind="reference", place=1),
         ]
     )
-    text = tables.latex(tables.TableSettings("costs"), [block])
+    text = tables.as_latex(tables.TableSettings("costs"), [block])
     assert " & x (\\%) \\\\\n\\midrule\n" in text
     assert "a\\_b & 1.00 $\\pm$ 0.10 \\\\\n\\midrule\nb & 2.00 \\\\\n\\bottomrule" in text
 
 
 def test_csv_has_every_cell_of_the_grid():
     cells = [row("a", "x", 1.0, 0.1), row("b", "y", 2000.0, column_position=1, place=1)]
-    lines = list(csv.DictReader(tables.comma_separated([tables.block(cells)]).splitlines()))
+    lines = list(csv.DictReader(tables.as_csv([tables.make_section(cells)]).splitlines()))
     assert [(c["row"], c["column"], c["value"], c["error"], c["shown"]) for c in lines] == [
         ("a", "x (ppl)", "1.000000", "0.100000", "1.00 ± 0.10"),
         ("a", "y (ppl)", "", "", ""),
@@ -169,7 +173,7 @@ def test_csv_has_every_cell_of_the_grid():
 def test_all_three_files_are_written_and_come_out_the_same(shown, tmp_path):
     settings = shown / "settings/tables/perplexity.json"
     for out in ("perplexity.csv", "perplexity.tex"):
-        tables.write(settings, shown / "pike.duckdb", tmp_path / out)
+        tables.write_table(settings, shown / "pike.duckdb", tmp_path / out)
         for suffix in (".md", ".csv", ".tex"):
             again = (tmp_path / out).with_suffix(suffix)
             assert again.read_bytes() == (shown / f"tables/perplexity{suffix}").read_bytes()
@@ -202,7 +206,7 @@ def test_accuracy_table_shows_chance_and_items(shown):
 def test_wrong_settings_are_refused(made, tmp_path, values, message):
     atomic_files.write_json(tmp_path / "table.json", values)
     with pytest.raises(InputError, match=message):
-        tables.write(tmp_path / "table.json", made / "pike.duckdb", tmp_path / "x.md")
+        tables.write_table(tmp_path / "table.json", made / "pike.duckdb", tmp_path / "x.md")
 
 
 def test_every_cell_names_its_runs(shown):
@@ -219,10 +223,10 @@ def test_columns_of_words_are_set_to_the_left():
         row("a", "ratio", None, text="not reached", kind="statement"),
         row("b", "ratio", 1.5, place=1, kind="statement"),
     ]
-    block = tables.block(cells)
+    block = tables.make_section(cells)
     assert [block.words(header) for header in block.headers] == [False, True]
     table = tables.TableSettings("costs")
-    assert "| --- | ---: | --- |" in tables.markdown(table, [block])
-    assert r"\begin{tabular}{lrl}" in tables.latex(table, [block])
+    assert "| --- | ---: | --- |" in tables.as_markdown(table, [block])
+    assert r"\begin{tabular}{lrl}" in tables.as_latex(table, [block])
     # No line between the header and rows that are all of one kind.
-    assert tables.latex(table, [block]).count(r"\midrule") == 1
+    assert tables.as_latex(table, [block]).count(r"\midrule") == 1

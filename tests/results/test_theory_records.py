@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("results") / "theory"
-    stage.write(out, stage.Sizes(paths=20, draws=20, seeds=2))
+    stage.write_records(out, stage.Sizes(paths=20, draws=20, seeds=2))
     return out
 
 
@@ -29,7 +29,7 @@ def settings(root, theory):
 
 @pytest.fixture(scope="module")
 def built(folder):
-    database.build(settings(folder.parent, folder), folder.parent / "pike.duckdb")
+    database.build_database(settings(folder.parent, folder), folder.parent / "pike.duckdb")
     return folder.parent / "pike.duckdb"
 
 
@@ -62,13 +62,13 @@ def test_errata_stand_in_the_audit(opened):
 
 
 def test_a_table_stands_on_the_theory_and_the_audit_on_the_paper_alone(built):
-    assert "theory/manifest.json" in why.why("table/theory", built)
-    assert len(why.why("table/audit", built).splitlines()) == 2
+    assert "theory/manifest.json" in why.explain_artifact("table/theory", built)
+    assert len(why.explain_artifact("table/audit", built).splitlines()) == 2
 
 
 def test_figure_3_is_drawn_from_the_theory_alone(built, tmp_path):
     atomic_files.write_json(tmp_path / "figure3.json", {"name": "figure3", "selection": {}})
-    figures.write(tmp_path / "figure3.json", built, tmp_path / "out.svg")
+    figures.write_figure(tmp_path / "figure3.json", built, tmp_path / "out.svg")
     data = atomic_files.read_json(tmp_path / "out.json")
     loss, share = data["panels"]
     assert [loss["title"], share["title"]] == ["expected loss", "share of task 1"]
@@ -85,7 +85,7 @@ def test_figure_3_is_drawn_from_the_theory_alone(built, tmp_path):
 
 def test_the_table_of_the_theory_says_what_was_checked(built, tmp_path):
     atomic_files.write_json(tmp_path / "theory.json", {"name": "theory", "selection": {}})
-    tables.write(tmp_path / "theory.json", built, tmp_path / "theory.md")
+    tables.write_table(tmp_path / "theory.json", built, tmp_path / "theory.md")
     text = (tmp_path / "theory.md").read_text(encoding="utf-8")
     assert "| noise in one task alone | 1 | 0.061" in text
     # All 24 steps on orthogonal losses meet the bound: nothing lies above it, all is granted.
@@ -114,4 +114,4 @@ def test_a_damaged_record_is_named(folder, tmp_path, damage):
             content = content[:-1]
         (copy / path.name).write_bytes(content)
     with pytest.raises(InputError, match=r"descent\.parquet.*run `pike theory` again"):
-        database.build(settings(tmp_path, copy), tmp_path / "pike.duckdb")
+        database.build_database(settings(tmp_path, copy), tmp_path / "pike.duckdb")

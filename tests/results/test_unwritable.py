@@ -35,7 +35,7 @@ def test_a_disk_that_takes_no_more_is_told(
     shown, tmp_path, command, size, largest_file, monkeypatch, capsys
 ):
     rows = [{"word": f"{number**9:x}"} for number in range(5000)]
-    monkeypatch.setattr(stage, "records", lambda sizes: {"tilt": rows})
+    monkeypatch.setattr(stage, "theory_records", lambda sizes: {"tilt": rows})
     words, name = outputs(shown)[command]
     with largest_file(size):
         assert __main__.main([*map(str, words), "--out", str(tmp_path / name)]) == 2

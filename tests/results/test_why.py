@@ -4,12 +4,12 @@ import duckdb
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.results.why import why
+from pipeline.results.why import explain_artifact
 from pipeline.runtime import atomic_files
 
 
 def test_a_checkpoint_leads_to_revisions_and_code(made):
-    text = why("checkpoint/real/tiny/pike/seed0/step40", made / "pike.duckdb")
+    text = explain_artifact("checkpoint/real/tiny/pike/seed0/step40", made / "pike.duckdb")
     lines = text.splitlines()
     depth = {line.split()[0]: len(line) - len(line.lstrip()) for line in lines if "[" in line}
     assert depth["checkpoint/real/tiny/pike/seed0/step40"] == 0
@@ -23,20 +23,20 @@ def test_a_checkpoint_leads_to_revisions_and_code(made):
 
 
 def test_a_table_leads_to_every_source(made):
-    text = why("table/perplexity", made / "pike.duckdb")
+    text = explain_artifact("table/perplexity", made / "pike.duckdb")
     assert text.startswith("table/perplexity  [table]\n    tables/perplexity.md\n")
     for source in ("code", "prose", "headers", "easy", "hard", "noise"):
         assert f"revision of {source}" in text
 
 
 def test_what_occurs_twice_is_unfolded_once(made):
-    text = why("table/perplexity", made / "pike.duckdb")
+    text = explain_artifact("table/perplexity", made / "pike.duckdb")
     assert text.count("source/code  [") == 1
     assert "tokenizer/real  (above)" in text
 
 
 def test_of_many_that_lead_to_the_same_text_one_is_unfolded(made):
-    text = why("table/perplexity", made / "pike.duckdb")
+    text = explain_artifact("table/perplexity", made / "pike.duckdb")
     unfolded = [line for line in text.splitlines() if line.startswith("  evaluation/")]
     # One of each scenario; both have 12 runs.
     assert len(unfolded) == 2
@@ -45,7 +45,7 @@ def test_of_many_that_lead_to_the_same_text_one_is_unfolded(made):
 
 
 def test_programs_get_each_artifact_of_the_chain_once(made):
-    chain = json.loads(why("table/perplexity", made / "pike.duckdb", "json"))
+    chain = json.loads(explain_artifact("table/perplexity", made / "pike.duckdb", "json"))
     names = [one["artifact"] for one in chain]
     assert len(set(names)) == len(names)
     assert names[0] == "table/perplexity"
@@ -60,7 +60,7 @@ def test_a_database_of_somebody_elses_is_refused(tmp_path):
     with duckdb.connect(str(path)) as connection:
         connection.execute("create table lineage as select 'table/x' as artifact")
     with pytest.raises(InputError, match=r"other\.duckdb has no lineage that this version reads"):
-        why("table/x", path)
+        explain_artifact("table/x", path)
 
 
 @pytest.mark.parametrize(
@@ -73,5 +73,5 @@ def test_a_database_of_somebody_elses_is_refused(tmp_path):
 )
 def test_unknown_artifacts_are_answered_with_near_ones(made, artifact, near):
     with pytest.raises(InputError, match="there is no artifact") as error:
-        why(artifact, made / "pike.duckdb")
+        explain_artifact(artifact, made / "pike.duckdb")
     assert near in str(error.value)

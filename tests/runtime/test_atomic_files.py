@@ -103,15 +103,17 @@ def test_removing_a_link_to_a_folder_leaves_the_folder(tmp_path):
 def test_step_folders_come_in_the_order_of_their_numbers(tmp_path):
     for name in ("step10", "step9", "step0", "step100", "step9-copy", ".step3.17.part", "other"):
         (tmp_path / name).mkdir()
-    assert list(atomic_files.steps(tmp_path)) == [0, 9, 10, 100]
-    assert atomic_files.steps(tmp_path)[9] == tmp_path / "step9"
-    assert atomic_files.steps(tmp_path / "missing") == {}
+    assert list(atomic_files.step_entries(tmp_path)) == [0, 9, 10, 100]
+    assert atomic_files.step_entries(tmp_path)[9] == tmp_path / "step9"
+    assert atomic_files.step_entries(tmp_path / "missing") == {}
 
 
 def test_a_digest_does_not_depend_on_the_order_of_keys():
     first, second = {"a": 1, "b": [1.5, None]}, {"b": [1.5, None], "a": 1}
     assert (
-        atomic_files.canonical(first) == '{"a":1,"b":[1.5,null]}' == atomic_files.canonical(second)
+        atomic_files.canonical_json(first)
+        == '{"a":1,"b":[1.5,null]}'
+        == atomic_files.canonical_json(second)
     )
     assert atomic_files.digest(first) == hashlib.sha256(b'{"a":1,"b":[1.5,null]}').hexdigest()
 

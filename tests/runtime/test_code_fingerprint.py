@@ -109,14 +109,14 @@ def test_without_git_or_in_another_repository_there_is_no_commit(tmp_path):
         subprocess.run(["git", "-C", folder, *who, *words], check=True)
 
     inner = tmp_path / "site-packages"
-    assert write(inner).commit() is None
+    assert write(inner).current_commit() is None
     git(tmp_path, "init", "-q")
     git(tmp_path, "commit", "-q", "--allow-empty", "-m", "theirs")
-    assert write(inner).commit() is None
+    assert write(inner).current_commit() is None
     git(inner, "init", "-q")
     git(inner, "add", "toy")
     git(inner, "commit", "-q", "-m", "ours")
-    assert re.fullmatch("[0-9a-f]{40}", write(inner).commit())
+    assert re.fullmatch("[0-9a-f]{40}", write(inner).current_commit())
 
 
 def test_a_method_depends_on_its_own_module_and_on_no_other_methods():

@@ -119,7 +119,7 @@ def same(folder, expected):
                 wanted.rel = 1e-5
             assert ours[column].to_pylist() == wanted, (table, column)
     ours, theirs = (
-        checkpoint.load_model(max(atomic_files.steps(place / "checkpoints").items())[1])
+        checkpoint.load_model(max(atomic_files.step_entries(place / "checkpoints").items())[1])
         for place in (folder, expected)
     )
     torch.testing.assert_close(ours.state_dict(), theirs.state_dict(), rtol=1e-3, atol=1e-5)

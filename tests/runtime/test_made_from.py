@@ -52,7 +52,7 @@ def manifest(folder, **facts):
 
 def found(path, **today):
     known = checksums.Memory(path.with_name("memory.json"))
-    return made_from.of_finished(path, "theory", known, **today)
+    return made_from.compare_finished(path, "theory", known, **today)
 
 
 def test_a_manifest_says_what_was_made_from_what_by_what(work):
@@ -64,7 +64,7 @@ def test_a_manifest_says_what_was_made_from_what_by_what(work):
     assert written["inputs"] == {"in.json": sums["{}"]}
     assert written["given"] == {"text.txt": sums["words"]}
     assert written["code"]["fingerprint"] == code_fingerprint.fingerprint(MODULE)
-    assert written["code"]["commit"] == code_fingerprint.commit()
+    assert written["code"]["commit"] == code_fingerprint.current_commit()
     assert written["versions"] == {}
 
 
@@ -286,5 +286,5 @@ VALUES = st.recursive(
 
 @given(VALUES, VALUES)
 def test_two_records_differ_where_their_json_does(before, now):
-    differs = atomic_files.canonical(before) != atomic_files.canonical(now)
+    differs = atomic_files.canonical_json(before) != atomic_files.canonical_json(now)
     assert bool(made_from.differences({"x": before}, {"x": now})) == differs

@@ -6,7 +6,7 @@ import pytest
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files
 from pipeline.runtime.validation import validate
-from pipeline.tasks.benchmark import TaskSpec, load
+from pipeline.tasks.benchmark import TaskSpec, load_benchmark
 
 
 @pytest.fixture
@@ -36,17 +36,17 @@ def test_settings_are_checked_all_at_once():
 
 
 def test_rows_are_the_first_of_the_split(benchmarks, asked):
-    found = load(benchmarks, asked("hellaswag", items=3))
+    found = load_benchmark(benchmarks, asked("hellaswag", items=3))
     assert [row.id for row in found.rows] == ["validation:0", "validation:1", "validation:2"]
-    assert len(load(benchmarks, asked("hellaswag")).rows) == 12
-    test = load(benchmarks, asked("arc_easy", split="test"))
+    assert len(load_benchmark(benchmarks, asked("hellaswag")).rows) == 12
+    test = load_benchmark(benchmarks, asked("arc_easy", split="test"))
     assert [row.id for row in test.rows] == ["own_t1", "own_t2"]
     with pytest.raises(InputError, match=r"no split 'train' to ask \(splits: validation, test\)"):
-        load(benchmarks, asked("arc_easy", split="train"))
+        load_benchmark(benchmarks, asked("arc_easy", split="train"))
 
 
 def test_what_a_manifest_says(benchmarks, asked):
-    facts = load(benchmarks, asked("hellaswag", 2)).facts()
+    facts = load_benchmark(benchmarks, asked("hellaswag", 2)).facts()
     # Of twelve rows two are of v_own1 and two of wikihow~own5, two of v_own9.
     assert (facts["items"], facts["clusters"], facts["chance"]) == (12, 9, 25.0)
     assert facts["origins"] == {"activitynet": 8, "wikihow": 4}
@@ -56,18 +56,18 @@ def test_what_a_manifest_says(benchmarks, asked):
 def test_chance_counts_each_rows_options(benchmarks, asked):
     # Two rows of three options, two of five, eight of four.
     expected = 100 * (2 / 3 + 2 / 5 + 8 / 4) / 12
-    assert load(benchmarks, asked("arc_easy")).chance == pytest.approx(expected)
+    assert load_benchmark(benchmarks, asked("arc_easy")).chance == pytest.approx(expected)
 
 
 def test_rows_may_be_left_out(own, asked):
-    found = load(own, asked("piqa", items=3, leave_out=("validation:1",)))
+    found = load_benchmark(own, asked("piqa", items=3, leave_out=("validation:1",)))
     assert [row.id for row in found.rows] == ["validation:0", "validation:2"]
     with pytest.raises(InputError, match="no row of validation is left"):
-        load(own, asked("piqa", leave_out=[f"validation:{n}" for n in range(12)]))
+        load_benchmark(own, asked("piqa", leave_out=[f"validation:{n}" for n in range(12)]))
     # Such as those that cannot be asked.
     rewrite(own / "piqa", "validation", lambda records: records[4].pop("sol2"))
-    assert len(load(own, asked("piqa", items=4)).rows) == 4
-    assert len(load(own, asked("piqa", leave_out=("validation:4",))).rows) == 11
+    assert len(load_benchmark(own, asked("piqa", items=4)).rows) == 4
+    assert len(load_benchmark(own, asked("piqa", leave_out=("validation:4",))).rows) == 11
 
 
 def other_folder(own):
@@ -107,10 +107,10 @@ def records(task, change):
 def test_what_cannot_be_asked_is_named(own, asked, damage, task, message):
     damage(own)
     with pytest.raises(InputError, match=message):
-        load(own, asked(task))
+        load_benchmark(own, asked(task))
 
 
 def test_the_identity_covers_what_is_asked(own, asked):
-    before = load(own, asked("csqa")).sha256()
+    before = load_benchmark(own, asked("csqa")).sha256()
     rewrite(own / "csqa", "validation", lambda records: records[0].update(answerKey="A"))
-    assert load(own, asked("csqa")).sha256() != before
+    assert load_benchmark(own, asked("csqa")).sha256() != before

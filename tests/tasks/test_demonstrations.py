@@ -4,7 +4,7 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.tasks import benchmark, data_sets
-from pipeline.tasks.benchmark import load
+from pipeline.tasks.benchmark import load_benchmark
 from pipeline.tasks.task import Row
 
 GERMAN = data_sets.translated_hellaswag("de")
@@ -16,7 +16,7 @@ def row(key, cluster="c", query="q"):
 
 @pytest.mark.parametrize("task", data_sets.TASKS)
 def test_demonstrations_are_disjoint_from_the_items(benchmarks, asked, task):
-    found = load(benchmarks, asked(task, 7))
+    found = load_benchmark(benchmarks, asked(task, 7))
     assert len(found.shots) == 7
     for name in ("key", "query"):
         assert not {getattr(r, name) for r in found.shots} & {getattr(r, name) for r in found.rows}

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pipeline.theory import convergence
-from pipeline.theory.convergence import Constants, constants, steps_until
-from pipeline.theory.problem import along_axes, leaning, vector
+from pipeline.theory.convergence import Constants, measure_constants, steps_until
+from pipeline.theory.problem import axis_problem, leaning_problem, vector
 
 KNOWN = Constants(L=2, beta=0.5, gamma=1.5, delta=0.1, b=10, gap=3, variance_K=(2, 1))
 
@@ -28,7 +28,7 @@ def test_the_paper_s_comparison_is_that_of_its_formulas():
 
 
 def test_constants_of_leaning_losses_hold_everywhere():
-    found = constants(leaning("", vector(1, 2, 3), 0.1), vector(1, 1, 1), 0.2, 16)
+    found = measure_constants(leaning_problem("", vector(1, 2, 3), 0.1), vector(1, 1, 1), 0.2, 16)
     assert (found.beta, found.gamma, found.L) == pytest.approx((0.8, 1.2, 1.2))
     assert found.variance_K == (1, 2, 3)
 
@@ -53,15 +53,15 @@ def test_constants_of_leaning_losses_hold_everywhere():
 def test_steps_of_size_one_without_noise_are_counted_by_hand(
     start, method, horizon, largest, whole
 ):
-    problem, theta_D = along_axes("", vector(*[0.0] * len(start))), vector(*start)
-    known = constants(problem, theta_D, 0.1, 64)
+    problem, theta_D = axis_problem("", vector(*[0.0] * len(start))), vector(*start)
+    known = measure_constants(problem, theta_D, 0.1, 64)
     found = steps_until(problem, theta_D, known, method, 1, 2, horizon, np.random.default_rng())
     assert found == {"max": largest, "sum": whole}
 
 
 @pytest.mark.slow
 def test_runs_stay_below_the_bounds():
-    rows = convergence.runs(2, 100, np.random.default_rng(0))
+    rows = convergence.convergence_rows(2, 100, np.random.default_rng(0))
     assert len(rows) == 4 * 2 * 2 * 2
     bounded = [row for row in rows if row["bound"] is not None]
     assert {(row["method"], row["target"]) for row in bounded} == {

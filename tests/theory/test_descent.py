@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.theory import descent
-from pipeline.theory.problem import Problem, along_axes, leaning, vector
+from pipeline.theory.problem import Problem, axis_problem, leaning_problem, vector
 
 
 def test_conflict_and_alignment_by_hand():
@@ -51,17 +51,16 @@ def test_beta_and_gamma_by_hand():
     assert descent.gamma(0.25, 3) == 1.5
     # c < 1 / (K - 2 + b / b_k): 0.1 < 1/4, 0.3 is not, and a domain without rows allows nothing.
     even, uneven = vector(0.5, 0.5), vector(0.75, 0.25)
-    assert [descent.applies(c, w) for c, w in ((0.1, uneven), (0.3, uneven), (0.3, even))] == [
-        True, False, True,
-    ]  # fmt: skip
-    assert not descent.applies(0.0, vector(1, 0))
+    pairs = ((0.1, uneven), (0.3, uneven), (0.3, even))
+    assert [descent.bound_applies(c, w) for c, w in pairs] == [True, False, True]
+    assert not descent.bound_applies(0.0, vector(1, 0))
 
 
 def test_bound_by_hand_is_met_by_orthogonal_losses():
     # lambda = (-4 + 1/4, -1 + 3/4), kappa = (4, 1): 5/2 - 2 + (1 + 1/4) / 2. The step leaves
     # (1, 1/2) with loss 5/8, and noise of variance (1 + 3) / 2 / 2 = 1 in all: 1/2.
-    problem = along_axes("", vector(1, 3))
-    found = descent.bounds(problem, vector(2, 1), vector(0.5, 0.5), eta=1, b=2)
+    problem = axis_problem("", vector(1, 3))
+    found = descent.bound_row(problem, vector(2, 1), vector(0.5, 0.5), eta=1, b=2)
     assert found["printed"] == found["of_sum"] == found["plain"] == pytest.approx(1.125)
     assert problem.expected_loss(vector(2, 1), vector(0.5, 0.5), 1, 2) == pytest.approx(1.125)
 
@@ -71,7 +70,7 @@ def test_plain_bound_by_hand():
     # (2, 0) and (0.24, -0.32), product 0.48, no conflict, cosine 0.6; sums' curvatures 1 +- 0.6.
     axes_2x1x2 = np.stack([vector(1, 0), vector(-0.6, 0.8)])[:, None]
     problem = Problem("", axes_2x1x2, vector(0, 0))
-    found = descent.bounds(problem, vector(2, 1), vector(0.5, 0.5), eta=0.5, b=4)
+    found = descent.bound_row(problem, vector(2, 1), vector(0.5, 0.5), eta=0.5, b=4)
     assert found["L"] == pytest.approx(1)
     assert found["L_sum"] == pytest.approx(1.6)
     assert (found["conflict"], found["beta"]) == (0, 1)
@@ -83,7 +82,7 @@ def test_plain_bound_by_hand():
 
 @pytest.fixture(scope="module")
 def measured():
-    return descent.measurements(1000, np.random.default_rng(0))
+    return descent.measurement_rows(1000, np.random.default_rng(0))
 
 
 def test_simulation_agrees_with_the_exact_expectation(measured):
@@ -119,21 +118,21 @@ def test_equality_holds_for_orthogonal_losses_alone(measured):
 
 @pytest.mark.parametrize("cosine", [-0.2, 0.0, 0.3])
 def test_best_weights_have_the_lowest_plain_bound(cosine):
-    problem, theta_D = leaning("", vector(1, 5, 0), cosine), vector(1, -2, 0.5)
+    problem, theta_D = leaning_problem("", vector(1, 5, 0), cosine), vector(1, -2, 0.5)
     best_K = descent.best_weights(problem, theta_D, 0.7, 8)
-    lowest = descent.bounds(problem, theta_D, best_K, 0.7, 8)["plain"]
+    lowest = descent.bound_row(problem, theta_D, best_K, 0.7, 8)["plain"]
     generator = np.random.default_rng(0)
     for _ in range(50):
         other_K = generator.random(3) ** 2
         other_K = other_K / other_K.sum()
-        assert descent.bounds(problem, theta_D, other_K, 0.7, 8)["plain"] >= lowest - 1e-12
+        assert descent.bound_row(problem, theta_D, other_K, 0.7, 8)["plain"] >= lowest - 1e-12
 
 
 @pytest.mark.parametrize("cosine", [-0.2, -0.05, 0.0, 0.3])
 def test_a_beta_that_needs_no_rows_of_any_domain(cosine):
     # Weights that minimise the plain bound grant what all weight on the longest gradient does:
     # with c the conflict of all points, eta (1 - 2 c (K - 1)) |g|^2 and its second-order terms.
-    problem, generator = leaning("", vector(1, 5, 0), cosine), np.random.default_rng(1)
+    problem, generator = leaning_problem("", vector(1, 5, 0), cosine), np.random.default_rng(1)
     L, eta, b, c, aligned = problem.smoothness_of_sum(), 0.3, 8, abs(cosine) / 2, abs(cosine)
     for _ in range(40):
         theta_D = 3 * generator.standard_normal(3)

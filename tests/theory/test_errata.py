@@ -10,7 +10,7 @@ import pytest
 from pike_mixing.rules.pike import ConceptualPiKE, minimiser
 from pipeline import theory
 from pipeline.theory import descent
-from pipeline.theory.problem import leaning, vector
+from pipeline.theory.problem import leaning_problem, vector
 
 
 def stuck():
@@ -40,7 +40,7 @@ def bound_at_the_solution():
     Losses of cosine -0.1 with products 2, 1.7, 1.5, eta = 0.8, b = 16; the solution is that for the
     beta of equal weights.
     """
-    problem, eta, b = leaning("", vector(1, 1, 1), -0.1), 0.8, 16
+    problem, eta, b = leaning_problem("", vector(1, 1, 1), -0.1), 0.8, 16
     theta_3 = np.linalg.solve(problem.axes_KxRxD[:, 0], vector(2, 1.7, 1.5))
     gradient_3x3 = problem.gradients(theta_3[None])[0]
     method = ConceptualPiKE(
@@ -51,7 +51,7 @@ def bound_at_the_solution():
         norm="plug-in",
     )
     weights_3 = minimiser(*method.descent_bound(problem.statistics(theta_3), b))
-    return descent.bounds(problem, theta_3, weights_3, eta, b)["of_sum"]
+    return descent.bound_row(problem, theta_3, weights_3, eta, b)["of_sum"]
 
 
 # Conflict of three losses of cosine -0.1 with products 2, 1.7, 1.5, and what beta is at 1/3 each.

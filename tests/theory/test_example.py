@@ -70,7 +70,7 @@ def test_simulated_static_mixtures_agree_with_the_formula():
 
 
 def test_figure_3_adaptive_ends_below_every_static_mixture():
-    rows = example.curves(FIGURE, 500, np.random.default_rng(2))
+    rows = example.curve_rows(FIGURE, 500, np.random.default_rng(2))
     assert len(rows) == 7 * 101
     last = {row["mixture"]: row for row in rows if row["step"] == FIGURE.steps}
     adaptive = last.pop("adaptive")
@@ -83,7 +83,7 @@ def test_figure_3_adaptive_ends_below_every_static_mixture():
 
 def test_adaptive_mixing_may_end_above_a_static_mixture():
     # Task 1 is never drawn, so that its loss stays at 0.35^2 / 2; that of task 2 is gone.
-    (row,) = example.comparisons([STUCK], 2, np.random.default_rng())
+    (row,) = example.comparison_rows([STUCK], 2, np.random.default_rng())
     assert row["adaptive"] == pytest.approx(0.35**2 / 2)
     assert row["ahead"] is False
     # eta sigma_1^2 / b = 1/8: with a small share its expected square settles near half of that.
@@ -92,7 +92,7 @@ def test_adaptive_mixing_may_end_above_a_static_mixture():
 
 def test_a_comparison_within_the_error_of_simulation_says_nothing():
     even = setting(start=(1.0, 1.0), sigma=(1.0, 1.0), eta=0.1, steps=3)
-    (row,) = example.comparisons([even], 50, np.random.default_rng(0))
+    (row,) = example.comparison_rows([even], 50, np.random.default_rng(0))
     assert row["ahead"] is None
     assert row["low"] <= row["best_static"] <= row["high"]
 

@@ -89,8 +89,8 @@ def saved(folder, state, *, steps=STEPS):
     none_K = torch.zeros(3, dtype=torch.int64)
     progress = checkpoint.TrainState(steps, state, none_K, none_K)
     optimizer = torch.optim.SGD(model.parameters())
-    taken = checkpoint.snapshot(model, optimizer, progress, "identity")
-    checkpoint.write(folder / "checkpoints" / f"step{steps}", taken)
+    taken = checkpoint.take_snapshot(model, optimizer, progress, "identity")
+    checkpoint.write_checkpoint(folder / "checkpoints" / f"step{steps}", taken)
 
 
 def swarm(root, count=12):

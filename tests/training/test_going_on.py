@@ -168,7 +168,7 @@ def test_a_run_goes_on_after_a_kill_behind_a_deleted_checkpoint(
 ):
     """The checkpoint of step 6 is made again too: its records went with those of step 3."""
     shutil.rmtree(finished.parent / "checkpoints" / "step3")
-    write = checkpoint.write
+    write = checkpoint.write_checkpoint
 
     def killed(folder, taken):
         write(folder, taken)
@@ -176,10 +176,10 @@ def test_a_run_goes_on_after_a_kill_behind_a_deleted_checkpoint(
             raise InterruptedError
 
     with monkeypatch.context() as patched:
-        patched.setattr(checkpoint, "write", killed)
+        patched.setattr(checkpoint, "write_checkpoint", killed)
         with pytest.raises(InterruptedError):
             train(finished, corpora)
-    assert list(atomic_files.steps(finished.parent / "checkpoints")) == [0, 3]
+    assert list(atomic_files.step_entries(finished.parent / "checkpoints")) == [0, 3]
     assert train(finished, corpora) == outcome(piked)
     assert manifest(finished)["resumes"] == 2
 
@@ -220,7 +220,7 @@ def test_the_newest_few_checkpoints_stay_while_a_run_goes_on(make_run, corpora):
         | {"peak_learning_rate": 1e30, "warmup_steps": 6, "initial_learning_rate": 0.01}
     )
     assert "is not a finite number" in refused(run, corpora)
-    kept = list(atomic_files.steps(run.parent / "checkpoints"))
+    kept = list(atomic_files.step_entries(run.parent / "checkpoints"))
     newest = kept[-1]
     assert kept == sorted({*range(0, newest + 1, 3), newest - 1, newest})
     assert not (run.parent / "lease.json").exists()

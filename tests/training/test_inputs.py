@@ -246,4 +246,4 @@ def test_a_run_stops_at_the_cap_of_a_domain(make_run, corpora, hard_rows):
     run = make_run(rule="single", method={"domain": "hard"}, training=training)
     with pytest.raises(InputError, match=r"'hard': all rows have been read.*trains anew"):
         train.pretrain(run, corpora, device="cpu", threads=1)
-    assert max(atomic_files.steps(run.parent / "checkpoints")) == 3
+    assert max(atomic_files.step_entries(run.parent / "checkpoints")) == 3

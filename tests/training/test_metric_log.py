@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.training.metric_log import LOG, TABLES, Records, rows_of
+from pipeline.training.metric_log import LOG, TABLES, Records, read_rows
 
 DOMAINS = ("en", "hi")
 PACE = {"tokens_per_second": 3200.0, "model_flops_utilisation": math.nan, "memory_bytes": 2**20}
@@ -94,7 +94,7 @@ def test_what_lies_behind_the_checkpoint_is_dropped_and_made_again(tmp_path):
     with (tmp_path / LOG).open("a") as log:
         log.write('{"table": "ste')
     Records(tmp_path, DOMAINS).cut(4)
-    assert [row["step"] for row in rows_of(tmp_path, ["steps"])["steps"]] == [0, 1, 2, 3]
+    assert [row["step"] for row in read_rows(tmp_path, ["steps"])["steps"]] == [0, 1, 2, 3]
     written(tmp_path, 8, since=4).finish(8)
     assert steps(tmp_path) == list(range(8))
     Records(tmp_path, DOMAINS).clear()
@@ -144,7 +144,7 @@ def test_timings_add_up_over_checkpoints_and_interruptions(tmp_path):
     checkpoint, optimizer = read(tmp_path, "timings")
     assert (checkpoint["phase"], checkpoint["seconds"]) == ("checkpoint", 3.0)
     assert checkpoint["share"] + optimizer["share"] == pytest.approx(1)
-    seconds = sum(row["seconds"] for row in rows_of(tmp_path, ["timings"])["timings"])
+    seconds = sum(row["seconds"] for row in read_rows(tmp_path, ["timings"])["timings"])
     assert optimizer["seconds"] == pytest.approx(seconds)
     assert records.seconds() == pytest.approx(3 + seconds)
 
@@ -164,10 +164,10 @@ def test_rows_are_written_once_a_second_and_told_as_they_come(tmp_path):
     records.listeners.append(lambda *row: heard.append(row))
     add_step(records, 0)
     records.write_if_due()
-    assert rows_of(tmp_path, ["steps"]) == {"steps": []}
+    assert read_rows(tmp_path, ["steps"]) == {"steps": []}
     now[0] = 1.0
     records.write_if_due()
-    english, _ = rows_of(tmp_path, ["domain_losses"])["domain_losses"]
+    english, _ = read_rows(tmp_path, ["domain_losses"])["domain_losses"]
     assert english == {"step": 0, "domain": "en", "loss": 1.5}
     assert heard[1] == ("domain_losses", english)
     silent = Records(tmp_path / "other", DOMAINS, writes=False)

@@ -20,7 +20,7 @@ def test_a_loss_that_is_no_number_stops_the_run(make_run, corpora, capsys):
     assert "the loss of easy, hard is not a finite number at step 2" in message
     assert "lower training.peak_learning_rate or lengthen training.warmup_steps" in message
     assert "Traceback" not in message
-    for path in atomic_files.steps(run.parent / "checkpoints").values():
+    for path in atomic_files.step_entries(run.parent / "checkpoints").values():
         weights = checkpoint.load_model(path).state_dict().values()
         assert all(weight.isfinite().all() for weight in weights)
 
@@ -90,7 +90,7 @@ def test_a_shard_that_changes_while_it_is_trained_on_ends_the_run(
         patched.setattr(train._Training, "_step", step)
         message = refused(run, own)
     assert f"{shard} was changed" in message or "holds the token id 65,535" in message
-    assert max(atomic_files.steps(run.parent / "checkpoints")) <= 4
+    assert max(atomic_files.step_entries(run.parent / "checkpoints")) <= 4
     assert not (run.parent / atomic_files.MANIFEST).exists()
     assert f"{shard} was changed" in refused(run, own)
     shard.write_bytes(content)

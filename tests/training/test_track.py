@@ -96,7 +96,7 @@ def test_of_a_run_that_goes_on_there_is_what_is_written_and_alarms_are_texts(res
 def test_tensorboard_has_the_curves(results, tmp_path, made_from):
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     for _ in range(2):  # The second replaces the first.
-        said = track.track(results, to="tensorboard", out=tmp_path)
+        said = track.track_runs(results, to="tensorboard", out=tmp_path)
     assert said == f"{tmp_path}/tensorboard: 1 runs"
     found = accumulator.EventAccumulator(str(tmp_path / "tensorboard" / RUN)).Reload()
     for name, curve in expected(results).items():
@@ -113,7 +113,7 @@ def test_mlflow_has_the_curves_and_a_server_gets_a_run_once(
 ):
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    track.track(results, to="mlflow", out=tmp_path)
+    track.track_runs(results, to="mlflow", out=tmp_path)
     uri = f"sqlite:///{tmp_path}/mlflow/mlflow.db"
     client = mlflow.MlflowClient(uri)
     experiment = client.get_experiment_by_name(track.PROJECT)
@@ -130,7 +130,7 @@ def test_mlflow_has_the_curves_and_a_server_gets_a_run_once(
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     client.set_terminated(found.info.run_id, "FAILED")
     for _ in range(2):
-        track.track(results, to="mlflow", out=tmp_path / "other")
+        track.track_runs(results, to="mlflow", out=tmp_path / "other")
         [again] = client.search_runs([experiment.experiment_id])
     assert again.info.run_id != found.info.run_id
     assert len(client.get_metric_history(again.info.run_id, "steps/loss")) == 6
@@ -156,7 +156,7 @@ def test_wandb_has_the_curves(results, tmp_path, made_from):
     pytest.importorskip("wandb")
     from wandb.proto.wandb_internal_pb2 import Record
 
-    track.track(results, to="wandb", out=tmp_path)
+    track.track_runs(results, to="wandb", out=tmp_path)
     [path] = (tmp_path / "wandb").glob("wandb/offline-run-*/*.wandb")
     curves, told = {}, {}
     for data in logged(path.read_bytes()):

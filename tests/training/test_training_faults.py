@@ -58,7 +58,7 @@ def saved(run):
         # What is asked in a step where a checkpoint is due leaves none besides it: asked again.
         os.kill(run.process.pid, signal.SIGUSR1)
         time.sleep(0.05)
-        return any(step % 4 for step in atomic_files.steps(run.folder / "checkpoints"))
+        return any(step % 4 for step in atomic_files.step_entries(run.folder / "checkpoints"))
 
     assert run.reach(between)
     assert run.end(KILL) == -KILL

@@ -34,18 +34,18 @@ def weights_of(path):
 
 
 def facts(folder):
-    return [(run["run"], run["state"], run["step"]) for run in watch.look(folder)]
+    return [(run["run"], run["state"], run["step"]) for run in watch.read_progress(folder)]
 
 
 def test_runs_that_wait_and_are_finished_are_listed(finished, tmp_path, make_run):
     make_run("runs/languages/tiny/mix/seed0", training={"steps": 2000})
-    head, _, waiting, done, _ = watch.watch(tmp_path, once=True).splitlines()
+    head, _, waiting, done, _ = watch.watch_runs(tmp_path, once=True).splitlines()
     assert head.split() == ["run", "state", "step", "steps", "loss", "tokens_per_second", "weights"]
     assert waiting.split() == ["languages/tiny/mix/seed0", "waiting", "0", "2000"]
     assert done.split()[:4] == ["languages/tiny/pike/seed0", "finished", "6", "6"]
     own = weights_of(finished)
     assert [done.split()[7], done.split()[9]] == own
-    _, row = json.loads(watch.watch(tmp_path, format="json"))
+    _, row = json.loads(watch.watch_runs(tmp_path, format="json"))
     assert [f"{w:.3f}" for w in row["weights"].values()] == own
 
 
@@ -62,7 +62,7 @@ def test_rows_since_the_last_checkpoint_are_shown_at_once(folder):
     with (folder / LOG).open("ab") as log:
         log.write(b'{"table": "st' + lines + lines + b'\xff\n3\n{"table": "steps", "st')
     with locks.acquire(folder):
-        (run,) = watch.look(folder)
+        (run,) = watch.read_progress(folder)
     assert (run["state"], run["step"], run["loss"]) == ("running", 4, 0.25)
     assert run["weights"] == {"en": 0.75}
 
@@ -71,13 +71,13 @@ def test_a_run_that_cannot_be_read_does_not_hide_the_others(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "runs/languages/tiny/mix/seed0")
     path = tmp_path / "runs/languages/tiny/mix/seed0/run.json"
     path.write_bytes(path.read_bytes()[:100])
-    broken, whole = watch.look(tmp_path)
+    broken, whole = watch.read_progress(tmp_path)
     assert broken["run"] == "languages/tiny/mix/seed0"
     assert broken["state"].startswith("unreadable: ")
     assert (whole["state"], whole["step"]) == ("stopped", 3)
-    assert "unreadable" in watch.watch(tmp_path, once=True)
+    assert "unreadable" in watch.watch_runs(tmp_path, once=True)
 
 
 def test_a_folder_without_runs_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"holds no run \(no run\.json\): give a run's folder"):
-        watch.watch(tmp_path, once=True)
+        watch.watch_runs(tmp_path, once=True)

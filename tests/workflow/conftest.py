@@ -63,7 +63,7 @@ COMPARE = """
 from pathlib import Path
 from pipeline.planning import outdated, planner
 
-plan, _ = planner.of_workflow([Path("config.yaml")], {})
+plan, _ = planner.plan_of_workflow([Path("config.yaml")], {})
 compared = outdated.Comparison(plan)
 for rule, names in plan.work().items():
     for name in names:
@@ -241,7 +241,9 @@ class Project:
 
     def checkpoint(self, method):
         """Updates at the newest checkpoint of a method's run; -1 without one."""
-        return max(atomic_files.steps(self.path(f"{RUNS}/{method}/seed0/checkpoints")), default=-1)
+        return max(
+            atomic_files.step_entries(self.path(f"{RUNS}/{method}/seed0/checkpoints")), default=-1
+        )
 
     def reach(self, method, updates, process):
         """Waits for a checkpoint of at least so many updates, while the process runs."""

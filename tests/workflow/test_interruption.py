@@ -150,7 +150,7 @@ def test_a_training_that_fails_keeps_its_checkpoints_and_stops_no_other(finished
     told = finished.make("--cores", 1, *targets, code=1)
     assert "is not a finite number at step" in told
     assert "lower training.peak_learning_rate" in told
-    assert max(atomic_files.steps(folder / "checkpoints")) >= 1
+    assert max(atomic_files.step_entries(folder / "checkpoints")) >= 1
     assert not (folder / "manifest.json").exists()
 
 

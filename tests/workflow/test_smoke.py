@@ -33,7 +33,7 @@ def test_nothing_is_out_of_date_after_one_run(whole):
 
 @pytest.mark.parametrize(
     ("section", "write", "suffix"),
-    [("tables", tables.write, ".md"), ("figures", figures.write, ".svg")],
+    [("tables", tables.write_table, ".md"), ("figures", figures.write_figure, ".svg")],
 )
 def test_every_output_is_made_and_an_empty_one_says_so(whole, tmp_path, section, write, suffix):
     """Every table and figure that there is, from the database of the tiny experiment."""

@@ -45,7 +45,7 @@ onstart:
 
 
 onsuccess:
-    for line in notices.closing(PLAN):
+    for line in notices.closing_notices(PLAN):
         logger.warning(line)
 
 
@@ -56,7 +56,7 @@ def reads(rule):
         name = "/".join(wildcards)
         return explain(JOBS.inputs, rule, name, ancient=ancient, warn=logger.warning)
 
-    return rule_inputs.with_signature_at_hand(inputs)
+    return rule_inputs.cache_signature(inputs)
 
 
 def grown(path):

@@ -55,7 +55,7 @@ rule pack:
     log:
         f"{RESULTS}/logs/pack/{{tokenizer}}/{{source}}.log",
     retries: TAKES.retries("pack")
-    threads: lambda wildcards: planner.processes(PLAN.sources[wildcards.source])
+    threads: lambda wildcards: planner.packing_processes(PLAN.sources[wildcards.source])
     resources:
         **TAKES.resources("pack"),
     params:
