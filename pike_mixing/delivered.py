@@ -15,6 +15,10 @@ drawn with the plan's shares or nearer to them than by chance:
   normal distribution by Wallace's approximation. The correction takes surpluses away that are
   nearly the same in all steps but one, so that Hoeffding's inequality judges them too, by the
   tokens of the largest step. Domains whose tokens came in few long rows are not judged.
+- rows that have not come yet: no count of the short rows tells of rare long ones. A domain that
+  lacks D tokens beside the others' may still get them by D / L rows of L tokens; that none of these
+  has come yet has a chance of exp(-D / L). Tokens are off only where a domain lacks some by
+  both tests: another's surplus is its lack. L is `longest`, else 100 of the domain's mean rows.
 - end: a domain that came `r` times before its last row, and then not at all where it was to come
   `m` times more by that rate. Under any such loader P <= exp(-m / 2), for r of 20 or more.
 
@@ -48,8 +52,12 @@ FEWEST_STEPS = 60
 """Steps below which nothing is said of tokens."""
 FEWEST_EFFECTIVE = 50
 """Steps' worth of tokens, (sum T)^2 / sum T^2, below which a domain's tokens are not judged."""
-LONGEST = 10.0
-"""A domain that never came may have rows so many times longer than the others'."""
+LONGEST_ROW = 100.0
+"""A row that has not come yet may be so many times longer than the mean of its domain's.
+
+Lengths of web pages, code and books lie within this factor of their mean, but for one row in
+thousands; a training that cuts its rows allows fewer, see `longest`.
+"""
 FEWEST_ROWS = 20
 """Rows of a domain below which its end is not told from chance."""
 MOST_EMPTY = 60
@@ -83,7 +91,8 @@ class Report:
     """Mean share of the plan, over the rows that came."""
     findings: tuple[Finding, ...]
     unjudged: tuple[str, ...] = ()
-    """Domains whose tokens came in too few steps, or in too few long rows, for a verdict."""
+    """Domains without a verdict on their tokens: too few steps or rows, or they lack no more than
+    a few long rows may still bring."""
 
     def text(self) -> str:
         """A table and the findings."""
@@ -100,7 +109,7 @@ class Report:
         elif self.unjudged:
             few = ", ".join(self.unjudged)
             lines.append(
-                f"no verdict yet on tokens of {few}: they came in too few or too long rows"
+                f"no verdict yet on tokens of {few}: too few rows, or longer ones may still come"
             )
         elif not self.findings:
             lines.append("as planned, as far as so many rows can tell")
@@ -111,20 +120,28 @@ class Delivered:
     """Counts of rows and tokens, and their comparison with the plan."""
 
     def __init__(
-        self, plan: Mapping[str, float], *, of: Literal["rows", "tokens"] = "tokens"
+        self,
+        plan: Mapping[str, float],
+        *,
+        of: Literal["rows", "tokens"] = "tokens",
+        longest: float | None = None,
     ) -> None:
         """Begins without a row.
 
         Args:
             plan: Shares by domain; where they change, `add` is given those of each step.
             of: Whether they are shares of tokens or of rows.
+            longest: Most tokens that a row can have: the length that rows are cut or packed to.
+                With it, a wrong share is known after fewer rows.
 
         Raises:
-            InputError: no domains, or shares that are none.
+            InputError: no domains, shares that are none, or a `longest` that is no count.
         """
         if of not in ("rows", "tokens"):
             raise InputError(f"of: {of!r} is neither 'rows' nor 'tokens'")
-        self.domains, self.of = tuple(plan), of
+        if longest is not None and not 0 < longest < math.inf:
+            raise InputError(f"longest: {longest!r} is no number of tokens above 0")
+        self.domains, self.of, self.longest = tuple(plan), of, longest
         self._share_K = by_domain.shares_in_order(plan, self.domains, "plan")
         self._looks, self._next = 0, FIRST_LOOK
         self.steps, self._most = 0, 0.0
@@ -155,18 +172,25 @@ class Delivered:
             if plan is None
             else by_domain.shares_in_order(plan, self.domains, "plan of a step")
         )
+        if self.longest and (token_K > row_K * self.longest).any():
+            raise InputError(
+                f"longest: {dict(tokens or {})} tokens of {dict(rows)} rows are more than "
+                f"{self.longest:g} a row: give the most that a row can have"
+            )
         sums, surplus_K = self._sums, token_K - token_K.sum() * share_K
         self.steps += 1
         self._most = max(self._most, float(token_K.sum()))
         sums["rows"] += row_K
         sums["tokens"] += token_K
         sums["expected"] += row_K.sum() * share_K
+        sums["others"] += row_K * (1 - share_K)
         sums["surplus"] += surplus_K
         sums["squares"] += surplus_K**2
         sums["cubes"] += surplus_K**3
         sums["token_squares"] += token_K**2
         came_K = row_K > 0
         sums["expected_at_last"][came_K] = sums["expected"][came_K]
+        sums["tokens_at_last"][came_K] = (sums["tokens"] - sums["surplus"])[came_K]
         sums["last_step"][came_K] = self.steps
 
     def _place(self, values: Mapping[str, float], what: str) -> Floats:
@@ -275,6 +299,10 @@ class Delivered:
         """Shares and findings so far."""
         sums = self._sums
         rows, judged_K = max(sums["rows"].sum(), 1), self._has_enough()
+        if self.of == "tokens" and sums["rows"].any():
+            level = LEVEL / (3 * len(self.domains))
+            is_off_K, lacks_K = self._tokens_chance() <= level, sums["surplus"] < 0
+            judged_K = judged_K & ~(is_off_K & lacks_K & (self._late_bound() > level))
         few = [
             d
             for d, is_judged, expected in zip(self.domains, judged_K, sums["expected"], strict=True)
@@ -303,11 +331,12 @@ class Delivered:
         if not sums["rows"].any():
             return
         # Rows, tokens and ends share the level.
-        off_rows_K = self._rows_bound() <= level / (3 * K)
-        off_K = off_rows_K if self.of == "rows" else self._tokens_chance() <= level / (3 * K)
-        ended_K = self._end_bound() <= level / (3 * K)
-        longest = 1 if self.of == "rows" else LONGEST
-        never_K = (sums["rows"] == 0) & (np.exp(-sums["expected"] / longest) <= level / (3 * K))
+        level /= 3 * K
+        off_rows_K = self._rows_bound() <= level
+        off_K = off_rows_K if self.of == "rows" else self._tokens_off(level)
+        ended_K = self._end_bound() <= level
+        never_bound_K = np.exp(-sums["expected"]) if self.of == "rows" else self._late_bound()
+        never_K = (sums["rows"] == 0) & (never_bound_K <= level)
         for k in np.flatnonzero(ended_K):
             yield Finding("ended", self.domains[k], self._of_end(int(k)))
         for k in np.flatnonzero(never_K):
@@ -364,12 +393,38 @@ class Delivered:
         # Two tests share the level.
         return np.where(self._has_enough(), (2 * np.minimum(chance_K, bound_K)).clip(max=1), 1.0)
 
+    def _tokens_off(self, level: float) -> Any:
+        """Domains with other tokens than planned, where one of them lacks some for good [K]."""
+        off_K = self._tokens_chance() <= level
+        return off_K & (off_K & (self._late_bound() <= level)).any()
+
+    def _lack(self) -> tuple[Floats, Floats]:
+        """Tokens that each domain lacks beside the others', and its mean row so far [K]."""
+        sums, rows_K = self._sums, self._sums["rows"]
+        # A row of a domain also raises what is planned for the domain, by its share.
+        others_K = np.divide(sums["others"], rows_K, out=np.ones_like(rows_K), where=rows_K > 0)
+        lack_K = -sums["surplus"].clip(max=0) / others_K.clip(min=1e-9)
+        mean = sums["tokens"].sum() / rows_K.sum()
+        has_K = sums["tokens"] > 0
+        mean_K = np.divide(sums["tokens"], rows_K, out=np.full_like(rows_K, mean), where=has_K)
+        return lack_K, mean_K
+
+    def _late_bound(self) -> Floats:
+        """Chance that rows with the tokens that a domain lacks have not come yet, at most [K]."""
+        lack_K, mean_K = self._lack()
+        return np.exp(-lack_K / (self.longest or (LONGEST_ROW * mean_K).clip(min=1e-9)))
+
     def _end_bound(self) -> Floats:
         """Chance of no row since each domain's last, at most [K]."""
-        sums = self._sums
-        before_K, rows_K = sums["expected_at_last"], sums["rows"]
+        sums, rows_K = self._sums, self._sums["rows"]
         with np.errstate(divide="ignore", invalid="ignore"):
-            missed_K = (sums["expected"] - before_K) * rows_K / before_K
+            missed_K = rows_K * (sums["expected"] / sums["expected_at_last"] - 1)
+            if self.of == "tokens":
+                # Shares that change may change rows and tokens at different rates, and a loader
+                # that counts tokens lets a domain wait that has more than planned.
+                planned_K, (lack_K, mean_K) = sums["tokens"] - sums["surplus"], self._lack()
+                by_tokens_K = rows_K * (planned_K / sums["tokens_at_last"] - 1)
+                missed_K = np.minimum(np.minimum(missed_K, by_tokens_K), lack_K / mean_K)
         return np.where(rows_K >= FEWEST_ROWS, np.exp(-np.nan_to_num(missed_K) / 2), 1.0)
 
     def _of_end(self, k: int) -> str:
@@ -444,7 +499,7 @@ class Watched(Iterable[T]):
 
 
 SUMS = (
-    *("rows", "tokens", "expected", "expected_at_last", "last_step"),
+    *("rows", "tokens", "expected", "others", "last_step", "expected_at_last", "tokens_at_last"),
     *("surplus", "squares", "cubes", "token_squares"),
 )
 
@@ -495,6 +550,8 @@ def add_command(subparsers: Any) -> None:
     command.add_argument("--plan", nargs="+", required=True, metavar="DOMAIN=SHARE")
     about = "what the plan's shares are of (default: tokens)"
     command.add_argument("--of", choices=("tokens", "rows"), default="tokens", help=about)
+    about = "most tokens of a row, such as the length that rows are cut or packed to"
+    command.add_argument("--longest", type=float, metavar="TOKENS", help=about)
     command.add_argument("--format", choices=("text", "json"), default="text")
     about = "exit code 1 where something is found"
     command.add_argument("--gate", action="store_true", help=about)
@@ -508,7 +565,8 @@ def run_command(arguments: argparse.Namespace) -> tuple[str, int]:
     """
     from pike_mixing.finders import options
 
-    delivered = Delivered(options.parse_numbers(arguments.plan, "--plan"), of=arguments.of)
+    plan = options.parse_numbers(arguments.plan, "--plan")
+    delivered = Delivered(plan, of=arguments.of, longest=arguments.longest)
     read_log(arguments.log, delivered)
     report = delivered.report()
     code = int(arguments.gate and bool(report.findings))

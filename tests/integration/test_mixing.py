@@ -565,7 +565,7 @@ def counted(rank):
         name: [{"x": torch.zeros(4), "labels": torch.tensor(row)}] * 8
         for name, row in labels.items()
     }
-    mixing = Mixing("mix", MixedDataset(parts, 8, steps=80), delivered=True)
+    mixing = Mixing("mix", MixedDataset(parts, 8, steps=130), delivered=True)
     for batch in mixing.data_loader():
         mixing.record(batch["x"].sum(dim=1))
         mixing.end_step()
@@ -575,8 +575,8 @@ def counted(rank):
 
 @pytest.mark.slow
 def test_tokens_of_all_processes_are_counted_where_it_is_asked_for(tmp_path, caplog):
-    # 80 steps of 4 rows of each domain, with 4 targets and with 1.
-    expected = ([320, 320], [1280, 320], ["documents-not-tokens"])
+    # 130 steps of 4 rows of each domain, with 4 targets and with 1: the look at 1,024 rows warns.
+    expected = ([520, 520], [2080, 520], ["documents-not-tokens"])
     assert counted(0) == expected
     (warned,) = {record.message.partition(" Tokens")[0] for record in caplog.records}
     assert "the weights act on rows (documents), not on tokens" in warned

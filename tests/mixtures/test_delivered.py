@@ -107,6 +107,73 @@ def test_long_tails_accuse_no_one_either(of):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("one_in", "times", "shares", "batch"),
+    [
+        (50, 100, (0.5, 0.5), 1),
+        (50, 100, (0.5, 0.5), 8),
+        (100, 100, (0.4, 0.3, 0.2, 0.1), 8),
+        (20, 30, (0.2, 0.8), 1),
+    ],
+)
+def test_rare_long_rows_that_have_not_come_accuse_no_one(one_in, times, shares, batch):
+    # Rows of a token, in the first domain one in so many longer: its tokens seem to be too few.
+    false, row_K = 0, np.array(shares) / ([1 + (times - 1) / one_in] + [1] * (len(shares) - 1))
+    for seed in range(50):
+        draw, came = np.random.default_rng(seed), Delivered(dict(zip("abcd", shares, strict=False)))
+        found = []
+        for step in range(480 // batch):
+            domain_B = draw.choice(len(shares), batch, p=row_K / row_K.sum())
+            is_long_B = (domain_B == 0) & (draw.random(batch) < 1 / one_in)
+            came.add_rows(domain_B, np.where(is_long_B, times, 1))
+            found += came.warn() + (list(came.report().findings) if step % 20 == 0 else [])
+        false += bool(found)
+    assert false <= 1
+
+
+@pytest.mark.parametrize(("longest", "rows"), [(None, 1920), (1, 180)])
+def test_a_share_that_is_wrong_by_two_is_known_once_no_row_can_explain_it(longest, rows):
+    # Of a and b, 1 to 1, come 2 to 1, all of a token. b lacks a token for each of its rows:
+    # exp(-rows / 300) <= 0.01 / 6 from 1,920 rows on; with rows of one length, at once.
+    came = Delivered({"a": 1, "b": 1}, longest=longest)
+    first = None
+    for step in range(700):
+        came.add({"a": 2, "b": 1}, {"a": 2, "b": 1})
+        report = came.report()
+        if first is None and report.findings:
+            first = 3 * (step + 1)
+        if step == 300 and longest is None:
+            assert report.unjudged == ("b",)
+            assert "longer ones may still come" in report.text()
+    assert first == rows
+    with pytest.raises(InputError, match="are more than 1 a row"):
+        Delivered({"a": 1}, longest=1).add({"a": 2}, {"a": 3})
+    with pytest.raises(InputError, match="longest: 0 is no number of tokens"):
+        Delivered({"a": 1}, longest=0)
+
+
+def test_a_domain_that_waits_has_not_ended():
+    # A row of a is 100 tokens once in 40: the loader gives the domain that lacks tokens.
+    came, lack, n = Delivered({"a": 1, "b": 1}), 0, 0
+    for _ in range(1000):
+        name = "a" if lack >= 0 else "b"
+        n += name == "a"
+        tokens = 100 if name == "a" and n % 40 == 0 else 1
+        lack += tokens * (1 if name == "b" else -1)
+        came.add({name: 1}, {name: tokens})
+        assert came.report().findings == ()
+    # Rows of b are ten times longer, and its share falls from 0.9 to 0.1 half-way.
+    for seed in range(20):
+        draw, came = np.random.default_rng(seed), Delivered({"a": 1, "b": 1})
+        for step in range(400):
+            a = 0.1 if step < 200 else 0.9
+            domain_B = draw.choice(2, 8, p=np.array([10 * a, 1 - a]) / (9 * a + 1))
+            came.add_rows(domain_B, 1 + 9 * domain_B, {"a": a, "b": 1 - a})
+            came.warn()
+        assert came.report().findings == ()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("loader", LOADERS)
 @pytest.mark.parametrize("fault", [None, *FAULTS])
 def test_three_planted_faults_are_found_in_every_loader(loader, fault, caplog):
@@ -145,10 +212,10 @@ def test_numbers_by_hand():
 @pytest.mark.parametrize(
     ("last", "tokens", "kind"),
     [
-        # Two rows of each domain in every step, of 40 tokens and of 10; a last batch hides nothing.
-        ({"a": 2, "b": 2}, (40, 10), "documents-not-tokens"),
-        ({"a": 2, "b": 3}, (40, 10), "documents-not-tokens"),
-        ({"b": 1}, (40, 10), "documents-not-tokens"),
+        # Two rows of each domain in every step, of 40 tokens and of 5; a last batch hides nothing.
+        ({"a": 2, "b": 2}, (40, 5), "documents-not-tokens"),
+        ({"a": 2, "b": 3}, (40, 5), "documents-not-tokens"),
+        ({"b": 1}, (40, 5), "documents-not-tokens"),
         ({"a": 2, "b": 3}, (40, 40), None),
         ({"a": 2, "b": 2}, (40, 0), "packing-or-filtering"),
     ],
