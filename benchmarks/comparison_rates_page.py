@@ -31,8 +31,8 @@ READ = """
 Behind ± half of the 95% interval. The 95% interval of a rate lies above 5% in {above} of
 {given} cells with verdicts, where chance makes one in forty{names_above}. It ends above
 {highest:.1%} in {open}{names_open}. Intervals hold the truth in {low:.1%} to {high:.1%} of
-draws, those aside that the output calls wide: below {least:.0%} in {below} cells, above {most:.0%}
-in {over}. Where half of the items are of one document, no verdict is ever given.
+draws of {cells} cells: below {least:.0%} in {below} of them, above {most:.0%} in
+{over}. Where half of the items are of one document, no verdict is ever given.
 
 {wide}
 
@@ -50,10 +50,10 @@ halves every seventh).
 
 """
 WIDE = """
-Where nearly all items show the same difference, the interval keeps room for a kind of item of which
-none was drawn (3/n), and the output says that it is wider than 95% need: {named:.0%} of all draws,
-all but {rest:.0%} of them 0/1 and rarely different over 20 or 100 items. Of them {low:.1%} hold the
-truth.
+In the other {count} cells nearly all items show the same difference. There the interval keeps room
+for a kind of item of which none was drawn (3/n), and in half of the draws or more the output says
+that it is wider than 95% need: it holds the truth in {low:.1%} to {high:.1%} of draws. They are, as
+runs x items: {cells}.
 """
 ABOVE = """
 Above {most:.0%} lie, as runs x items: {cells}. Of three runs that may collapse, Student's t is
@@ -109,13 +109,11 @@ def name(cell: dict[str, Any]) -> str:
     return f"{kind(cell)}, {runs}, {cell['items']:,} items"
 
 
-def _wide(cells: Sequence[dict[str, Any]], every: Sequence[dict[str, Any]]) -> str:
-    """Of intervals that the command calls wide: how many, of which kind, and how many hold."""
-    count = sum(c["wide"] for c in cells)
-    rare = sum(c["wide"] for c in cells if "rarely" in c["scores"] and c["items"] <= 100)
+def _wide(cells: Sequence[dict[str, Any]]) -> str:
+    """Of cells whose intervals the command calls wide: which, and how many hold."""
+    held = [1 - rate([c], "missed", "given")[0] for c in cells]
     return WIDE.format(
-        named=count / sum(c["given"] for c in every), rest=1 - rare / count,
-        low=1 - sum(c["missed_wide"] for c in cells) / count,
+        count=len(cells), low=min(held), high=max(held), cells=listed(cells)
     ).strip()  # fmt: skip
 
 
@@ -139,20 +137,16 @@ def section(record: dict[str, Any]) -> str:
     rates = [(c, *rate([c], "false", "given")) for c in every]
     above = [c for c, p, half in rates if p - half > LEVEL]
     wider = [kind(c) for c, p, half in rates if p + half > HIGHEST]
-    wide = [c for c in every if c["wide"]]
-    rest = [
-        c | {"given": c["given"] - c["wide"], "missed": c["missed"] - c["missed_wide"]}
-        for c in every
-        if c["given"] - c["wide"] >= ENOUGH * c["draws"]
-    ]
+    wide = [c for c in every if 2 * c["wide"] >= c["given"]]
+    rest = [c for c in every if c not in wide]
     held = [1 - rate([c], "missed", "given")[0] for c in rest]
     over = [c for c, value in zip(rest, held, strict=True) if value > MOST]
     read = READ.format(
         given=len(every), above=len(above) or "none", highest=HIGHEST,
         open=len(wider) or "none", names_open=counted(wider), low=min(held), high=max(held),
         names_above=f" ({'; '.join(map(name, above))})" if above else "",
-        least=LEAST, most=MOST, below=sum(value < LEAST for value in held) or "no",
-        over=len(over) or "none", wide=_wide(wide, every), beyond=ABOVE.format(
+        least=LEAST, most=MOST, below=sum(value < LEAST for value in held) or "none",
+        over=len(over) or "none", cells=len(rest), wide=_wide(wide), beyond=ABOVE.format(
             most=MOST, cells=listed(over)
         ).strip() if over else "",
     )  # fmt: skip
