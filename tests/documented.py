@@ -52,6 +52,7 @@ HOW = [
     (r"\.venv/bin/torchrun ", "not run: test_distributed.py starts several processes"),
     (r"\.venv/bin/python -m benchmarks\.stream_resumes", "not run: PyPI; test_benchmarks.py"),
     (r"pip install ", "not run: test_wheel.py builds the wheel and uses it"),
+    (r"git clone ", "not run: the page's own address"),
     (r"gcloud ", "not run: a cloud"),
     (r"(podman|apptainer) ", "not run: a builder of containers"),
 ]

@@ -287,6 +287,14 @@ class Project:
         shutil.copytree(self.root, root, symlinks=True, copy_function=_copy)
         return Project(root)
 
+    def part(self):
+        """Makes files its own that other projects share, before their times are changed."""
+        for path in self.root.rglob("*"):
+            if not path.is_symlink() and path.is_file() and path.stat().st_nlink > 1:
+                own = path.with_name(f"{path.name}.own")
+                shutil.copy2(path, own)
+                own.replace(path)
+
     def become(self, other):
         """Undoes whatever makes this differ from another project, of which it was a copy."""
         wanted, found = _state(other.root), _state(self.root)

@@ -45,7 +45,9 @@ def asked(whole, tmp_path_factory):
 def answer(project, sql):
     done = project.pike("query", sql, "--format", "json")
     assert done.returncode == 0, done.stdout
-    return json.loads(done.stdout)
+    database, _, rows = done.stdout.partition("\n")
+    assert database.startswith("Answer from results/pike.duckdb")
+    return json.loads(rows)
 
 
 def test_every_way_of_asking_is_in_the_database(asked):
