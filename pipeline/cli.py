@@ -294,7 +294,7 @@ def commands() -> list[Command]:
             _option("--devices", f"kinds of devices: {', '.join(accelerators.ACCELERATORS)}; "
                     "tpu-v4:8 for eight that train a run together",
                     metavar="NAME", nargs="+", default=["cpu", "h100", "tpu-v4"]),
-            _format("text", "json"), by="pipeline.planning.cost:plan"),
+            _format("text", "json"), by="pipeline.planning.cost:estimate_cost"),
         _command("run", "scenarios", "write the configuration of a registered benchmark",
             _positional("FILE", "the registration: workflow/registered/*.yaml"),
             _path("--out", "the configuration to write"),

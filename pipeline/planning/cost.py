@@ -13,7 +13,7 @@ from pipeline.runtime import accelerators, environment, output_formats
 from pipeline.runtime.accelerators import Accelerator
 
 
-def plan(
+def estimate_cost(
     configuration: Path,
     *,
     devices: Sequence[str],
@@ -35,41 +35,45 @@ def plan(
         InputError: the configuration is wrong, nothing makes a target, a device is unknown, or its
             number is no number.
     """
-    kinds = [_kind(device) for device in devices]
+    kinds = [_parse_device(device) for device in devices]
     if twice := sorted({device for device in devices if devices.count(device) > 1}):
         raise InputError(f"--devices: named twice: {', '.join(twice)}")
     planned, own = planner.plan_of_workflow([configuration], {})
     output_root.refuse_file(planned.results)
     works = [jobs.Jobs(planned, kind, number, tuple(targets)) for kind, number in kinds]
-    bills = [_numbers(work) for work in works]
+    bills = [_device_cost(work) for work in works]
     told = [
         *outdated.Comparison(planned).missing(),
-        *notices.unused_names(planned, own),
-        *notices.short_searches(planned),
+        *notices.unused_name_notices(planned, own),
+        *notices.short_search_notices(planned),
     ]
-    told += [line for work, bill in zip(works, bills, strict=True) for line in _larger(work, bill)]
+    told += [
+        line
+        for work, bill in zip(works, bills, strict=True)
+        for line in _memory_warnings(work, bill)
+    ]
     if any(kind.hours_of == "core" for kind, _ in kinds):
-        told += notices.slow_products(planned)
+        told += notices.slow_float32_notices(planned)
     facts = {"devices": bills, "warnings": told}
-    parts = [_for(work, bill) for work, bill in zip(works, bills, strict=True)]
+    parts = [_device_cost_text(work, bill) for work, bill in zip(works, bills, strict=True)]
     lines = ["\n\n".join(parts), *told]
     return output_formats.render(format, facts, lambda: "\n".join(lines))
 
 
-def _larger(work: jobs.Jobs, bill: dict[str, Any]) -> Iterator[str]:
+def _memory_warnings(work: jobs.Jobs, cost: dict[str, Any]) -> Iterator[str]:
     """A line where jobs on a CPU take more memory than this machine has."""
-    needed = {rule["rule"]: rule["memory_bytes"] for rule in bill["rules"]}
+    needed = {rule["rule"]: rule["memory_bytes"] for rule in cost["rules"]}
     here = environment.available_memory()
     if not work.device.memory and max(needed.values(), default=0) > here:
         rule = max(needed, key=needed.__getitem__)
         yield (
-            f"{work.device.name}: a job of {rule} takes about {_size(needed[rule])} of memory, and "
-            f"this machine has {_size(here)}: lower the model's sizes or microbatch_rows, or run "
-            "it elsewhere"
+            f"{work.device.name}: a job of {rule} takes about {_bytes_text(needed[rule])} of "
+            f"memory, and this machine has {_bytes_text(here)}: lower the model's sizes or "
+            "microbatch_rows, or run it elsewhere"
         )
 
 
-def _kind(device: str) -> tuple[Accelerator, int]:
+def _parse_device(device: str) -> tuple[Accelerator, int]:
     """A kind of device, and how many of it train a run together: "tpu-v4:8"."""
     name, colon, number = device.partition(":")
     kind = accelerators.find_accelerator(name, "--devices")
@@ -79,7 +83,7 @@ def _kind(device: str) -> tuple[Accelerator, int]:
     return kind, int(number or 1)
 
 
-def _numbers(work: jobs.Jobs) -> dict[str, Any]:
+def _device_cost(work: jobs.Jobs) -> dict[str, Any]:
     """The bill of one kind of device for machines."""
     by_rule: dict[str, list[jobs.Job]] = defaultdict(list)
     for key in work.counted_keys():
@@ -88,7 +92,7 @@ def _numbers(work: jobs.Jobs) -> dict[str, Any]:
         {
             "rule": rule,
             "jobs": len(some),
-            "hours": _hours(some),
+            "hours": _device_hours(some),
             "longest_seconds": max(job.seconds for job in some),
             "memory_bytes": max(job.host_bytes for job in some),
             "disk_bytes": sum(job.disk_bytes for job in some),
@@ -103,33 +107,33 @@ def _numbers(work: jobs.Jobs) -> dict[str, Any]:
     }
 
 
-def _for(work: jobs.Jobs, bill: dict[str, Any]) -> str:
+def _device_cost_text(work: jobs.Jobs, cost: dict[str, Any]) -> str:
     """The same for people, with the longest runs."""
-    device, rules, refused = work.device, bill["rules"], [*bill["refused"].values()]
+    device, rules, refused = work.device, cost["rules"], [*cost["refused"].values()]
     titles = ("rule", "jobs", f"{device.hours_of}-hours", "longest", "memory", "disk")
     rows = [
         (
             one["rule"],
             f"{one['jobs']:,}",
             f"{one['hours']:,.2f}" if one["hours"] else "",
-            _duration(one["longest_seconds"]),
-            _size(one["memory_bytes"]),
-            _size(one["disk_bytes"]),
+            _duration_text(one["longest_seconds"]),
+            _bytes_text(one["memory_bytes"]),
+            _bytes_text(one["disk_bytes"]),
         )
         for one in rules
     ]
     together = f"; {work.processes} train a run together" if work.processes > 1 else ""
     own = sorted({work.plan.runs[run]["rule"] for run in work.runs()} - RULES.keys())
     lines = [
-        f"{_describe(device)}{together}",
+        f"{_device_line(device)}{together}",
         "",
-        _table(titles, rows),
+        _aligned_table(titles, rows),
         "",
-        *([_runs(work), ""] if work.runs() else []),
+        *([_longest_runs_table(work), ""] if work.runs() else []),
         f"in all: {sum(one['hours'] for one in rules):,.1f} {device.hours_of}-hours",
-        *_parts(work),
-        f"disk: {_size(sum(one['disk_bytes'] for one in rules))}",
-        *_network_line(work),
+        *_hours_by_seed_lines(work),
+        f"disk: {_bytes_text(sum(one['disk_bytes'] for one in rules))}",
+        *_hub_download_line(work),
         *(f"refused, and not counted: {why}" for why in refused[:3]),
         *([f"  and {len(refused) - 3} more"] if len(refused) > 3 else []),
         *(
@@ -141,7 +145,7 @@ def _for(work: jobs.Jobs, bill: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _runs(work: jobs.Jobs) -> str:
+def _longest_runs_table(work: jobs.Jobs) -> str:
     """A line for each model in each scenario, of the run that takes longest."""
     groups = defaultdict[tuple[str, str], list[str]](list)
     for run in work.runs():
@@ -158,14 +162,14 @@ def _runs(work: jobs.Jobs) -> str:
                 f"{taken.parameters:,}",
                 f"{taken.flops:.2e}",
                 str(taken.devices),
-                _size(taken.device_bytes) + (": refused" if refused else ""),
+                _bytes_text(taken.device_bytes) + (": refused" if refused else ""),
                 "" if refused else f"{taken.seconds / 3600:,.2f}",
             )
         )
-    return _table(titles, rows)
+    return _aligned_table(titles, rows)
 
 
-def _network_line(work: jobs.Jobs) -> Iterator[str]:
+def _hub_download_line(work: jobs.Jobs) -> Iterator[str]:
     """A line on what the network must give, where it must."""
     sources = [
         name
@@ -174,10 +178,11 @@ def _network_line(work: jobs.Jobs) -> Iterator[str]:
     ]
     if sources:
         size = sum(work.job("download", name).disk_bytes for name in sources)
-        yield f"  of it fetched from the Hugging Face Hub: {len(sources)} sources, {_size(size)}"
+        fetched = f"{len(sources)} sources, {_bytes_text(size)}"
+        yield f"  of it fetched from the Hugging Face Hub: {fetched}"
 
 
-def _parts(work: jobs.Jobs) -> Iterator[str]:
+def _hours_by_seed_lines(work: jobs.Jobs) -> Iterator[str]:
     """What the runs of each seed take, and those that only serve others, such as grids.
 
     Without a line where all runs are of one kind.
@@ -188,37 +193,37 @@ def _parts(work: jobs.Jobs) -> Iterator[str]:
         if work.refusal(run):
             continue
         part = f"seed {work.plan.runs[run]['seed']}" if run in requested else "serving others"
-        hours[part] += _hours([work.job(rule, run) for rule in TRAINS if run in named[rule]])
+        hours[part] += _device_hours([work.job(rule, run) for rule in TRAINS if run in named[rule]])
         runs[part] += 1
     for part in sorted(hours) if len(hours) > 1 else ():
         yield f"  {part}: {runs[part]} runs, {hours[part]:,.1f} {work.device.hours_of}-hours"
 
 
-def _describe(device: Accelerator) -> str:
+def _device_line(device: Accelerator) -> str:
     peaks = ", ".join(f"{peak / 1e12:,.3g} {kind}" for kind, peak in device.peak.items())
-    memory = f", {_size(device.memory)}" if device.memory else ""
+    memory = f", {_bytes_text(device.memory)}" if device.memory else ""
     return (
         f"{device.name}: peak TFLOP/s {peaks}{memory}; "
         f"{device.utilisation:.0%} of the peak is assumed"
     )
 
 
-def _hours(some: Sequence[jobs.Job]) -> float:
-    return sum(job.seconds * job.devices for job in some) / 3600
+def _device_hours(work: Sequence[jobs.Job]) -> float:
+    return sum(job.seconds * job.devices for job in work) / 3600
 
 
-def _duration(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:,.1f} h"
 
 
-def _size(number: float) -> str:
+def _bytes_text(number: float) -> str:
     for unit, size in (("TiB", 2**40), ("GiB", 2**30)):
         if number >= size:
             return f"{number / size:,.1f} {unit}"
     return f"{number / 2**20:,.0f} MiB"
 
 
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _aligned_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return output_formats.align_columns(titles, rows, [False, *[True] * (len(titles) - 1)])

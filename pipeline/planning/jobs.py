@@ -47,7 +47,7 @@ COMPRESSED, UNPACKED = (".gz", ".zst", ".parquet"), 4
 MOST_MEMORY = 3
 """Times its memory that a job asks for at most: tries also count the slices of a time limit."""
 
-Key = tuple[str, str]
+JobKey = tuple[str, str]
 """A rule and the name of what it makes."""
 
 
@@ -84,11 +84,11 @@ class Jobs:
     def job(self, rule: str, name: str = "") -> Job:
         """What one job takes; `name` is that of the source, run, mixture, table ... it makes."""
         ways: dict[str, Callable[[str], Job]] = {
-            "pretrain": self._pretrain,
-            "evaluate": self._evaluate,
-            "probe": self._probe,
-            "tokenizer": self._tokenizer,
-            **dict.fromkeys(("database", "database_of_selection"), self._database),
+            "pretrain": self._pretrain_job,
+            "evaluate": self._evaluate_job,
+            "probe": self._probe_job,
+            "tokenizer": self._tokenizer_job,
+            **dict.fromkeys(("database", "database_of_selection"), self._database_job),
         }
         if rule in ways:
             return ways[rule](name)
@@ -113,7 +113,7 @@ class Jobs:
         )
         return sum(held) or SMALL_SOURCE
 
-    def counted_keys(self) -> Iterator[Key]:
+    def counted_keys(self) -> Iterator[JobKey]:
         """All jobs that are counted, in the order of the data's way.
 
         Of the whole plan, these are all but the databases of some runs alone. The theory, which
@@ -135,7 +135,7 @@ class Jobs:
         ]
 
     @functools.cached_property
-    def _needed_jobs(self) -> set[Key]:
+    def _needed_jobs(self) -> set[JobKey]:
         """The jobs of the targets and all that these stand on.
 
         Raises:
@@ -144,7 +144,7 @@ class Jobs:
         plan, reads = self.plan, rule_inputs.RuleInputs(self.plan)
         makers = {plan.manifest(r, n): (r, n) for r, names in plan.work().items() for n in names}
 
-        def maker(path: str) -> Key:
+        def maker(path: str) -> JobKey:
             # A file is made by the job whose manifest is beside it, or in the next folder with one.
             at = Path(os.path.normpath(path))
             places = [at, made_from.manifest_beside(at), at.with_suffix(".json")]
@@ -156,7 +156,7 @@ class Jobs:
                 raise InputError(unknown(str(at), files, f"target of {plan.origin}"))
             return found[0]
 
-        waiting, result = [maker(target) for target in self.targets], set[Key]()
+        waiting, result = [maker(target) for target in self.targets], set[JobKey]()
         while waiting:
             job = waiting.pop()
             if job not in result:
@@ -185,14 +185,14 @@ class Jobs:
 
     def vocabulary(self, tokenizer: str) -> int:
         """Pieces of a tokenizer: its own where it is made, else what its settings tell of it."""
-        return self._pieces(tokenizer) or ASSUMED_PIECES
+        return self._known_vocabulary_size(tokenizer) or ASSUMED_PIECES
 
     def assumed_tokenizers(self) -> list[str]:
         """Tokenizers whose size is not known yet."""
-        return [name for name in self.plan.tokenizers if self._pieces(name) is None]
+        return [name for name in self.plan.tokenizers if self._known_vocabulary_size(name) is None]
 
     @functools.cache  # noqa: B019 - one plan lives as long as its process
-    def _pieces(self, tokenizer: str) -> int | None:
+    def _known_vocabulary_size(self, tokenizer: str) -> int | None:
         values = self.plan.section_value("tokenizers", tokenizer)
         made, path = Path(self.plan.results, "tokenizers", f"{tokenizer}.json"), values.get("path")
         # One that is missing or damaged is made.
@@ -205,29 +205,31 @@ class Jobs:
             return given_pieces(Path(path))
         return values.get("vocabulary") or KNOWN_PIECES.get(values.get("repository", ""))
 
-    def _of_run(self, run: str) -> tuple[dict[str, Any], int]:
+    def _settings_and_vocabulary(self, run: str) -> tuple[dict[str, Any], int]:
         values = self.plan.section_value("runs", run)
         return values, self.vocabulary(values["tokenizer"])
 
     @functools.cache  # noqa: B019 - one plan lives as long as its process
     def training(self, run: str) -> resources.ResourceEstimate:
         """What a run's training takes."""
-        return resources.estimate_run(*self._of_run(run), self.device, self.processes)
+        return resources.estimate_run(
+            *self._settings_and_vocabulary(run), self.device, self.processes
+        )
 
-    def _pretrain(self, run: str) -> Job:
+    def _pretrain_job(self, run: str) -> Job:
         taken = self.training(run)
         return Job(taken.seconds, taken.host_bytes, taken.disk_bytes, taken.devices)
 
-    def _evaluate(self, run: str) -> Job:
-        values, vocabulary = self._of_run(run)
+    def _evaluate_job(self, run: str) -> Job:
+        values, vocabulary = self._settings_and_vocabulary(run)
         wanted = self.plan.section_value("evaluations", run)
         memory, seconds, disk = resources.estimate_evaluation(
             values, wanted, vocabulary, self.device
         )
         return Job(seconds, memory, disk, 1)
 
-    def _probe(self, run: str) -> Job:
-        values, vocabulary = self._of_run(run)
+    def _probe_job(self, run: str) -> Job:
+        values, vocabulary = self._settings_and_vocabulary(run)
         wanted = self.plan.section_value("probes", run)
         memory, seconds = resources.estimate_probe(values, wanted, vocabulary, self.device)
         return Job(seconds, memory, DISK_BYTES["probe"], 1)
@@ -240,10 +242,10 @@ class Jobs:
             EMPTY_DATABASE + sum(map(resources.record_bytes, self.plan.runs.values())) + evaluated
         )
 
-    def _database(self, _: str) -> Job:
+    def _database_job(self, _: str) -> Job:
         return Job(SECONDS["database"], GATHERING_MEMORY * 2**30, self._database_bytes)
 
-    def _tokenizer(self, tokenizer: str) -> Job:
+    def _tokenizer_job(self, tokenizer: str) -> Job:
         sources = self.plan.tokenizer_sources[tokenizer]
         characters = self.plan.tokenizers[tokenizer].get("characters", 0) * len(sources)
         memory = MEMORY["tokenizer"] * 2**30 + 200 * characters

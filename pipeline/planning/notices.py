@@ -36,31 +36,31 @@ def used_names(plan: Plan) -> dict[str, set[str]]:
     return result
 
 
-def unused_names(plan: Plan, own: Mapping[str, Any]) -> list[str]:
-    """A line for each section of `own` that defines what is not used, or names what no run has.
+def unused_name_notices(plan: Plan, own_config: Mapping[str, Any]) -> list[str]:
+    """A line for each of its sections that defines what is not used, or names what no run has.
 
-    `own` is the configuration without what it includes, which others may use.
+    `own_config` is the configuration without what it includes, which others may use.
     """
     known = used_names(plan)
-    idle = {s: [n for n in own.get(s, {}) if n not in names] for s, names in known.items()}
+    idle = {s: [n for n in own_config.get(s, {}) if n not in names] for s, names in known.items()}
     return (
         [
             f"{plan.origin}: {section}: defined, and used by no run: {enumerate_names(names)}"
-            f"{_where_domains_are(plan) if section == 'sources' else ''}"
+            f"{_domain_list_hint(plan) if section == 'sources' else ''}"
             for section, names in idle.items()
             if names
         ]
         + [
             line
             for section in ("evaluation", "probe")
-            for name in sorted(known[section].intersection(own.get(section, {})))
-            for line in _absent(plan, section, name)
+            for name in sorted(known[section].intersection(own_config.get(section, {})))
+            for line in _unmatched_selection_notices(plan, section, name)
         ]
-        + _without_baseline(plan)
+        + _missing_baseline_notices(plan)
     )
 
 
-def _where_domains_are(plan: Plan) -> str:
+def _domain_list_hint(plan: Plan) -> str:
     """Where a source is added to the scenarios, if they all name one list of domains."""
     anchors = strict_yaml.anchors(map(Path, plan.files))
     lists = {anchors.get(f"scenarios.{name}.domains", "") for name in plan.config["scenarios"]}
@@ -68,7 +68,7 @@ def _where_domains_are(plan: Plan) -> str:
     return f": to use them, add them to the list {place}" if place else ""
 
 
-def _without_baseline(plan: Plan) -> list[str]:
+def _missing_baseline_notices(plan: Plan) -> list[str]:
     """A line where methods are compared with one that has no run."""
     baseline = plan.config.get("compare", {}).get("baseline", Compare.baseline)
     methods = {RunName.parse(run).method for run in plan.requested}
@@ -80,7 +80,7 @@ def _without_baseline(plan: Plan) -> list[str]:
     ]
 
 
-def _absent(plan: Plan, section: str, name: str) -> Iterator[str]:
+def _unmatched_selection_notices(plan: Plan, section: str, name: str) -> Iterator[str]:
     """A line for each list of an evaluation's curves, or of a probe, with values of no run."""
     scenarios, values = plan.config["scenarios"], plan.config[section][name]
     where, lists = f"{section}.{name}", values
@@ -93,7 +93,7 @@ def _absent(plan: Plan, section: str, name: str) -> Iterator[str]:
             yield f"{plan.origin}: {where}.{key}: no run of its scenarios has {', '.join(absent)}"
 
 
-def short_searches(plan: Plan) -> list[str]:
+def short_search_notices(plan: Plan) -> list[str]:
     """A line for each mixture that runs of at most half a training's tokens find by their losses.
 
     Tested where losses have no target; only there something is told.
@@ -116,7 +116,7 @@ def short_searches(plan: Plan) -> list[str]:
     return list(told)
 
 
-def slow_products(plan: Plan) -> list[str]:
+def slow_float32_notices(plan: Plan) -> list[str]:
     """A line where models train in float32 whose products this machine's processor has faster."""
     units = accelerators.bfloat16_units()
     wide = {

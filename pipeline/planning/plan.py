@@ -345,4 +345,4 @@ class Plan:
     def rule_descriptions(self) -> dict[str, str]:
         """What the mixing rules of the plan do, in the report's words, by rule."""
         named = dict.fromkeys(values["rule"] for values in self.runs.values())
-        return {rule: methods.rule_sentence(rule) for rule in named}
+        return {rule: methods.rule_summary(rule) for rule in named}

@@ -207,10 +207,12 @@ def plan(
     Raises:
         InputError: every mistake in it, in one message, each with its path and a way out.
     """
-    refuse(schema.problems(config, origin) or cross_checks.problems(config, origin, files))
+    refuse(
+        schema.problems(config, origin) or cross_checks.consistency_problems(config, origin, files)
+    )
     own = normal_form.normalise_config(config, origin)
     requested = dependencies.requested_runs(own)
-    every = dependencies.closure(own, requested)
+    every = dependencies.with_required_runs(own, requested)
     found_of = {run: found for run in every if (found := dependencies.mixture_of_run(own, run))}
     runs = {str(run): stage_settings.run_settings(own, run) for run in every}
     mixtures = {str(m): stage_settings.mixture_settings(own, m, runs) for m in found_of.values()}

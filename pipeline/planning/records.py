@@ -89,13 +89,13 @@ def config_in_full(config: Settings) -> Settings:
     sections = ("methods", "scenarios", "mixtures")
     own = {name: config[name] for name in sections if isinstance(config.get(name), dict)}
     named = {name: one for name, one in own.get("methods", {}).items() if "rule" in one}
-    full = {name: methods.method_in_full(one) for name, one in named.items()}
+    full = {name: methods.fill_method_defaults(one) for name, one in named.items()}
 
     def overlaid(scenario: Settings) -> Settings:
         """Of what it lays over methods, that by which it changes them."""
         result: Settings = {}
         for name, over in scenario["methods"].items():
-            whole = methods.method_in_full({**named[name], **over})
+            whole = methods.fill_method_defaults({**named[name], **over})
             if other := {key: one for key, one in whole.items() if full[name].get(key) != one}:
                 result[name] = other
         return {**scenario, "methods": result}

@@ -43,7 +43,7 @@ from pipeline.planning.configuration import (
     Source,
 )
 from pipeline.planning.dependencies import RunName
-from pipeline.planning.drawn_scenarios import Drawn, DrawnScenarios
+from pipeline.planning.drawn_scenarios import DrawnScenario, ScenarioDrawSettings
 from pipeline.runtime import atomic_files, output_formats
 from pipeline.runtime.environment import ROOT
 from pipeline.runtime.validation import validate
@@ -82,7 +82,7 @@ class Registration:
     any run."""
     date: Annotated[str, Limits(pattern=r"\d{4}-\d\d-\d\d", means="a date as in 2026-11-24")]
     """Day of the registration."""
-    scenarios: DrawnScenarios
+    scenarios: ScenarioDrawSettings
     """The scenarios."""
     model: dict[str, Any]
     """Shape of the model."""
@@ -228,7 +228,7 @@ Run = Mapping[str, Any]
 
 def rows_over_batches(run: Run) -> float:
     """Rows that a run reads, those that its method measures included, over those of its batches."""
-    needs, batch = methods.needs(run), run["training"]["rows"]
+    needs, batch = methods.run_needs(run), run["training"]["rows"]
     domains, result = len(run["domains"]), 1.0
     if needs.statistics and needs.statistics.fresh:
         each = max(batch, needs.statistics.rows * domains)
@@ -276,7 +276,7 @@ class _Size(NamedTuple):
 
     model: str
     recipe: dict[str, Any]
-    scenarios: list[Drawn]
+    scenarios: list[DrawnScenario]
 
 
 def _sizes(chosen: Registration) -> list[_Size]:
@@ -285,7 +285,7 @@ def _sizes(chosen: Registration) -> list[_Size]:
     for steps in chosen.steps or [base["steps"]]:
         end = f"-{steps}" if chosen.steps else ""
         tokens = base["rows"] * base["length"] * steps
-        scenarios = list(drawn_scenarios.draw(chosen.scenarios, tokens, end))
+        scenarios = list(drawn_scenarios.draw_scenarios(chosen.scenarios, tokens, end))
         recipe = _of_length(base, steps) if chosen.steps else base
         result.append(_Size(chosen.size + end, recipe, scenarios))
     return result
@@ -336,7 +336,7 @@ def _name(recipe: Mapping[str, Any]) -> str:
     return f"{STEPS}{recipe['steps']}"
 
 
-def _tokenizer(one: Drawn) -> dict[str, Any]:
+def _tokenizer(one: DrawnScenario) -> dict[str, Any]:
     """Pieces of text alone, else characters, so that the entropy of a language is known."""
     letters = {
         letter
@@ -356,7 +356,7 @@ def _tokenizer(one: Drawn) -> dict[str, Any]:
     }
 
 
-def _scenario(one: Drawn, recipe: str) -> dict[str, Any]:
+def _scenario(one: DrawnScenario, recipe: str) -> dict[str, Any]:
     return {
         "about": one.about(),
         "domains": list(one.sources),
@@ -367,14 +367,16 @@ def _scenario(one: Drawn, recipe: str) -> dict[str, Any]:
     }
 
 
-def _at_equal_cost(result: dict[str, Any], one: Drawn, size: _Size, chosen: Registration) -> None:
+def _at_equal_cost(
+    result: dict[str, Any], one: DrawnScenario, size: _Size, chosen: Registration
+) -> None:
     """Adds what differs in a scenario: the fixed mixture, and recipes of as much as others cost."""
     own: Sections = {AT_TARGET: {"weights_by_domain": one.target}} if one.target else {}
     result["scenarios"][one.name]["methods"] = own
     long = shorthand.write_out(result)
     for name, equal in chosen.mix_for.items():
         run = RunName(one.name, size.model, equal.of, chosen.seeds[0])
-        every = dependencies.closure(long, [run]) if equal.search else [run]
+        every = dependencies.with_required_runs(long, [run]) if equal.search else [run]
         cost = sum(_cost(long, each, run, equal) for each in every)
         longer = _of_length(chosen.training, math.ceil(round(cost, 6)))
         own[name] = {"training": _name(longer)}

@@ -118,7 +118,7 @@ def logit_bytes(shape: settings.Model, vocabulary: int, tokens: int) -> int:
 
 def state_bytes(values: Settings, parameters: int) -> int:
     """Bytes of weights, gradients and moments, and of what the method keeps beside them."""
-    needs, K = methods.needs(values), len(values["domains"])
+    needs, K = methods.run_needs(values), len(values["domains"])
     numbers = 4 + bool(needs.statistics) + needs.reference
     numbers += K * needs.inner_products() + 2 * K * needs.moments_per_domain
     return FLOAT * numbers * parameters
@@ -126,7 +126,7 @@ def state_bytes(values: Settings, parameters: int) -> int:
 
 def forward_passes(values: Settings) -> float:
     """Forward passes over a batch that one update costs: 3 of Mix, a backward pass being two."""
-    needs, recipe = methods.needs(values), values["training"]
+    needs, recipe = methods.run_needs(values), values["training"]
     batches = len(values["domains"]) / recipe["rows"]
     result = 3.0 + needs.weighs_losses + needs.losses_after + 2 * needs.reference
     if needs.statistics and needs.statistics.fresh:

@@ -62,7 +62,7 @@ def problems(config: Mapping[str, Any], origin: str) -> list[str]:
     named = config.get("methods")
     for name, values in named.items() if isinstance(named, Mapping) else ():
         if isinstance(values, Mapping):
-            problems += methods.problems(values, f"{origin}.methods.{name}")
+            problems += methods.method_problems(values, f"{origin}.methods.{name}")
     return _in_file(problems, origin)
 
 

@@ -30,19 +30,21 @@ def run_settings(config: Settings, run: dependencies.RunName) -> Settings:
         "model": sort_keys(config["models"][run.model]),
         "training": sort_keys(config["training"][dependencies.recipe_name(config, run)]),
         "rule": values["rule"],
-        "method": sort_keys(methods.settings_of(methods.method_in_full(values, tuned))),
+        "method": sort_keys(methods.rule_settings(methods.fill_method_defaults(values, tuned))),
         **({"tuned": sort_keys(tuned)} if tuned else {}),
     }
 
 
 def run_in_full(run: Settings) -> Settings:
     """The content of a run.json with its defaults filled in, as that of a plan has them."""
-    method = methods.method_in_full({**run["method"], "rule": run["rule"]}, run.get("tuned", ()))
+    method = methods.fill_method_defaults(
+        {**run["method"], "rule": run["rule"]}, run.get("tuned", ())
+    )
     kinds: dict[str, type[Any]] = {"model": Model, "training": Training}
     parts = {
         name: normal_form.plain_values(validate(k, run[name], name)) for name, k in kinds.items()
     }
-    return sort_keys({**run, **parts, "method": methods.settings_of(method)})
+    return sort_keys({**run, **parts, "method": methods.rule_settings(method)})
 
 
 def evaluation_settings(
@@ -103,7 +105,7 @@ def mixture_settings(
         runs: Settings of all runs by name.
     """
     values = dependencies.search_section(config, mixture.mixture)
-    names = [str(run) for run in dependencies.proxies_of(config, mixture)]
+    names = [str(run) for run in dependencies.proxy_runs(config, mixture)]
     given, finder = values.get("settings", ()), values.get("finder", GRID)
     options, target = values.get("options", {}), config["scenarios"][mixture.scenario].get("target")
     if target is not None and (finder == GRID or _weighs_losses(finder)):

@@ -396,10 +396,10 @@ class WorkflowJobs:
             self._refuse_cpu_torch()
         # A dry run and a report import no class of the user's and need no finder's packages.
         if "pretrain" in rules and not self._request.is_part():
-            methods.refuse_at_start(self.plan.runs.values(), self.plan.mixtures.values())
-        for line in notices.unused_names(self.plan, self.config) + notices.short_searches(
-            self.plan
-        ):
+            methods.refuse_untrainable_runs(self.plan.runs.values(), self.plan.mixtures.values())
+        for line in notices.unused_name_notices(
+            self.plan, self.config
+        ) + notices.short_search_notices(self.plan):
             warn(line)
         for name in (name for rule, name in made if rule == "pretrain"):
             if held := locks.describe_holder(Path(self.plan.manifest("pretrain", name)).parent):

@@ -247,7 +247,7 @@ def fill_paper(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any])
             f"insert into {table} "
             f"select {columns} from read_csv('{quoted}', header = true, all_varchar = true)"
         )
-    insert_rows(connection, "published_names", map(list, paper_roles.names_with_roles(config)))
+    insert_rows(connection, "published_names", map(list, paper_roles.paper_roles_of(config)))
     insert_rows(connection, "defaults", _defaults())
 
 

@@ -203,7 +203,7 @@ def _costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -> Row:
         return float(values["training"]["steps"] * registration.rows_over_batches(values) / base)
 
     def with_search(run: RunName) -> float:
-        every = dependencies.closure(plan.config, [run])
+        every = dependencies.with_required_runs(plan.config, [run])
         return sum(rows(one) * flops(one) for one in every) / flops(run)
 
     def flops(run: RunName) -> float:

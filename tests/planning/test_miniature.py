@@ -70,9 +70,7 @@ def planned_jobs(plan, target):
 
 def shown_jobs(plan, target):
     """The same by what the target shows: the paper's printed numbers, or the lists above."""
-    role = {
-        (kind, ours): theirs for kind, ours, theirs in paper_roles.names_with_roles(plan.config)
-    }
+    role = {(kind, ours): theirs for kind, ours, theirs in paper_roles.paper_roles_of(plan.config)}
     printed = {
         (row["scenario"], row["model"], row["method"])
         for row in paper_roles.read_paper_table("numbers")

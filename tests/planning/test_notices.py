@@ -34,7 +34,7 @@ def test_all_that_is_defined_and_not_used_is_told(config):
     values["methods"]["varied"] = values["methods"]["pike-low"]
     values["grids"]["zetas"]["of"] = "varied"
     plan = planner.plan(values, "mine.yaml")
-    assert notices.unused_names(plan, values) == []
+    assert notices.unused_name_notices(plan, values) == []
     for section, like in SPARE.items():
         known = values.setdefault(section, {})
         # A grid and a mixture cannot have one name.
@@ -43,12 +43,12 @@ def test_all_that_is_defined_and_not_used_is_told(config):
     plan = planner.plan(values, "mine.yaml")
     expected = {f"mine.yaml: {s}: defined, and used by no run: spare-{s}" for s in SPARE}
     expected.add("mine.yaml: tasks: defined, and used by no run: piqa")
-    assert set(notices.unused_names(plan, values)) == expected
+    assert set(notices.unused_name_notices(plan, values)) == expected
     many = {"methods": {f"m{n}": {} for n in range(10**5)}}
-    (line,) = notices.unused_names(plan, many)
+    (line,) = notices.unused_name_notices(plan, many)
     assert line.endswith(" m18, m19 and 99,980 more")
     # What a file includes serves others, too.
-    assert notices.unused_names(plan, {"methods": {"mix": {}}}) == []
+    assert notices.unused_name_notices(plan, {"methods": {"mix": {}}}) == []
 
 
 def test_values_that_no_run_has_are_told(config):
@@ -57,7 +57,7 @@ def test_values_that_no_run_has_are_told(config):
     values["probe"]["standard"]["seeds"] = [98, 99]
     values["compare"] = {"baseline": "pike-high"}
     plan = planner.plan(values, "mine.yaml")
-    *told, last = notices.unused_names(plan, values)
+    *told, last = notices.unused_name_notices(plan, values)
     assert "compare.baseline: no run has pike-high: " in last
     assert told == [
         "mine.yaml: evaluation.standard.curves.seeds: no run of its scenarios has 99",
@@ -77,7 +77,7 @@ def test_a_search_by_far_shorter_runs_is_told(config, steps, told):
     )
     plan = planner.plan(values, "mine.yaml")
     assert plan.runs["installed/nano/found/seed0"]["training"]["steps"] == 180
-    lines = notices.short_searches(plan)
+    lines = notices.short_search_notices(plan)
     if not told:
         assert lines == []
         return
@@ -89,7 +89,7 @@ def test_a_search_by_far_shorter_runs_is_told(config, steps, told):
     values["scenarios"]["installed"]["target"] = dict.fromkeys(
         values["scenarios"]["installed"]["domains"], 1
     )
-    assert notices.short_searches(planner.plan(values, "mine.yaml")) == []
+    assert notices.short_search_notices(planner.plan(values, "mine.yaml")) == []
 
 
 def test_a_grid_of_runs_of_several_lengths_is_refused(config):
@@ -134,9 +134,9 @@ def test_files_that_are_not_there_are_all_told(local, tmp_path):
         "the path"
         for path, where in WHERE.items()
     ]
-    answer = json.loads(cost.plan(Path("mine.yaml"), devices=["cpu"], format="json"))
+    answer = json.loads(cost.estimate_cost(Path("mine.yaml"), devices=["cpu"], format="json"))
     assert answer["warnings"] == told
-    assert told[0] in cost.plan(Path("mine.yaml"), devices=["cpu"])
+    assert told[0] in cost.estimate_cost(Path("mine.yaml"), devices=["cpu"])
     with pytest.raises(InputError) as caught:
         Comparison(local).refuse_missing()
     assert str(caught.value).splitlines() == told
@@ -231,5 +231,5 @@ def test_faster_products_of_this_processor_are_told(
     values["models"]["nano"]["width"] = width
     for recipe in values["training"].values() if precision else ():
         recipe["precision"] = precision
-    lines = notices.slow_products(planner.plan(values, "mine.yaml"))
+    lines = notices.slow_float32_notices(planner.plan(values, "mine.yaml"))
     assert [("it trains nano faster" in line) for line in lines] == [True] * told
