@@ -364,7 +364,7 @@ def commands() -> list[Command]:
             by="pipeline.data.domains:write_clusters"),
         _command("check", "verify", "name files that are damaged, missing or foreign", many,
             _workers("files hashed at once (default: as many as processors)"),
-            _format("text", "json"), by="pipeline.planning.verify:verify"),
+            _format("text", "json"), by="pipeline.planning.verify:verify_results"),
         _command("check", "theory", "check the paper's theory with numbers; reads nothing",
             _path("--out", "folder to make", dest="given")),
         _command("plumbing", "download", "fetch a source's documents", settings, out),

@@ -39,11 +39,11 @@ def estimate_cost(
     if twice := sorted({device for device in devices if devices.count(device) > 1}):
         raise InputError(f"--devices: named twice: {', '.join(twice)}")
     planned, own = planner.plan_of_workflow([configuration], {})
-    output_root.refuse_file(planned.results)
+    output_root.refuse_unusable_root(planned.results)
     works = [jobs.Jobs(planned, kind, number, tuple(targets)) for kind, number in kinds]
     bills = [_device_cost(work) for work in works]
     told = [
-        *outdated.Comparison(planned).missing(),
+        *outdated.PlanComparison(planned).missing_file_problems(),
         *notices.unused_name_notices(planned, own),
         *notices.short_search_notices(planned),
     ]
@@ -103,7 +103,7 @@ def _device_cost(work: jobs.Jobs) -> dict[str, Any]:
         "device": work.device.name,
         "processes": work.processes,
         "rules": rules,
-        "refused": {run: why for run in work.runs() if (why := work.refusal(run))},
+        "refused": {run: why for run in work.trained_runs() if (why := work.refusal(run))},
     }
 
 
@@ -123,13 +123,13 @@ def _device_cost_text(work: jobs.Jobs, cost: dict[str, Any]) -> str:
         for one in rules
     ]
     together = f"; {work.processes} train a run together" if work.processes > 1 else ""
-    own = sorted({work.plan.runs[run]["rule"] for run in work.runs()} - RULES.keys())
+    own = sorted({work.plan.runs[run]["rule"] for run in work.trained_runs()} - RULES.keys())
     lines = [
         f"{_device_line(device)}{together}",
         "",
         _aligned_table(titles, rows),
         "",
-        *([_longest_runs_table(work), ""] if work.runs() else []),
+        *([_longest_runs_table(work), ""] if work.trained_runs() else []),
         f"in all: {sum(one['hours'] for one in rules):,.1f} {device.hours_of}-hours",
         *_hours_by_seed_lines(work),
         f"disk: {_bytes_text(sum(one['disk_bytes'] for one in rules))}",
@@ -138,7 +138,7 @@ def _device_cost_text(work: jobs.Jobs, cost: dict[str, Any]) -> str:
         *([f"  and {len(refused) - 3} more"] if len(refused) > 3 else []),
         *(
             f"tokenizer {name}: its file is not here: {jobs.ASSUMED_PIECES:,} pieces are assumed"
-            for name in work.assumed_tokenizers()
+            for name in work.unsized_tokenizers()
         ),
         *(f"rule {r}: a plan imports none but ours: its runs are counted as mix's" for r in own),
     ]
@@ -148,14 +148,14 @@ def _device_cost_text(work: jobs.Jobs, cost: dict[str, Any]) -> str:
 def _longest_runs_table(work: jobs.Jobs) -> str:
     """A line for each model in each scenario, of the run that takes longest."""
     groups = defaultdict[tuple[str, str], list[str]](list)
-    for run in work.runs():
+    for run in work.trained_runs():
         values = work.plan.runs[run]
         groups[values["scenario"], values["model_name"]].append(run)
     titles = ("longest run", "parameters", "FLOPs", "devices", "memory each", "hours")
     rows = []
     for runs in groups.values():
-        run = max(runs, key=lambda one: work.training(one).seconds)
-        taken, refused = work.training(run), work.refusal(run)
+        run = max(runs, key=lambda one: work.training_estimate(one).seconds)
+        taken, refused = work.training_estimate(run), work.refusal(run)
         rows.append(
             (
                 run,
@@ -188,8 +188,8 @@ def _hours_by_seed_lines(work: jobs.Jobs) -> Iterator[str]:
     Without a line where all runs are of one kind.
     """
     requested, hours = set(work.plan.requested), defaultdict[str, float](float)
-    runs, named = Counter[str](), work.plan.work()
-    for run in work.runs():
+    runs, named = Counter[str](), work.plan.names_by_rule()
+    for run in work.trained_runs():
         if work.refusal(run):
             continue
         part = f"seed {work.plan.runs[run]['seed']}" if run in requested else "serving others"

@@ -82,7 +82,7 @@ def consistency_problems(config: Config, origin: str, files: Iterable[Path] = ()
         if name not in known
     ]
     if dangling:
-        lists = strict_yaml.anchors(files)
+        lists = strict_yaml.anchor_by_place(files)
         by_place: dict[tuple[str, str], str] = {}
         for where, name, known in dangling:
             place = f"{where}, the list {lists[where]}" if where in lists else where
@@ -95,7 +95,7 @@ def consistency_problems(config: Config, origin: str, files: Iterable[Path] = ()
         f"{origin}: {problem}" for problem in _incompatibility_problems(config, whole.training)
     ]
     if unnamed := [n for n, problem in enumerate(further) if OTHER_DOMAIN.search(problem)]:
-        lists = strict_yaml.anchors(files)
+        lists = strict_yaml.anchor_by_place(files)
         for n in unnamed:
             further[n] += _domain_list_hint(further[n], lists)
     return schema.contradictions(whole, origin) + further
@@ -168,7 +168,9 @@ def _unknown_task_uses(config: Config) -> Iterable[NameUse]:
     """Names of downstream tasks that match no pattern of `TASKS`."""
     used = dict(_values_at(config, ["evaluation", "*", "tasks", "*", "tasks"]))
     used["tasks"] = config.get("tasks", {})
-    used["packing.hygiene.decontaminate.files"] = stage_settings.unwanted_tasks(config).values()
+    used["packing.hygiene.decontaminate.files"] = stage_settings.decontaminated_tasks(
+        config
+    ).values()
     for place, names in used.items():
         fits_none = (n for n in names if not any(re.fullmatch(task, n) for task in TASKS))
         yield NameUse(fits_none, TASKS, place)
@@ -305,7 +307,7 @@ def _unequal_search_problems(config: Config, all_runs: Iterable[RunName]) -> Ite
     for found in dict.fromkeys(every):
         finder = dependencies.search_section(config, found.mixture).get("finder", GRID)
         proxies = dependencies.proxy_runs(config, found)
-        if stage_settings.reads_states(finder):
+        if stage_settings.needs_method_states(finder):
             if len(proxies) > 1:
                 yield (
                     f"mixtures.{found.mixture}: the finder {finder} reads one run, here are "

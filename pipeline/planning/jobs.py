@@ -121,14 +121,14 @@ class Jobs:
         """
         return (
             (rule, name)
-            for rule, names in self.plan.work().items()
+            for rule, names in self.plan.names_by_rule().items()
             if rule != "theory" and (self.targets or rule != "database_of_selection")
             for name in names
             if not self.targets or (rule, name) in self._needed_jobs
             if not (rule in TRAINS and self.refusal(name))
         )
 
-    def runs(self) -> list[str]:
+    def trained_runs(self) -> list[str]:
         """Runs that are trained, refused ones among them."""
         return [
             r for r in self.plan.runs if not self.targets or ("pretrain", r) in self._needed_jobs
@@ -142,7 +142,9 @@ class Jobs:
             InputError: nothing makes a target.
         """
         plan, reads = self.plan, rule_inputs.RuleInputs(self.plan)
-        makers = {plan.manifest(r, n): (r, n) for r, names in plan.work().items() for n in names}
+        makers = {
+            plan.manifest(r, n): (r, n) for r, names in plan.names_by_rule().items() for n in names
+        }
 
         def maker(path: str) -> JobKey:
             # A file is made by the job whose manifest is beside it, or in the next folder with one.
@@ -166,7 +168,7 @@ class Jobs:
 
     def refusal(self, run: str) -> str | None:
         """Why a run is not trained on such devices; None where it is."""
-        taken, values = self.training(run), self.plan.section_value("runs", run)
+        taken, values = self.training_estimate(run), self.plan.section_value("runs", run)
         named, shape = f"run {run}: model {values['model_name']}", values["model"]
         if architecture := shape.get("architecture"):
             longest = architecture.get("max_position_embeddings")
@@ -183,11 +185,11 @@ class Jobs:
             "training's microbatch_rows, or give pretrain more `processes` or another `accelerator`"
         )
 
-    def vocabulary(self, tokenizer: str) -> int:
+    def vocabulary_size(self, tokenizer: str) -> int:
         """Pieces of a tokenizer: its own where it is made, else what its settings tell of it."""
         return self._known_vocabulary_size(tokenizer) or ASSUMED_PIECES
 
-    def assumed_tokenizers(self) -> list[str]:
+    def unsized_tokenizers(self) -> list[str]:
         """Tokenizers whose size is not known yet."""
         return [name for name in self.plan.tokenizers if self._known_vocabulary_size(name) is None]
 
@@ -207,17 +209,17 @@ class Jobs:
 
     def _settings_and_vocabulary(self, run: str) -> tuple[dict[str, Any], int]:
         values = self.plan.section_value("runs", run)
-        return values, self.vocabulary(values["tokenizer"])
+        return values, self.vocabulary_size(values["tokenizer"])
 
     @functools.cache  # noqa: B019 - one plan lives as long as its process
-    def training(self, run: str) -> resources.ResourceEstimate:
+    def training_estimate(self, run: str) -> resources.ResourceEstimate:
         """What a run's training takes."""
         return resources.estimate_run(
             *self._settings_and_vocabulary(run), self.device, self.processes
         )
 
     def _pretrain_job(self, run: str) -> Job:
-        taken = self.training(run)
+        taken = self.training_estimate(run)
         return Job(taken.seconds, taken.host_bytes, taken.disk_bytes, taken.devices)
 
     def _evaluate_job(self, run: str) -> Job:

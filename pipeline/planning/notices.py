@@ -62,7 +62,7 @@ def unused_name_notices(plan: Plan, own_config: Mapping[str, Any]) -> list[str]:
 
 def _domain_list_hint(plan: Plan) -> str:
     """Where a source is added to the scenarios, if they all name one list of domains."""
-    anchors = strict_yaml.anchors(map(Path, plan.files))
+    anchors = strict_yaml.anchor_by_place(map(Path, plan.files))
     lists = {anchors.get(f"scenarios.{name}.domains", "") for name in plan.config["scenarios"]}
     (place,) = lists if len(lists) == 1 else ("",)
     return f": to use them, add them to the list {place}" if place else ""
@@ -101,7 +101,7 @@ def short_search_notices(plan: Plan) -> list[str]:
     config, told = plan.config, dict[str, None]()
     for name, found in plan.found.items():
         search, run = plan.mixtures[found], RunName.parse(name)
-        if search["finder"] == GRID or stage_settings.reads_states(search["finder"]):
+        if search["finder"] == GRID or stage_settings.needs_method_states(search["finder"]):
             continue
         # A plan has no such mixture of runs of several lengths.
         read = dependencies.training_tokens(config, RunName.parse(next(iter(search["proxies"]))))
@@ -146,7 +146,7 @@ def closing_notices(plan: Plan) -> list[str]:
         if manifest.exists()
         for doubt in atomic_files.read_mapping(manifest).get("warnings", ())
     ]
-    report, database = Path(plan.results) / "report" / "index.html", plan.report_inputs()[1]
+    report, database = Path(plan.results) / "report" / "index.html", plan.report_inputs().database
     if not report.exists():
         return doubts
     asked = ("advise", database, "--format", "summary")

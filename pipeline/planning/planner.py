@@ -32,7 +32,7 @@ LETTER_BYTES = 3
 """Of UTF-8, in most alphabets of synthetic languages."""
 
 
-def read_file(path: Path) -> Settings:
+def read_config_file(path: Path) -> Settings:
     """A configuration file's own content.
 
     Raises:
@@ -68,14 +68,14 @@ def read_file(path: Path) -> Settings:
 
 def read_configuration(path: Path) -> Settings:
     """The same with what it includes, and its short forms written out."""
-    return shorthand.write_out(merge_included(read_file(path), path.parent))
+    return shorthand.expand_shorthand(join_included(read_config_file(path), path.parent))
 
 
-def merge_included(
+def join_included(
     config: Mapping[str, Any],
     folder: Path,
-    above: tuple[Path, ...] = (),
-    load: Callable[[Path], Settings] = read_file,
+    included_by: tuple[Path, ...] = (),
+    load: Callable[[Path], Settings] = read_config_file,
 ) -> Settings:
     """A configuration with the sections of the file that it names under `include`.
 
@@ -84,7 +84,7 @@ def merge_included(
     Args:
         config: The configuration.
         folder: That of its file, where the other's path begins.
-        above: Files that include this one.
+        included_by: Files that include this one.
         load: Gives a file's own content.
 
     Raises:
@@ -99,13 +99,13 @@ def merge_included(
     path = folder / name
     if not os.path.exists(path):  # noqa: PTH110 - Path raises where a name is too long.
         raise InputError(f"include: {brief(str(path))} does not exist: give its path from {folder}")
-    if path.resolve() in above:
+    if path.resolve() in included_by:
         raise InputError(f"include: {path} includes itself: take one `include` out")
-    if len(above) > DEEPEST:
+    if len(included_by) > DEEPEST:
         raise InputError(
-            f"include: {path}: {len(above)} files include each other down to it: join some"
+            f"include: {path}: {len(included_by)} files include each other down to it: join some"
         )
-    further = merge_included(load(path), path.parent, (*above, path.resolve()), load)
+    further = join_included(load(path), path.parent, (*included_by, path.resolve()), load)
     twice = []
     for section in further.keys() & whole.keys():
         theirs, ours = further[section], whole[section]
@@ -122,7 +122,7 @@ def merge_included(
     return further | whole
 
 
-def read_options(parsed: Mapping[str, Any], words: Sequence[str] | None) -> Settings:
+def read_config_options(parsed: Mapping[str, Any], words: Sequence[str] | None) -> Settings:
     """What `--config` sets, with numbers in the place of texts that look like them.
 
     Snakemake makes texts of all that stands within a mapping or a list.
@@ -137,16 +137,16 @@ def read_options(parsed: Mapping[str, Any], words: Sequence[str] | None) -> Sett
     result: Settings = {}
     for name, _, text in (word.partition("=") for word in words or ()):
         if isinstance(parsed[name], Mapping | list):
-            result = _replace(result, {name: strict_yaml.load(text, f"--config {name}")})
+            result = _merge_deeply(result, {name: strict_yaml.load(text, f"--config {name}")})
     return {**parsed, **result}
 
 
-def _owner(path: Path, load: Callable[[Path], Settings]) -> Path:
+def _file_that_sets_results(path: Path, load: Callable[[Path], Settings]) -> Path:
     """The file that sets `results`: this one, or one that it includes."""
     config = load(path)
     if "results" in config or config.get("include") is None:
         return path
-    return _owner(path.parent / config["include"], load)
+    return _file_that_sets_results(path.parent / config["include"], load)
 
 
 def plan_of_workflow(
@@ -160,7 +160,7 @@ def plan_of_workflow(
     Raises:
         InputError: as `read_configuration` and `plan`, or a target was taken for a file.
     """
-    load = functools.cache(read_file)  # Parsing takes up to 60 ms.
+    load = functools.cache(read_config_file)  # Parsing takes up to 60 ms.
     config: Settings = {}
     whole: Settings = {}
     for number, path in enumerate(files):
@@ -169,25 +169,25 @@ def plan_of_workflow(
                 f"--configfile takes all that stands behind it for configurations, {path} too: "
                 "put targets in front of it"
             )
-        config = _replace(config, load(path))
-        whole = _replace(whole, merge_included(load(path), path.parent, load=load))
-    config = _replace(config, options)
-    whole = _replace(whole, merge_included(options, files[0].parent, load=load))
-    owners = [_owner(path, load) for path in files]
+        config = _merge_deeply(config, load(path))
+        whole = _merge_deeply(whole, join_included(load(path), path.parent, load=load))
+    config = _merge_deeply(config, options)
+    whole = _merge_deeply(whole, join_included(options, files[0].parent, load=load))
+    owners = [_file_that_sets_results(path, load) for path in files]
     named = " + ".join(map(str, files)), " + ".join(map(os.path.relpath, owners))
     names, given = tuple(map(str, files)), copy.deepcopy(dict(options))
-    planned = plan(shorthand.write_out(whole), *named, files)
+    planned = plan(shorthand.expand_shorthand(whole), *named, files)
     return dataclasses.replace(planned, files=names, options=given), config
 
 
-def _replace(config: Mapping[str, Any], by: Mapping[str, Any]) -> Settings:
+def _merge_deeply(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> Settings:
     """The configuration with another's values in their places, as Snakemake merges them."""
     within = {
-        name: _replace(config[name], value)
-        for name, value in by.items()
+        name: _merge_deeply(config[name], value)
+        for name, value in overrides.items()
         if isinstance(value, Mapping) and isinstance(config.get(name), Mapping)
     }
-    return {**config, **by, **within}
+    return {**config, **overrides, **within}
 
 
 def plan(
@@ -208,7 +208,8 @@ def plan(
         InputError: every mistake in it, in one message, each with its path and a way out.
     """
     refuse(
-        schema.problems(config, origin) or cross_checks.consistency_problems(config, origin, files)
+        schema.schema_problems(config, origin)
+        or cross_checks.consistency_problems(config, origin, files)
     )
     own = normal_form.normalise_config(config, origin)
     requested = dependencies.requested_runs(own)
@@ -219,7 +220,7 @@ def plan(
     searched = {
         proxy
         for found in mixtures.values()
-        if not stage_settings.reads_states(found["finder"])
+        if not stage_settings.needs_method_states(found["finder"])
         for proxy in found["proxies"]
     }
     wanted = set(requested)
@@ -262,7 +263,7 @@ def plan(
             for name in dict.fromkeys(
                 [
                     *(one["task"] for e in evaluations.values() for one in e.get("tasks", [])),
-                    *stage_settings.unwanted_tasks(own).values(),
+                    *stage_settings.decontaminated_tasks(own).values(),
                 ]
             )
         },
@@ -292,6 +293,6 @@ if __name__ == "__main__":
     # For `make`, before Snakemake reads the files: aliases that it writes out may take all memory.
     try:
         for name in sys.argv[1:]:
-            read_file(Path(name))
+            read_config_file(Path(name))
     except InputError as mistake:
         sys.exit(f"CONFIG: {mistake}")

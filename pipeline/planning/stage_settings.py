@@ -35,7 +35,7 @@ def run_settings(config: Settings, run: dependencies.RunName) -> Settings:
     }
 
 
-def run_in_full(run: Settings) -> Settings:
+def fill_run_defaults(run: Settings) -> Settings:
     """The content of a run.json with its defaults filled in, as that of a plan has them."""
     method = methods.fill_method_defaults(
         {**run["method"], "rule": run["rule"]}, run.get("tuned", ())
@@ -108,7 +108,7 @@ def mixture_settings(
     names = [str(run) for run in dependencies.proxy_runs(config, mixture)]
     given, finder = values.get("settings", ()), values.get("finder", GRID)
     options, target = values.get("options", {}), config["scenarios"][mixture.scenario].get("target")
-    if target is not None and (finder == GRID or _weighs_losses(finder)):
+    if target is not None and (finder == GRID or _has_target_setting(finder)):
         options = {"target": target, **options}
     return sort_keys(
         {
@@ -129,11 +129,11 @@ def mixture_settings(
     )
 
 
-def _weighs_losses(finder: str) -> bool:
+def _has_target_setting(finder: str) -> bool:
     return "target" in {field.name for field in dataclasses.fields(finders.finder_class(finder))}
 
 
-def reads_states(finder: str) -> bool:
+def needs_method_states(finder: str) -> bool:
     """Whether a finder reads the states of its proxies' methods, not their losses."""
     return finder != GRID and finders.finder_class(finder).reads == "state"
 
@@ -156,7 +156,7 @@ def tokenizer_settings(config: Settings, name: str) -> Settings:
     return values
 
 
-def unwanted_tasks(config: Mapping[str, Any]) -> dict[str, str]:
+def decontaminated_tasks(config: Mapping[str, Any]) -> dict[str, str]:
     """Downstream tasks that no corpus may hold, by the path of their files in the results."""
     files = (config["packing"].get("hygiene", {}).get("decontaminate") or {}).get("files", [])
     folder, result = Path(config["results"], "tasks"), {}

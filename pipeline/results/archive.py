@@ -32,6 +32,7 @@ from pike_mixing.errors import InputError, install_command, refuse
 from pike_mixing.settings import unknown
 from pipeline import settings as settings_of
 from pipeline.planning import records
+from pipeline.planning.records import ListedManifest
 from pipeline.results import (
     article,
     database,
@@ -44,7 +45,7 @@ from pipeline.results import (
     tables,
     views,
 )
-from pipeline.results.record_loader import OF_THEORY, RECORDS, Listed, insert_rows, table_columns
+from pipeline.results.record_loader import OF_THEORY, RECORDS, insert_rows, table_columns
 from pipeline.results.selection import connect_ours, query
 from pipeline.runtime import atomic_files, checksums, manifests
 from pipeline.runtime.programs import program
@@ -287,7 +288,9 @@ def _restore_one(archive: Path, out: Path, name: str, outputs: list[tuple[str, s
         write(own, place, out / f"{kind}s" / f"{output}{suffix}")
 
 
-def _load(archive: Path, connection: duckdb.DuckDBPyConnection, made: Sequence[Listed]) -> None:
+def _load(
+    archive: Path, connection: duckdb.DuckDBPyConnection, made: Sequence[ListedManifest]
+) -> None:
     """Appends an archive's records of these manifests to the base tables, in their order."""
     runs: dict[str, list[str]] = {}
     for name, stage, _ in made:
@@ -331,7 +334,7 @@ def _lineage(archive: Path, named: experiment.Experiment) -> lineage.Lineage:
             glob.escape(str(place)),
         )
     rows = {row["name"]: row for row in every}
-    stages = {name: stage for name, stage, _ in records.manifests_of(named.plain())}
+    stages = {name: stage for name, stage, _ in records.database_manifests(named.plain())}
     runs = tuple(f"checkpoint/{run}/" for run in named.runs)
     kept = {name for name in rows if name in stages or name.startswith(runs)}
     read = {one for name in kept for one in rows[name]["inputs"] or ()}

@@ -14,6 +14,7 @@ from pike_mixing.rules.pike import PiKE
 from pipeline import errors
 from pipeline.planning import output_root, paper_roles, records
 from pipeline.planning.configuration import Paper
+from pipeline.planning.records import ListedManifest
 from pipeline.results import (
     accuracy_tests,
     board_tests,
@@ -26,14 +27,14 @@ from pipeline.results import (
 )
 from pipeline.results.experiment import Experiment, read
 from pipeline.results.inputs_of_tests import Measured
-from pipeline.results.record_loader import RECORDS, Listed, insert_rows, load_records
+from pipeline.results.record_loader import RECORDS, insert_rows, load_records
 from pipeline.results.selection import write_ahead_log
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validation import validate
 from pipeline.settings import Model, Training
 
 PAPER = Path(__file__).parents[1] / "paper"
-Loader = Callable[[duckdb.DuckDBPyConnection, Sequence[Listed]], None]
+Loader = Callable[[duckdb.DuckDBPyConnection, Sequence[ListedManifest]], None]
 """Appends the records of these manifests, from folders of runs or from an archive."""
 
 
@@ -45,7 +46,7 @@ def build_database(settings: Path, out: Path) -> None:
             and says what to run.
     """
     experiment = read(settings)
-    places = (Path(place) for _, _, place in records.manifests_of(experiment.plain()))
+    places = (Path(place) for _, _, place in records.database_manifests(experiment.plain()))
     taken = result_manifests.take_inputs("database", places)
     result = lineage.read_lineage(experiment)
     loader = functools.partial(load_records, result.manifests)
@@ -73,7 +74,7 @@ def write_database(
     Raises:
         InputError: a record or manifest is missing, truncated or altered.
     """
-    output_root.refuse_path(out)
+    output_root.refuse_unopenable_path(out)
     try:
         with atomic_files.atomic_write(out, "database", [settings]) as partial:
             with duckdb.connect(str(partial)) as connection:
@@ -104,7 +105,8 @@ def _fill(
     _runs(connection, experiment, result)
     _lineage(connection, result)
     loader(
-        connection, [one for one in records.manifests_of(experiment.plain()) if one[1] in RECORDS]
+        connection,
+        [one for one in records.database_manifests(experiment.plain()) if one[1] in RECORDS],
     )
     # Last, as they take seconds, which nobody waits for whose records are at fault.
     wanted = [] if experiment.views is None else [*experiment.views, *views.READ_BY_ALL]

@@ -139,7 +139,7 @@ def _stands_on(experiment: Experiment, view: str, settings: Mapping[str, Any]) -
 def _manifests(experiment: Experiment) -> Iterator[_Found]:
     """Every manifest, sources first; each is of what its place says."""
     keys = {"pretrain": "run", "evaluate": "run", "probe": "run", "pack": "source", "fetch": "task"}
-    for name, stage, place in records.manifests_of(experiment.plain()):
+    for name, stage, place in records.database_manifests(experiment.plain()):
         of, remake = name.partition("/")[2], record_loader.command_for(stage, name)
         path = Path(place)
         if not path.is_file():

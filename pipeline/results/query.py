@@ -209,7 +209,7 @@ def _add_stale(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
             f"{database}: `stale` compares results with their configuration, which is not at hand "
             "here: ask in the folder where the workflow was started"
         )
-    columns = ", ".join(f"{name} text" for name in outdated.Stale._fields)
+    columns = ", ".join(f"{name} text" for name in outdated.StaleWork._fields)
     connection.execute(f"create temp table stale ({columns})")
     if result := sorted(list(one) for one in compared.all_differences()):
         connection.executemany("insert into stale values (?, ?, ?, ?)", result)
@@ -228,7 +228,7 @@ def _warn_of_age(database: Path) -> None:
         more = f" and {len(result) - 1:,} more" if len(result) > 1 else ""
         log.warning(
             "%s is older than what lies on disk (%s%s): `%s` makes it anew",
-            *(database, result[0].what, more, output_root.command_for(database)),
+            *(database, result[0].what, more, output_root.command_to_make(database)),
         )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 
 from pike_mixing.errors import InputError
+from pipeline.planning.records import ListedManifest
 from pipeline.runtime import checksums
 from pipeline.runtime.programs import program
 from pipeline.runtime.progress import Progress
@@ -44,8 +45,6 @@ PLACES = {
     "theory": "{table}.parquet",
 }
 """Where a stage's records lie beside its manifest."""
-Listed = tuple[str, str, str]
-"""Name, stage and place of a manifest, as `records.manifests_of` gives them."""
 _Files = dict[str, tuple[str, str]]
 """By place: the run, and what to do when the file is not whole."""
 
@@ -70,7 +69,7 @@ def insert_rows(
 def load_records(
     contents: Mapping[Path, Mapping[str, Any]],
     connection: duckdb.DuckDBPyConnection,
-    made: Sequence[Listed],
+    made: Sequence[ListedManifest],
 ) -> None:
     """Appends the records of runs and of the theory to the base tables, in the given order.
 

@@ -49,7 +49,7 @@ def compare_registered(given: Path, database: Path | None = None, format: str = 
     """
     chosen = registration.read_registration(given)
     plan = planner.plan(
-        shorthand.write_out(registration.workflow_configuration(chosen)), str(given)
+        shorthand.expand_shorthand(registration.workflow_configuration(chosen)), str(given)
     )
     place = database or Path(plan.results, "pike.duckdb")
     if database is None and not place.exists():
@@ -85,7 +85,7 @@ def _deviations(chosen: Registration, given: Path) -> Iterator[str]:
         yield f"{given} is in no commit"
     elif _git(given.parent, "status", "--porcelain", "--", given.name):
         yield f"{given} differs from what was committed"
-    for other in registration.others_on_its_scenarios(chosen):
+    for other in registration.files_with_same_scenarios(chosen):
         yield f"its scenarios are those of {other}, whose results may have been read"
 
 
@@ -94,7 +94,9 @@ def _departures(
 ) -> Iterator[str]:
     """Runs and settings that are not as registered, and code that is not as frozen."""
     runs = query(connection, "select run, settings, code_commit from runs order by run")
-    made = {row["run"]: stage_settings.run_in_full(json.loads(row["settings"])) for row in runs}
+    made = {
+        row["run"]: stage_settings.fill_run_defaults(json.loads(row["settings"])) for row in runs
+    }
     yield from _name("missing runs", [run for run in plan.runs if run not in made])
     yield from _name("runs that were not registered", [run for run in made if run not in plan.runs])
     own = (f"{run}: {_differing(made[run], plan.runs[run])}" for run in plan.runs if run in made)
@@ -200,7 +202,7 @@ def _costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -> Row:
 
     def rows(run: RunName) -> float:
         values = plan.runs[str(run)]
-        return float(values["training"]["steps"] * registration.rows_over_batches(values) / base)
+        return float(values["training"]["steps"] * registration.rows_per_batch_row(values) / base)
 
     def with_search(run: RunName) -> float:
         every = dependencies.with_required_runs(plan.config, [run])
@@ -215,7 +217,9 @@ def _costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -> Row:
     return {
         "rows": fmean([rows(run) for run in runs]),
         "with search": fmean(map(with_search, runs)),
-        "time at the paper's size": fmean([registration.passes_over_mix(run) for run in paper]),
+        "time at the paper's size": fmean(
+            [registration.passes_relative_to_mix(run) for run in paper]
+        ),
     }
 
 

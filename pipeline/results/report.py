@@ -75,7 +75,7 @@ def write_report(settings: Path, database: Path, tables: Path, figures: Path, ou
         texts = _pages(named, database, read, files)
         for page, partial in partials.items():
             partial.write_text(texts[page], encoding="utf-8")
-    under = {"config": records.config_in_full(named.config), "rules": named.rules}
+    under = {"config": records.fill_config_defaults(named.config), "rules": named.rules}
     result_manifests.write(out, taken, under, places.values())
 
 

@@ -70,7 +70,7 @@ def altered_problem(out: Path, stage: str) -> str | None:
     place = made_from.manifest_beside(out)
     if not place.is_file():
         return None
-    remake = f"make it with `{output_root.command_for(out, force=True)}`"
+    remake = f"make it with `{output_root.command_to_make(out, force=True)}`"
     known = checksums.Memory(checksums.MEMORY)
     listed = checksums.listed_files(place.parent, manifests.read(place, stage, remake), remake)
     read = READ.get(stage, (out.suffix,))
@@ -91,6 +91,6 @@ def refuse_altered(out: Path, stage: str) -> None:
     """
     place = made_from.manifest_beside(out)
     if not place.is_file():
-        remake = f"make it with `{output_root.command_for(out, force=True)}`"
+        remake = f"make it with `{output_root.command_to_make(out, force=True)}`"
         raise InputError(f"{place} does not exist, which vouches for {out.name}: {remake}")
     manifest_or_file(out, stage)

@@ -115,7 +115,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
             f"minute, {FOLDERS[1] / DATABASE}"
             + (f"; here are databases of some runs (--database): {some}" if some else "")
         )
-    output_root.refuse_path(database)
+    output_root.refuse_unopenable_path(database)
     if os.path.lexists(changes := write_ahead_log(database)):
         raise InputError(
             f"{changes} holds changes by a program that writes to {database}, or that was stopped "
@@ -167,7 +167,7 @@ def open_ours(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
                     f"{database} holds what its tables and figures read, and this is not among it: "
                     f"ask {whole}"
                 ) from None
-            again = output_root.command_for(database, force=True)
+            again = output_root.command_to_make(database, force=True)
             raise InputError(
                 f"{database} was made by another version: make it anew with `{again}`"
             ) from None

@@ -39,7 +39,7 @@ def test_every_shipped_configuration_is_sound_and_every_job_knows_its_memory_and
 def test_every_run_of_the_paper_fits_the_gpu_that_profiles_name():
     profile = yaml.safe_load((ROOT / "workflow/profiles/gpu/config.yaml").read_text())
     work = planned(PAPER, profile["set-resources"]["pretrain"]["accelerator"])
-    taken = {run: work.training(run) for run in work.plan.runs}
+    taken = {run: work.training_estimate(run) for run in work.plan.runs}
     assert len(taken) == 97
     assert [run for run, each in taken.items() if not each.fits or each.devices > 1] == []
 

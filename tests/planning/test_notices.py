@@ -9,7 +9,7 @@ import yaml
 
 from pike_mixing.errors import InputError
 from pipeline.planning import cost, notices, planner
-from pipeline.planning.outdated import Comparison
+from pipeline.planning.outdated import PlanComparison
 from pipeline.runtime import accelerators, made_from
 from pipeline.runtime.atomic_files import MANIFEST
 
@@ -128,7 +128,7 @@ WHERE = {
 
 
 def test_files_that_are_not_there_are_all_told(local, tmp_path):
-    told = Comparison(local).missing()
+    told = PlanComparison(local).missing_file_problems()
     assert told == [
         f"mine.yaml: {where}: there is no file {path} (in {tmp_path}): put it there, or correct "
         "the path"
@@ -138,10 +138,10 @@ def test_files_that_are_not_there_are_all_told(local, tmp_path):
     assert answer["warnings"] == told
     assert told[0] in cost.estimate_cost(Path("mine.yaml"), devices=["cpu"])
     with pytest.raises(InputError) as caught:
-        Comparison(local).refuse_missing()
+        PlanComparison(local).refuse_missing_files()
     assert str(caught.value).splitlines() == told
     local.sources["code"]["files"] = "/nowhere/a.txt"
-    assert Comparison(local).missing()[0] == (
+    assert PlanComparison(local).missing_file_problems()[0] == (
         "mine.yaml: sources.code: there is no file /nowhere/a.txt: put it there, or correct the "
         "path"
     )
@@ -150,9 +150,9 @@ def test_files_that_are_not_there_are_all_told(local, tmp_path):
 def test_what_runs_again_names_all_that_differs_of_the_first(local, monkeypatch):
     places = [f"settings.method.{name}" for name in ("rate", "gamma", "a", "b", "c", "d")]
     differences = [made_from.Difference(what, "1", "2") for what in (*places, "code")]
-    monkeypatch.setattr(Comparison, "differences", lambda *_: differences)
-    monkeypatch.setattr(Comparison, "differs", lambda *_: True)
-    compared, run = Comparison(local, forced=lambda *_: True), next(iter(local.runs))
+    monkeypatch.setattr(PlanComparison, "differences", lambda *_: differences)
+    monkeypatch.setattr(PlanComparison, "differs", lambda *_: True)
+    compared, run = PlanComparison(local, forced=lambda *_: True), next(iter(local.runs))
     assert list(compared.reasons("pretrain", run)) == [
         f"run/{run} is made again: {'; '.join(f'{p} was 1, is 2' for p in places[:4])}; 2 more",
         f"run/{run} is made again: code was 1, is 2",
@@ -174,7 +174,7 @@ def test_a_finished_workflow_tells_of_too_little_text_what_to_train_with_and_wha
     first, verdict, report, *commands = notices.closing_notices(local)
     assert (first, report) == ("too few", "The report: results/report/index.html")
     # There is none, and its command says so.
-    database = local.report_inputs()[1]
+    database = local.report_inputs().database
     assert f"pike advise: {database} does not exist" in verdict
     assert all(database in line for line in commands)
     assert [line.split("pike ")[1].split()[0] for line in commands] == ["advise", "claims", "why"]
@@ -183,7 +183,10 @@ def test_a_finished_workflow_tells_of_too_little_text_what_to_train_with_and_wha
 def test_no_file_is_missed_of_what_is_not_used_or_was_made_under_the_same_settings(local, tmp_path):
     spare = local.config["sources"] | {"spare": {"kind": "local", "files": "spare.txt"}}
     unused = dataclasses.replace(local, sources=spare)
-    assert Comparison(unused).missing() == Comparison(local).missing()
+    assert (
+        PlanComparison(unused).missing_file_problems()
+        == PlanComparison(local).missing_file_problems()
+    )
     manifest, source = tmp_path / f"results/data/code/{MANIFEST}", local.sources["code"]
     facts = dict.fromkeys(("revision", "entropy_nats_per_character"))
     facts |= {"licence": "", "documents": 1, "bytes": 1, "skipped": {}}
@@ -193,9 +196,11 @@ def test_no_file_is_missed_of_what_is_not_used_or_was_made_under_the_same_settin
         made_from.write_manifest(manifest, settings=settings, **about)
 
     made(source)
-    assert not any("sources.code" in line for line in Comparison(local).missing())
+    assert not any("sources.code" in line for line in PlanComparison(local).missing_file_problems())
     made({**source, "files": "c.txt"})
-    assert sum("sources.code" in line for line in Comparison(local).missing()) == 2
+    assert (
+        sum("sources.code" in line for line in PlanComparison(local).missing_file_problems()) == 2
+    )
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_what_is_not_set_is_the_callers_to_say():
     found = profile.read_profile(
         {"pretrain": {"longest": 60, "python": "'.venv-tpu/bin/python'"}}, {}
     )
-    assert (found.longest("pretrain"), found.longest("pack")) == (60, 0)
+    assert (found.time_limit_minutes("pretrain"), found.time_limit_minutes("pack")) == (60, 0)
     assert found.value("pretrain", "python") == ".venv-tpu/bin/python"
     assert found.value("pretrain", "accelerator", "cpu") == "cpu"
 
@@ -86,7 +86,7 @@ def test_the_example_of_the_page_fills_in_the_profile_of_slurm():
         assert re.search(rf"^(# )?{name.lstrip()}{colon}", shipped.replace("  ", ""), re.MULTILINE)
     values = yaml.safe_load(shown)
     found = profile.read_profile(values["set-resources"], values["default-resources"])
-    assert (found.device("pretrain"), found.longest("pretrain")) == ("cuda", 2 * 24 * 60)
+    assert (found.device("pretrain"), found.time_limit_minutes("pretrain")) == ("cuda", 2 * 24 * 60)
 
 
 WRONG = {

@@ -112,13 +112,13 @@ def test_the_theory_is_restored_as_it_was_recorded(tmp_path):
 def test_damage_is_named_before_anything_is_made(recorded, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(recorded, copy)
-    assert f"{copy}: archive, " in verify.verify([copy])
+    assert f"{copy}: archive, " in verify.verify_results([copy])
     path = copy / "records" / "steps.parquet"
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     with pytest.raises(InputError, match=r"steps\.parquet was changed"):
         archive.restore_results(copy, out=tmp_path / "out")
     with pytest.raises(InputError, match=r"^1 problems .*\n.*steps\.parquet was changed"):
-        verify.verify([copy])
+        verify.verify_results([copy])
     assert not (tmp_path / "out").exists()
     with pytest.raises(InputError, match="is no archive"):
         archive.restore_results(tmp_path, out=tmp_path / "out")

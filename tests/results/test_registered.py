@@ -181,7 +181,7 @@ def registered_once(tmp_path_factory):
     file.write_text(FILE.replace("COMMIT", git("rev-parse", "HEAD~1")))
     git("add", ".")
     git("commit", "-qm", "registration")
-    config = shorthand.write_out(
+    config = shorthand.expand_shorthand(
         registration.workflow_configuration(registration.read_registration(file))
     )
     plan = planner.plan(config, str(file))
