@@ -32,8 +32,8 @@ def plan(
             bytes) and the warnings.
 
     Raises:
-        InputError: the configuration is wrong, nothing makes a target, a device is unknown, or its
-            number is no number.
+        InputError: the configuration is wrong, nothing makes a target, a device is unknown, its
+            number is no number, or a file of the user's own cannot be read.
     """
     kinds = [_kind(device) for device in devices]
     if twice := sorted({device for device in devices if devices.count(device) > 1}):
@@ -46,6 +46,7 @@ def plan(
         *outdated.Comparison(planned).missing(),
         *plan_hints.unused_names(planned, own),
         *plan_hints.short_searches(planned),
+        *plan_hints.few_documents(planned),
     ]
     told += [line for work, bill in zip(works, bills, strict=True) for line in _larger(work, bill)]
     if any(kind.hours_of == "core" for kind, _ in kinds):
