@@ -7,7 +7,7 @@ from typing import Any
 
 from pike_mixing import RULES
 from pike_mixing.errors import InputError
-from pipeline.planning import jobs, notices, outdated, output_root, planner
+from pipeline.planning import jobs, outdated, output_root, plan_hints, planner
 from pipeline.planning.profile import TRAINS
 from pipeline.runtime import accelerators, environment, output_formats
 from pipeline.runtime.accelerators import Accelerator
@@ -32,8 +32,8 @@ def estimate_cost(
             bytes) and the warnings.
 
     Raises:
-        InputError: the configuration is wrong, nothing makes a target, a device is unknown, or its
-            number is no number.
+        InputError: the configuration is wrong, nothing makes a target, a device is unknown, its
+            number is no number, or a file of the user's own cannot be read.
     """
     kinds = [_parse_device(device) for device in devices]
     if twice := sorted({device for device in devices if devices.count(device) > 1}):
@@ -44,8 +44,9 @@ def estimate_cost(
     bills = [_device_cost(work) for work in works]
     told = [
         *outdated.PlanComparison(planned).missing_file_problems(),
-        *notices.unused_name_notices(planned, own),
-        *notices.short_search_notices(planned),
+        *plan_hints.unused_name_hints(planned, own),
+        *plan_hints.short_search_hints(planned),
+        *plan_hints.few_document_hints(planned),
     ]
     told += [
         line
@@ -53,7 +54,7 @@ def estimate_cost(
         for line in _memory_warnings(work, bill)
     ]
     if any(kind.hours_of == "core" for kind, _ in kinds):
-        told += notices.slow_float32_notices(planned)
+        told += plan_hints.slow_float32_hints(planned)
     facts = {"devices": bills, "warnings": told}
     parts = [_device_cost_text(work, bill) for work, bill in zip(works, bills, strict=True)]
     lines = ["\n\n".join(parts), *told]

@@ -20,15 +20,15 @@ import yaml
 from pike_mixing.errors import InputError
 from pipeline.planning import (
     methods,
-    notices,
     outdated,
     output_root,
+    plan_hints,
     planner,
     records,
     rule_inputs,
     slurm,
+    snakemake_internals,
     stages,
-    undocumented,
 )
 from pipeline.planning.jobs import DISK_BYTES, Job, Jobs
 from pipeline.planning.plan import Plan
@@ -305,7 +305,7 @@ class WorkflowJobs:
         signal_handler.await_children()
         output_root.ensure_user_name()
         slurm.ignore_checkpoint_signals()
-        self._workflow, self._request = workflow, undocumented.SnakemakeRequest(workflow)
+        self._workflow, self._request = workflow, snakemake_internals.SnakemakeRequest(workflow)
         request = self._request
         files = request.files or [_default_config_file(config, request.options)]
         self.plan, self.config = planner.plan_of_workflow(files, request.options)
@@ -328,7 +328,7 @@ class WorkflowJobs:
         self._shell = shell
         self._prefix_jobs(refusing_spawn_function())
         if not request.is_local:
-            undocumented.mend_slurm_plugin(self._refuse_cpu_torch)
+            snakemake_internals.mend_slurm_plugin(self._refuse_cpu_torch)
 
     def inputs(
         self,
@@ -399,9 +399,9 @@ class WorkflowJobs:
         # A dry run and a report import no class of the user's and need no finder's packages.
         if "pretrain" in rules and not self._request.is_partial():
             methods.refuse_untrainable_runs(self.plan.runs.values(), self.plan.mixtures.values())
-        for line in notices.unused_name_notices(
+        for line in plan_hints.unused_name_hints(
             self.plan, self.config
-        ) + notices.short_search_notices(self.plan):
+        ) + plan_hints.short_search_hints(self.plan):
             warn(line)
         for name in (name for rule, name in made if rule == "pretrain"):
             if held := locks.describe_holder(Path(self.plan.manifest("pretrain", name)).parent):
@@ -411,7 +411,7 @@ class WorkflowJobs:
             self._compared.prepare_job(*work)
         words = ""
         if self._request.is_local:
-            undocumented.lift_rate_limit(self._workflow)
+            snakemake_internals.lift_rate_limit(self._workflow)
             own = rule_inputs.shell_prefix(str(HERE)).format()
             words = start_servers(rules, self._request.profile, own)
         self._prefix_jobs(spawn_function(words))

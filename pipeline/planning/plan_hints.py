@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pike_mixing.errors import enumerate_names
-from pipeline.planning import dependencies, stage_settings, strict_yaml
+from pike_mixing.errors import InputError, enumerate_names, refuse
+from pipeline.planning import dependencies, rule_inputs, stage_settings, strict_yaml
 from pipeline.planning.configuration import Compare
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.plan import Plan
 from pipeline.runtime import accelerators, atomic_files
 from pipeline.runtime.programs import program
+from pipeline.runtime.validate_settings import validate
 from pipeline.settings import GRID, Training
 
 
@@ -36,7 +37,7 @@ def used_names(plan: Plan) -> dict[str, set[str]]:
     return result
 
 
-def unused_name_notices(plan: Plan, own_config: Mapping[str, Any]) -> list[str]:
+def unused_name_hints(plan: Plan, own_config: Mapping[str, Any]) -> list[str]:
     """A line for each of its sections that defines what is not used, or names what no run has.
 
     `own_config` is the configuration without what it includes, which others may use.
@@ -54,9 +55,9 @@ def unused_name_notices(plan: Plan, own_config: Mapping[str, Any]) -> list[str]:
             line
             for section in ("evaluation", "probe")
             for name in sorted(known[section].intersection(own_config.get(section, {})))
-            for line in _unmatched_selection_notices(plan, section, name)
+            for line in _unmatched_selection_hints(plan, section, name)
         ]
-        + _missing_baseline_notices(plan)
+        + _missing_baseline_hints(plan)
     )
 
 
@@ -68,7 +69,7 @@ def _domain_list_hint(plan: Plan) -> str:
     return f": to use them, add them to the list {place}" if place else ""
 
 
-def _missing_baseline_notices(plan: Plan) -> list[str]:
+def _missing_baseline_hints(plan: Plan) -> list[str]:
     """A line where methods are compared with one that has no run."""
     baseline = plan.config.get("compare", {}).get("baseline", Compare.baseline)
     methods = {RunName.parse(run).method for run in plan.requested}
@@ -80,7 +81,7 @@ def _missing_baseline_notices(plan: Plan) -> list[str]:
     ]
 
 
-def _unmatched_selection_notices(plan: Plan, section: str, name: str) -> Iterator[str]:
+def _unmatched_selection_hints(plan: Plan, section: str, name: str) -> Iterator[str]:
     """A line for each list of an evaluation's curves, or of a probe, with values of no run."""
     scenarios, values = plan.config["scenarios"], plan.config[section][name]
     where, lists = f"{section}.{name}", values
@@ -93,7 +94,7 @@ def _unmatched_selection_notices(plan: Plan, section: str, name: str) -> Iterato
             yield f"{plan.origin}: {where}.{key}: no run of its scenarios has {', '.join(absent)}"
 
 
-def short_search_notices(plan: Plan) -> list[str]:
+def short_search_hints(plan: Plan) -> list[str]:
     """A line for each mixture that runs of at most half a training's tokens find by their losses.
 
     Tested where losses have no target; only there something is told.
@@ -116,7 +117,39 @@ def short_search_notices(plan: Plan) -> list[str]:
     return list(told)
 
 
-def slow_float32_notices(plan: Plan) -> list[str]:
+def few_document_hints(plan: Plan) -> list[str]:
+    """A line for each source of the user's own files with too few documents for validation.
+
+    Files that are missing are told elsewhere.
+
+    Raises:
+        InputError: files that cannot be read, such as one without the field of the text.
+    """
+    told, problems = [], []
+    for name in sorted(used_names(plan)["sources"]):
+        given = rule_inputs.RuleInputs(plan).job_inputs("download", name).given
+        values = plan.section_value("sources", name)
+        if values["kind"] != "local" or not all(Path(path).is_file() for path in given):
+            continue
+        # Large libraries, which a plan without such a source does not load.
+        from pipeline.data import local, local_preview
+
+        place = f"{plan.origin}: sources.{name}"
+        source = validate(local.Local, values, place)
+        try:
+            local_preview.check_first_documents(source)
+            few = local_preview.explain_few_documents(
+                source, plan.config["packing"]["validation_share"]
+            )
+        except InputError as error:
+            problems.append(f"{place}: {error}")
+            continue
+        told += [f"{place}: {few}"] if few else []
+    refuse(problems)
+    return told
+
+
+def slow_float32_hints(plan: Plan) -> list[str]:
     """A line where models train in float32 whose products this machine's processor has faster."""
     units = accelerators.bfloat16_units()
     wide = {
@@ -133,7 +166,7 @@ def slow_float32_notices(plan: Plan) -> list[str]:
     ]
 
 
-def closing_notices(plan: Plan) -> list[str]:
+def closing_hints(plan: Plan) -> list[str]:
     """What a reader of a finished workflow needs next.
 
     A line for each doubt about a packed corpus's validation text. Where the report is there: what
