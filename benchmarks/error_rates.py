@@ -174,12 +174,14 @@ class Views:
 
     def __init__(self) -> None:
         self.connection = duckdb.connect()
-        self.connection.execute(views.schema())
+        self.connection.execute(views.schema_sql())
         self.connection.execute(
             "create table rung_regrets (run text, scenario text, method text, seed integer, "
             "rung integer, rung_label text, regret double, weights text)"
         )
-        self.connection.execute(f"create view ranks as {views.view_texts()['rank_correlations']}")
+        self.connection.execute(
+            f"create view ranks as {views.view_sql_by_name()['rank_correlations']}"
+        )
 
     def shares(self, case: Case, random: np.random.Generator, seeds: int) -> bool:
         """How many of six pairs' cosines, at four steps, are positive, where half of them are."""

@@ -47,7 +47,7 @@ def number_parser(least: float = -math.inf) -> Callable[[str], float]:
     return read
 
 
-def whole_parser(least: int, most: float = math.inf) -> Callable[[str], int]:
+def integer_parser(least: int, most: float = math.inf) -> Callable[[str], int]:
     """Reads a whole number of these bounds."""
 
     def read(text: str) -> int:
@@ -216,7 +216,7 @@ def _format(*formats: str) -> Argument:
 
 
 def _workers(about: str) -> Argument:
-    return _option("--workers", about, type=whole_parser(1), metavar="N")
+    return _option("--workers", about, type=integer_parser(1), metavar="N")
 
 
 def _switch(name: str, about: str) -> Argument:
@@ -246,12 +246,12 @@ def commands() -> list[Command]:
             _path("--mixture", "manifest of a found mixture, or of a grid's choice, for a method "
                   "that takes one", default=None), device,
             _option("--processes", "devices that train the run together: torchrun starts a "
-                    "process for each; on xla, one has all chips", type=whole_parser(1), default=1,
-                    metavar="N"),
+                    "process for each; on xla, one has all chips", default=1,
+                    type=integer_parser(1), metavar="N"),
             _option("--nodes", "nodes of this Slurm job that share the processes", default=1,
-                    type=whole_parser(1), metavar="N"),
+                    type=integer_parser(1), metavar="N"),
             _option("--threads", "CPU threads, shared out among --processes (default: torch's "
-                    "choice)", type=whole_parser(1, MOST_THREADS), metavar="N"),
+                    "choice)", type=integer_parser(1, MOST_THREADS), metavar="N"),
             _option("--save-on", "signal that asks for a checkpoint (default: USR1); SIGTERM and "
                     "SIGINT ask for one and end the run with exit code 75: the same command goes "
                     "on", choices=signal_handler.SAVES, default="USR1"),
@@ -279,7 +279,7 @@ def commands() -> list[Command]:
             by="pipeline.tasks.fetch:fetch"),
         _command("run", "export", "write a run's model as a directory that transformers loads",
             _positional("RUN", "the folder of a finished run"), out,
-            _option("--step", "its checkpoint (default: the last)", type=whole_parser(0)),
+            _option("--step", "its checkpoint (default: the last)", type=integer_parser(0)),
             by="pipeline.model.export:export"),
         _command("look", "methods", "list the mixing rules, with settings and costs",
             _positional("NAME", "one rule (default: all)", nargs="?", type=str),
@@ -354,12 +354,12 @@ def commands() -> list[Command]:
             _positional("FILES", "files or patterns of files, as a source of kind local takes them",
                    nargs="+", type=str),
             _path("--out", "folder to make"),
-            _option("--clusters", "how many domains", type=whole_parser(2), metavar="N",
+            _option("--clusters", "how many domains", type=integer_parser(2), metavar="N",
                     required=True),
             _option("--documents", "what a document of a text file is: file, paragraphs, lines, "
                     "'2000 characters' (default: file)", default="file"),
             _option("--field", "of JSON or Parquet (default: text)", default="text"),
-            _option("--seed", "of the clustering (default: 0)", type=whole_parser(0, 2**32 - 1),
+            _option("--seed", "of the clustering (default: 0)", type=integer_parser(0, 2**32 - 1),
                     default=0),
             by="pipeline.data.domains:write_clusters"),
         _command("check", "verify", "name files that are damaged, missing or foreign", many,
@@ -383,6 +383,7 @@ def commands() -> list[Command]:
             _path("--out", "the page to make")),
         _command("plumbing", "report", "make the pages that show everything", settings, database,
             _path("--tables", "folder of the tables"), _path("--figures", "folder of the figures"),
-            _path("--out", "the first page to make; the others appear beside it")),
+            _path("--out", "the first page to make; the others appear beside it",
+                  dest="index_page")),
     ]
 # fmt: on

@@ -242,7 +242,7 @@ def construction_problems(
         lines = str(error).splitlines()
         return [place + line if line[0] in ".:" else f"{place}: {line}" for line in lines]
     need = method.needs().statistics
-    return [f"{place}: {problem}" for problem in recipe.unmeasurable(need, len(names))]
+    return [f"{place}: {problem}" for problem in recipe.variance_problems(need, len(names))]
 
 
 def refuse_untrainable_runs(

@@ -18,7 +18,7 @@ STAGES = {
     "mixture": "pipeline.training.find_mixture:find",
     "evaluate": "pipeline.evaluation.evaluate:evaluate",
     "probe": "pipeline.evaluation.gradient_probe:probe",
-    "theory": "pipeline.theory.stage:write_records",
+    "theory": "pipeline.theory.stage:write_theory_records",
     "database": "pipeline.results.database:build_database",
     "table": "pipeline.results.tables:write_table",
     "figure": "pipeline.results.figures:write_figure",

@@ -18,7 +18,9 @@ def take_inputs(stage: str, read: Iterable[Path] = ()) -> made_from.Taken:
     return made_from.Taken(stage, modules, inputs=read, assets=stages.ASSETS[stage])
 
 
-def write(out: Path, taken: made_from.Taken, settings: Any, files: Iterable[Path]) -> None:
+def write_result_manifest(
+    out: Path, taken: made_from.Taken, settings: Any, files: Iterable[Path]
+) -> None:
     """Writes the manifest of what a stage has made.
 
     Args:

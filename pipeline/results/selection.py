@@ -34,9 +34,11 @@ FOLDERS = (Path("results"), Path("restored"))
 """Results folders that are asked where none is named: those of a run, and of `pike restore`."""
 
 
-def newest_folder() -> Path:
+def newest_results_folder() -> Path:
     """The one of `FOLDERS` whose databases were written last; the first where none has any."""
-    return max(FOLDERS, key=lambda folder: max(map(_written, _databases(folder)), default=0))
+    return max(
+        FOLDERS, key=lambda folder: max(map(_modified_time, _database_files(folder)), default=0)
+    )
 
 
 def find_database(database: Path | None) -> Path:
@@ -47,9 +49,9 @@ def find_database(database: Path | None) -> Path:
     """
     if database is not None:
         return database
-    folder = newest_folder()
-    whole, some = folder / DATABASE, _databases(folder)
-    return whole if whole in some else max(some, key=_written, default=whole)
+    folder = newest_results_folder()
+    whole, some = folder / DATABASE, _database_files(folder)
+    return whole if whole in some else max(some, key=_modified_time, default=whole)
 
 
 def is_of_some_runs(database: Path) -> bool:
@@ -57,17 +59,17 @@ def is_of_some_runs(database: Path) -> bool:
     return database.parent.name == "databases"
 
 
-def _databases(folder: Path) -> list[Path]:
+def _database_files(folder: Path) -> list[Path]:
     return [
         path for path in (folder / DATABASE, *folder.glob("databases/*.duckdb")) if path.is_file()
     ]
 
 
-def _written(path: Path) -> float:
+def _modified_time(path: Path) -> float:
     return path.stat().st_mtime
 
 
-def announce(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
+def log_database_used(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
     """Says in a line which database answers, and of which experiment it is.
 
     Two experiments may have one name: the folder that the configuration names, and the number of
@@ -137,7 +139,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
     return result
 
 
-def connect_ours(database: Path) -> duckdb.DuckDBPyConnection:
+def connect_experiment(database: Path) -> duckdb.DuckDBPyConnection:
     """Opens a database that `pike database` made.
 
     Raises:
@@ -151,13 +153,13 @@ def connect_ours(database: Path) -> duckdb.DuckDBPyConnection:
 
 
 @contextlib.contextmanager
-def open_ours(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_current_version(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database that `pike database` made, for questions of this version's own.
 
     Raises:
-        InputError: as `connect_ours`, or another version made it.
+        InputError: as `connect_experiment`, or another version made it.
     """
-    with connect_ours(database) as connection:
+    with connect_experiment(database) as connection:
         try:
             yield connection
         except (duckdb.CatalogException, duckdb.BinderException):
@@ -180,8 +182,8 @@ def query(connection: duckdb.DuckDBPyConnection, sql: str, *values: object) -> l
     return [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]
 
 
-def rows(
-    connection: duckdb.DuckDBPyConnection, view: str, selection: Mapping[str, Any], where: str
+def select_rows(
+    connection: duckdb.DuckDBPyConnection, view: str, selection: Mapping[str, Any], place: str
 ) -> list[Row]:
     """The view's rows, in its order, that belong to what is selected.
 
@@ -191,7 +193,7 @@ def rows(
         connection: An open database.
         view: Name of the view.
         selection: Values to keep: of `RUN_COLUMNS`' keys, or of any column of the view.
-        where: Where the selection was set, for messages.
+        place: Where the selection was set, for messages.
 
     Raises:
         InputError: unknown view, column or value; or the view is over more than is selected.
@@ -199,27 +201,25 @@ def rows(
     views = "select view_name from duckdb_views() where not internal"
     known = [name for (name,) in connection.execute(views).fetchall()]
     if view not in known:
-        raise InputError(unknown(view, known, f"{where}.query"))
+        raise InputError(unknown(view, known, f"{place}.query"))
     columns = [name for name, *_ in connection.execute(f"describe {view}").fetchall()]
     result = query(connection, f"select * from {view}")
     problems: list[str] = []
     for key, wanted in selection.items():
-        column, place = RUN_COLUMNS.get(key, key), f"{where}.selection.{key}"
+        column, at = RUN_COLUMNS.get(key, key), f"{place}.selection.{key}"
         if not isinstance(wanted, list):
-            problems.append(f"{place}: {wanted!r} is not a list of values")
+            problems.append(f"{at}: {wanted!r} is not a list of values")
         elif column in RUN_COLUMNS.values():
             values = f"select distinct {column} from runs"
             present = [value for (value,) in connection.execute(values).fetchall()]
-            problems += [
-                unknown(str(v), map(str, present), place) for v in wanted if v not in present
-            ]
+            problems += [unknown(str(v), map(str, present), at) for v in wanted if v not in present]
             if column not in columns and set(present) - set(wanted):
                 problems.append(
-                    f"{place}: {view} is over all runs of the database: give it a database that "
+                    f"{at}: {view} is over all runs of the database: give it a database that "
                     f"holds only the selected {key}"
                 )
         elif column not in columns:
-            problems.append(unknown(key, [*RUN_COLUMNS, *columns], f"{where}.selection"))
+            problems.append(unknown(key, [*RUN_COLUMNS, *columns], f"{place}.selection"))
         result = [row for row in result if row.get(column) is None or row[column] in wanted]
     refuse(problems)
     return result
@@ -239,8 +239,8 @@ def frame(name: str, database: str | Path | None = None) -> "pd.DataFrame":
         InputError: there is no database, it is none of ours, or it has no such table or view.
     """
     database = find_database(None if database is None else Path(database))
-    with connect_ours(database) as connection:
-        announce(connection, database)
+    with connect_experiment(database) as connection:
+        log_database_used(connection, database)
         known = [name for (name,) in connection.execute("show tables").fetchall()]
         if name not in known:
             raise InputError(unknown(name, known, str(database)))

@@ -40,7 +40,7 @@ READ_BY_ALL = ("curve_runs", "doubtful_runs")
 """The views that a table or figure reads beside its own."""
 
 
-def schema() -> str:
+def schema_sql() -> str:
     """SQL that creates the base tables and the macros."""
     return "\n".join((SQL / f"{name}.sql").read_text(encoding="utf-8") for name in SCHEMA)
 
@@ -55,19 +55,19 @@ def create_views(connection: "duckdb.DuckDBPyConnection", *wanted: str) -> set[s
         The derived tables that the views read.
     """
     names = order_views(*wanted)
-    read = {name: tables_read(view_texts()[name]) for name in names}
+    read = {name: tables_read(view_sql_by_name()[name]) for name in names}
     within = set().union(*read.values())
     for name in names:
         if name in within:
-            connection.execute(f"create table {name} as {view_texts()[name]} with no data")
+            connection.execute(f"create table {name} as {view_sql_by_name()[name]} with no data")
     for name in reversed(names):
         drop = f"drop table {name}; " if name in within else ""
-        connection.execute(f"{drop}create view {name} as {view_texts()[name]}")
+        connection.execute(f"{drop}create view {name} as {view_sql_by_name()[name]}")
     return within & DERIVED.keys()
 
 
 @functools.cache
-def view_texts() -> dict[str, str]:
+def view_sql_by_name() -> dict[str, str]:
     """SQL of every view by name; folders only put files together."""
     paths = sorted(SQL.rglob("*.sql"))
     result = {path.stem: path.read_text(encoding="utf-8") for path in paths}
@@ -77,7 +77,7 @@ def view_texts() -> dict[str, str]:
 
 def order_views(*wanted: str) -> list[str]:
     """Names of all views, or of those wanted and what they stand on, each after what it reads."""
-    known = view_texts()
+    known = view_sql_by_name()
     uses: dict[str, list[str]] = {}
     waiting = list(wanted or known)
     while waiting:
@@ -94,12 +94,12 @@ def order_views(*wanted: str) -> list[str]:
 
 def view_of(output: str) -> str:
     """The view of a table or figure: `table_perplexity`, or `table1` for `table_table1`."""
-    return output if output in view_texts() else output.partition("_")[2]
+    return output if output in view_sql_by_name() else output.partition("_")[2]
 
 
 def caption(view: str) -> str:
     """The first paragraph of the comment that opens the view's file: what the view shows."""
-    paragraph = re.match(r"(?:--[^\S\n]*\S[^\n]*\n)+", view_texts()[view])
+    paragraph = re.match(r"(?:--[^\S\n]*\S[^\n]*\n)+", view_sql_by_name()[view])
     assert paragraph is not None, f"{view}.sql does not open with a comment"
     return " ".join(line.lstrip("- ") for line in paragraph[0].splitlines())
 
@@ -112,7 +112,7 @@ def tables_read(sql: str) -> set[str]:
 
 def base_tables(view: str) -> set[str]:
     """The base tables that a view stands on, through any number of views and derived tables."""
-    known, created = view_texts(), set(re.findall(r"create table (\w+)", schema()))
+    known, created = view_sql_by_name(), set(re.findall(r"create table (\w+)", schema_sql()))
     result, waiting = set(), [view]
     while waiting:
         name = waiting.pop()

@@ -37,7 +37,7 @@ class Problem:
 
     def losses(self, theta_NxD: Floats) -> Floats:
         """L_k at each point: [N, K]."""
-        reach_NxKxR = self._reach(theta_NxD)
+        reach_NxKxR = self._projections(theta_NxD)
         if self.shape == "quadratic":
             return (reach_NxKxR**2).sum(axis=2) / 2
         # log cosh x = log(e^x + e^-x) - log 2, which does not overflow.
@@ -45,11 +45,11 @@ class Problem:
 
     def gradients(self, theta_NxD: Floats) -> Floats:
         """The gradients of the L_k at each point: [N, K, D]."""
-        reach_NxKxR = self._reach(theta_NxD)
+        reach_NxKxR = self._projections(theta_NxD)
         slope_NxKxR = reach_NxKxR if self.shape == "quadratic" else np.tanh(reach_NxKxR)
         return np.einsum("nkr,krd->nkd", slope_NxKxR, self.axes_KxRxD)
 
-    def _reach(self, theta_NxD: Floats) -> Floats:
+    def _projections(self, theta_NxD: Floats) -> Floats:
         return np.einsum("krd,nd->nkr", self.axes_KxRxD, theta_NxD) - self.offset
 
     def curvatures(self) -> Floats:

@@ -98,15 +98,15 @@ def test_one_table_alone_and_only_what_is_there(recorded, tmp_path):
 
 def test_the_theory_is_restored_as_it_was_recorded(tmp_path):
     connection = duckdb.connect()
-    connection.execute(views.schema())
+    connection.execute(views.schema_sql())
     records = Path(__file__).parents[2] / "recorded" / "records"
     # A path is no pattern, which would be of both.
     for name in ("a*#%?", "ab#%c"):
         shutil.copytree(records, tmp_path / name / "records")
-    archive._load(tmp_path / "a*#%?", connection, [("theory", "theory", "")])
+    archive._append_records(tmp_path / "a*#%?", connection, [("theory", "theory", "")])
     for table in OF_THEORY:
         recorded = pq.read_table(records / f"{table}.parquet").to_pylist()
-        assert archive._table(connection, table).to_pylist() == recorded != []
+        assert archive._read_arrow_table(connection, table).to_pylist() == recorded != []
 
 
 def test_damage_is_named_before_anything_is_made(recorded, tmp_path):

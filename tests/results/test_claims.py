@@ -9,7 +9,7 @@ from played import documents, evaluated, fresh, insert, play
 
 from pipeline.results import accuracy_tests, claim_tests, database, loss_tests
 from pipeline.results.claim_tests import ClaimCell
-from pipeline.results.inputs_of_tests import Measured
+from pipeline.results.inputs_of_tests import MeasuredResults
 
 pytestmark = pytest.mark.slow
 
@@ -21,8 +21,8 @@ def paper():
     connection.execute(
         "insert into experiment values ('e', 'mix', null, '{\"paper\": {\"comparable\": true}}')"
     )
-    database.fill_paper(connection, {})
-    claim_tests.fill_tables(connection)
+    database.fill_paper_tables(connection, {})
+    claim_tests.fill_claim_tests(connection)
     yield connection
     connection.close()
 
@@ -59,9 +59,9 @@ def fill(connection):
     """What the database makes of records, for the claims."""
     for table in ("accuracy_tests", "loss_tests", "pairs", "claim_tests"):
         connection.execute(f"delete from {table}")
-    accuracy_tests.fill_table(Measured(connection))
-    loss_tests.fill_table(Measured(connection))
-    claim_tests.fill_tables(connection)
+    accuracy_tests.fill_accuracy_tests(MeasuredResults(connection))
+    loss_tests.fill_loss_tests(MeasuredResults(connection))
+    claim_tests.fill_claim_tests(connection)
 
 
 def judged(connection, claim, columns):

@@ -11,7 +11,7 @@ from pipeline.results import figures, report, tables
 from pipeline.results.database import build_database
 from pipeline.results.decisions import advise
 from pipeline.results.query import answer_query
-from pipeline.results.selection import connect, connect_ours, find_database, rows
+from pipeline.results.selection import connect, connect_experiment, find_database, select_rows
 from pipeline.results.why import explain_artifact
 from pipeline.runtime import atomic_files
 
@@ -39,9 +39,9 @@ GUESSES = {"uniform guess", "unigram counts", "entropy floor"}
     ],
 )
 def test_selected_rows_remain_in_the_order_of_the_view(connection, view, selection, column, values):
-    found = rows(connection, view, selection, "x")
+    found = select_rows(connection, view, selection, "x")
     assert {row[column] for row in found} == values
-    assert found == [row for row in rows(connection, view, {}, "x") if row in found]
+    assert found == [row for row in select_rows(connection, view, {}, "x") if row in found]
 
 
 @pytest.mark.parametrize(
@@ -56,11 +56,11 @@ def test_selected_rows_remain_in_the_order_of_the_view(connection, view, selecti
 )
 def test_mistakes_are_named_where_they_were_made(connection, view, selection, message):
     with pytest.raises(InputError, match=message):
-        rows(connection, view, selection, "x")
+        select_rows(connection, view, selection, "x")
 
 
 def test_seeds_may_be_selected_where_the_database_has_no_others(connection):
-    assert rows(connection, "table_costs", {"seeds": [0, 1, 2]}, "x")
+    assert select_rows(connection, "table_costs", {"seeds": [0, 1, 2]}, "x")
 
 
 WHOLE, RESTORED = "results/pike.duckdb", "restored/pike.duckdb"
@@ -124,7 +124,7 @@ def answers(database, out):
         "query": lambda: answer_query("select 1", database),
         "why": lambda: explain_artifact("run/real/tiny/mix/seed0", database),
         "advise": lambda: advise(database),
-        "frames": lambda: connect_ours(database).close(),
+        "frames": lambda: connect_experiment(database).close(),
         "table": lambda: tables.write_table(
             settings / "tables/perplexity.json", database, out / "perplexity.md"
         ),
