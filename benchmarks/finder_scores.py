@@ -29,7 +29,7 @@ def measured(predicted_TxN: Floats, actual_TxN: Floats) -> Floats:
     return np.stack(
         [
             prediction_scores.correlations(*ranks),
-            prediction_scores.regrets(predicted_TxN, actual_TxN) / chance_T,
+            prediction_scores.regret_of_choice(predicted_TxN, actual_TxN) / chance_T,
             prediction_scores.slopes(predicted_TxN, actual_TxN),
         ]
     )

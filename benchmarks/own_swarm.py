@@ -42,7 +42,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cores", type=int, default=1)
     cores, config = parser.parse_args().cores, configured("own_swarm")
-    free = design.Draw(np.full(len(DOMAINS), 1 / len(DOMAINS)), np.full(len(DOMAINS), np.inf))
+    free = design.MixtureDistribution(
+        np.full(len(DOMAINS), 1 / len(DOMAINS)), np.full(len(DOMAINS), np.inf)
+    )
     drawn = named("drawn", free.mixtures(config["runs"], seed=0))
     losses = trained(drawn, [0], cores)
     swarm = read(FOLDER / "swarm.csv", drawn, losses)
@@ -55,7 +57,9 @@ def main() -> None:
         )
     )
     trained_NxK = swarm.arrays()[0]
-    next_NxK = design.propose("informative", config["next"], free, trained_NxK, law.optimum_SxK)
+    next_NxK = design.propose_mixtures(
+        "informative", config["next"], free, trained_NxK, law.optimum_SxK
+    )
     proposed = named("next", next_NxK)
     measured = trained(proposed, [0], cores)
     test = read(FOLDER / "next.csv", proposed, measured)

@@ -47,7 +47,7 @@ def main() -> None:
     domains, count = tuple(plan["domains"]), len(plan["documents"])
     write_texts(plan)
     K = len(domains)
-    draw = design.Draw(np.full(K, 1 / K), np.full(K, np.inf))
+    draw = design.MixtureDistribution(np.full(K, 1 / K), np.full(K, np.inf))
     chosen = plan["mixtures"]
     weights = {a: draw.mixtures(chosen["count"], chosen["seed"] + a).round(4) for a in range(count)}
     methods = {a: {f"{n:02}": w / w.sum() for n, w in enumerate(weights[a])} for a in weights}

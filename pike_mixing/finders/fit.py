@@ -7,7 +7,7 @@ import numpy as np
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import validation
-from pike_mixing.finders.conformal_intervals import Intervals, calibrate
+from pike_mixing.finders.conformal_intervals import Intervals, calibrated_intervals
 from pike_mixing.finders.interface import FinderResult, Swarm, SwarmFinder
 
 APART = 2.0
@@ -43,13 +43,13 @@ class Fit:
     @property
     def standard_error(self) -> Floats:
         """Standard deviation of the weights over them; NaN where fewer than two were fitted."""
-        return np.asarray(self._spread().std(axis=0, ddof=1))
+        return np.asarray(self._resampled_mixtures().std(axis=0, ddof=1))
 
     def quantile(self, share: float) -> Floats:
         """Weights [K] below which this share of the resampled ones lies; NaN as above."""
-        return np.asarray(np.quantile(self._spread(), share, axis=0))
+        return np.asarray(np.quantile(self._resampled_mixtures(), share, axis=0))
 
-    def _spread(self) -> Floats:
+    def _resampled_mixtures(self) -> Floats:
         """The resampled mixtures; two of NaN where fewer were fitted."""
         if self.resamples > 1:
             return self.optimum_SxK
@@ -74,7 +74,7 @@ def fit(finder: SwarmFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 
     result = finder.find(swarm)
     K, random = len(swarm.domains), np.random.default_rng(seed)
     two_2xK = np.stack([result.weights_K, swarm.uniform()])
-    mixture_N = validation.mixture_numbers(swarm.arrays()[0])
+    mixture_N = validation.mixture_indices(swarm.arrays()[0])
     row_M = [np.flatnonzero(mixture_N == m) for m in range(mixture_N.max() + 1)]
     optima, gains = [], []
     for _ in range(resamples):
@@ -93,7 +93,7 @@ def fit(finder: SwarmFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 
         result=result,
         optimum_SxK=np.array(optima).reshape(len(optima), K),
         gain_S=np.array(gains),
-        warnings=tuple(_warnings(swarm, result, len(optima), resamples)),
+        warnings=tuple(_fit_warnings(swarm, result, len(optima), resamples)),
         intervals=calibrate_intervals(finder, swarm, result),
     )
 
@@ -111,7 +111,7 @@ def calibrate_intervals(
         had = np.array([run.tokens / run.available_K for run in runs])
         if not np.allclose(had, goal.tokens / goal.available_K):
             return None
-    return None if result.held_out is None else calibrate(result.held_out)
+    return None if result.held_out is None else calibrated_intervals(result.held_out)
 
 
 def epoch_warnings(swarm: Swarm, weights_K: Floats) -> list[str]:
@@ -141,7 +141,7 @@ def epoch_warnings(swarm: Swarm, weights_K: Floats) -> list[str]:
     ]
 
 
-def _warnings(swarm: Swarm, result: FinderResult, fitted: int, resamples: int) -> list[str]:
+def _fit_warnings(swarm: Swarm, result: FinderResult, fitted: int, resamples: int) -> list[str]:
     diagnostics, weights_NxK = result.diagnostics, swarm.arrays()[0]
     mixtures = len(np.unique(weights_NxK, axis=0))
     problems = []
@@ -156,7 +156,7 @@ def _warnings(swarm: Swarm, result: FinderResult, fitted: int, resamples: int) -
                 f"{scores[1]}; do not use the mixture: add rows, train them for longer, or choose "
                 "another target"
             )
-        if validation.is_outside(result.weights_K, weights_NxK):
+        if validation.is_outside_hull(result.weights_K, weights_NxK):
             problems.append(
                 "the mixture lies outside of all averages of the rows: it is extrapolated; train "
                 "it before you rely on it (`design` proposes runs)"

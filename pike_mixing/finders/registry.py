@@ -23,19 +23,19 @@ def finder_class(finder: str) -> type[Any]:
     return cast(type[Any], getattr(importlib.import_module(module), name))
 
 
-def build_finder(finder: str, values: Mapping[str, Any], where: str) -> Finder:
+def build_finder(finder: str, values: Mapping[str, Any], place: str) -> Finder:
     """The finder of this name with its settings, ready to find.
 
     Args:
         finder: A name of `FINDERS`.
         values: Plain JSON values by setting.
-        where: Where they were set, for messages.
+        place: Where they were set, for messages.
 
     Raises:
         InputError: unknown finder, settings that do not fit it (all of them in one message), or a
             package that it needs is not installed.
     """
-    built = cast(Finder, parse(finder_class(finder), values, where))
+    built = cast(Finder, parse(finder_class(finder), values, place))
     if problem := missing_package(finder):
         raise InputError(problem)
     return built
@@ -53,6 +53,6 @@ def missing_package(finder: str) -> str | None:
     return None
 
 
-def code_modules(finder: str) -> tuple[str, str]:
+def modules_behind_mixture(finder: str) -> tuple[str, str]:
     """The modules whose code a mixture of this finder is a function of."""
     return "pipeline.training.find_mixture", FINDERS[finder].partition(":")[0]
