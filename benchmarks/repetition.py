@@ -310,7 +310,9 @@ def outcomes(
 
 def _over_assignments(value_A: Floats) -> tuple[float, float | None, float | None]:
     """Assignments are drawn, the texts are not: their spread alone is the error."""
-    part = mean_difference.part(np.repeat(value_A[:, None], 2, axis=1), np.ones(2), np.arange(2))
+    part = mean_difference.differences_of_sums(
+        np.repeat(value_A[:, None], 2, axis=1), np.ones(2), np.arange(2)
+    )
     found = mean_difference.estimate([part])
     return found.difference, mean_difference.half_width(found), mean_difference.p_value(found)
 

@@ -370,7 +370,7 @@ def _estimate_over_folds(value_FxT: Floats) -> Any:
     from pike_mixing.comparison import mean_difference
 
     targets = value_FxT.shape[1]
-    part = mean_difference.part(value_FxT, np.ones(targets), np.arange(targets))
+    part = mean_difference.differences_of_sums(value_FxT, np.ones(targets), np.arange(targets))
     return mean_difference.estimate([part])
 
 
