@@ -493,12 +493,12 @@ class CountedLoader(Iterable[T]):
 
     def __init__(self, loader: Iterable[T], count: Callable[[T], None]) -> None:
         """See `Delivered.watch`."""
-        self.loader, self._parse_token_count = loader, count
+        self.loader, self._count = loader, count
 
     def __iter__(self) -> Iterator[T]:
         """The loader's batches."""
         for batch in self.loader:
-            self._parse_token_count(batch)
+            self._count(batch)
             yield batch
 
     def __len__(self) -> int:

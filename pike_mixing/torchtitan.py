@@ -186,7 +186,7 @@ class MixingTrainer(Trainer):  # type: ignore[misc]
             self._compares = False
             batch, remedy = (input_dict, labels), "a loss function of cross-entropy"
             losses = (self._row_losses, self._single_row_job_loss)
-            model_losses.compare_losses(
+            model_losses.refuse_differing_losses(
                 self.model_parts[0], batch, *losses, "by torchtitan", remedy
             )
         if self._weighs:

@@ -25,7 +25,7 @@ from pike_mixing.interface import Method
 from pike_mixing.torch import MixedDataset, Mixing, model_losses, rows
 from pike_mixing.torch.losses import logits_of, losses_of_outputs
 from pike_mixing.torch.mixed_loader import batches_ahead
-from pike_mixing.torch.pass_interface import without_gradient
+from pike_mixing.torch.pass_interface import losses_without_gradient
 from pike_mixing.torch.row_checks import Columns
 from pike_mixing.torch.rows import Rows
 
@@ -215,7 +215,9 @@ class _TrainerRowLosses:
 
         with trainer.compute_loss_context_manager(), trainer.accelerator.autocast():
             remedy = "attach(row_losses=...), a function of outputs and labels"
-            model_losses.compare_losses(model, batch, self, own_loss, "by the Trainer", remedy)
+            model_losses.refuse_differing_losses(
+                model, batch, self, own_loss, "by the Trainer", remedy
+            )
         # SFTTrainer keeps numbers of every loss for its next evaluation.
         getattr(trainer, "_metrics", {}).get("eval", {}).clear()
 
@@ -266,7 +268,7 @@ def _observed_training_step(
         with trainer.model.register_forward_hook(note):
             loss = plain(model, inputs, *args, **kwargs)
         # Fused losses leave no logits.
-        mixing.record(result[0] if result else without_gradient(model, losses, batch))
+        mixing.record(result[0] if result else losses_without_gradient(model, losses, batch))
         return loss
 
     return step

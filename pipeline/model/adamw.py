@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from pike_mixing.torch.per_domain_adamw import Moving, PerDomainAdamW, Uncompiled
+from pike_mixing.torch.per_domain_adamw import Moving, PerDomainAdamW, UncompiledOptimizer
 from pipeline import settings
 from pipeline.runtime import devices
 
@@ -14,7 +14,7 @@ LEAST_RATE = 1e-30
 """Where steps are counted on the device, AdamW divides by the rate: there it is not quite 0."""
 
 
-class AdamW(Uncompiled, torch.optim.AdamW):
+class AdamW(UncompiledOptimizer, torch.optim.AdamW):
     """Torch's own."""
 
     step = torch.no_grad()(inspect.unwrap(torch.optim.AdamW.step))
