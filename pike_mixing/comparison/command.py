@@ -75,7 +75,7 @@ def _add_reading_options(command: Any) -> None:
 
 def _reading_of_options(arguments: argparse.Namespace) -> Any:
     refuse_without_scipy(arguments.command)
-    from pike_mixing.comparison.sources import Reading
+    from pike_mixing.comparison.read_sides import Reading
 
     columns = {}
     for given in arguments.columns:
@@ -204,7 +204,7 @@ def noise_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
 
     read = scores.Scores(tasks=how.tasks)
     for model in arguments.models or [None]:
-        sources.add_side(arguments.source, model or long_table.EVERY, model, how, read)
+        read_sides.add_side(arguments.source, model or long_table.EVERY, model, how, read)
     found = evaluations.join(read, how.evaluations)
     # Folders of one run each are repeats of one recipe, a folder of several is a recipe.
     found = evaluations.pool(found, read, long_table.EVERY)

@@ -10,7 +10,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import validation
+from pike_mixing.finders import cross_validation
 from pike_mixing.finders.interface import FinderResult, Proxy, Reads, Swarm
 from pike_mixing.limits import PositiveFloat, Proportions
 from pike_mixing.numerics.simplex import effective_domains

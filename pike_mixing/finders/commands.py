@@ -15,11 +15,11 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import (
     conformal_intervals,
+    cross_validation,
     options,
     prediction_scores,
     saved,
     scaling,
-    validation,
 )
 from pike_mixing.finders.fit import Fit, fit
 from pike_mixing.finders.interface import Swarm, SwarmFinder

@@ -13,7 +13,7 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import exponential_law, validation
+from pike_mixing.finders import cross_validation, exponential_law
 from pike_mixing.finders.conformal_intervals import HeldOut
 from pike_mixing.finders.convex_program import Program, solve_with_residual
 from pike_mixing.finders.interface import FinderResult, Inventory, Reads, Swarm
@@ -89,7 +89,7 @@ class MixingLaw(CheckedSettings):
             "held_out_rmse_by_domain": _by_domain(
                 losses, np.sqrt(((predicted_NxK - loss_NxK) ** 2).mean(axis=0))
             ),
-            **validation.held_out_diagnostics(blocks.predicted_N, blocks.actual_N),
+            **cross_validation.held_out_diagnostics(blocks.predicted_N, blocks.actual_N),
             "predicted_loss": program.loss(weights_K),
             "predicted_loss_by_domain": _by_domain(losses, laws.losses(weights_K[None])[0]),
             "predicted_loss_uniform": program.loss(uniform_K),
@@ -160,7 +160,7 @@ class MixingLaw(CheckedSettings):
         A part may hold the only run that reads a domain: then its error says that.
         """
         predicted_NxK = np.empty_like(loss_NxK)
-        parts = validation.make_folds(weights_NxK, self.folds, self.seed)
+        parts = cross_validation.make_folds(weights_NxK, self.folds, self.seed)
         for rest, part in parts:
             laws = self._fit_laws(weights_NxK[rest], loss_NxK[rest])
             predicted_NxK[part] = laws.losses(weights_NxK[part])

@@ -3,7 +3,7 @@
 `sources` fetches documents (`local`, `python_stdlib`, `synthetic` and `hub` are kinds of source,
 `formats` reads their files, `source_interface` says what they share, `documents` are the files
 between the stages), `tokenizer` makes a SentencePiece model of them, `packing` writes their tokens
-into `shards`, `batches` mixes rows of several domains, and `packed_rows` gives them to other
+into `shards`, `batches` mixes rows of several domains, and `rows_for_trainers` gives them to other
 trainers. `ngrams` says which windows of tokens occur elsewhere. What a configuration sets lies in
 modules that a plan can import: `file_settings`, `corpus_settings`, and `synthetic` and
 `python_stdlib` themselves.

@@ -7,7 +7,7 @@ from typing import Any
 
 from pike_mixing import RULES
 from pike_mixing.errors import InputError
-from pipeline.planning import jobs, notices, outdated, output_root, planner
+from pipeline.planning import jobs, outdated, output_root, plan_hints, planner
 from pipeline.planning.profile import TRAINS
 from pipeline.runtime import accelerators, environment, output_formats
 from pipeline.runtime.accelerators import Accelerator
@@ -44,12 +44,12 @@ def plan(
     bills = [_numbers(work) for work in works]
     told = [
         *outdated.Comparison(planned).missing(),
-        *notices.unused_names(planned, own),
-        *notices.short_searches(planned),
+        *plan_hints.unused_names(planned, own),
+        *plan_hints.short_searches(planned),
     ]
     told += [line for work, bill in zip(works, bills, strict=True) for line in _larger(work, bill)]
     if any(kind.hours_of == "core" for kind, _ in kinds):
-        told += notices.slow_products(planned)
+        told += plan_hints.slow_products(planned)
     facts = {"devices": bills, "warnings": told}
     parts = [_for(work, bill) for work, bill in zip(works, bills, strict=True)]
     lines = ["\n\n".join(parts), *told]

@@ -11,7 +11,7 @@ import pytest
 from known_law import DOMAINS, swarm
 
 from pike_mixing.errors import InputError
-from pike_mixing.finders import saved, validation
+from pike_mixing.finders import cross_validation, saved
 from pike_mixing.finders.best import Best
 from pike_mixing.finders.exposure_law import ExposureLaw
 from pike_mixing.finders.gaussian_process import GaussianProcess
