@@ -100,11 +100,11 @@ def _reading_of_options(arguments: argparse.Namespace) -> Any:
 def comparison_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
     """The verdict as text, and the gate's exit code."""
     how = _reading_of_options(arguments)
-    from pike_mixing.comparison import evaluations, plot, report, scores, sources, verdicts
+    from pike_mixing.comparison import evaluations, plot, read_sides, report, scores, verdicts
 
     read = scores.Scores(tasks=how.tasks)
     for paths, side, model in _read_sides(arguments):
-        sources.add_side(paths, side, model, how, read)
+        read_sides.add_side(paths, side, model, how, read)
     evaluations.gather(read, how.evaluations)
     columns = _choose_columns(read, how)
     sides = read.runs("A"), read.runs("B")
@@ -167,14 +167,14 @@ def _read_sides(arguments: argparse.Namespace) -> Any:
 
 
 def _choose_columns(scores_read: Any, reading: Any) -> Any:
-    from pike_mixing.comparison import scores, sources
+    from pike_mixing.comparison import read_sides, scores
 
     columns = scores.choose_columns(scores_read, reading.metrics, reading.tasks)
     if not columns:
         why = "".join(f"; {note}" for note in [*scores_read.notes, *scores_read.left_out_notes()])
         raise InputError(f"no scores were read: check --metric{why}")
-    sources.set_directions(columns, reading)
-    sources.refuse_differing_facts(scores_read, [column.task for column in columns])
+    read_sides.set_directions(columns, reading)
+    read_sides.refuse_differing_facts(scores_read, [column.task for column in columns])
     return columns
 
 
@@ -200,7 +200,7 @@ def _gate_exit_code(gate: str, comparison: Any) -> int:
 def noise_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
     """The noise of each recipe as text."""
     how = _reading_of_options(arguments)
-    from pike_mixing.comparison import evaluations, long_table, noise, scores, sources
+    from pike_mixing.comparison import evaluations, long_table, noise, read_sides, scores
 
     read = scores.Scores(tasks=how.tasks)
     for model in arguments.models or [None]:

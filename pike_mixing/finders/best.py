@@ -43,7 +43,7 @@ class Best(CheckedSettings):
         runs = self._runs_within_epochs(swarm)
         weights_NxK, loss_NxM = dataclasses.replace(swarm, runs=runs).arrays()
         # Mixtures are in the order of the first names of their runs.
-        mixture_N = validation.mixture_indices(weights_NxK)
+        mixture_N = cross_validation.mixture_indices(weights_NxK)
         _, first_M = np.unique(mixture_N, return_index=True)
         target_N = loss_NxM @ swarm.target(self.target)
         loss_M = np.bincount(mixture_N, target_N) / np.bincount(mixture_N)

@@ -85,7 +85,7 @@ class MDE(CheckedSettings):
             {
                 "runs": len(target_N),
                 "penalty": penalty,
-                **validation.held_out_diagnostics(held_out_N, target_N),
+                **cross_validation.held_out_diagnostics(held_out_N, target_N),
                 "predicted_loss": _predicted_loss_and_slope(features, line, weights_K)[0],
                 "predicted_loss_uniform": _predicted_loss_and_slope(features, line, uniform_K)[0],
                 "best_proxy_loss": float(target_N.min()),

@@ -98,7 +98,7 @@ class MixingLaw(CheckedSettings):
             "kl_to_prior": program.divergence(weights_K),
             "kkt_residual": residual,
             "capped": [d for d, full in zip(domains, full_K, strict=True) if full],
-            "outside_proxies": validation.is_outside_hull(weights_K, weights_NxK),
+            "outside_proxies": cross_validation.is_outside_hull(weights_K, weights_NxK),
             "effective_domains": effective_domains(weights_K),
             "laws": {
                 d: {"c": float(c), "b": float(b), "t": _by_domain(domains, t_K)}
@@ -141,7 +141,7 @@ class MixingLaw(CheckedSettings):
         K = len(swarm.domains)
         # A part of the cross-validation is left out, and K + 1 coefficients still need K + 1 runs.
         return swarm.arrays(
-            validation.fewest_mixtures_for_folds(K + 1, self.folds),
+            cross_validation.fewest_mixtures_for_folds(K + 1, self.folds),
             f"each of {K} laws has {K + 1} coefficients and {self.folds} parts take turns "
             "in being held out",
         )
@@ -165,7 +165,7 @@ class MixingLaw(CheckedSettings):
             laws = self._fit_laws(weights_NxK[rest], loss_NxK[rest])
             predicted_NxK[part] = laws.losses(weights_NxK[part])
         both = predicted_NxK @ target_K, loss_NxK @ target_K
-        return predicted_NxK, validation.held_out_of_folds(*both, weights_NxK, parts)
+        return predicted_NxK, cross_validation.held_out_of_folds(*both, weights_NxK, parts)
 
 
 def _refuse_few_directions(weights_NxK: Floats, phases: int) -> None:

@@ -157,8 +157,8 @@ class RegMix(CheckedSettings):
         # The outer cross-validation leaves one part out; the inner one needs whole parts of the
         # rest, and a split needs two leaves' worth of what then remains.
         split = 2 * self.min_data_in_leaf
-        nested = validation.fewest_mixtures_for_folds(
-            validation.fewest_mixtures_for_folds(split, self.folds), self.folds
+        nested = cross_validation.fewest_mixtures_for_folds(
+            cross_validation.fewest_mixtures_for_folds(split, self.folds), self.folds
         )
         weights_NxK, loss_NxM = swarm.arrays(
             max(LEAST_PER_FOLD * self.folds, nested),
@@ -213,7 +213,7 @@ class RegMix(CheckedSettings):
         for rest, part in parts:
             booster = self._fit_trees(weights_NxK[rest], target_N[rest])
             predicted_N[part] = _predict_losses(booster, weights_NxK[part])
-        return validation.held_out_of_folds(predicted_N, target_N, weights_NxK, parts)
+        return cross_validation.held_out_of_folds(predicted_N, target_N, weights_NxK, parts)
 
 
 @dataclasses.dataclass(frozen=True)

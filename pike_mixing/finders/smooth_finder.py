@@ -100,7 +100,9 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
                 "effective_domains": effective_domains(weights_K),
             },
             surface,
-            validation.held_out_of_folds(predicted_N, target_N, weights_NxK, parts, uncertainty_N),
+            cross_validation.held_out_of_folds(
+                predicted_N, target_N, weights_NxK, parts, uncertainty_N
+            ),
         )
 
     def fit(self, swarm: Swarm, like: FinderResult | None = None) -> "Surface":
