@@ -56,14 +56,14 @@ def main() -> None:
             (Best(), 0),
         )
     )
-    trained_NxK = swarm.arrays()[0]
+    trained_NxK = swarm.weights_and_losses()[0]
     next_NxK = design.propose_mixtures(
         "informative", config["next"], free, trained_NxK, law.optimum_SxK
     )
     proposed = named("next", next_NxK)
     measured = trained(proposed, [0], cores)
     test = read(FOLDER / "next.csv", proposed, measured)
-    actual_N = test.arrays()[1].mean(axis=1)
+    actual_N = test.weights_and_losses()[1].mean(axis=1)
     predictors = {"mixing-law": law.result.predictor, "regmix": trees.result.predictor}
     predicted = {n: p.losses(next_NxK) for n, p in predictors.items() if p is not None}
     finals = {"mix": np.full(len(DOMAINS), 1 / len(DOMAINS))} | {

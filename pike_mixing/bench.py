@@ -154,7 +154,7 @@ def _fit_trees_per_loss(weights_NxK: Floats, loss_NxM: Floats) -> list[Any]:
     swarm = Swarm(tuple(map(str, range(weights_NxK.shape[1]))), runs, names)
     kind = registry.finder_class("regmix")
     count = kind().fit(swarm).booster.num_trees()
-    like = FinderResult(swarm.uniform(), {"trees": count})
+    like = FinderResult(swarm.uniform_weights(), {"trees": count})
     shares = [dict(zip(names, row, strict=True)) for row in np.eye(M).tolist()]
     return [kind(target=target).fit(swarm, like) for target in shares]
 
@@ -190,13 +190,13 @@ def frozen_row_blocks(weights_NxK: Floats) -> list[Ints]:
 
 def make_folds(place: str, swarm: Swarm, others: Mapping[str, Swarm] | None = None) -> list[Fold]:
     """Each block's runs to fit and the next's to predict; also the same mixtures at other sizes."""
-    weights_NxK, _ = swarm.arrays()
+    weights_NxK, _ = swarm.weights_and_losses()
     blocks, result = frozen_row_blocks(weights_NxK), []
     for block, test in zip(blocks, [*blocks[1:], blocks[0]], strict=True):
         tests = {place: _select_runs(swarm, test)}
         held = {tuple(weights_NxK[n].round(6)) for n in test}
         for name, other in (others or {}).items():
-            mixtures = other.arrays()[0].round(6)
+            mixtures = other.weights_and_losses()[0].round(6)
             rows = [n for n, weights_K in enumerate(mixtures) if tuple(weights_K) in held]
             tests[name] = _select_runs(other, np.array(rows))
         result.append(Fold(_select_runs(swarm, block), tests, place))
@@ -239,7 +239,7 @@ def unsealed_folds(tables: Sequence[Path]) -> list[Fold]:
 def sealed_folds(tables: Sequence[Path]) -> list[Fold]:
     """Of RegMix's runs of 1B, by fits to blocks of 1M; and of tables that were fetched."""
     small, large = _read_regmix_swarm("1e6"), _read_regmix_swarm("1e9")
-    blocks = frozen_row_blocks(small.arrays()[0])
+    blocks = frozen_row_blocks(small.weights_and_losses()[0])
     result = [Fold(_select_runs(small, block), {SEALED[0]: large}, None) for block in blocks]
     for one in tables:
         result += make_folds(one.name.partition(".")[0], _keep_few_losses(table.read_swarm(one)))
@@ -253,12 +253,16 @@ def _read_regmix_swarm(model_size: str) -> Swarm:
 def score_method(name: str, fold: Fold, runs: int) -> dict[str, dict[str, Any]]:
     """By place the measures of one method, each of T targets; or why it `failed`."""
     train = _select_runs(fold.train, np.arange(runs))
-    given, one, begun = (*train.arrays(), train.epochs()), load_bench_method(name), time.monotonic()
+    given, one, begun = (
+        (*train.weights_and_losses(), train.epochs()),
+        load_bench_method(name),
+        time.monotonic(),
+    )
     result: dict[str, dict[str, Any]] = {}
     try:
         fitted, scale_T = one.fit(*given), None
         for place, test in fold.tests.items():
-            (weights_SxK, actual_SxM), epochs_SxK = test.arrays(), test.epochs()
+            (weights_SxK, actual_SxM), epochs_SxK = test.weights_and_losses(), test.epochs()
             predicted_SxT, spread_SxT = _predict_losses_and_spreads(
                 one, fitted, weights_SxK, epochs_SxK, given
             )

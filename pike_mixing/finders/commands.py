@@ -57,7 +57,7 @@ def fitted_mixtures_text(arguments: argparse.Namespace) -> str:
 def _fit_target(arguments: argparse.Namespace, losses: Sequence[str]) -> dict[str, Any]:
     """What is said of one target, as JSON values."""
     swarm, target = options.read_swarm_and_target(arguments, losses)
-    swarm, unread = swarm.without_unread()
+    swarm, unread = swarm.drop_unread_domains()
     finder = options.finder_of_options(arguments, target, unread)
     if arguments.at:
         swarm = scaling.extrapolate(
@@ -99,7 +99,7 @@ def _fit_target(arguments: argparse.Namespace, losses: Sequence[str]) -> dict[st
 
 def _epochs_by_domain(swarm: Swarm, weights_K: Floats) -> dict[str, float | None] | None:
     """How often the mixture reads each domain's text; None where that is not known."""
-    goal = swarm.goal()
+    goal = swarm.final_inventory()
     return None if goal is None else _by_domain_or_none(swarm, goal.epochs(weights_K))
 
 
@@ -148,14 +148,14 @@ def _test_predictions(
     arguments: argparse.Namespace, swarm: Swarm, finder: SwarmFinder, result: Fit
 ) -> dict[str, Any]:
     """Predictions for another table, judged by its mixtures' mean losses."""
-    other, _ = options.swarm_of_options(arguments, swarm.losses, TEST).without_unread()
+    other, _ = options.swarm_of_options(arguments, swarm.losses, TEST).drop_unread_domains()
     scaling.refuse_several_sizes(other, "--test-where")
     if further := [domain for domain in other.domains if domain not in swarm.domains]:
         raise InputError(
             f"{arguments.test}: its runs read {', '.join(further)}, but no run of the fit does: "
             "leave those rows out"
         )
-    read_NxJ, loss_NxM = other.arrays()
+    read_NxJ, loss_NxM = other.weights_and_losses()
     weights_NxK = np.zeros((len(read_NxJ), len(swarm.domains)))
     place_J = [swarm.domains.index(domain) for domain in other.domains]
     weights_NxK[:, place_J] = read_NxJ
@@ -166,7 +166,7 @@ def _test_predictions(
         epochs_NxK[:, place_J] = read_epochs_NxJ
     predicted_N = result.result.predictor.losses(weights_NxK, epochs_NxK)
     # The settings, `target` among them, are those of the finder's class.
-    actual_N = loss_NxM @ swarm.target(cast(Any, finder).target)
+    actual_N = loss_NxM @ swarm.target_weights(cast(Any, finder).target)
     # Runs of one mixture have one prediction: as many of them would narrow the intervals.
     mixture_N = cross_validation.mixture_indices(weights_NxK)
     runs_M = np.bincount(mixture_N)
@@ -259,14 +259,16 @@ def _parse_mixture(arguments: argparse.Namespace, swarm: Swarm) -> Floats:
     parts = [
         by_domain.shares_in_order({d: weights[d] for d in one}, one, "--mixture") for one in phases
     ]
-    return np.concatenate([s * part for s, part in zip(swarm.shares(), parts, strict=True)])
+    return np.concatenate([s * part for s, part in zip(swarm.phase_shares(), parts, strict=True)])
 
 
 def predicted_loss_text(arguments: argparse.Namespace) -> str:
     """The loss that a saved predictor gives a mixture."""
     kept = saved.load_predictor(arguments.predictor)
     weights_K = _parse_mixture(arguments, kept.swarm)
-    losses = kept.predictor.losses(np.stack([weights_K, kept.optimum_K, kept.swarm.uniform()]))
+    losses = kept.predictor.losses(
+        np.stack([weights_K, kept.optimum_K, kept.swarm.uniform_weights()])
+    )
     mixture = _by_domain_or_none(kept.swarm, weights_K)
     half = None
     if kept.scale is not None:

@@ -66,8 +66,8 @@ class MDE(CheckedSettings):
         """
         experts = _expert_of_each_domain(swarm)
         because = "a regression needs three mixtures beside those of one domain each"
-        weights_NxK, loss_NxI = swarm.arrays(len(swarm.domains) + 3, because)
-        target_I = swarm.target(self.target)
+        weights_NxK, loss_NxI = swarm.weights_and_losses(len(swarm.domains) + 3, because)
+        target_I = swarm.target_weights(self.target)
         target_N = loss_NxI @ target_I
         features = Features(experts, target_I)
         feature_NxC, base_N = features.evaluate(weights_NxK)
@@ -77,7 +77,7 @@ class MDE(CheckedSettings):
             left_R = target_N[rest] - base_N[rest]
             other, _ = self._fit_by_cross_validation(weights_NxK[rest], feature_NxC[rest], left_R)
             held_out_N[part] = base_N[part] + other.predict(feature_NxC[part])
-        uniform_K = swarm.uniform()
+        uniform_K = swarm.uniform_weights()
         order = np.argsort(base_N + line.predict(feature_NxC), kind="stable")[: self.starts]
         weights_K = _lowest_mixture(features, line, [*weights_NxK[order], uniform_K])
         return FinderResult(

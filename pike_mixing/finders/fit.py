@@ -73,8 +73,8 @@ def fit(finder: SwarmFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 
     """
     result = finder.find(swarm)
     K, random = len(swarm.domains), np.random.default_rng(seed)
-    two_2xK = np.stack([result.weights_K, swarm.uniform()])
-    mixture_N = cross_validation.mixture_indices(swarm.arrays()[0])
+    two_2xK = np.stack([result.weights_K, swarm.uniform_weights()])
+    mixture_N = cross_validation.mixture_indices(swarm.weights_and_losses()[0])
     row_M = [np.flatnonzero(mixture_N == m) for m in range(mixture_N.max() + 1)]
     optima, gains = [], []
     for _ in range(resamples):
@@ -106,7 +106,7 @@ def calibrate_intervals(
     A finder of epochs predicts the training that the mixture is for: where that reads its text more
     or less often than the runs, no held-out run tells of it. Others predict runs like these.
     """
-    goal, runs = swarm.goal(), swarm.inventories()
+    goal, runs = swarm.final_inventory(), swarm.run_inventories()
     if finder.reads == "epochs" and goal is not None and runs is not None:
         had = np.array([run.tokens / run.available_K for run in runs])
         if not np.allclose(had, goal.tokens / goal.available_K):
@@ -121,7 +121,7 @@ def epoch_warnings(swarm: Swarm, weights_K: Floats) -> list[str]:
         swarm: The runs, with what is known of text.
         weights_K: The mixture that is trained on.
     """
-    goal, runs = swarm.goal(), swarm.inventories()
+    goal, runs = swarm.final_inventory(), swarm.run_inventories()
     if goal is None or runs is None:
         return []
     wanted_K = goal.epochs(weights_K)
@@ -142,7 +142,7 @@ def epoch_warnings(swarm: Swarm, weights_K: Floats) -> list[str]:
 
 
 def _fit_warnings(swarm: Swarm, result: FinderResult, fitted: int, resamples: int) -> list[str]:
-    diagnostics, weights_NxK = result.diagnostics, swarm.arrays()[0]
+    diagnostics, weights_NxK = result.diagnostics, swarm.weights_and_losses()[0]
     mixtures = len(np.unique(weights_NxK, axis=0))
     problems = []
     if "held_out_spearman" in diagnostics:

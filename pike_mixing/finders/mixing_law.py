@@ -82,7 +82,7 @@ class MixingLaw(CheckedSettings):
         program = self.fit(swarm)
         laws = program.laws
         weights_K, residual = solve_with_residual(program)
-        uniform_K, full_K = swarm.uniform(), weights_K >= program.cap_K - 1e-9
+        uniform_K, full_K = swarm.uniform_weights(), weights_K >= program.cap_K - 1e-9
         predicted_NxK, blocks = self._predict_held_out(weights_NxK, loss_NxK, program.target_K)
         diagnostics = {
             "runs": len(loss_NxK),
@@ -109,7 +109,7 @@ class MixingLaw(CheckedSettings):
 
     def fit(self, swarm: Swarm, like: FinderResult | None = None) -> Program:
         """The laws alone, without errors on held-out proxies."""
-        weights_NxK, loss_NxK = swarm.arrays()
+        weights_NxK, loss_NxK = swarm.weights_and_losses()
         _refuse_few_directions(weights_NxK, len(swarm.phases))
         return self._build_program(swarm, self._fit_laws(weights_NxK, loss_NxK))
 
@@ -126,21 +126,21 @@ class MixingLaw(CheckedSettings):
     def _build_program(self, swarm: Swarm, laws: exponential_law.Laws) -> Program:
         return Program(
             laws=laws,
-            target_K=swarm.target(self.target),
+            target_K=swarm.target_weights(self.target),
             kl=self.kl,
             prior_K=(
-                swarm.uniform()
+                swarm.uniform_weights()
                 if self.prior is None
                 else by_domain.shares_in_order(self.prior, swarm.domains, "prior")
             ),
             cap_K=self._weight_caps(swarm),
-            share_P=swarm.shares(),
+            share_P=swarm.phase_shares(),
         )
 
     def _mixtures_and_losses(self, swarm: Swarm) -> tuple[Floats, Floats]:
         K = len(swarm.domains)
         # A part of the cross-validation is left out, and K + 1 coefficients still need K + 1 runs.
-        return swarm.arrays(
+        return swarm.weights_and_losses(
             cross_validation.fewest_mixtures_for_folds(K + 1, self.folds),
             f"each of {K} laws has {K + 1} coefficients and {self.folds} parts take turns "
             "in being held out",
@@ -150,7 +150,7 @@ class MixingLaw(CheckedSettings):
         if self.budget_tokens is not None and len(swarm.phases) == 1:
             text_K = by_domain.tokens_in_order(self.tokens_by_domain, swarm.domains)
             swarm = dataclasses.replace(swarm, final=Inventory(self.budget_tokens, text_K))
-        return swarm.caps(self.epochs)
+        return swarm.epoch_caps(self.epochs)
 
     def _predict_held_out(
         self, weights_NxK: Floats, loss_NxK: Floats, target_K: Floats

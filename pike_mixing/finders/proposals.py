@@ -32,7 +32,7 @@ def proposed_mixtures_csv(arguments: argparse.Namespace) -> str:
     domains = swarm.domains if swarm else tuple(arguments.domains)
     if len(domains) < 2:
         raise InputError("--domains: name two at least, or give a table")
-    trained_NxK = swarm.arrays()[0] if swarm else np.empty((0, len(domains)))
+    trained_NxK = swarm.weights_and_losses()[0] if swarm else np.empty((0, len(domains)))
     new_NxK = design.propose_mixtures(
         arguments.kind,
         arguments.count,
@@ -70,7 +70,7 @@ def _resampled_optima(
     A domain that no run reads has no weight in them, but a place in the design.
     """
     scaling.refuse_several_sizes(swarm)
-    read, unread = swarm.without_unread()
+    read, unread = swarm.drop_unread_domains()
     result = fit(options.finder_of_options(arguments, target, unread), read, seed=arguments.seed)
     optimum_SxK = np.zeros((result.resamples, len(swarm.domains)))
     place_J = [swarm.domains.index(domain) for domain in read.domains]

@@ -132,14 +132,14 @@ class RegMix(CheckedSettings):
         """
         if like is None:
             booster = self._fit_trees(*self._mixtures_and_target_losses(swarm))
-            return Trees(booster, self, swarm.domains, swarm.caps(self.epochs))
-        weights_NxK, loss_NxM = swarm.arrays()
-        target_N = loss_NxM @ swarm.target(self.target)
+            return Trees(booster, self, swarm.domains, swarm.epoch_caps(self.epochs))
+        weights_NxK, loss_NxM = swarm.weights_and_losses()
+        target_N = loss_NxM @ swarm.target_weights(self.target)
         booster = self._train_rounds(weights_NxK, target_N, like.diagnostics["trees"])
         samples = min(self.samples, 10_000)
         kept = max(self.kept * samples // self.samples, 1)
         finder = dataclasses.replace(self, samples=samples, kept=kept)
-        return Trees(booster, finder, swarm.domains, swarm.caps(self.epochs))
+        return Trees(booster, finder, swarm.domains, swarm.epoch_caps(self.epochs))
 
     def restore(self, swarm: Swarm, record: dict[str, Any]) -> "Trees":
         """The trees of a record, with these settings."""
@@ -147,7 +147,7 @@ class RegMix(CheckedSettings):
 
         try:
             booster = lgb.Booster(model_str=record["model"])
-            return Trees(booster, self, swarm.domains, swarm.caps(self.epochs))
+            return Trees(booster, self, swarm.domains, swarm.epoch_caps(self.epochs))
         except lgb.basic.LightGBMError as error:
             raise ValueError(str(error)) from None
 
@@ -160,12 +160,12 @@ class RegMix(CheckedSettings):
         nested = cross_validation.fewest_mixtures_for_folds(
             cross_validation.fewest_mixtures_for_folds(split, self.folds), self.folds
         )
-        weights_NxK, loss_NxM = swarm.arrays(
+        weights_NxK, loss_NxM = swarm.weights_and_losses(
             max(LEAST_PER_FOLD * self.folds, nested),
             f"{self.folds} parts take turns in being held out, twice nested, and a split of the "
             f"rest needs {split} runs",
         )
-        return weights_NxK, loss_NxM @ swarm.target(self.target)
+        return weights_NxK, loss_NxM @ swarm.target_weights(self.target)
 
     def _fit_trees(self, weights_NxK: Floats, target_N: Floats) -> "lgb.Booster":
         """Trees on all the proxies, as many as do best on held-out ones.

@@ -61,7 +61,7 @@ def predictor_record(
         "losses": list(swarm.losses),
         "phases": list(swarm.phases),
         "inventory": _inventory_record(swarm),
-        "measured": swarm.arrays()[0].tolist(),
+        "measured": swarm.weights_and_losses()[0].tolist(),
         "optimum": dict(zip(swarm.domains, result.weights_K.tolist(), strict=True)),
         "held_out_rmse": result.diagnostics["held_out_rmse"],
         "interval_scale": None if found is None else found.scale,
@@ -71,7 +71,7 @@ def predictor_record(
 
 
 def _inventory_record(swarm: Swarm) -> dict[str, Any] | None:
-    goal = swarm.goal()
+    goal = swarm.final_inventory()
     if goal is None:
         return None
     return {"tokens": goal.tokens, "available": goal.available_K.tolist()}

@@ -61,7 +61,7 @@ def refuse_several_sizes(swarm: Swarm, option: str = "--where") -> None:
 
 
 def _extrapolate_along(swarm: Swarm, axis: str, size: float) -> list[Proxy]:
-    weights_NxK, loss_NxM = swarm.arrays()
+    weights_NxK, loss_NxM = swarm.weights_and_losses()
     x_N = np.array([getattr(run, axis) or np.nan for run in swarm.runs])
     if not (x_N > 0).all() or not size > 0:
         raise InputError(

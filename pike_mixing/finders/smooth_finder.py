@@ -72,7 +72,7 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
             InputError: too few runs, runs of phases, or no inventory for a finder that needs it.
         """
         surface = self.fit(swarm)
-        (weights_NxK, loss_NxM), epochs_NxK = swarm.arrays(), swarm.epochs()
+        (weights_NxK, loss_NxM), epochs_NxK = swarm.weights_and_losses(), swarm.epochs()
         held_out_NxM, uncertainty_N = np.empty_like(loss_NxM), np.ones(len(loss_NxM))
         parts = cross_validation.make_folds(weights_NxK, self.folds, self.seed)
         for rest, part in parts:
@@ -82,7 +82,7 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
             held_out_NxM[part] = model.losses(weights_NxK[part], _select_rows(epochs_NxK, part))
             uncertainty_N[part] = _relative_uncertainty(model, weights_NxK[part], surface.target_M)
         predicted_N = held_out_NxM @ surface.target_M
-        weights_K, uniform_K = surface.optimum(), swarm.uniform()
+        weights_K, uniform_K = surface.optimum(), swarm.uniform_weights()
         predicted_2 = surface.losses(np.stack([weights_K, uniform_K]))
         target_N = loss_NxM @ surface.target_M
         errors = [
@@ -109,10 +109,14 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
         """The formulas alone, without errors on held-out runs."""
         if len(swarm.phases) > 1:
             raise InputError("this finder knows no phases: use 'mixing-law'")
-        weights_NxK, loss_NxM = swarm.arrays(FEWEST, "a formula of all domains is fitted")
+        weights_NxK, loss_NxM = swarm.weights_and_losses(
+            FEWEST, "a formula of all domains is fitted"
+        )
         epochs_NxK = swarm.epochs()
         model = self.fit_model(weights_NxK, epochs_NxK, loss_NxM)
-        order = (model.losses(weights_NxK, epochs_NxK) @ swarm.target(self.target)).argsort()
+        order = (
+            model.losses(weights_NxK, epochs_NxK) @ swarm.target_weights(self.target)
+        ).argsort()
         return self._build_surface(swarm, model, weights_NxK[order[: self.starts]])
 
     def restore(self, swarm: Swarm, record: dict[str, Any]) -> "Surface":
@@ -122,8 +126,10 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
         )
 
     def _build_surface(self, swarm: Swarm, model: LossModel, start_SxK: Floats) -> "Surface":
-        cap_K = np.minimum(swarm.caps(self.epochs), 1)
-        return Surface(model, swarm.target(self.target), swarm.goal(), cap_K, start_SxK)
+        cap_K = np.minimum(swarm.epoch_caps(self.epochs), 1)
+        return Surface(
+            model, swarm.target_weights(self.target), swarm.final_inventory(), cap_K, start_SxK
+        )
 
 
 def _select_rows(values_NxK: Floats | None, rows: Any) -> Floats | None:

@@ -36,7 +36,7 @@ def test_blocks_are_the_same_for_everybody_and_share_no_mixture():
         "known", Swarm(DOMAINS, proxies(256)), {"large": Swarm(DOMAINS, proxies(9))}
     ):
         train, test, large = (
-            {tuple(w.round(6)) for w in swarm.arrays()[0]} if swarm.runs else set()
+            {tuple(w.round(6)) for w in swarm.weights_and_losses()[0]} if swarm.runs else set()
             for swarm in (fold.train, fold.tests["known"], fold.tests["large"])
         )
         assert (len(train), len(test)) == (128, 128)

@@ -73,7 +73,7 @@ def test_intervals_hold_nine_of_ten_new_runs_and_say_so(name):
             for run in known_law.proxies(264, noise=0.05, seed=seed)
         ]
         train = Swarm(known_law.DOMAINS, runs[:64])
-        weights_NxK, loss_NxM = Swarm(known_law.DOMAINS, runs[64:]).arrays()
+        weights_NxK, loss_NxM = Swarm(known_law.DOMAINS, runs[64:]).weights_and_losses()
         found = fit(registry.build_finder(name, {}, "here"), train, resamples=0)
         predictor = found.result.predictor
         error_N = np.abs(predictor.losses(weights_NxK) - loss_NxM.mean(axis=1))

@@ -87,7 +87,7 @@ def regrets_after(seed):
     noise_NxK = random.normal(0, 0.05, (6, 3))
     result = {}
     for kind in ("dirichlet", "d-optimal", "informative"):
-        trained_NxK = Swarm(DOMAINS, runs).arrays()[0]
+        trained_NxK = Swarm(DOMAINS, runs).weights_and_losses()[0]
         new_NxK = propose_mixtures(kind, 6, FREE, trained_NxK, optimum_SxK, seed=seed)
         assert len(np.unique(new_NxK, axis=0)) == 6
         loss_NxK = LAWS.losses(new_NxK) + noise_NxK

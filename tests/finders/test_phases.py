@@ -50,9 +50,9 @@ def test_the_best_schedule_of_a_known_law_is_found():
     assert_allclose(result.weights_K.reshape(2, 2).sum(axis=1), SHARES)
     assert_allclose(result.weights_K[2:], [0, 0.25], atol=1e-6)
     assert result.diagnostics["kkt_residual"] < 1e-6
-    assert_allclose(swarm.uniform(), [0.375, 0.375, 0.125, 0.125])
+    assert_allclose(swarm.uniform_weights(), [0.375, 0.375, 0.125, 0.125])
     # A large price leads to equal parts in each phase.
-    assert_allclose(MixingLaw(kl=1e6).find(swarm).weights_K, swarm.uniform(), atol=1e-6)
+    assert_allclose(MixingLaw(kl=1e6).find(swarm).weights_K, swarm.uniform_weights(), atol=1e-6)
 
 
 @pytest.mark.parametrize("kl", [0.0, 0.05, 1.0])
@@ -79,7 +79,7 @@ def test_the_command_reads_phases_and_prints_a_method(said, write, tmp_path):
     rows = np.concatenate([weights_NxK, losses(exposure_NxK)], axis=1)
     path, saved = write(header, rows.tolist()), tmp_path / "p.json"
     swarm = table.read_swarm(path, phases=(3, 1))
-    assert_allclose(swarm.arrays()[0], exposure_NxK)
+    assert_allclose(swarm.weights_and_losses()[0], exposure_NxK)
     command = ["fit", "mixing-law", path, "--target", "web", "books", "--phases", "3", "1"]
     command += ["--set", "kl=0", "--resamples", "3", "--format", "json", "--save", saved]
     found = json.loads(said(*command))

@@ -96,7 +96,7 @@ def world(count, seed, text_SxK=None):
 
 def test_runs_with_other_inventories_are_predicted_by_their_epochs():
     train, test = world(60, 0), world(40, 1)
-    weights_NxK, loss_NxM = test.arrays()
+    weights_NxK, loss_NxM = test.weights_and_losses()
     fitted = ExposureLaw().fit(train)
     actual_N = loss_NxM[:, 0]
     error = np.abs(fitted.losses(weights_NxK, test.epochs()) - actual_N).max()

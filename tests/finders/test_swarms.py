@@ -117,7 +117,7 @@ def test_the_packages_swarm_has_its_runs(where, runs, tokens):
     # 0.88 GiB of Enron's mail, 4 bytes a token.
     text = dict(zip(swarm.domains, swarm.runs[0].available_K, strict=True))
     assert text["enron_emails"] == 236e6
-    weights_NxK, loss_NxM = swarm.arrays()
+    weights_NxK, loss_NxM = swarm.weights_and_losses()
     np.testing.assert_allclose(weights_NxK.sum(axis=1), 1)
     assert (loss_NxM.min(), loss_NxM.max()) > (0.5, 2)
 
@@ -172,7 +172,7 @@ def test_a_pair_is_read_by_the_names_of_its_columns_as_one_table_is(said, tmp_pa
         one = table.read_swarm(tmp_path / "one.csv", losses, where=where, **names)
         two = table.read_swarm(ratios, losses, metrics=metrics, where=where, **names)
         assert (two.domains, two.losses) == (one.domains, one.losses) == (("a", "b"), ("x",))
-        for ours, theirs in zip(two.arrays(), one.arrays(), strict=True):
+        for ours, theirs in zip(two.weights_and_losses(), one.weights_and_losses(), strict=True):
             assert ours.tolist() == theirs.tolist()
     for wrong in ({"weight": "nonsense_*"}, {"loss": "nonsense_*"}):
         with pytest.raises(InputError, match=r"0 column\(s\) are named nonsense_\*"):

@@ -99,7 +99,7 @@ def test_predictions_are_the_librarys(request, tmp_path, kind):
     assert [one["far"] for one in found] == outside
     assert 5 < sum(outside) < 55
     if kind != "trees":
-        goal = kept.swarm.goal()
+        goal = kept.swarm.final_inventory()
         epochs_SxK = None if goal is None else goal.epochs(weights_SxK)
         model = getattr(kept.predictor, "model", None)
         all_SxM = (
