@@ -438,7 +438,9 @@ def score_methods(arguments: argparse.Namespace) -> str:
     if arguments.jobs < 1:
         raise InputError("--jobs: must be at least 1")
     refuse_without_package("bench", "scipy")
-    lacking = map(registry.missing_package, (name for name in arguments.methods if name in FINDERS))
+    lacking = map(
+        registry.unusable_finder_message, (name for name in arguments.methods if name in FINDERS)
+    )
     refuse([problem for problem in lacking if problem])
     board = [] if arguments.open_sealed else _read_board(arguments.board)
     if not arguments.methods:

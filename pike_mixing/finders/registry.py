@@ -36,14 +36,16 @@ def build_finder(finder: str, values: Mapping[str, Any], place: str) -> Finder:
             package that it needs is not installed.
     """
     built = cast(Finder, parse(finder_class(finder), values, place))
-    if problem := missing_package(finder):
+    if problem := unusable_finder_message(finder):
         raise InputError(problem)
     return built
 
 
-def missing_package(finder: str) -> str | None:
+def unusable_finder_message(finder: str) -> str | None:
     """Which package a finder needs and this Python lacks; None when it has all."""
-    problem = errors.missing_package(f"the finder {finder!r}", finder_class(finder).packages)
+    problem = errors.missing_package_message(
+        f"the finder {finder!r}", finder_class(finder).packages
+    )
     if problem is None:
         return None
     return f"{problem} (for the clone's .venv: `{errors.install_command('finders')}`)"
