@@ -289,8 +289,8 @@ def commands() -> list[Command]:
             _option("targets", "a file to make, as results/tables/table2.md: count its jobs and "
                     "those that it needs (default: all of the experiment)",
                     metavar="TARGET", nargs="*"),
-            _path("--config", "default: config.yaml", dest="given", metavar="FILE",
-                  default=Path("config.yaml")),
+            _path("--config", "default: config.yaml; values of a later file replace those of an "
+                  "earlier one", dest="given", metavar="FILE", nargs="+", default=[]),
             _option("--devices", f"kinds of devices: {', '.join(accelerators.ACCELERATORS)}; "
                     "tpu-v4:8 for eight that train a run together",
                     metavar="NAME", nargs="+", default=["cpu", "h100", "tpu-v4"]),

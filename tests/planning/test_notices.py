@@ -134,9 +134,9 @@ def test_files_that_are_not_there_are_all_told(local, tmp_path):
         "the path"
         for path, where in WHERE.items()
     ]
-    answer = json.loads(cost.plan(Path("mine.yaml"), devices=["cpu"], format="json"))
+    answer = json.loads(cost.plan([Path("mine.yaml")], devices=["cpu"], format="json"))
     assert answer["warnings"] == told
-    assert told[0] in cost.plan(Path("mine.yaml"), devices=["cpu"])
+    assert told[0] in cost.plan([Path("mine.yaml")], devices=["cpu"])
     with pytest.raises(InputError) as caught:
         Comparison(local).refuse_missing()
     assert str(caught.value).splitlines() == told
