@@ -25,7 +25,10 @@ HEAD = """\
 # Written from the dataclasses of settings by `make schema`: change it there
 # (pipeline/planning/configuration.py names them).
 """
-INCLUDE = "Another configuration, from this file's folder on, whose sections this one adds to."
+INCLUDE = (
+    "Another configuration, from this file's folder on. This one adds to its sections and replaces "
+    'nothing; a second file does: `make run CONFIG="one.yaml two.yaml"`.'
+)
 FILLED = {
     Experiment: tuple(field.name for field in dataclasses.fields(Experiment)),
     Scenario: ("domains", "tokenizer", "training", "evaluation"),
