@@ -40,7 +40,7 @@ class HuggingFace(HuggingFaceSettings):
                 format that is not read here, a file that is not what its suffix says, or one that
                 is also of the validation text.
         """
-        listed, held_out = self._list_files(), self.validation()
+        listed, held_out = self._list_files(), self.validation_source()
         if held_out and (both := sorted({*listed} & {*held_out._list_files()})):
             raise InputError(
                 f"dataset {self.dataset!r}: {', '.join(both[:3])} would be trained on and be "
@@ -53,7 +53,7 @@ class HuggingFace(HuggingFaceSettings):
             # The cache names files by their identity.
             identity = fetched.resolve().name
             files.append({"file": path, "bytes": fetched.stat().st_size, "identity": identity})
-            reading = formats.Reading(
+            reading = formats.SourceFile(
                 name=path,
                 place=f"{path} of {self.dataset} at {self.revision}",
                 field=self.field,
@@ -61,7 +61,7 @@ class HuggingFace(HuggingFaceSettings):
                 path=fetched,
                 skipped=skipped,
             )
-            yield from formats.read_documents(reading)
+            yield from formats.read_source_file(reading)
 
     def facts(self, documents_sha256: str) -> dict[str, Any]:
         """The revision, and with which versions of the Hub's clients it was read."""

@@ -200,9 +200,9 @@ class Jobs:
             return int(manifests.read(made, "tokenizer")["vocabulary"])
         if path and Path(path).is_file():
             # No other plan needs SentencePiece.
-            from pipeline.data.tokenizer import given_pieces
+            from pipeline.data.tokenizer import embedding_rows_of_file
 
-            return given_pieces(Path(path))
+            return embedding_rows_of_file(Path(path))
         return values.get("vocabulary") or KNOWN_PIECES.get(values.get("repository", ""))
 
     def _of_run(self, run: str) -> tuple[dict[str, Any], int]:

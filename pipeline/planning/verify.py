@@ -314,7 +314,7 @@ def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[
     read = {Path(os.path.normpath(folder / name)) for name in one.content["inputs"]}
     if stage == "pack" and not broken & {*read, *(file.path for file in one.files)}:
         try:
-            shards.refuse_other_tokenizer(folder, one.content)
+            shards.refuse_replaced_tokenizer(folder, one.content)
             for split in shards.SPLITS:
                 Corpus.open(folder, split)
         except InputError as error:

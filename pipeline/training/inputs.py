@@ -15,7 +15,7 @@ from pike_mixing.limits import Proportions
 from pike_mixing.settings import domain_problems, value_problems
 from pike_mixing.torch import parallel
 from pipeline import settings
-from pipeline.data.shards import Corpus, refuse_other_tokenizer
+from pipeline.data.shards import Corpus, refuse_replaced_tokenizer
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, devices, distributed, environment, made_from, xla_chips
@@ -100,7 +100,7 @@ def _training_split(folder: Path, work: settings.Run) -> dict[str, Corpus]:
     """The training split of each domain, of enough text and of the tokenizer that there is now."""
     corpora = _open(folder, work, "train")
     for domain, corpus in corpora.items():
-        refuse_other_tokenizer(folder / domain, corpus.manifest)
+        refuse_replaced_tokenizer(folder / domain, corpus.manifest)
     _refuse_other_pieces(folder / work.domains[0], corpora[work.domains[0]], work)
     recipe = work.training
     problems = [
@@ -129,7 +129,7 @@ def _refuse_other_pieces(folder: Path, corpus: Corpus, work: settings.Run) -> No
     if theirs and ours:
         # No other run needs SentencePiece.
         reader: Any = importlib.import_module("pipeline.data.tokenizer")
-        pieces, known = reader.Tokenizer(ours[0]).pieces, reader.named_pieces(theirs[0])
+        pieces, known = reader.Tokenizer(ours[0]).pieces, reader.piece_ids_of_file(theirs[0])
         if other := [piece for piece, number in pieces.items() if known.get(piece) != number]:
             raise InputError(
                 f"{where}: {len(other):,} of {len(pieces):,} pieces, such as {other[0]!r}, are not "

@@ -60,7 +60,7 @@ def files(root):
 
 def test_code_has_no_docstrings_and_no_comments(library):
     skipped = Counter()
-    found = dict(python_stdlib.code(files(library), skipped))
+    found = dict(python_stdlib.read_code(files(library), skipped))
     assert list(found) == ["a/z.py", "b.py", "blank.py"]
     assert found["a/z.py"] == "x = 1"
     assert found["b.py"] == (
@@ -69,11 +69,11 @@ def test_code_has_no_docstrings_and_no_comments(library):
     )
     assert skipped == {"not Python": 1, "not UTF-8": 1}
     # Texts are files as they are.
-    assert dict(python_stdlib.texts(files(library / "test"), skipped)) == {"t.py": "y = 1\n"}
+    assert dict(python_stdlib.read_texts(files(library / "test"), skipped)) == {"t.py": "y = 1\n"}
 
 
 def test_docstrings_are_in_the_order_of_the_file(library):
-    found = dict(python_stdlib.docstrings(files(library), Counter()))
+    found = dict(python_stdlib.read_docstrings(files(library), Counter()))
     assert {name: text for name, text in found.items() if text} == {
         "b.py": "About the module.\n\nAbout the thing.\n\n"
         "About the method.\n\n    Indented.\n\nNot indented.\n\n"
@@ -168,7 +168,7 @@ def test_files_of_an_installed_package_are_documents_by_kind(package, tmp_path):
     assert names("doctests") == []
     talk = ">>> def one():\n...     return 1\n>>> one()\n1\n"
     write(tmp_path, {"talk.py": f'"""Adds:\n\n{talk}\nNo more.\n"""'})
-    read = python_stdlib.doctests([("talk.py", tmp_path / "talk.py")], Counter())
+    read = python_stdlib.read_doctests([("talk.py", tmp_path / "talk.py")], Counter())
     assert [*read] == [("talk.py", talk)]
     assert names("stubs") == ["thing/part.pyi"]
     assert names("prose") == ["thing-1.2.dist-info/licenses/LICENSE", "thing/README.md"]
@@ -249,5 +249,5 @@ finally:
 '''
     file = tmp_path / "module.py"
     file.write_text(source, encoding="utf-8")
-    ((_, text),) = python_stdlib.docstrings([("module.py", file)], Counter())
+    ((_, text),) = python_stdlib.read_docstrings([("module.py", file)], Counter())
     assert text.split() == ["a", "b", "c", "d", "e"]
