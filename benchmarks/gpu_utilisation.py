@@ -86,7 +86,7 @@ def measured(
     # The first two compile and warm up.
     seconds = [measure.timed(settled).clock for _ in range(steps + 2)][2:]
     median, tokens = statistics.median(seconds), size.rows * size.length
-    flops = step_log.training_flops_per_token(net, size.model, size.length) * tokens
+    flops = step_log.model_flops_per_token(net, size.model, size.length) * tokens
     return {
         "parameters": parameter_count(net),
         "milliseconds": 1e3 * median,

@@ -263,7 +263,7 @@ def finish_untrained():
     `change` edits the model of step 3.
     """
     from pipeline.model import checkpoint
-    from pipeline.model.adamw import adamw
+    from pipeline.model.adamw import build_adamw
     from pipeline.model.transformer import initial_model
 
     def finish(path, pieces, change=None):
@@ -275,7 +275,7 @@ def finish_untrained():
                 change(model)
             none = np.zeros(len(work.domains), dtype=np.int64)
             state = checkpoint.TrainState(step, {}, none, none)
-            optimizer = adamw(model, work.training)
+            optimizer = build_adamw(model, work.training)
             taken = checkpoint.take_snapshot(model, optimizer, state, "identity")
             checkpoint.write_checkpoint(path.parent / "checkpoints" / f"step{step}", taken)
         values = atomic_files.read_json(path)

@@ -250,7 +250,7 @@ class Tokenizer:
         self.pieces = self._pieces.known
 
     @property
-    def json(self) -> str | None:
+    def tokenizer_json(self) -> str | None:
         """The `tokenizer.json` that the model was made of, if it was."""
         return self._pieces.content if isinstance(self._pieces, JsonPieces) else None
 

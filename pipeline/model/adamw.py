@@ -20,7 +20,7 @@ class AdamW(Uncompiled, torch.optim.AdamW):
     step = torch.no_grad()(inspect.unwrap(torch.optim.AdamW.step))
 
 
-def adamw(model: nn.Module, recipe: settings.Training) -> AdamW:
+def build_adamw(model: nn.Module, recipe: settings.Training) -> AdamW:
     """AdamW that decays every matrix, and gains of norms where the recipe says so."""
     matrices = [p for p in model.parameters() if p.ndim >= 2]
     gains = [p for p in model.parameters() if p.ndim < 2]
@@ -52,7 +52,7 @@ def learning_rate(step: int, recipe: settings.Training) -> float:
     return (1 - share) * recipe.peak_learning_rate + share * recipe.final_learning_rate
 
 
-def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """Sets the learning rate of all parameters for the next step."""
     for group in optimizer.param_groups:
         device = group["params"][0].device
@@ -60,7 +60,7 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
         group["lr"] = devices.number(max(rate, least), device)
 
 
-class PerDomainAdamWOfOneProgram(PerDomainAdamW):
+class CompiledPerDomainAdamW(PerDomainAdamW):
     """`PerDomainAdamW` for a device that compiles: one program, whichever domains had rows.
 
     Every domain moves the parameters in every step; one without rows has a coefficient of 0. What
@@ -80,7 +80,9 @@ class PerDomainAdamWOfOneProgram(PerDomainAdamW):
             parameter.sub_(mean / (square.sqrt() / root + group["eps"]) * rate)
 
 
-def per_domain_adamw(model: nn.Module, recipe: settings.Training, domains: int) -> PerDomainAdamW:
+def build_per_domain_adamw(
+    model: nn.Module, recipe: settings.Training, domains: int
+) -> PerDomainAdamW:
     """`PerDomainAdamW` in place of the recipe's AdamW: the same rates and the same decay.
 
     Args:
@@ -88,8 +90,8 @@ def per_domain_adamw(model: nn.Module, recipe: settings.Training, domains: int) 
         recipe: The training recipe.
         domains: How many domains K have moments of their own.
     """
-    plain = adamw(model, recipe)
+    plain = build_adamw(model, recipe)
     compiled = devices.compiles(plain.param_groups[0]["params"][0].device)
-    kind = PerDomainAdamWOfOneProgram if compiled else PerDomainAdamW
+    kind = CompiledPerDomainAdamW if compiled else PerDomainAdamW
     groups = [{n: group[n] for n in ("params", "weight_decay")} for group in plain.param_groups]
     return kind(groups, domains, **{n: plain.defaults[n] for n in ("lr", "betas", "eps")})

@@ -15,7 +15,7 @@ STAGES = {
     "pack": "pipeline.data.packing:pack",
     "fetch": "pipeline.tasks.fetch:fetch",
     "pretrain": "pipeline.training.train:pretrain",
-    "mixture": "pipeline.training.find_mixture:find",
+    "mixture": "pipeline.training.find_mixture:find_mixture",
     "evaluate": "pipeline.evaluation.evaluate:evaluate",
     "probe": "pipeline.evaluation.gradient_probe:probe",
     "theory": "pipeline.theory.stage:write_records",
@@ -40,7 +40,7 @@ SETTINGS = {
 PARTS: dict[str, Callable[[str], str]] = {
     "download": SOURCES.__getitem__,
     "pretrain": methods.class_reference,
-    "mixture": {**FINDERS, GRID: "pipeline.training.find_mixture:find"}.__getitem__,
+    "mixture": {**FINDERS, GRID: "pipeline.training.find_mixture:find_mixture"}.__getitem__,
 }
 """Stages that do their work by one of several peers, and where a peer of a name is."""
 

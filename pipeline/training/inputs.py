@@ -25,7 +25,7 @@ log = logging.getLogger("pike")
 
 
 @dataclasses.dataclass(frozen=True)
-class Inputs:
+class RunInputs:
     """Corpora, and what other runs left for this one."""
 
     corpora: dict[str, Corpus]
@@ -46,7 +46,7 @@ class Inputs:
         for corpus in (*self.corpora.values(), *self.held_out.values()):
             corpus.watched.refuse_changed()
 
-    def facts(self, recipe: settings.Training) -> RunFacts:
+    def run_facts(self, recipe: settings.Training) -> RunFacts:
         """What a method may ask of the run."""
         return RunFacts(
             tokens_by_domain={d: c.tokens for d, c in self.corpora.items()},
@@ -58,7 +58,7 @@ class Inputs:
 
 def read_inputs(
     work: settings.Run, method: Method, corpora: Path, reference: Path | None, mixture: Path | None
-) -> Inputs:
+) -> RunInputs:
     """Opens the inputs of a run.
 
     Args:
@@ -75,33 +75,33 @@ def read_inputs(
     read += [] if mixture is None else [mixture]
     read += [] if reference is None else [reference / atomic_files.MANIFEST]
     taken = made_from.Taken("pretrain", code_modules(work), inputs=read)
-    opened_corpora = _training_split(corpora, work)
-    _refuse_unneeded(work, method, reference, mixture)
+    opened_corpora = _open_training_splits(corpora, work)
+    _check_optional_inputs(work, method, reference, mixture)
     identity: dict[str, Any] = {"corpora": {d: c.fingerprint for d, c in opened_corpora.items()}}
     weights = model = None
     if mixture is not None:
         if work.tuned:
             identity["chosen"] = settings_from_grid(work, mixture)
         else:
-            identity["mixture"] = weights = _found_weights(mixture, work)
+            identity["mixture"] = weights = _read_found_weights(mixture, work)
     if reference is not None:
-        model, identity["reference"] = _reference(reference, work)
-    held_out = _validation_splits(corpora, work) if work.training.validation_every else {}
-    return Inputs(opened_corpora, held_out, weights, model, taken, identity)
+        model, identity["reference"] = _load_reference(reference, work)
+    held_out = _open_validation_splits(corpora, work) if work.training.validation_every else {}
+    return RunInputs(opened_corpora, held_out, weights, model, taken, identity)
 
 
-def _open(folder: Path, work: settings.Run, split: str) -> dict[str, Corpus]:
+def _open_split(folder: Path, work: settings.Run, split: str) -> dict[str, Corpus]:
     """A split of each domain, checksums verified by the first process of a node."""
     first = distributed.is_first_of_node()
     return {d: Corpus.open(folder / d, split, verify=first) for d in work.domains}
 
 
-def _training_split(folder: Path, work: settings.Run) -> dict[str, Corpus]:
+def _open_training_splits(folder: Path, work: settings.Run) -> dict[str, Corpus]:
     """The training split of each domain, of enough text and of the tokenizer that there is now."""
-    corpora = _open(folder, work, "train")
+    corpora = _open_split(folder, work, "train")
     for domain, corpus in corpora.items():
         refuse_replaced_tokenizer(folder / domain, corpus.manifest)
-    _refuse_other_pieces(folder / work.domains[0], corpora[work.domains[0]], work)
+    _refuse_other_vocabulary(folder / work.domains[0], corpora[work.domains[0]], work)
     recipe = work.training
     problems = [
         f"domain {d!r} has {c.rows(recipe.length)} rows of {recipe.length} tokens to train on, "
@@ -110,12 +110,12 @@ def _training_split(folder: Path, work: settings.Run) -> dict[str, Corpus]:
         for d, c in corpora.items()
         if c.rows(recipe.length) < recipe.rows
     ]
-    problems += _too_little(corpora, work)
+    problems += _text_shortage_problems(corpora, work)
     refuse(problems)
     return corpora
 
 
-def _refuse_other_pieces(folder: Path, corpus: Corpus, work: settings.Run) -> None:
+def _refuse_other_vocabulary(folder: Path, corpus: Corpus, work: settings.Run) -> None:
     """Stops at a corpus of another tokenizer than that of the weights that training goes on from.
 
     Where either is not there to be compared, other sizes are told.
@@ -143,9 +143,9 @@ def _refuse_other_pieces(folder: Path, corpus: Corpus, work: settings.Run) -> No
         )
 
 
-def _validation_splits(folder: Path, work: settings.Run) -> dict[str, Corpus]:
+def _open_validation_splits(folder: Path, work: settings.Run) -> dict[str, Corpus]:
     """The validation split of each domain, of a row at least."""
-    corpora, length = _open(folder, work, "validation"), work.training.length
+    corpora, length = _open_split(folder, work, "validation"), work.training.length
     if empty := [d for d, corpus in corpora.items() if not corpus.rows(length)]:
         raise InputError(
             f"no row of {length} held-out tokens of {', '.join(empty)} (scenarios.{work.scenario}):"
@@ -155,7 +155,7 @@ def _validation_splits(folder: Path, work: settings.Run) -> dict[str, Corpus]:
     return corpora
 
 
-def _too_little(corpora: dict[str, Corpus], work: settings.Run) -> list[str]:
+def _text_shortage_problems(corpora: dict[str, Corpus], work: settings.Run) -> list[str]:
     """Whether even all text, read as often as is allowed, is less than the run trains on."""
     recipe = work.training
     there = sum(c.rows(recipe.length) for c in corpora.values())
@@ -169,7 +169,7 @@ def _too_little(corpora: dict[str, Corpus], work: settings.Run) -> list[str]:
     ]
 
 
-def _refuse_unneeded(
+def _check_optional_inputs(
     work: settings.Run, method: Method, reference: Path | None, mixture: Path | None
 ) -> None:
     requested = {
@@ -208,7 +208,7 @@ def settings_from_grid(work: settings.Run, mixture: Path | None) -> dict[str, An
     return chosen
 
 
-def _found_weights(mixture: Path, work: settings.Run) -> dict[str, float]:
+def _read_found_weights(mixture: Path, work: settings.Run) -> dict[str, float]:
     """The weights of a found mixture, one for each domain of the run."""
     weights: dict[str, float] = reading.read(mixture, "mixture")["weights_by_domain"]
     where = f"{mixture}: weights_by_domain"
@@ -217,7 +217,7 @@ def _found_weights(mixture: Path, work: settings.Run) -> dict[str, float]:
     return weights
 
 
-def _reference(folder: Path, work: settings.Run) -> tuple[Transformer, str]:
+def _load_reference(folder: Path, work: settings.Run) -> tuple[Transformer, str]:
     """The model after the last step of a finished run, and the checksum of its weights."""
     result, _ = reading.read_run(folder)
     known = set(result["domains"])
@@ -275,7 +275,7 @@ def refuse_beyond_host_memory(work: settings.Run, pieces: int, device: torch.dev
         )
 
 
-def refuse_few(requested: int, device: torch.device) -> None:
+def refuse_too_few_devices(requested: int, device: torch.device) -> None:
     """Raises InputError where fewer processes or chips are here than were asked for."""
     result = parallel.world_size() * xla_chips.chip_count(device)
     if result < requested:

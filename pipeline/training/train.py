@@ -43,7 +43,7 @@ from pipeline.runtime.progress import Progress
 from pipeline.runtime.validation import validate
 from pipeline.training import inputs, step_log
 from pipeline.training.run_folder import RunFolder
-from pipeline.training.step_log import Meter, StepLog, UnwrittenStep, watch_of
+from pipeline.training.step_log import Meter, StepLog, UnwrittenStep, build_alarm_watch
 
 
 class MixedRows:
@@ -158,7 +158,7 @@ def pretrain(
         signal_handler.handle_signals(save_on, distributed.all_reduce_max, alone=alone) as signals,
     ):
         given = inputs.read_inputs(work, method, corpora, reference, mixture)
-        inputs.refuse_few(processes, place)
+        inputs.refuse_too_few_devices(processes, place)
         manifest = run.parent / atomic_files.MANIFEST
         if distributed.broadcast_from_main(lambda: given.taken.stands(manifest, values)):
             return None
@@ -170,7 +170,9 @@ def pretrain(
             training.records.clock.settle = functools.partial(devices.synchronize, training.device)
         with training.folder.writer:
             training.run()
-    return step_log.time_table(run.parent) if profile and distributed.is_main_process() else None
+    return (
+        step_log.phase_time_table(run.parent) if profile and distributed.is_main_process() else None
+    )
 
 
 class _Training:
@@ -181,7 +183,7 @@ class _Training:
         work: settings.Run,
         method: Method,
         values: dict[str, Any],
-        given: inputs.Inputs,
+        given: inputs.RunInputs,
         device: torch.device,
         lease: locks.Lease,
         signals: signal_handler.SignalState | None = None,
@@ -192,7 +194,7 @@ class _Training:
         self.chips, self.shard = xla_chips.chip_count(device), shard
         inputs.refuse_untrainable(work, method, device, shard=shard)
         recipe = work.training
-        self.method = method = method.for_run(given.facts(recipe))
+        self.method = method = method.for_run(given.run_facts(recipe))
         limits = {"train": recipe.max_epochs, "statistics": None, "comparison": None}
         mixtures = {
             purpose: Mixture(given.corpora, recipe.length, work.seed, purpose, max_epochs=limit)
@@ -215,20 +217,20 @@ class _Training:
         if shard and self.chips == 1:
             models.shard_model(self.model, device)
         if method.needs().moments_per_domain:
-            self.optimizer: torch.optim.Optimizer = adamw.per_domain_adamw(
+            self.optimizer: torch.optim.Optimizer = adamw.build_per_domain_adamw(
                 self.model, recipe, len(work.domains)
             )
         else:
-            self.optimizer = adamw.adamw(self.model, recipe)
+            self.optimizer = adamw.build_adamw(self.model, recipe)
         epoch_rows = {d: float(c.rows(recipe.length)) for d, c in given.corpora.items()}
         self.folder = RunFolder(lease, work, identity, code, self.model, self.optimizer)
         self.records = self.folder.records
         self.meter = Meter(self.model, work, device)
-        watch = watch_of(method, work, epoch_rows)
+        watch = build_alarm_watch(method, work, epoch_rows)
         self.log = StepLog(work, self.folder, watch, self.meter)
-        self.engine = self._engine(mixtures)
+        self.engine = self._build_engine(mixtures)
 
-    def _engine(self, mixtures: dict[str, Mixture]) -> Engine:
+    def _build_engine(self, mixtures: dict[str, Mixture]) -> Engine:
         """The library's engine on the run's rows, model and optimizer."""
         recipe, given, device = self.work.training, self.given, self.device
         reference = given.reference and given.reference.to(device).configure(recipe)
@@ -258,7 +260,7 @@ class _Training:
 
     def run(self) -> None:
         """From the last checkpoint to the manifest."""
-        state, recipe = self.folder.begin(self.device, self._fresh), self.work.training
+        state, recipe = self.folder.begin(self.device, self._initial_state), self.work.training
         if self.shard and self.chips > 1:
             xla_chips.shard_model(self.model, self.optimizer)
         self.log.alarms = state.alarms
@@ -276,14 +278,16 @@ class _Training:
         ) as bar:
             while state.step < recipe.steps:
                 with self.records.timed("loop"):
-                    self._validate(state.step)
-                    self._step(state)
+                    self._validate_if_due(state.step)
+                    self._train_step(state)
                     if state.step == recipe.steps:
-                        self._validate(state.step)
+                        self._validate_if_due(state.step)
                     bar.add(tokens, **self.log.shown)
-                if self.signals.take_checkpoint_request() or self.folder.is_due(state.step):
+                if self.signals.take_checkpoint_request() or self.folder.is_checkpoint_due(
+                    state.step
+                ):
                     self.given.refuse_changed()
-                    self.log.write_down()
+                    self.log.write_pending_step()
                     state.alarms = self.log.alarms
                     self.folder.save(state)
                 if state.step < recipe.steps:
@@ -293,7 +297,7 @@ class _Training:
         if distributed.is_main_process():
             self.folder.finish(self.given.taken, epochs, self.device)
 
-    def _fresh(self) -> checkpoint.TrainState:
+    def _initial_state(self) -> checkpoint.TrainState:
         K = len(self.work.domains)
         return checkpoint.TrainState(
             step=0,
@@ -303,15 +307,15 @@ class _Training:
             alarms=self.log.alarms,
         )
 
-    def _validate(self, step: int) -> None:
+    def _validate_if_due(self, step: int) -> None:
         """Looks at the held-out losses where it is time, and after the last step."""
         recipe, every = self.work.training, self.work.training.validation_every
         if every is not None and (step % every == 0 or step == recipe.steps):
-            self.log.write_down()
+            self.log.write_pending_step()
             with self.records.timed("validation"):
                 self.log.add_validation(step, self.engine.losses("validation", recipe.rows))
 
-    def _step(self, state: checkpoint.TrainState) -> None:
+    def _train_step(self, state: checkpoint.TrainState) -> None:
         """One iteration of Algorithm `alg: main`, lines 4-12, with any method in PiKE's place.
 
         What it measured is written down when the next step has been launched.
@@ -319,23 +323,23 @@ class _Training:
         began, timed, engine = time.perf_counter(), self.records.timed, self.engine
         fresh = engine.measure()
         if fresh is not None:
-            self.log.write_down()
+            self.log.write_pending_step()
             self.log.add_statistics(state.step, *fresh)
         # A rule may write into its state.
         weights_K = self.method.weights(engine.state, state.step).copy()
         result = engine.backward()
         with timed("optimizer"):
             rate = adamw.learning_rate(state.step, self.work.training)
-            adamw.set_rate(self.optimizer, rate)
+            adamw.set_learning_rate(self.optimizer, rate)
             self.optimizer.step()
             devices.mark_step(self.device)
         with timed("method"):
             if engine.watches:
-                self.log.refuse_nan(result.signals)
+                self.log.refuse_non_finite(result.signals)
             engine.observe(result)
         state.method, state.positions_K = engine.state, engine.positions_K
         state.statistics_positions_K = engine.fresh_positions_K
-        self.log.write_down()
+        self.log.write_pending_step()
         seconds = time.perf_counter() - began
         unwritten = (state.step, result, weights_K, engine.positions_K, rate, seconds)
         self.log.unwritten = UnwrittenStep(*unwritten)

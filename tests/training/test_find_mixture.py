@@ -18,7 +18,7 @@ from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, made_from
 from pipeline.settings import Model
 from pipeline.training import metric_log
-from pipeline.training.find_mixture import find
+from pipeline.training.find_mixture import find_mixture
 
 STEPS = 20
 
@@ -110,7 +110,7 @@ def swarm(root, count=12):
 
 def found(root, settings):
     atomic_files.write_json(root / "settings.json", settings)
-    find(root / "settings.json", root / "mixtures" / "law.json")
+    find_mixture(root / "settings.json", root / "mixtures" / "law.json")
     return atomic_files.read_json(root / "mixtures" / "law.json")
 
 

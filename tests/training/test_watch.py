@@ -9,7 +9,7 @@ import pytest
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files, locks
 from pipeline.training import watch
-from pipeline.training.metric_log import LOG, Records
+from pipeline.training.metric_log import LOG, RunRecords
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def folder(finished):
     (finished / atomic_files.MANIFEST).unlink()
     for path in finished.glob("*.parquet"):
         path.unlink()
-    Records(finished, ("en", "hi")).cut(3)
+    RunRecords(finished, ("en", "hi")).cut(3)
     return finished
 
 

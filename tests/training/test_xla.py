@@ -209,9 +209,9 @@ def test_one_program_moves_the_parameters_whichever_domains_had_rows():
     for name in ("cpu", "xla"):
         device = devices.pick_device(name)
         model = initial_model(settings.Model(layers=1, width=4, heads=1, head_width=2), 16, 0)
-        optimizer = adamw.per_domain_adamw(model.to(device), recipe(), 3)
+        optimizer = adamw.build_per_domain_adamw(model.to(device), recipe(), 3)
         for step, domains in enumerate([(0,), (1, 2), (0, 1, 2), (2,), (0, 2), (1,), (0, 1)] * 2):
-            adamw.set_rate(optimizer, 0.01 / (1 + step))
+            adamw.set_learning_rate(optimizer, 0.01 / (1 + step))
             for k in domains:
                 for p in model.parameters():
                     p.grad = (p.detach() - k).sin()
