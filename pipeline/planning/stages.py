@@ -13,7 +13,7 @@ STAGES = {
     "download": "pipeline.data.sources:download",
     "tokenizer": "pipeline.data.tokenizer:build_tokenizer",
     "pack": "pipeline.data.packing:pack",
-    "fetch": "pipeline.tasks.fetch:fetch",
+    "fetch": "pipeline.tasks.fetch:fetch_tasks",
     "pretrain": "pipeline.training.train:pretrain",
     "mixture": "pipeline.training.find_mixture:find_mixture",
     "evaluate": "pipeline.evaluation.evaluate:evaluate",
