@@ -87,7 +87,7 @@ test: $(READY) ## Run every test that needs neither an accelerator nor a trainer
 	$(PYTEST) $(WAITING) -m 'not device'
 
 # Every file with tests that skip where a trainer, a tracker or the harness is not installed.
-TRAINERS_TESTS := tests/integration tests/mixtures/test_delivered.py tests/mixtures/test_export.py tests/comparison/test_compare.py tests/data/test_json_tokenizer.py tests/data/test_packed_rows.py tests/evaluation/test_oracle.py \
+TRAINERS_TESTS := tests/integration tests/mixtures/test_delivered.py tests/mixtures/test_export.py tests/comparison/test_compare.py tests/data/test_json_tokenizer.py tests/data/test_rows_for_trainers.py tests/evaluation/test_oracle.py \
   tests/model/test_foreign.py tests/model/test_hf_config.py tests/model/test_hf_export.py tests/model/test_hf_tokenizer.py tests/training/test_track.py
 test-trainers: $(TRAINERS_VENV)/.ready ## Run the tests of adapters to trainers, trackers and the harness, which it installs (3 GB)
 	PIKE_TEST_NEEDS_PACKAGES=1 $(subst $(BIN),$(TRAINERS_VENV)/bin,$(PYTEST)) -m 'not device' $(TRAINERS_TESTS)

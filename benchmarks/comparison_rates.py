@@ -29,7 +29,7 @@ import numpy as np
 from benchmarks import measure, records
 from benchmarks.length_rates import Lengths
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.comparison import mean_difference, scores, sign_flip, sources, verdicts
+from pike_mixing.comparison import mean_difference, read_sides, scores, sign_flip, verdicts
 from pike_mixing.comparison.distributions import normal_quantile
 from pike_mixing.comparison.mean_difference import LEVEL
 from pike_mixing.comparison.scores import Paired, Run
@@ -238,9 +238,9 @@ def real(method: str, size: int, most: int) -> Mapping[str, Any]:
         most: So many splits are drawn where not all are taken.
     """
     read = scores.Scores()
-    place = sources.find_own_records(Path(records.ROOT / "recorded"))
+    place = read_sides.find_own_records(Path(records.ROOT / "recorded"))
     assert place is not None
-    sources.read_own_results(place, "A", read, method)
+    read_sides.read_own_results(place, "A", read, method)
     whole = read.runs("A")
     codes: dict[Any, int] = {}
     pairs = [

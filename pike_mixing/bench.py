@@ -45,11 +45,11 @@ from pike_mixing.errors import InputError, refuse, refuse_without_scipy
 from pike_mixing.finders import (
     FINDERS,
     conformal_intervals,
+    cross_validation,
     exponential_law,
     prediction_scores,
     registry,
     table,
-    validation,
 )
 from pike_mixing.finders.interface import FinderResult, Proxy, Swarm
 from pike_mixing.settings import unknown
@@ -307,7 +307,7 @@ def _predict(
 def _scales(one: Any, weights_NxK: Floats, loss_NxM: Floats, epochs_NxK: Floats | None) -> Floats:
     """What spreads are multiplied by [T], from the errors on parts of the runs."""
     score_NxT = np.empty((len(loss_NxM), loss_NxM.shape[1] + 1))
-    for rest, part in validation.make_folds(weights_NxK, PARTS, seed=0):
+    for rest, part in cross_validation.make_folds(weights_NxK, PARTS, seed=0):
         seen, new = (None, None) if epochs_NxK is None else (epochs_NxK[rest], epochs_NxK[part])
         given = weights_NxK[rest], loss_NxM[rest], seen
         predicted, spread = _predict(one, one.fit(*given), weights_NxK[part], new, given)

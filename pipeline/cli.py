@@ -18,7 +18,7 @@ from pipeline.runtime import (
     manifests,
     programs,
     signal_handler,
-    validation,
+    validate_settings,
 )
 
 
@@ -158,7 +158,7 @@ def warm_up(names: Iterable[str]) -> None:
     manifests.warm_up()
     environment.installed_versions(None)
     for name in stages.SETTINGS.keys() & names:
-        validation.warm_up(environment.import_attribute(stages.SETTINGS[name], name, name))
+        validate_settings.warm_up(environment.import_attribute(stages.SETTINGS[name], name, name))
 
 
 def build_parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:

@@ -15,7 +15,7 @@ from repository import ROOT, run
 
 from pipeline import __main__, cli
 from pipeline.planning import stages
-from pipeline.runtime import environment, locks, validation
+from pipeline.runtime import environment, locks, validate_settings
 from pipeline.tasks.evaluation_settings import Evaluation, Probe
 
 
@@ -234,10 +234,10 @@ def test_how_child_processes_end_is_known_where_the_parent_ignores_it():
 
 
 def test_forks_find_prepared_what_jobs_begin_with(monkeypatch):
-    validation._adapter.cache_clear()
+    validate_settings._adapter.cache_clear()
     cli.warm_up(["probe", "theory"])
-    monkeypatch.delattr(validation, "TypeAdapter")
+    monkeypatch.delattr(validate_settings, "TypeAdapter")
     values = {"rows": 4, "microbatch": 2, "checkpoints": "last"}
-    assert validation.validate(Probe, values, "probe.json").rows == 4
+    assert validate_settings.validate(Probe, values, "probe.json").rows == 4
     with pytest.raises(NameError):
-        validation.validate(Evaluation, values, "evaluation.json")
+        validate_settings.validate(Evaluation, values, "evaluation.json")

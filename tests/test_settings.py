@@ -11,7 +11,7 @@ from pike_mixing.interface import StatisticsNeed
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from pike_mixing.settings import CheckedSettings, is_of_type, meanings, parse, unknown
 from pipeline import settings
-from pipeline.runtime.validation import OrOne, validate
+from pipeline.runtime.validate_settings import OrOne, validate
 
 
 @dataclasses.dataclass(frozen=True)

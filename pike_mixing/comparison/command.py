@@ -75,7 +75,7 @@ def _add_reading(command: Any) -> None:
 
 def _reading(arguments: argparse.Namespace) -> Any:
     refuse_without_scipy(arguments.command)
-    from pike_mixing.comparison.sources import Reading
+    from pike_mixing.comparison.read_sides import Reading
 
     columns = {}
     for given in arguments.columns:
@@ -100,11 +100,11 @@ def _reading(arguments: argparse.Namespace) -> Any:
 def compare_sides(arguments: argparse.Namespace) -> tuple[str, int]:
     """The verdict as text, and the gate's exit code."""
     how = _reading(arguments)
-    from pike_mixing.comparison import evaluations, plot, report, scores, sources, verdicts
+    from pike_mixing.comparison import evaluations, plot, read_sides, report, scores, verdicts
 
     read = scores.Scores(tasks=how.tasks)
     for paths, side, model in _sides(arguments):
-        sources.add_side(paths, side, model, how, read)
+        read_sides.add_side(paths, side, model, how, read)
     evaluations.gather(read, how.evaluations)
     columns = _choose(read, how)
     sides = read.runs("A"), read.runs("B")
@@ -167,14 +167,14 @@ def _sides(arguments: argparse.Namespace) -> Any:
 
 
 def _choose(read: Any, how: Any) -> Any:
-    from pike_mixing.comparison import scores, sources
+    from pike_mixing.comparison import read_sides, scores
 
     columns = scores.choose_columns(read, how.metrics, how.tasks)
     if not columns:
         why = "".join(f"; {note}" for note in [*read.notes, *read.left_out()])
         raise InputError(f"no scores were read: check --metric{why}")
-    sources.set_directions(columns, how)
-    sources.check_facts(read, [column.task for column in columns])
+    read_sides.set_directions(columns, how)
+    read_sides.check_facts(read, [column.task for column in columns])
     return columns
 
 
@@ -200,11 +200,11 @@ def _gate(gate: str, found: Any) -> int:
 def measure_noise(arguments: argparse.Namespace) -> tuple[str, int]:
     """The noise of each recipe as text."""
     how = _reading(arguments)
-    from pike_mixing.comparison import evaluations, long_table, noise, scores, sources
+    from pike_mixing.comparison import evaluations, long_table, noise, read_sides, scores
 
     read = scores.Scores(tasks=how.tasks)
     for model in arguments.models or [None]:
-        sources.add_side(arguments.source, model or long_table.EVERY, model, how, read)
+        read_sides.add_side(arguments.source, model or long_table.EVERY, model, how, read)
     found = evaluations.join(read, how.evaluations)
     # Folders of one run each are repeats of one recipe, a folder of several is a recipe.
     found = evaluations.pool(found, read, long_table.EVERY)

@@ -10,7 +10,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import validation
+from pike_mixing.finders import cross_validation
 from pike_mixing.finders.interface import FinderResult, Proxy, Reads, Swarm
 from pike_mixing.limits import PositiveFloat, Proportions
 from pike_mixing.numerics.simplex import effective_domains
@@ -43,7 +43,7 @@ class Best(CheckedSettings):
         runs = self._within(swarm)
         weights_NxK, loss_NxM = dataclasses.replace(swarm, runs=runs).arrays()
         # Mixtures are in the order of the first names of their runs.
-        mixture_N = validation.mixture_numbers(weights_NxK)
+        mixture_N = cross_validation.mixture_numbers(weights_NxK)
         _, first_M = np.unique(mixture_N, return_index=True)
         target_N = loss_NxM @ swarm.target(self.target)
         loss_M = np.bincount(mixture_N, target_N) / np.bincount(mixture_N)

@@ -15,11 +15,11 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import (
     conformal_intervals,
+    cross_validation,
     options,
     prediction_scores,
     saved,
     scaling,
-    validation,
 )
 from pike_mixing.finders.fit import Fit, fit
 from pike_mixing.finders.interface import Swarm, SwarmFinder
@@ -168,7 +168,7 @@ def _test_predictions(
     # The settings, `target` among them, are those of the finder's class.
     actual_N = loss_NxM @ swarm.target(cast(Any, finder).target)
     # Runs of one mixture have one prediction: as many of them would narrow the intervals.
-    mixture_N = validation.mixture_numbers(weights_NxK)
+    mixture_N = cross_validation.mixture_numbers(weights_NxK)
     runs_M = np.bincount(mixture_N)
     predicted_M, actual_M = (np.bincount(mixture_N, n) / runs_M for n in (predicted_N, actual_N))
     judged = prediction_scores.score_predictions(predicted_M, actual_M, seed=arguments.seed)
@@ -280,7 +280,7 @@ def predict_loss(arguments: argparse.Namespace) -> str:
         "loss_of_equal_weights": float(losses[2]),
         "held_out_rmse": kept.held_out_rmse,
         "half_width": half,
-        "extrapolates": validation.is_outside(weights_K, kept.measured_NxK),
+        "extrapolates": cross_validation.is_outside(weights_K, kept.measured_NxK),
     }
     if arguments.format == "json":
         return json.dumps(values, indent=2)

@@ -24,7 +24,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import mixmin, slsqp, validation
+from pike_mixing.finders import cross_validation, mixmin, slsqp
 from pike_mixing.finders.interface import FinderResult, Proxy, Reads, Swarm
 from pike_mixing.limits import Limits, NonNegativeInt, Proportions
 from pike_mixing.numerics.simplex import effective_domains
@@ -73,7 +73,7 @@ class MDE(CheckedSettings):
         feature_NxC, base_N = features.evaluate(weights_NxK)
         line, penalty = self._fit(weights_NxK, feature_NxC, target_N - base_N)
         held_out_N = np.empty_like(target_N)
-        for rest, part in validation.make_folds(weights_NxK, self.folds, self.seed):
+        for rest, part in cross_validation.make_folds(weights_NxK, self.folds, self.seed):
             left_R = target_N[rest] - base_N[rest]
             other, _ = self._fit(weights_NxK[rest], feature_NxC[rest], left_R)
             held_out_N[part] = base_N[part] + other.predict(feature_NxC[part])
@@ -85,7 +85,7 @@ class MDE(CheckedSettings):
             {
                 "runs": len(target_N),
                 "penalty": penalty,
-                **validation.held_out_diagnostics(held_out_N, target_N),
+                **cross_validation.held_out_diagnostics(held_out_N, target_N),
                 "predicted_loss": _predict(features, line, weights_K)[0],
                 "predicted_loss_uniform": _predict(features, line, uniform_K)[0],
                 "best_proxy_loss": float(target_N.min()),
@@ -100,7 +100,7 @@ class MDE(CheckedSettings):
 
         The penalty is that of the lowest squared error on held-out rows, of equal ones the largest.
         """
-        parts = validation.make_folds(weights_NxK, self.folds, self.seed)
+        parts = cross_validation.make_folds(weights_NxK, self.folds, self.seed)
 
         def error(penalty: float) -> float:
             squares = 0.0

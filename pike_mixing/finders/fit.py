@@ -6,7 +6,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import validation
+from pike_mixing.finders import cross_validation
 from pike_mixing.finders.conformal_intervals import Intervals, calibrate
 from pike_mixing.finders.interface import FinderResult, Swarm, SwarmFinder
 
@@ -74,7 +74,7 @@ def fit(finder: SwarmFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 
     result = finder.find(swarm)
     K, random = len(swarm.domains), np.random.default_rng(seed)
     two_2xK = np.stack([result.weights_K, swarm.uniform()])
-    mixture_N = validation.mixture_numbers(swarm.arrays()[0])
+    mixture_N = cross_validation.mixture_numbers(swarm.arrays()[0])
     row_M = [np.flatnonzero(mixture_N == m) for m in range(mixture_N.max() + 1)]
     optima, gains = [], []
     for _ in range(resamples):
@@ -156,7 +156,7 @@ def _warnings(swarm: Swarm, result: FinderResult, fitted: int, resamples: int) -
                 f"{scores[1]}; do not use the mixture: add rows, train them for longer, or choose "
                 "another target"
             )
-        if validation.is_outside(result.weights_K, weights_NxK):
+        if cross_validation.is_outside(result.weights_K, weights_NxK):
             problems.append(
                 "the mixture lies outside of all averages of the rows: it is extrapolated; train "
                 "it before you rely on it (`design` proposes runs)"

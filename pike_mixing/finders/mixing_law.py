@@ -13,7 +13,7 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import exponential_law, validation
+from pike_mixing.finders import cross_validation, exponential_law
 from pike_mixing.finders.conformal_intervals import HeldOut
 from pike_mixing.finders.convex_program import Program, solve
 from pike_mixing.finders.interface import FinderResult, Inventory, Reads, Swarm
@@ -89,7 +89,7 @@ class MixingLaw(CheckedSettings):
             "held_out_rmse_by_domain": _by_name(
                 losses, np.sqrt(((predicted_NxK - loss_NxK) ** 2).mean(axis=0))
             ),
-            **validation.held_out_diagnostics(blocks.predicted_N, blocks.actual_N),
+            **cross_validation.held_out_diagnostics(blocks.predicted_N, blocks.actual_N),
             "predicted_loss": program.loss(weights_K),
             "predicted_loss_by_domain": _by_name(losses, laws.losses(weights_K[None])[0]),
             "predicted_loss_uniform": program.loss(uniform_K),
@@ -98,7 +98,7 @@ class MixingLaw(CheckedSettings):
             "kl_to_prior": program.divergence(weights_K),
             "kkt_residual": residual,
             "capped": [d for d, full in zip(domains, full_K, strict=True) if full],
-            "outside_proxies": validation.is_outside(weights_K, weights_NxK),
+            "outside_proxies": cross_validation.is_outside(weights_K, weights_NxK),
             "effective_domains": effective_domains(weights_K),
             "laws": {
                 d: {"c": float(c), "b": float(b), "t": _by_name(domains, t_K)}
@@ -141,7 +141,7 @@ class MixingLaw(CheckedSettings):
         K = len(swarm.domains)
         # A part of the cross-validation is left out, and K + 1 coefficients still need K + 1 runs.
         return swarm.arrays(
-            validation.fewest_mixtures(K + 1, self.folds),
+            cross_validation.fewest_mixtures(K + 1, self.folds),
             f"each of {K} laws has {K + 1} coefficients and {self.folds} parts take turns "
             "in being held out",
         )
@@ -160,12 +160,12 @@ class MixingLaw(CheckedSettings):
         A part may hold the only run that reads a domain: then its error says that.
         """
         predicted_NxK = np.empty_like(loss_NxK)
-        parts = validation.make_folds(weights_NxK, self.folds, self.seed)
+        parts = cross_validation.make_folds(weights_NxK, self.folds, self.seed)
         for rest, part in parts:
             laws = self._laws(weights_NxK[rest], loss_NxK[rest])
             predicted_NxK[part] = laws.losses(weights_NxK[part])
         both = predicted_NxK @ target_K, loss_NxK @ target_K
-        return predicted_NxK, validation.held_out_blocks(*both, weights_NxK, parts)
+        return predicted_NxK, cross_validation.held_out_blocks(*both, weights_NxK, parts)
 
 
 def _refuse_flat(weights_NxK: Floats, phases: int) -> None:

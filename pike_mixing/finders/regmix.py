@@ -14,7 +14,7 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import validation
+from pike_mixing.finders import cross_validation
 from pike_mixing.finders.conformal_intervals import HeldOut
 from pike_mixing.finders.interface import FinderResult, Reads, Swarm
 from pike_mixing.limits import (
@@ -112,7 +112,7 @@ class RegMix(CheckedSettings):
             weights_K,
             {
                 "runs": len(target_N),
-                **validation.held_out_diagnostics(blocks.predicted_N, target_N),
+                **cross_validation.held_out_diagnostics(blocks.predicted_N, target_N),
                 "trees": trees.booster.num_trees(),
                 "averaged": averaged,
                 "predicted_loss": float(predicted_2[0]),
@@ -157,8 +157,8 @@ class RegMix(CheckedSettings):
         # The outer cross-validation leaves one part out; the inner one needs whole parts of the
         # rest, and a split needs two leaves' worth of what then remains.
         split = 2 * self.min_data_in_leaf
-        nested = validation.fewest_mixtures(
-            validation.fewest_mixtures(split, self.folds), self.folds
+        nested = cross_validation.fewest_mixtures(
+            cross_validation.fewest_mixtures(split, self.folds), self.folds
         )
         weights_NxK, loss_NxM = swarm.arrays(
             max(LEAST_PER_FOLD * self.folds, nested),
@@ -178,7 +178,7 @@ class RegMix(CheckedSettings):
             self._parameters(),
             lgb.Dataset(weights_NxK, target_N, free_raw_data=False),
             num_boost_round=self.rounds,
-            folds=validation.make_folds(weights_NxK, self.folds, self.seed),
+            folds=cross_validation.make_folds(weights_NxK, self.folds, self.seed),
             callbacks=[lgb.early_stopping(self.patience, verbose=False)],
         )
         rounds = 1 + int(np.argmin(np.asarray(scores["valid l2-mean"])))
@@ -209,11 +209,11 @@ class RegMix(CheckedSettings):
     def _predict_held_out(self, weights_NxK: Floats, target_N: Floats) -> HeldOut:
         """Mixtures that saw neither the trees nor the choice of their number."""
         predicted_N = np.empty_like(target_N)
-        parts = validation.make_folds(weights_NxK, self.folds, self.seed)
+        parts = cross_validation.make_folds(weights_NxK, self.folds, self.seed)
         for rest, part in parts:
             booster = self._fit(weights_NxK[rest], target_N[rest])
             predicted_N[part] = _predict(booster, weights_NxK[part])
-        return validation.held_out_blocks(predicted_N, target_N, weights_NxK, parts)
+        return cross_validation.held_out_blocks(predicted_N, target_N, weights_NxK, parts)
 
 
 @dataclasses.dataclass(frozen=True)

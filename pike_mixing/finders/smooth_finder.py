@@ -15,7 +15,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import slsqp, validation
+from pike_mixing.finders import cross_validation, slsqp
 from pike_mixing.finders.interface import FinderResult, Inventory, Reads, Swarm
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveFloat, PositiveInt, Proportions
 from pike_mixing.numerics.simplex import effective_domains
@@ -72,7 +72,7 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
         surface = self.fit(swarm)
         (weights_NxK, loss_NxM), epochs_NxK = swarm.arrays(), swarm.epochs()
         held_out_NxM, uncertainty_N = np.empty_like(loss_NxM), np.ones(len(loss_NxM))
-        parts = validation.make_folds(weights_NxK, self.folds, self.seed)
+        parts = cross_validation.make_folds(weights_NxK, self.folds, self.seed)
         for rest, part in parts:
             model = self.fit_model(weights_NxK[rest], _rows(epochs_NxK, rest), loss_NxM[rest])
             held_out_NxM[part] = model.losses(weights_NxK[part], _rows(epochs_NxK, part))
@@ -81,20 +81,24 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
         weights_K, uniform_K = surface.optimum(), swarm.uniform()
         predicted_2 = surface.losses(np.stack([weights_K, uniform_K]))
         target_N = loss_NxM @ surface.target_M
-        errors = [validation.rmse(*pair) for pair in zip(held_out_NxM.T, loss_NxM.T, strict=True)]
+        errors = [
+            cross_validation.rmse(*pair) for pair in zip(held_out_NxM.T, loss_NxM.T, strict=True)
+        ]
         return FinderResult(
             weights_K,
             {
                 "runs": len(target_N),
                 "held_out_rmse_by_domain": dict(zip(swarm.losses, errors, strict=True)),
-                **validation.held_out_diagnostics(predicted_N, target_N),
+                **cross_validation.held_out_diagnostics(predicted_N, target_N),
                 "predicted_loss": float(predicted_2[0]),
                 "predicted_loss_uniform": float(predicted_2[1]),
                 "best_proxy_loss": float(target_N.min()),
                 "effective_domains": effective_domains(weights_K),
             },
             surface,
-            validation.held_out_blocks(predicted_N, target_N, weights_NxK, parts, uncertainty_N),
+            cross_validation.held_out_blocks(
+                predicted_N, target_N, weights_NxK, parts, uncertainty_N
+            ),
         )
 
     def fit(self, swarm: Swarm, like: FinderResult | None = None) -> "Surface":

@@ -143,38 +143,83 @@ HEAD_OF_MIXTURE = '''\
 
 The result is a streaming data set: give it to a Trainer as train_dataset, and set max_steps. Rows
 that are packed already are mixed as they are stored by `mixture()`: shares are then of rows.
+It needs the package datasets, and zstandard for files that end in .zst.
 """
 
+import contextlib
 from pathlib import PurePath
 
+import fsspec
 from datasets import IterableDataset, interleave_datasets, load_dataset
 
 '''
 BODY_OF_MIXTURE = '''\
-# What a document of .txt is: the file. Of files that hold many, write "paragraph" or "line".
-DOCUMENT = "document"
+# What a document of a .txt file is: the file. Of files that hold many, write "paragraph" or "line".
+DOCUMENT = "file"
+# A longer text file is cut into documents of at most so many characters, at white space.
+PIECE = 1_000_000
 FILES = {"json": "json", "jsonl": "json", "csv": "csv", "txt": "text"}
 FILES |= {"parquet": "parquet", "arrow": "arrow"}
 
 
-def records(name):
+def records(name, shuffle):
     """The records of a domain: of files by their ending, of a folder or of a name on the Hub."""
     path = paths[name]
     ending = PurePath(path.lower().removesuffix(".gz").removesuffix(".zst")).suffix[1:]
     if ending not in FILES:
-        return load_dataset(path, split="train", streaming=True)
-    options = {"sample_by": DOCUMENT} if ending == "txt" else {}
-    return load_dataset(FILES[ending], data_files=path, split="train", streaming=True, **options)
+        found = load_dataset(path, split="train", streaming=True)
+    elif ending == "txt" and DOCUMENT == "file":
+        files = [*fsspec.open_files(path, "rt", encoding="utf-8-sig", compression="infer")]
+        if not files:
+            raise FileNotFoundError(f"{name}: no file fits {path}: set it in `paths`")
+        found = IterableDataset.from_generator(pieces, gen_kwargs={"files": files})
+    else:
+        options = {"sample_by": DOCUMENT} if ending == "txt" else {}
+        options |= {"data_files": path, "split": "train", "streaming": True}
+        found = load_dataset(FILES[ending], **options)
+    return found.shuffle(seed=0, buffer_size=shuffle) if shuffle else found
 
 
-def pack(name, tokenizer, length):
+def pieces(files):
+    """Each file as a record, or as several: memory holds PIECE characters."""
+    for file in files:
+        with file as stream:
+            text = ""
+            while text := text + stream.read(PIECE + 1 - len(text)):
+                end = len(text)
+                if end > PIECE:
+                    end = max(text.rfind(sign, 0, PIECE) for sign in " \\n") + 1 or PIECE
+                yield {"text": text[:end]}
+                text = text[end:]
+
+
+def text_of(record, field):
+    """The text in a field; `content.text` names a field of this name, or `text` in `content`."""
+    if record is None:
+        return None
+    if field in record:
+        return record[field]
+    for end in (place for place, sign in enumerate(field) if sign == "."):
+        within = record.get(field[:end], "")
+        if within is None or isinstance(within, dict):
+            with contextlib.suppress(KeyError):
+                return text_of(within, field[end + 1 :])
+    raise KeyError(field)
+
+
+def pack(name, tokenizer, length, shuffle):
     """Rows of `length` tokens: documents one after another, an end token behind each."""
-    tokens, count = [], 0
-    for record in records(name):
-        if fields[name] not in record:
+    tokens, count, field = [], 0, fields[name]
+    for record in records(name, shuffle):
+        try:
+            text = text_of(record, field)
+        except KeyError:
             known = ", ".join(record)
-            raise ValueError(f"{name}: no field {fields[name]!r} but {known}: set it in `fields`")
-        if text := record[fields[name]]:
+            message = f"{name}: no field {field!r} but {known}: set it in `fields`"
+            raise ValueError(message) from None
+        if not isinstance(text, str | None):
+            raise ValueError(f"{name}: {field!r} is no text but {text!r:.70}: set it in `fields`")
+        if text:
             tokens += tokenizer(text, add_special_tokens=False)["input_ids"]
             tokens.append(tokenizer.eos_token_id)
         whole = len(tokens) // length * length
@@ -187,14 +232,19 @@ def pack(name, tokenizer, length):
         raise ValueError(f"{name}: its text has fewer than {length} tokens: give it more")
 
 
-def mixture(tokenizer=None, length=1024):
-    """Rows of all domains by their shares; small domains are read again until the largest ends."""
+def mixture(tokenizer=None, length=1024, shuffle=0):
+    """Rows of all domains by their shares; small domains are read again until the largest ends.
+
+    Documents come in the order of the files, or with `shuffle=1000`: the files of a domain in
+    random order, and each next document at random from 1,000 that are kept in memory.
+    """
     if tokenizer is None:
-        parts = [records(name) for name in shares]
+        parts = [records(name, shuffle) for name in shares]
     elif tokenizer.eos_token_id is None:
         raise ValueError("the tokenizer has no eos_token, which ends each document: set it")
     else:
-        given = [{"name": name, "tokenizer": tokenizer, "length": length} for name in shares]
+        same = {"tokenizer": tokenizer, "length": length, "shuffle": shuffle}
+        given = [{"name": name, **same} for name in shares]
         parts = [IterableDataset.from_generator(pack, gen_kwargs=one) for one in given]
     return interleave_datasets(
         parts, probabilities=list(shares.values()), seed=0, stopping_strategy="all_exhausted"
@@ -224,7 +274,11 @@ FORMATS = {
         wants="JSON lines, CSV or text, plain or as .gz or .zst, or .parquet or .arrow",
         notes=(
             "give `mixture` your tokenizer: it packs each domain into rows of one length",
-            "a .txt file is one document, unless DOCUMENT says otherwise",
+            "mixture.py needs the package datasets, and zstandard for .zst: pip install datasets "
+            "zstandard",
+            "a .txt file is one document of up to 1,000,000 characters; if it holds many, set "
+            "DOCUMENT",
+            "documents come in the order of the files; `mixture(..., shuffle=1000)` mixes them",
             "small domains are read again until the largest has ended",
         ),
     ),

@@ -26,7 +26,7 @@ from pipeline.data import filters
 from pipeline.data.local import Local
 from pipeline.data.source_interface import Document
 from pipeline.runtime import atomic_files, made_from
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 
 SECTIONS = "domains.yaml"
 WORDS = 50_000

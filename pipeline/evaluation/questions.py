@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pike_mixing.errors import InputError
 from pipeline.data.shards import Corpus
 from pipeline.data.tokenizer import Tokenizer
-from pipeline.evaluation import items, perplexity, prompt_encoding
+from pipeline.evaluation import held_out_choices, perplexity, prompt_encoding
 from pipeline.evaluation.answers import CONTINUATION, DOWNSTREAM, QuestionSet
 from pipeline.settings import Run
 from pipeline.tasks import benchmark
@@ -33,7 +33,7 @@ class EvaluatedDomain:
     windows: perplexity.Windows
     search: perplexity.Windows | None
     """Windows of the search split; None when its losses were not asked for."""
-    items: dict[str, items.DomainItems]
+    items: dict[str, held_out_choices.DomainItems]
     """Of its multiple-choice task, without solved items and with them, by the name of the way."""
     skipped: dict[str, str]
     """Why the domain cannot give one, by the same."""
@@ -170,7 +170,7 @@ def _prepare_domain(
     for choice in choices:
         assert word_start_V is not None
         assert train is not None
-        asked = items.build_items(held_out, train, choice, word_start_V)
+        asked = held_out_choices.build_items(held_out, train, choice, word_start_V)
         way = domain.task + (f", {asked.shots}-shot" if asked.shots else "")
         if shortage := asked.shortage(choice):
             log.warning("%s is skipped: %s", way, shortage)

@@ -1,4 +1,4 @@
-"""AdamW and its schedule (Table `tab:hyperparameters`)."""
+"""AdamW (Table `tab:hyperparameters`)."""
 
 import inspect
 from typing import Any
@@ -9,9 +9,6 @@ from torch import nn
 from pike_mixing.torch.per_domain_adamw import Moving, PerDomainAdamW, Uncompiled
 from pipeline import settings
 from pipeline.runtime import devices
-
-LEAST_RATE = 1e-30
-"""Where steps are counted on the device, AdamW divides by the rate: there it is not quite 0."""
 
 
 class AdamW(Uncompiled, torch.optim.AdamW):
@@ -37,27 +34,6 @@ def build_adamw(model: nn.Module, recipe: settings.Training) -> AdamW:
         fused=not compiled,
         capturable=compiled,
     )
-
-
-def learning_rate(step: int, recipe: settings.Training) -> float:
-    """Linear warm-up, then linear decay: 7e-6 -> 7e-4 -> 7e-6 in the paper.
-
-    Step 0 has the initial rate, step `warmup_steps` the peak, the last step (`steps - 1`) the final
-    rate if the warm-up ends before.
-    """
-    if step < recipe.warmup_steps:
-        share = step / recipe.warmup_steps
-        return (1 - share) * recipe.initial_learning_rate + share * recipe.peak_learning_rate
-    share = (step - recipe.warmup_steps) / max(1, recipe.steps - 1 - recipe.warmup_steps)
-    return (1 - share) * recipe.peak_learning_rate + share * recipe.final_learning_rate
-
-
-def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Sets the learning rate of all parameters for the next step."""
-    for group in optimizer.param_groups:
-        device = group["params"][0].device
-        least = LEAST_RATE if devices.compiles(device) else 0.0
-        group["lr"] = devices.number(max(rate, least), device)
 
 
 class CompiledPerDomainAdamW(PerDomainAdamW):

@@ -7,7 +7,7 @@ from typing import Any
 
 from pike_mixing import RULES
 from pike_mixing.errors import InputError
-from pipeline.planning import jobs, notices, outdated, output_root, planner
+from pipeline.planning import jobs, outdated, output_root, plan_hints, planner
 from pipeline.planning.profile import TRAINS
 from pipeline.runtime import accelerators, environment, output_formats
 from pipeline.runtime.accelerators import Accelerator
@@ -32,8 +32,8 @@ def plan(
             bytes) and the warnings.
 
     Raises:
-        InputError: the configuration is wrong, nothing makes a target, a device is unknown, or its
-            number is no number.
+        InputError: the configuration is wrong, nothing makes a target, a device is unknown, its
+            number is no number, or a file of the user's own cannot be read.
     """
     kinds = [_kind(device) for device in devices]
     if twice := sorted({device for device in devices if devices.count(device) > 1}):
@@ -44,12 +44,13 @@ def plan(
     bills = [_numbers(work) for work in works]
     told = [
         *outdated.Comparison(planned).missing(),
-        *notices.unused_names(planned, own),
-        *notices.short_searches(planned),
+        *plan_hints.unused_names(planned, own),
+        *plan_hints.short_searches(planned),
+        *plan_hints.few_documents(planned),
     ]
     told += [line for work, bill in zip(works, bills, strict=True) for line in _larger(work, bill)]
     if any(kind.hours_of == "core" for kind, _ in kinds):
-        told += notices.slow_products(planned)
+        told += plan_hints.slow_products(planned)
     facts = {"devices": bills, "warnings": told}
     parts = [_for(work, bill) for work, bill in zip(works, bills, strict=True)]
     lines = ["\n\n".join(parts), *told]

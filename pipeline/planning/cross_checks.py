@@ -21,7 +21,7 @@ from pipeline.planning import (
 )
 from pipeline.planning.configuration import Compare, Experiment
 from pipeline.planning.dependencies import RunName
-from pipeline.runtime import validation
+from pipeline.runtime import validate_settings
 from pipeline.runtime.code_fingerprint import PACKAGE
 from pipeline.settings import GRID, Training
 from pipeline.tasks import TASK_PATTERNS
@@ -89,7 +89,7 @@ def problems(config: Config, origin: str, files: Iterable[Path] = ()) -> list[st
         return [f"{origin}: {problem}" for problem in by_place.values()]
     if found := [*_grid_problems(config), *_swarm_problems(config)]:
         return [f"{origin}: {problem}" for problem in found]
-    whole = validation.validate(Experiment, config, origin, together=False)
+    whole = validate_settings.validate(Experiment, config, origin, together=False)
     further = [f"{origin}: {problem}" for problem in _incompatible(config, whole.training)]
     if unnamed := [n for n, problem in enumerate(further) if OTHER_DOMAIN.search(problem)]:
         lists = strict_yaml.anchors(files)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pike_mixing.errors import InputError, refuse
-from pipeline.planning import notices, output_root, planner, rule_inputs, stages
+from pipeline.planning import output_root, plan_hints, planner, rule_inputs, stages
 from pipeline.planning.plan import Plan
 from pipeline.planning.records import MADE
 from pipeline.runtime import atomic_files, checksums, made_from, manifests
@@ -275,7 +275,7 @@ class Comparison:
 
         What was made of files, under the same settings, stands without them.
         """
-        result, used = dict[str, None](), notices.used_names(self._plan)
+        result, used = dict[str, None](), plan_hints.used_names(self._plan)
         for rule, name in self._every():
             section = MADE[rule].section
             absent = [
@@ -305,7 +305,7 @@ class Comparison:
 
     def manifests(self) -> list[str]:
         """Where the manifests of the plan's work lie, or will, but of text that no run uses."""
-        used = {name: notices.used_names(self._plan)[name] for name in ("sources", "tokenizers")}
+        used = {name: plan_hints.used_names(self._plan)[name] for name in ("sources", "tokenizers")}
         return [
             self._plan.manifest(rule, name)
             for rule, name in self._every()

@@ -24,7 +24,7 @@ from pipeline.planning import (
     strict_yaml,
 )
 from pipeline.planning.plan import Plan, Settings
-from pipeline.runtime.validation import DEEPEST
+from pipeline.runtime.validate_settings import DEEPEST
 
 YTE = "__use_yte__"
 """With it, Snakemake takes a configuration for a template, before its rules are read."""

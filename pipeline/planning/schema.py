@@ -17,7 +17,7 @@ from pike_mixing.errors import InputError, install_command
 from pike_mixing.settings import meanings
 from pipeline.planning import methods
 from pipeline.planning.configuration import Experiment, Grid, Names, Runs, Scenario, Seeds
-from pipeline.runtime import validation
+from pipeline.runtime import validate_settings
 from pipeline.settings import Model
 
 PATH = Path(__file__).resolve().parents[2] / "workflow" / "schemas" / "config.schema.yaml"
@@ -56,7 +56,7 @@ def problems(config: Mapping[str, Any], origin: str) -> list[str]:
         )
     problems = []
     try:
-        validation.validate(Experiment, config, origin, together=False)
+        validate_settings.validate(Experiment, config, origin, together=False)
     except InputError as error:
         problems = str(error).splitlines()
     named = config.get("methods")
@@ -68,7 +68,7 @@ def problems(config: Mapping[str, Any], origin: str) -> list[str]:
 
 def contradictions(config: Experiment, origin: str) -> list[str]:
     """Settings of one part of the configuration that do not go together."""
-    return _in_file(validation.contradictions(config, origin), origin)
+    return _in_file(validate_settings.contradictions(config, origin), origin)
 
 
 def _in_file(problems: list[str], origin: str) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from pike_mixing.errors import InputError, brief, refuse
-from pipeline.runtime.validation import DEEPEST, MOST_DIGITS, is_text
+from pipeline.runtime.validate_settings import DEEPEST, MOST_DIGITS, is_text
 
 LARGEST = 2**20
 """Bytes of a file. The largest of ours has 20,000, and parsing 70,000 takes a second."""

@@ -20,15 +20,15 @@ import yaml
 from pike_mixing.errors import InputError
 from pipeline.planning import (
     methods,
-    notices,
     outdated,
     output_root,
+    plan_hints,
     planner,
     records,
     rule_inputs,
     slurm,
+    snakemake_internals,
     stages,
-    undocumented,
 )
 from pipeline.planning.jobs import DISK_BYTES, Job, Jobs
 from pipeline.planning.plan import Plan
@@ -303,7 +303,7 @@ class WorkflowJobs:
         signal_handler.await_children()
         output_root.ensure_user_name()
         slurm.ignore_checkpoint_signals()
-        self._workflow, self._request = workflow, undocumented.Request(workflow)
+        self._workflow, self._request = workflow, snakemake_internals.Request(workflow)
         request = self._request
         files = request.files or [_config_file(config, request.options)]
         self.plan, self.config = planner.plan_of_workflow(files, request.options)
@@ -326,7 +326,7 @@ class WorkflowJobs:
         self._shell = shell
         self._spawn(refuse_unbegun())
         if not request.is_local:
-            undocumented.mend_slurm_plugin(self._refuse_cpu_torch)
+            snakemake_internals.mend_slurm_plugin(self._refuse_cpu_torch)
 
     def inputs(
         self,
@@ -397,7 +397,7 @@ class WorkflowJobs:
         # A dry run and a report import no class of the user's and need no finder's packages.
         if "pretrain" in rules and not self._request.is_part():
             methods.refuse_at_start(self.plan.runs.values(), self.plan.mixtures.values())
-        for line in notices.unused_names(self.plan, self.config) + notices.short_searches(
+        for line in plan_hints.unused_names(self.plan, self.config) + plan_hints.short_searches(
             self.plan
         ):
             warn(line)
@@ -409,7 +409,7 @@ class WorkflowJobs:
             self._compared.prepare(*work)
         words = ""
         if self._request.is_local:
-            undocumented.lift_rate_limit(self._workflow)
+            snakemake_internals.lift_rate_limit(self._workflow)
             own = rule_inputs.shell_prefix(str(HERE)).format()
             words = start_servers(rules, self._request.profile, own)
         self._spawn(spawn(words))

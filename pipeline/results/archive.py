@@ -48,7 +48,7 @@ from pipeline.results.record_loader import OF_THEORY, RECORDS, Listed, insert_ro
 from pipeline.results.selection import connect_ours, query
 from pipeline.runtime import atomic_files, checksums, manifests
 from pipeline.runtime.programs import program
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 
 RECORDED = (*itertools.chain(*RECORDS.values()), "lineage")
 """Base tables that an archive holds; all others follow from these and the settings."""

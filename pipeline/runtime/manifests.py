@@ -12,7 +12,7 @@ from pike_mixing.errors import InputError, refuse
 from pike_mixing.limits import Limits, NonNegativeFloat, NonNegativeInt, PositiveInt
 from pike_mixing.settings import unknown
 from pipeline import settings
-from pipeline.runtime import atomic_files, validation
+from pipeline.runtime import atomic_files, validate_settings
 
 
 def _mapping(keys: Mapping[str, Any]) -> Any:
@@ -295,7 +295,7 @@ def require(content: Any, kind: Any, path: Path | str, remedy: str) -> None:
         InputError: every key that is missing or of another type, and what to do.
     """
     try:
-        validation.validate(kind, content, "", together=False, extra="ignore")
+        validate_settings.validate(kind, content, "", together=False, extra="ignore")
     except InputError as error:
         told = "; ".join(line.lstrip(".: ") for line in str(error).splitlines())
         raise InputError(f"{path} is not whole ({told}): {remedy}") from None
@@ -304,7 +304,7 @@ def require(content: Any, kind: Any, path: Path | str, remedy: str) -> None:
 def warm_up() -> None:
     """Does once what reading a manifest of each kind begins with."""
     for kind in (*STAGES.values(), CHECKPOINT):
-        validation.warm_up(kind, extra="ignore")
+        validate_settings.warm_up(kind, extra="ignore")
 
 
 def read_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
@@ -320,7 +320,7 @@ def read_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
     identity = trained.get("identity") if isinstance(trained, dict) else None
     if isinstance(identity, dict) and identity.get("run") != result["settings"]:
         raise InputError(f"{path} is not of the run whose checkpoints lie there: train it again")
-    return result, validation.validate(settings.Run, result["settings"], f"{path}: settings")
+    return result, validate_settings.validate(settings.Run, result["settings"], f"{path}: settings")
 
 
 def read_checkpoint(folder: Path) -> dict[str, Any]:

@@ -40,8 +40,8 @@ from pipeline.runtime import (
     xla_chips,
 )
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.validation import validate
-from pipeline.training import inputs, step_log
+from pipeline.runtime.validate_settings import validate
+from pipeline.training import inputs, learning_rate, step_log
 from pipeline.training.run_folder import RunFolder
 from pipeline.training.step_log import Meter, StepLog, UnwrittenStep, build_alarm_watch
 
@@ -329,8 +329,8 @@ class _Training:
         weights_K = self.method.weights(engine.state, state.step).copy()
         result = engine.backward()
         with timed("optimizer"):
-            rate = adamw.learning_rate(state.step, self.work.training)
-            adamw.set_learning_rate(self.optimizer, rate)
+            rate = learning_rate.learning_rate_at_step(state.step, self.work.training)
+            learning_rate.set_learning_rate(self.optimizer, rate)
             self.optimizer.step()
             devices.mark_step(self.device)
         with timed("method"):

@@ -9,9 +9,9 @@ from test_log_likelihoods import alone
 
 from pike_mixing.errors import InputError
 from pipeline import settings
-from pipeline.evaluation import answers, items
+from pipeline.evaluation import answers, held_out_choices
 from pipeline.evaluation.answers import CONTINUATION, DOWNSTREAM, QuestionSet
-from pipeline.evaluation.items import Choice
+from pipeline.evaluation.held_out_choices import Choice
 from pipeline.evaluation.prompt_encoding import EncodedItem, encode_benchmark
 from pipeline.evaluation.questions import DownstreamQuestions
 from pipeline.model.transformer import initial_model
@@ -98,7 +98,9 @@ def test_overlap_counts_tokens_shared_with_the_context():
 
 
 def of_corpus(packed, documents, **choice):
-    made = items.build_items(*packed(documents), Choice(**{"candidate": 4, **choice}), ALL)
+    made = held_out_choices.build_items(
+        *packed(documents), Choice(**{"candidate": 4, **choice}), ALL
+    )
     return QuestionSet("continuation-x", 0, "pmi", CONTINUATION, made.question_items(EOS))
 
 

@@ -6,9 +6,9 @@ from known_law import DOMAINS, LAWS, mixtures, optimum, proxies, swarm
 from numpy.testing import assert_allclose
 
 from pike_mixing.errors import InputError
+from pike_mixing.finders.cross_validation import is_outside
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
-from pike_mixing.finders.validation import is_outside
 
 
 @pytest.mark.slow

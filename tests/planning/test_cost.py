@@ -12,7 +12,7 @@ from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.planning import cost, jobs, planner, profile, workflow_jobs
 from pipeline.runtime import accelerators
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 
 PAPER = ROOT / "workflow/configs/paper.yaml"
 

@@ -13,7 +13,7 @@ from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files, devices, locks
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 from pipeline.training import inputs
 from pipeline.training import train as pretrain
 
