@@ -52,7 +52,7 @@ def main() -> None:
         row["utilisation"] = row["model_flops_per_second"] / best
     print(measure.table(str(device), result))
     sizes = {name: SIZES[name][0].described() for name in result}
-    how = {"device": devices.describe(device), "compiled": not chosen.eager}
+    how = {"device": devices.describe_device(device), "compiled": not chosen.eager}
     measure.record(chosen, {"steps": result, "sizes": sizes, **how}, ("steps", "sizes"))
 
 
@@ -92,7 +92,7 @@ def measured(
         "milliseconds": 1e3 * median,
         "tokens_per_second": tokens / median,
         "model_flops_per_second": flops / median,
-        "peak_memory_bytes": devices.peak_memory(device),
+        "peak_memory_bytes": devices.peak_memory_bytes(device),
         "hours_of_the_papers_steps": median * PAPER_STEPS / 3600,
     }
 

@@ -153,7 +153,7 @@ def own_modules(tmp_path, monkeypatch):
 
     def forget():
         code = code_fingerprint
-        for cached in (code._root, code._near, code.path_of):
+        for cached in (code._import_root, code._own_imports, code.module_path):
             cached.cache_clear()
         for name in [name for name in sys.modules if name.partition(".")[0] == "mine"]:
             del sys.modules[name]

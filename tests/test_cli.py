@@ -148,7 +148,7 @@ def test_a_mistake_is_told_in_the_words_of_the_command(arguments, expected, caps
 @pytest.mark.slow
 def test_a_run_that_another_process_writes_is_waited_for_where_asked(run_pipeline, tmp_path):
     asked = ("pretrain", tmp_path / "run.json", "--corpora", tmp_path, "--wait", "0.001")
-    with locks.acquire(tmp_path):
+    with locks.acquire_lease(tmp_path):
         done = run_pipeline(*asked)
     assert (done.returncode, done.stdout) == (2, "")
     first, last = done.stderr.splitlines()

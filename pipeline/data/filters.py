@@ -48,7 +48,7 @@ def item_files(settings: Decontamination) -> list[Path]:
         InputError: a pattern without a file.
     """
     where = "packing.hygiene.decontaminate.files"
-    return [Path(name) for name in file_patterns.all_files(settings.files, where)]
+    return [Path(name) for name in file_patterns.matching_files(settings.files, where)]
 
 
 @functools.cache

@@ -47,7 +47,7 @@ class HuggingFace(HuggingFaceSettings):
                 "validation text: name other files in data_files or validation_data_files"
             )
         for path in listed:
-            fetched = hub_downloads.download(
+            fetched = hub_downloads.download_hub_file(
                 self.dataset, path, self.revision, kind="dataset", remedy=REMEDY
             )
             # The cache names files by their identity.
@@ -87,11 +87,11 @@ class HuggingFace(HuggingFaceSettings):
             return dict(builder.config.data_files or {})
 
         try:
-            known = hub_downloads.with_retries(find, self.dataset)
+            known = hub_downloads.call_with_retries(find, self.dataset)
         except hub_downloads.FAILURES as error:
             if not isinstance(error, FileNotFoundError) or isinstance(error, NOT_REACHED):
                 what = f"the list of files of {self.dataset} at {self.revision}"
-                raise hub_downloads.unreachable(what, error, REMEDY) from error
+                raise hub_downloads.unreachable_error(what, error, REMEDY) from error
             known = {self.split: []}
         except (ValueError, RuntimeError) as error:
             # An unknown configuration, where the message lists those that are there, or a script.

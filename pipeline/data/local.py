@@ -102,9 +102,9 @@ class Local(LocalSettings):
         Raises:
             InputError: a pattern without a file, a file of an unknown format, or none but those.
         """
-        result = _drop_dataset_caches(sorted(file_patterns.all_files(self.files, "files")))
+        result = _drop_dataset_caches(sorted(file_patterns.matching_files(self.files, "files")))
         for setting in ("exclude", "validation_files"):
-            named = file_patterns.all_files(getattr(self, setting) or (), setting)
+            named = file_patterns.matching_files(getattr(self, setting) or (), setting)
             others = {Path(name).resolve() for name in named}
             result = [name for name in result if Path(name).resolve() not in others]
             if not result:
@@ -129,7 +129,7 @@ class Local(LocalSettings):
         (path, _), *further = listed
         split = self.validation_files is not None
         if not (further or other or split) and self.documents == "file":
-            file_kinds.refuse_other_kind(path)
+            file_kinds.refuse_wrong_kind(path)
             raise InputError(
                 f"{path} is the only file, and a text file is one document, of which a corpus "
                 f"needs some to train on and some for validation: {CUT}, or name more files"

@@ -55,7 +55,9 @@ def read_corpus_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def files_of_split(folder: Path, split: str, manifest: dict[str, Any]) -> list[checksums.Sealed]:
+def files_of_split(
+    folder: Path, split: str, manifest: dict[str, Any]
+) -> list[checksums.ListedFile]:
     """A split's shards and the list of its documents.
 
     Args:
@@ -66,13 +68,16 @@ def files_of_split(folder: Path, split: str, manifest: dict[str, Any]) -> list[c
     remedy, documents = "pack it anew", documents_file_name(split)
     size = np.dtype(manifest["dtype"]).itemsize
     sealed = [
-        checksums.Sealed(folder / s["file"], s["tokens"] * size, s["sha256"], remedy)
+        checksums.ListedFile(folder / s["file"], s["tokens"] * size, s["sha256"], remedy)
         for s in manifest["splits"][split]["shards"]
     ]
     facts = manifest["files"].get(documents)
     if facts is None:
         raise InputError(f"{folder / atomic_files.MANIFEST} does not list {documents}: {remedy}")
-    return [*sealed, checksums.Sealed(folder / documents, facts["bytes"], facts["sha256"], remedy)]
+    return [
+        *sealed,
+        checksums.ListedFile(folder / documents, facts["bytes"], facts["sha256"], remedy),
+    ]
 
 
 def refuse_inconsistent_manifest(folder: Path, split: str, manifest: dict[str, Any]) -> None:
@@ -216,7 +221,7 @@ class Corpus:
     dtype: np.dtype[Any]
     fingerprint: str
     """Identity of the corpus's tokens, all splits."""
-    watched: checksums.Watched
+    watched: checksums.WatchedFiles
     """The split's files as they were before they were checked."""
     _starts: list[int]
     _maps: list[mmap.mmap]
@@ -247,9 +252,9 @@ class Corpus:
         facts, dtype = manifest["splits"][split], np.dtype(manifest["dtype"]).newbyteorder("<")
         sealed = files_of_split(folder, split, manifest)
         refuse_inconsistent_manifest(folder, split, manifest)
-        watched = checksums.Watched(sealed)
+        watched = checksums.WatchedFiles(sealed)
         remembered = folder.parent / f".{folder.name}{checksums.REMEMBERED}"
-        checksums.refuse_damaged(sealed, content=verify, memory=remembered)
+        checksums.refuse_damaged(sealed, content=verify, cache_file=remembered)
         maps = [_map_file(folder / shard["file"]) for shard in facts["shards"]]
         return cls(
             folder=folder,

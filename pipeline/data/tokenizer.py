@@ -235,7 +235,7 @@ class Tokenizer:
         """
         if not path.is_file():
             raise InputError(f"{path} does not exist: make the tokenizer first, or check the path")
-        file_kinds.refuse_other_kind(path)
+        file_kinds.refuse_wrong_kind(path)
         content, place = path.read_bytes(), str(path)
         self._pieces: JsonPieces | _SentencePieces = (
             JsonPieces(content, place)
@@ -311,7 +311,7 @@ def build_tokenizer(settings_file: Path, sources: Sequence[Path], out: Path) -> 
     if isinstance(chosen, GivenTokenizer):
         content = _read_model_file(Path(chosen.path), chosen, where, "path")
     elif isinstance(chosen, HubTokenizer):
-        downloads = "pipeline.runtime.hub_downloads:download"
+        downloads = "pipeline.runtime.hub_downloads:download_hub_file"
         fetch = environment.import_attribute(downloads, f"{where}.kind", "hub")
         path = fetch(
             *(chosen.repository, chosen.file, chosen.revision),
@@ -343,7 +343,7 @@ def piece_ids_of_file(path: Path) -> dict[str, int]:
     Raises:
         InputError: it is none.
     """
-    file_kinds.refuse_other_kind(path)
+    file_kinds.refuse_wrong_kind(path)
     content = path.read_bytes()
     if is_json_tokenizer(content):
         return json_tokenizer.piece_ids(json_tokenizer.parse_tokenizer_json(content, str(path)))
@@ -371,7 +371,7 @@ def _read_model_file(
             f"{setting}.sha256: {path} has SHA-256 {result}, not {settings.sha256}: fetch it anew"
         )
     content, place = path.read_bytes(), f"{setting}.{key}: {path}"
-    file_kinds.refuse_other_kind(path, place)
+    file_kinds.refuse_wrong_kind(path, place)
     if is_json_tokenizer(content):
         return json_tokenizer.add_end_token(content, settings.end, place, f"{setting}.end")
     _SentencePieces(content, place)

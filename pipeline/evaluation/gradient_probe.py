@@ -64,7 +64,7 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
     devices.keep_freed_memory()
     place = devices.pick_device(device)
     rows_by_domain, pieces = _read_probe_rows(probe, work, corpora)
-    rows_by_domain = [rows.to(devices.of_rows(place)) for rows in rows_by_domain]
+    rows_by_domain = [rows.to(devices.batch_device(place)) for rows in rows_by_domain]
     with (
         atomic_files.atomic_write(run / "probes", "probe") as out,
         Progress(f"probe {record['run']}", total=len(steps), unit="checkpoint") as bar,

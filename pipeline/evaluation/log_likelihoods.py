@@ -294,7 +294,7 @@ def _score_rows_of_size(
         here, wanted = place.to(model.device), target.to(model.device)
         logits = hidden_BxLxD.flatten(0, 1)[here] @ weight_VxD.T
         log_p = logits.gather(1, wanted[:, None])[:, 0] - logits.logsumexp(dim=1)
-        parts.append(devices.on_host(log_p))
+        parts.append(devices.fetch_to_host(log_p))
     return _sum_by_candidate(rows, batch, torch.cat(parts)[:N].double())
 
 

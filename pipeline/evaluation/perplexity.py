@@ -117,7 +117,7 @@ def measure_perplexity(model: Transformer, held_out: Windows, *, batch_tokens: i
                 # A batch of another shape would be another program.
                 batch = torch.cat([batch, batch[:1].expand(rows - R, -1)])
             nll_BxL = token_losses(model, xla_chips.shard_tensor(batch.to(device)))
-            parts.append(devices.on_host(nll_BxL)[:R].flatten().numpy())
+            parts.append(devices.fetch_to_host(nll_BxL)[:R].flatten().numpy())
     return summarise_losses(np.concatenate(parts), held_out)
 
 

@@ -128,7 +128,7 @@ class Comparison:
         self._plan, self._pythons, self._forced = plan, pythons or {}, forced
         self.inputs = rule_inputs.RuleInputs(plan)
         self._told = set[tuple[str, str]]()
-        self._known = checksums.Memory(checksums.MEMORY)
+        self._known = checksums.DigestCache(checksums.MEMORY)
         atexit.register(self._known.keep)
         self._makers = {plan.manifest(rule, name): (rule, name) for rule, name in self._every()}
         self._makers |= {

@@ -71,4 +71,4 @@ def code_and_versions(
         places.append("pipeline.model.foreign")
     modules = [place.partition(":")[0] for place in places]
     fingerprint = code_fingerprint.fingerprint(*modules, assets=tuple(ASSETS.get(stage, ())))
-    return fingerprint, code_fingerprint.versions_of(stage, modules, python)
+    return fingerprint, code_fingerprint.package_versions(stage, modules, python)

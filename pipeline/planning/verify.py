@@ -77,7 +77,7 @@ class _Kept(NamedTuple):
     path: Path
     kind: str
     content: dict[str, Any]
-    files: list[checksums.Sealed]
+    files: list[checksums.ListedFile]
 
 
 def verify(given: Sequence[str | Path], *, workers: int | None = None, format: str = "text") -> str:
@@ -109,7 +109,7 @@ def verify(given: Sequence[str | Path], *, workers: int | None = None, format: s
                 result.add(problem, stages[id(file)])
                 broken.add(file.path)
             progress.add(file.bytes / 1e6)
-    known = checksums.Memory(checksums.MEMORY)
+    known = checksums.DigestCache(checksums.MEMORY)
     for one in kept:
         for problem in _unlike(one, known, broken):
             result.add(problem, one.content.get("stage"))
@@ -202,7 +202,7 @@ def _read(path: Path) -> _Kept:
         except InputError as error:
             raise InputError(f"{error}: {_again(run, 'pretrain', path)}") from None
         files = [
-            checksums.Sealed(
+            checksums.ListedFile(
                 file,
                 file.stat().st_size if file.is_file() else 0,
                 sha256,
@@ -236,7 +236,7 @@ def _read(path: Path) -> _Kept:
 
 def _refuse_no_file(path: Path, remedy: str) -> None:
     """Stops where something else is in the place of a manifest, or where it is no JSON."""
-    if other := atomic_files.not_a_file(path):
+    if other := atomic_files.kind_of_non_file(path):
         raise InputError(f"{path} is {other}: {remedy}")
     try:
         atomic_files.read_json(path)
@@ -255,7 +255,9 @@ def _again(path: Path, stage: str, *places: Path) -> str:
     if output_root.root_above(path.absolute().parent) is None:
         return f"{stage} it anew"
     command = output_root.command_for(path, force=path.is_file())
-    away = [p for p in places if p.is_symlink() or (p.exists() and atomic_files.not_a_file(p))]
+    away = [
+        p for p in places if p.is_symlink() or (p.exists() and atomic_files.kind_of_non_file(p))
+    ]
     unclaimed = _unclaimed_files(path, stage, alone=path not in places)
     away += [place for place in unclaimed if place not in away]
     first = f"rm -rf {shlex.join(map(str, away))} && " if away else ""
@@ -283,7 +285,7 @@ def _unclaimed_files(path: Path, stage: str, *, alone: bool) -> list[Path]:
     return [*left, *(mark for mark in found if ownership.is_spoilt(mark))]
 
 
-def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[str]:
+def _unlike(one: _Kept, known: checksums.DigestCache, broken: set[Path]) -> Iterator[str]:
     """What of a piece of work is not what it was made from, or contradicts itself."""
     if one.kind in ("checkpoint", "archive"):
         return
@@ -412,7 +414,7 @@ def _missing(place: Path, broken: set[Path]) -> Iterator[tuple[str, str]]:
         )
     compared = outdated.compare_results(place, *place.absolute().parents)
     for path in map(Path, compared.settings_files() if compared else ()):
-        other = atomic_files.not_a_file(path)
+        other = atomic_files.kind_of_non_file(path)
         if other and path.absolute().is_relative_to(place.absolute()):
             yield (
                 f"{path} is {other}: delete it with `rm -r {shlex.quote(str(path))}`, and the "

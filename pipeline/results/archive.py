@@ -424,7 +424,7 @@ def write_crate(results: Path, *, out: Path) -> str:
     )
     for place in (path for name in RESULTS for path in (results / name).rglob("*")):
         manifests.refuse_link(place, results)
-        if not place.is_dir() and (other := atomic_files.not_a_file(place)):
+        if not place.is_dir() and (other := atomic_files.kind_of_non_file(place)):
             raise InputError(f"{place} is {other}, and a crate holds files: move it away")
     try:
         library = importlib.import_module("rocrate.rocrate")

@@ -217,7 +217,7 @@ def _add_stale(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
 
 def _warn_of_age(database: Path) -> None:
     """Tells in a line where files that a database was made from have changed since."""
-    known = checksums.Memory(checksums.MEMORY)
+    known = checksums.DigestCache(checksums.MEMORY)
     every = made_from.compare_finished(made_from.manifest_beside(database), "database", known)
     # Of the file itself it was told when it was opened.
     result = [one for one in every if not one.what.startswith("files.")]

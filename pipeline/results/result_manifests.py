@@ -71,7 +71,7 @@ def altered_problem(out: Path, stage: str) -> str | None:
     if not place.is_file():
         return None
     remake = f"make it with `{output_root.command_for(out, force=True)}`"
-    known = checksums.Memory(checksums.MEMORY)
+    known = checksums.DigestCache(checksums.MEMORY)
     listed = checksums.listed_files(place.parent, manifests.read(place, stage, remake), remake)
     read = READ.get(stage, (out.suffix,))
     for one in map(out.with_suffix, read):

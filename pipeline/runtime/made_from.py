@@ -297,7 +297,7 @@ def code_and_versions(
     fingerprint = code_fingerprint.fingerprint(*modules, assets=tuple(assets))
     return {
         "code": {"fingerprint": fingerprint, "loaded": _loaded_files(modules)},
-        "versions": code_fingerprint.versions_of(stage, modules),
+        "versions": code_fingerprint.package_versions(stage, modules),
     }
 
 
@@ -315,7 +315,7 @@ def manifest_beside(out: Path) -> Path:
 def compare_finished(
     path: Path,
     stage: str,
-    known: checksums.Memory,
+    known: checksums.DigestCache,
     *,
     settings: Any = None,
     code: str | None = None,
@@ -348,12 +348,12 @@ def compare_finished(
     places = {name: os.path.normpath(path.parent / name) for name in result["inputs"]}
     lacking = set(map(os.path.normpath, inputs)).difference(places.values())
     digests = {
-        name: known.content(place, stage) if name in content else known.present(place)
+        name: known.content(place, stage) if name in content else known.sha256_if_present(place)
         for name, place in places.items()
     }
     read = {name: digest or before["inputs"][name] for name, digest in digests.items()}
     added = {os.path.relpath(one, path.parent): "an input" for one in lacking}
-    own = None if given is None else {name: known.present(name) for name in given}
+    own = None if given is None else {name: known.sha256_if_present(name) for name in given}
     now = {
         "settings": settings,
         "inputs": read | added,
@@ -379,7 +379,7 @@ def _recorded_parts(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _digests_of_loaded(recorded: Mapping[str, Any]) -> dict[str, str | None]:
-    return {name: code_fingerprint.digest_of_loaded(name) for name in recorded}
+    return {name: code_fingerprint.digest_of_loaded_file(name) for name in recorded}
 
 
 def differences_of_identity(before: Any, now: Mapping[str, Any]) -> list[Difference]:
@@ -400,7 +400,7 @@ def differences_of_identity(before: Any, now: Mapping[str, Any]) -> list[Differe
 
 
 def _damaged_files(
-    folder: Path, manifest: dict[str, Any], known: checksums.Memory
+    folder: Path, manifest: dict[str, Any], known: checksums.DigestCache
 ) -> Iterator[Difference]:
     """Files of a piece of work that are gone, or are others than they were."""
     large = manifest["stage"] in LARGE
@@ -436,7 +436,10 @@ def differences(before: Any, now: Any, name: str = "") -> list[Difference]:
         return []
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         if name == "versions":
-            before, now = environment.releases_of(before), environment.releases_of(now)
+            before, now = (
+                environment.without_build_tags(before),
+                environment.without_build_tags(now),
+            )
         within = f"{name}." if name else ""
         names = dict.fromkeys([*before, *now])
         pairs = {n: (before.get(n, UNSET), now.get(n, UNSET)) for n in names}

@@ -28,7 +28,7 @@ def describe(place: str, where: str) -> dict[str, Any]:
     path = Path(place) / "config.json" if Path(place).is_dir() else Path(place)
     if not path.is_file():
         raise InputError(f"{where}: {path} does not exist: name a folder with a config.json")
-    file_kinds.refuse_other_kind(path)
+    file_kinds.refuse_wrong_kind(path)
     values = atomic_files.read_mapping(path)
     result = {
         ours: next((values[name] for name in theirs if isinstance(values.get(name), int)), None)
@@ -71,8 +71,8 @@ def weights_sha256(folder: Path) -> str:
     if not files:
         raise InputError(f"{folder} has no weights (*.safetensors): leave `continued` out")
     for path in files:
-        file_kinds.refuse_other_kind(path)
-    known = checksums.Memory(checksums.MEMORY)
+        file_kinds.refuse_wrong_kind(path)
+    known = checksums.DigestCache(checksums.MEMORY)
     result = atomic_files.digest({path.name: known.sha256(path) for path in files})
     known.keep()
     return result

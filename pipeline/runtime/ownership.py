@@ -91,7 +91,7 @@ def write_mark(path: Path, stage: str, content: Path) -> None:
     folder, names = (content, _names(content)) if content.is_dir() else (path.parent, [path.name])
     # One write at the end of the file: several processes may mark files of one folder. Each line
     # begins with its line break, so that one which a full disk cut off spoils no other.
-    with open(folder / MARK, "ab", opener=locks.nofollow) as file:
+    with open(folder / MARK, "ab", opener=locks.open_nofollow) as file:
         file.write(b"".join(b"\n" + _line(stage, name) for name in names))
 
 

@@ -117,7 +117,7 @@ def _fetch_task(
 
 def _download_split(task: Task, split: str, revision: str) -> Path:
     """A file of the data set; the Hub's package is imported only where it is needed."""
-    place = "pipeline.runtime.hub_downloads:download"
+    place = "pipeline.runtime.hub_downloads:download_hub_file"
     download = environment.import_attribute(place, "fetch without --from", task.name)
     return download(
         *(task.repository, task.files[split].path, revision),

@@ -281,8 +281,8 @@ def refuse_too_few_devices(requested: int, device: torch.device) -> None:
     if result < requested:
         raise InputError(
             f"{requested} processes or chips were asked for (--processes, or `processes` under "
-            f"set-resources of pretrain), and {devices.describe(device)} is {result}: ask for "
-            f"{result}"
+            f"set-resources of pretrain), and {devices.describe_device(device)} is {result}: ask "
+            f"for {result}"
         )
 
 

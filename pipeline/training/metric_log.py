@@ -201,7 +201,7 @@ class RunRecords:
     def clear(self) -> None:
         """Deletes the log, to begin anew."""
         self._lines.clear()
-        atomic_files.remove(self.path)
+        atomic_files.remove_path(self.path)
 
     def refuse_gaps(self, step: int) -> None:
         """Raises InputError where rows up to `step` were lost: nothing later would notice."""

@@ -141,7 +141,7 @@ class RunFolder:
             # What killed processes left.
             for leftover in (".*.part", "*/.*.part"):
                 for path in self.folder.glob(leftover):
-                    atomic_files.remove(path)
+                    atomic_files.remove_path(path)
         if result is None:
             self.save(state)
         if distributed.is_main_process():
@@ -174,7 +174,7 @@ class RunFolder:
         """
         for number, folder in atomic_files.step_entries(self.checkpoints).items():
             if number > step:
-                atomic_files.remove(folder)
+                atomic_files.remove_path(folder)
         self.records.cut(step)
 
     def _begin_anew(self) -> None:
@@ -182,7 +182,7 @@ class RunFolder:
             log.info("%s: starting anew", self.checkpoints)
         # The first one gone, a process that is killed here has begun anew, too.
         for old in (self.starts_file, self.folder / atomic_files.MANIFEST, self.checkpoints):
-            atomic_files.remove(old)
+            atomic_files.remove_path(old)
         made_from.forget_copy(self.folder / atomic_files.MANIFEST)
         self.records.clear()
 
@@ -237,7 +237,7 @@ class RunFolder:
         spared = [number for number in result if number <= step][-newest:]
         for number, folder in result.items():
             if number not in spared and not self._is_kept_step(number):
-                atomic_files.remove(folder)
+                atomic_files.remove_path(folder)
 
     def finish(
         self,
@@ -279,7 +279,7 @@ class RunFolder:
                 "tokens": tokens,
                 "epochs": epochs,
                 "parameters": parameter_count(self.model),
-                "device": devices.describe(device),
+                "device": devices.describe_device(device),
                 "processes": parallel.world_size(),
                 "wall_seconds": seconds,
                 "tokens_per_second": tokens / seconds,

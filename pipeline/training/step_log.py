@@ -47,14 +47,14 @@ class Meter:
         self._tokens, self._device = work.training.rows * work.training.length, device
         self._devices = parallel.world_size() * xla_chips.chip_count(device)
         self._flops = model_flops_per_token(model, work.model, work.training.length) * self._tokens
-        self.peak = known_peak_flops(devices.describe(device), work.training.precision)
+        self.peak = known_peak_flops(devices.describe_device(device), work.training.precision)
         """FLOP/s that one device can reach; None where that is not known."""
 
     def pace(self, seconds: float) -> Pace:
         """The pace of a step that took so many seconds."""
         peak = (self.peak or math.nan) * self._devices
         share = self._flops / seconds / peak
-        return Pace(self._tokens / seconds, share, devices.peak_memory(self._device))
+        return Pace(self._tokens / seconds, share, devices.peak_memory_bytes(self._device))
 
 
 def model_flops_per_token(model: nn.Module, shape: settings.Model, length: int) -> float:

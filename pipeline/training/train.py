@@ -72,7 +72,7 @@ class MixedRows:
         self.domains = next(iter(mixtures.values())).domains
         self.batch_rows, self.seed = rows, seed
         self._mixtures, self._passes, self._micro_batch_rows = mixtures, passes, micro_batch_rows
-        self._place = devices.of_rows(device)
+        self._place = devices.batch_device(device)
 
     def rows_of(self, purpose: str, positions_K: Ints, count_K: Ints) -> DealtRows:
         """The next rows of each domain for a purpose, see `RowSource`."""
@@ -80,7 +80,7 @@ class MixedRows:
 
         def read(which: range) -> Tensor:
             tokens_BxL1 = mixture.batch(count_K, positions_K, which)
-            return devices.move(torch.from_numpy(tokens_BxL1), self._place)
+            return devices.move_to_device(torch.from_numpy(tokens_BxL1), self._place)
 
         batch: Rows = Unread(read, range(int(count_K.sum())), self._place)
         if parallel.world_size() == 1:
@@ -148,9 +148,9 @@ def pretrain(
     place = devices.pick_device(device)
     if work.training.deterministic:
         devices.make_deterministic(place)
-    distributed.join(place)
+    distributed.join_processes(place)
     # The first's lease is for all.
-    take = locks.acquire if distributed.is_main_process() else locks.follow
+    take = locks.acquire_lease if distributed.is_main_process() else locks.follow_lease
     alone = parallel.world_size() == 1
     with (
         errors.explain_disk_errors(run.parent),
@@ -235,8 +235,8 @@ class _Training:
         recipe, given, device = self.work.training, self.given, self.device
         reference = given.reference and given.reference.to(device).configure(recipe)
         passes = PipelinePasses(self.model, reference, self.records.timed)
-        passes.accumulates_whole = accelerators.accumulates_whole(
-            parameter_count(self.model), devices.memory(device)
+        passes.accumulates_whole = accelerators.can_keep_whole_gradient(
+            parameter_count(self.model), devices.gpu_memory_bytes(device)
         )
         # Of each chip.
         micro_batch_rows = min(recipe.rows, self.chips * (recipe.microbatch_rows or recipe.rows))

@@ -86,6 +86,6 @@ def _status_table(runs: Rows) -> str:
 def _run_state(run_folder: Path) -> str:
     if (run_folder / atomic_files.MANIFEST).exists():
         return "finished"
-    if locks.is_held(run_folder):
+    if locks.is_lease_held(run_folder):
         return "running"
     return "stopped" if (run_folder / "starts.json").exists() else "waiting"

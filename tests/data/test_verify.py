@@ -172,7 +172,7 @@ def test_a_root_that_says_nothing_of_its_experiment_is_told(make_source, tmp_pat
     with pytest.raises(InputError) as told:
         verify([tmp_path / "results"])
     assert f"delete it with `rm -r {stamp}`, and the workflow writes it anew" in str(told.value)
-    atomic_files.remove(stamp)
+    atomic_files.remove_path(stamp)
     assert "all is whole" in verify([tmp_path / "results"])
 
 

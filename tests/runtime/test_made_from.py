@@ -51,7 +51,7 @@ def manifest(folder, **facts):
 
 
 def found(path, **today):
-    known = checksums.Memory(path.with_name("memory.json"))
+    known = checksums.DigestCache(path.with_name("memory.json"))
     return made_from.compare_finished(path, "theory", known, **today)
 
 
@@ -75,29 +75,32 @@ def test_the_same_work_elsewhere_gives_the_same_manifest(tmp_path):
 
 def test_versions_are_of_what_the_stage_computes_with():
     finder = ["pike_mixing.finders.regmix"]
-    assert {"numpy", "lightgbm"} <= code_fingerprint.versions_of("mixture", finder).keys()
-    assert "torch" in code_fingerprint.versions_of("pretrain", ["pipeline.training.train"])
+    assert {"numpy", "lightgbm"} <= code_fingerprint.package_versions("mixture", finder).keys()
+    assert "torch" in code_fingerprint.package_versions("pretrain", ["pipeline.training.train"])
     # A copy of text is the same by any version of NumPy, a drawn one is not.
-    assert code_fingerprint.versions_of("download", ["pipeline.data.local"]) == {}
-    assert "numpy" in code_fingerprint.versions_of("download", ["pipeline.data.synthetic"])
+    assert code_fingerprint.package_versions("download", ["pipeline.data.local"]) == {}
+    assert "numpy" in code_fingerprint.package_versions("download", ["pipeline.data.synthetic"])
 
 
 def test_versions_of_another_interpreter_are_its_own(tmp_path, monkeypatch):
-    same = code_fingerprint.versions_of("pretrain", ["pipeline.training.train"])
+    same = code_fingerprint.package_versions("pretrain", ["pipeline.training.train"])
     script = tmp_path / "python"
     script.write_text('#!/bin/sh\necho Welcome\necho \'{"torch": "0.1", "numpy": "0.2"}\'\n')
     script.chmod(0o755)
     monkeypatch.chdir(tmp_path)
     for path in (str(script), "./python"):
-        other = code_fingerprint.versions_of("pretrain", ["pipeline.training.train"], path)
+        other = code_fingerprint.package_versions("pretrain", ["pipeline.training.train"], path)
         assert other == {"torch": "0.1", "numpy": "0.2"}
-    own = code_fingerprint.versions_of("pretrain", ["pipeline.training.train"], sys.executable)
+    own = code_fingerprint.package_versions("pretrain", ["pipeline.training.train"], sys.executable)
     assert own == same
     (tmp_path / "mute").write_text("#!/bin/sh\n")
     (tmp_path / "mute").chmod(0o755)
-    assert code_fingerprint.versions_of("pretrain", ["pipeline.training.train"], "./mute") is None
     assert (
-        code_fingerprint.versions_of("pretrain", ["pipeline.training.train"], "/not/here") is None
+        code_fingerprint.package_versions("pretrain", ["pipeline.training.train"], "./mute") is None
+    )
+    assert (
+        code_fingerprint.package_versions("pretrain", ["pipeline.training.train"], "/not/here")
+        is None
     )
     assert same != other
 
@@ -189,8 +192,8 @@ def at_work(tmp_path, monkeypatch):
     edits.put("text.txt", "words")(tmp_path)
 
     # Another test had a module of this name elsewhere.
-    code_fingerprint._root.cache_clear()
-    code_fingerprint.path_of.cache_clear()
+    code_fingerprint._import_root.cache_clear()
+    code_fingerprint.module_path.cache_clear()
     code_fingerprint.fingerprint.cache_clear()
 
     def begun(stage="evaluate"):

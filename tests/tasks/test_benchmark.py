@@ -81,7 +81,7 @@ def other_label(own):
 
 
 def removed(name):
-    return lambda own: atomic_files.remove(own / name)
+    return lambda own: atomic_files.remove_path(own / name)
 
 
 def records(task, change):

@@ -99,7 +99,7 @@ def test_fifty_steps_have_the_losses_of_the_cpu(trained, record_property, name):
     assert found.pop("weights.count") == 0
     assert max(found.values()) <= 1e-2
     trained_on = atomic_files.read_json(ours / atomic_files.MANIFEST)["device"]
-    assert trained_on == devices.describe(devices.pick_device("xla"))
+    assert trained_on == devices.describe_device(devices.pick_device("xla"))
 
 
 @pytest.mark.parametrize("name", METHODS)
