@@ -70,7 +70,7 @@ def _explain(error: Exception) -> tuple[str, int] | None:
 
 def _exit_code(command: str, message: str, code: int) -> int:
     """Says why a command ended; returns its exit code."""
-    name = output_formats.paint(f"pike {command}:", "red", sys.stderr)
+    name = output_formats.colour_text(f"pike {command}:", "red", sys.stderr)
     print(f"{name} {message}", file=sys.stderr)
     return code
 

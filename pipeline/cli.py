@@ -155,10 +155,12 @@ def warm_up(names: Iterable[str]) -> None:
     """Does what each job of these stages begins with, once for the forks of a process."""
     from pipeline.planning import stages
 
-    manifests.warm_up()
+    manifests.warm_up_manifests()
     environment.installed_versions(None)
     for name in stages.SETTINGS.keys() & names:
-        validate_settings.warm_up(environment.import_attribute(stages.SETTINGS[name], name, name))
+        validate_settings.warm_up_validation(
+            environment.import_attribute(stages.SETTINGS[name], name, name)
+        )
 
 
 def build_parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:

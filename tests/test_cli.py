@@ -234,7 +234,7 @@ def test_how_child_processes_end_is_known_where_the_parent_ignores_it():
 
 
 def test_forks_find_prepared_what_jobs_begin_with(monkeypatch):
-    validate_settings._adapter.cache_clear()
+    validate_settings._type_adapter.cache_clear()
     cli.warm_up(["probe", "theory"])
     monkeypatch.delattr(validate_settings, "TypeAdapter")
     values = {"rows": 4, "microbatch": 2, "checkpoints": "last"}

@@ -42,7 +42,7 @@ def _corpus_folders(folder: Path) -> list[Path]:
     if (folder / atomic_files.MANIFEST).is_file():
         return [folder]
     found = sorted(folder.rglob(atomic_files.MANIFEST))
-    return [path.parent for path in found if manifests.stage_of(path) == "pack"]
+    return [path.parent for path in found if manifests.stage_of_manifest(path) == "pack"]
 
 
 def _describe_as_text(rows: list[Row], length_bounds: list[int]) -> str:
@@ -63,7 +63,7 @@ def _split_statistics(corpus: Path) -> Iterator[Row]:
         if not facts["documents"]:
             continue
         remedy = "an older version packed it, without statistics: pack it again"
-        manifests.require(facts, manifests.MEASURED, corpus / atomic_files.MANIFEST, remedy)
+        manifests.require_type(facts, manifests.MEASURED, corpus / atomic_files.MANIFEST, remedy)
         yield {
             "tokenizer": corpus.parent.name,
             "domain": manifest["source"],

@@ -71,7 +71,7 @@ def read_documents_manifest(folder: Path, *, verify: bool = False) -> dict[str, 
             f"{folder} holds no finished documents (no {atomic_files.MANIFEST}): download first"
         )
     remedy = "download it anew"
-    facts = manifests.read(path, STAGE, remedy)
+    facts = manifests.read_manifest(path, STAGE, remedy)
     checksums.refuse_damaged(checksums.listed_files(folder, facts, remedy), content=verify)
     return facts
 

@@ -67,7 +67,7 @@ def write_clusters(
     values = {"files": tuple(map(str, given)), "documents": documents, "field": field}
     source = validate(Local, values, "domains")
     inputs = [path for path, _ in source.named_files()]
-    taken = made_from.Taken("domains", [__name__], given=inputs)
+    taken = made_from.InputSnapshot("domains", [__name__], given=inputs)
     place_N, terms_C = cluster_documents(
         (d.text for d in source.read(Counter(), [])), clusters, seed
     )

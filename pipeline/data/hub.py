@@ -63,7 +63,7 @@ class HuggingFace(HuggingFaceSettings):
             )
             yield from formats.read_source_file(reading)
 
-    def facts(self, documents_sha256: str) -> dict[str, Any]:
+    def manifest_facts(self, documents_sha256: str) -> dict[str, Any]:
         """The revision, and with which versions of the Hub's clients it was read."""
         return {
             "revision": self.revision,

@@ -87,7 +87,7 @@ class Local(LocalSettings):
         if atomic_files.file_stamp(path) != before:
             raise InputError(f"{path} was changed while it was read: start again")
 
-    def facts(self, documents_sha256: str) -> dict[str, Any]:
+    def manifest_facts(self, documents_sha256: str) -> dict[str, Any]:
         """The revision, which is the identity of all files, and the files."""
         listed = _file_digests(self)
         held_out = self.validation_source()

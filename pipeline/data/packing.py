@@ -268,8 +268,8 @@ def pack(
     chosen = validate(Packing, values, "packing")
     inputs, items = _input_and_item_files(chosen, documents, tokenizer)
     given = [path for path in items if path.parent / atomic_files.MANIFEST not in inputs]
-    taken = made_from.Taken("pack", [__name__], inputs=inputs, given=given)
-    if taken.stands(out / atomic_files.MANIFEST, values):
+    taken = made_from.InputSnapshot("pack", [__name__], inputs=inputs, given=given)
+    if taken.restore_if_unchanged(out / atomic_files.MANIFEST, values):
         return
     source = store.read_documents_manifest(documents, verify=True)
     encoder = Tokenizer(tokenizer)
@@ -312,7 +312,7 @@ def pack(
             files=sorted(partial.iterdir()),
             modules=[__name__],
             facts=result,
-            known={
+            known_sha256={
                 partial / s["file"]: s["sha256"] for part in facts.values() for s in part["shards"]
             },
             taken=taken,
@@ -497,7 +497,7 @@ def _corpus_facts(
     return {
         "format": FORMAT,
         "source": domain,
-        "tokenizer": tokenizer.facts(),
+        "tokenizer": tokenizer.manifest_facts(),
         "dtype": dtype,
         "splits": split_facts,
         "uniform_nats": math.log(tokenizer.vocabulary),

@@ -49,7 +49,7 @@ def read_corpus_manifest(folder: Path) -> dict[str, Any]:
         raise InputError(
             f"{folder} holds no finished corpus (no {atomic_files.MANIFEST}): pack it first"
         )
-    manifest = manifests.read(path, "pack", "pack it anew")
+    manifest = manifests.read_manifest(path, "pack", "pack it anew")
     if manifest["format"] != FORMAT:
         raise InputError(f"{path} is not a corpus of format {FORMAT}: pack it anew")
     return manifest

@@ -37,7 +37,7 @@ class Source(Protocol):
         Adds to `files` what the manifest says of each file that was fetched from far away.
         """
 
-    def facts(self, documents_sha256: str) -> dict[str, Any]:
+    def manifest_facts(self, documents_sha256: str) -> dict[str, Any]:
         """What the manifest says of the source; `revision` at least."""
 
 

@@ -52,7 +52,7 @@ def download(settings_file: Path, out: Path) -> None:
     of_files = [one for one in (source, held_out) if isinstance(one, FileSource)]
     given = [path for one in of_files for path, _ in one.named_files()]
     modules = [__name__, SOURCES[values["kind"]].partition(":")[0]]
-    taken = made_from.Taken(store.STAGE, modules, given=given)
+    taken = made_from.InputSnapshot(store.STAGE, modules, given=given)
     with atomic_files.atomic_write(out, store.STAGE, [settings_file, *given]) as partial:
         partial.mkdir()
         files = [partial / f"{store.TRAINING}.parquet"]
@@ -93,7 +93,7 @@ def _write_source(source: Source, file: Path, source_name: str) -> dict[str, Any
         "skipped": dict(sorted(skipped.items())),
         "entropy_nats_per_character": source.entropy_nats_per_character,
         "read_with": {"python": platform.python_version(), "pyarrow": pyarrow.__version__},
-        **source.facts(written["documents_sha256"]),
+        **source.manifest_facts(written["documents_sha256"]),
         **({"source_files": files} if files else {}),
     }
 

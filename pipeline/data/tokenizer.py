@@ -269,7 +269,7 @@ class Tokenizer:
         """Text of ids."""
         return self._pieces.decode(int(token) for token in tokens)
 
-    def facts(self) -> dict[str, Any]:
+    def manifest_facts(self) -> dict[str, Any]:
         """What manifests say of the tokenizer."""
         return {
             "sha256": self.sha256,
@@ -302,10 +302,10 @@ def build_tokenizer(settings_file: Path, sources: Sequence[Path], out: Path) -> 
     given = [Path(chosen.path)] if isinstance(chosen, GivenTokenizer) else []
     inputs = [settings_file, *sources, *given]
     for place in (out, manifest):
-        ownership.refuse_foreign(place, STAGE, inputs)
+        ownership.refuse_foreign_output(place, STAGE, inputs)
     read = [source / atomic_files.MANIFEST for source in sources]
-    taken = made_from.Taken(STAGE, [__name__], inputs=read, given=given)
-    if taken.stands(manifest, values):
+    taken = made_from.InputSnapshot(STAGE, [__name__], inputs=read, given=given)
+    if taken.restore_if_unchanged(manifest, values):
         return
     sampled: dict[str, int] = {}
     if isinstance(chosen, GivenTokenizer):
@@ -332,7 +332,11 @@ def build_tokenizer(settings_file: Path, sources: Sequence[Path], out: Path) -> 
         given=given,
         files=[out],
         modules=[__name__],
-        facts={**tokenizer.facts(), "unknown": tokenizer.unknown, "training_characters": sampled},
+        facts={
+            **tokenizer.manifest_facts(),
+            "unknown": tokenizer.unknown,
+            "training_characters": sampled,
+        },
         taken=taken,
     )
 

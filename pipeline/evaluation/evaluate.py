@@ -57,7 +57,9 @@ def evaluate(
     """
     values = atomic_files.read_json(settings)
     evaluation = validate(Evaluation, values, str(settings))
-    taken = made_from.Taken("evaluate", [__name__], inputs=[run / atomic_files.MANIFEST, tokenizer])
+    taken = made_from.InputSnapshot(
+        "evaluate", [__name__], inputs=[run / atomic_files.MANIFEST, tokenizer]
+    )
     record, work = manifests.read_run(run)
     steps = record["checkpoints"] if evaluation.checkpoints == "all" else record["checkpoints"][-1:]
     folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
@@ -66,7 +68,7 @@ def evaluate(
     asked = dict.fromkeys(one.task for one in evaluation.tasks) if tasks else {}
     fetched = [tasks / name / atomic_files.MANIFEST for name in asked] if tasks else []
     taken.take_digests([*read, *fetched])
-    if taken.stands(run / "evaluations" / atomic_files.MANIFEST, values):
+    if taken.restore_if_unchanged(run / "evaluations" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()
     place = devices.pick_device(device)
@@ -150,11 +152,11 @@ def _manifest_facts(
     domains: Sequence[EvaluatedDomain], benchmarks: Sequence[DownstreamQuestions]
 ) -> dict[str, Any]:
     return {
-        "windows": {d.name: d.windows.facts() for d in domains},
-        "searched": {d.name: d.search.facts() for d in domains if d.search is not None},
+        "windows": {d.name: d.windows.manifest_facts() for d in domains},
+        "searched": {d.name: d.search.manifest_facts() for d in domains if d.search is not None},
         "tasks": {
-            **{way: asked.facts() for d in domains for way, asked in d.items.items()},
-            **{b.benchmark.spec.name: b.facts() for b in benchmarks},
+            **{way: asked.manifest_facts() for d in domains for way, asked in d.items.items()},
+            **{b.benchmark.spec.name: b.manifest_facts() for b in benchmarks},
         },
         "skipped": {way: why for d in domains for way, why in d.skipped.items()},
     }

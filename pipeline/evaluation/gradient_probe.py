@@ -52,14 +52,14 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
     """
     values = atomic_files.read_json(settings)
     probe = validate(Probe, values, str(settings))
-    taken = made_from.Taken("probe", [__name__], inputs=[run / atomic_files.MANIFEST])
+    taken = made_from.InputSnapshot("probe", [__name__], inputs=[run / atomic_files.MANIFEST])
     record, work = manifests.read_run(run)
     steps = record["checkpoints"] if probe.checkpoints == "all" else record["checkpoints"][-1:]
     folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
     folders += [corpora / domain for domain in work.domains]
     read = [folder / atomic_files.MANIFEST for folder in folders]
     taken.take_digests(read)
-    if taken.stands(run / "probes" / atomic_files.MANIFEST, values):
+    if taken.restore_if_unchanged(run / "probes" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()
     place = devices.pick_device(device)

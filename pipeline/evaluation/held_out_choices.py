@@ -85,7 +85,7 @@ class DomainItems:
             for name, document, gold, context, candidates in columns
         ]
 
-    def facts(self) -> dict[str, Any]:
+    def manifest_facts(self) -> dict[str, Any]:
         """What a manifest says of them."""
         return {
             **({"shots": self.shots} if self.shots else {}),

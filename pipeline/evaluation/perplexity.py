@@ -35,7 +35,7 @@ class Windows:
     bytes_G: Ints
     """UTF-8 bytes of each document's text times the share of its tokens that is scored, rounded."""
 
-    def facts(self) -> dict[str, int]:
+    def manifest_facts(self) -> dict[str, int]:
         """What a manifest says of them."""
         return {"rows": len(self.tokens_RxL1), "documents": len(self.documents)}
 

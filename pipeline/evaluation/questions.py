@@ -65,11 +65,11 @@ class DownstreamQuestions:
         spec = self.benchmark.spec
         return QuestionSet(spec.task, spec.shots, spec.formulation, DOWNSTREAM, self.items)
 
-    def facts(self) -> dict[str, Any]:
+    def manifest_facts(self) -> dict[str, Any]:
         """What a manifest says of it."""
         shots = self.benchmark.spec.shots
         short = sum(item.shots < shots for item in self.items)
-        return {**self.benchmark.facts(), "items_with_fewer_shots": short}
+        return {**self.benchmark.manifest_facts(), "items_with_fewer_shots": short}
 
 
 def prepare_domains(

@@ -170,7 +170,7 @@ def restore_checkpoint(
     """
     manifest = _read_checked_manifest(folder, MODEL, TRAINING)
     of = manifest["identity"]
-    if identity is not None and (result := made_from.differences_of_identity(of, identity)):
+    if identity is not None and (result := made_from.identity_differences(of, identity)):
         told = "; ".join(map(str, result))
         raise InputError(f"{folder} is of another run: {told}: train in a folder of its own")
     # A corpus's manifest says how many pieces there are, and no fingerprint is over that.
@@ -221,7 +221,7 @@ def find_resumable_checkpoint(checkpoints: Path, identity: Any, every: int) -> P
         except InputError as error:
             log.warning("%s; going on from an earlier checkpoint", error)
             continue
-        others = made_from.differences_of_identity(manifest["identity"], identity)
+        others = made_from.identity_differences(manifest["identity"], identity)
         if not others:
             return folder
         # An earlier one, which had not run the code that changed, would serve; but a run is made
@@ -232,7 +232,7 @@ def find_resumable_checkpoint(checkpoints: Path, identity: Any, every: int) -> P
 
 
 def _read_checked_manifest(folder: Path, *files: str) -> dict[str, Any]:
-    known = manifests.read_checkpoint(folder)
+    known = manifests.read_checkpoint_manifest(folder)
     if known["format"] != FORMAT:
         raise InputError(
             f"{folder} is of format {known['format']}, and this version of the code reads format "

@@ -34,7 +34,7 @@ def export(run: Path, *, out: Path, step: int | None = None) -> str:
     if step not in manifest["checkpoints"]:
         kept = ", ".join(map(str, manifest["checkpoints"]))
         raise InputError(f"{run} keeps no checkpoint of step {step}: --step takes one of {kept}")
-    ownership.refuse_foreign(out, "export", [run])
+    ownership.refuse_foreign_output(out, "export", [run])
     pieces = _tokenizer_file(run, manifest)
     # Takes seconds and needs an extra: what is asked is checked first.
     from pipeline.model import hf_folder
@@ -54,7 +54,7 @@ def export(run: Path, *, out: Path, step: int | None = None) -> str:
 def _tokenizer_file(run: Path, manifest: dict[str, Any]) -> Path:
     """The model file that the run's corpora were packed with."""
     corpus = _corpus_manifest_paths(run, manifest)[0]
-    packed = manifests.read(corpus, "pack")
+    packed = manifests.read_manifest(corpus, "pack")
     result = [corpus.parent / name for name in packed["inputs"] if name.endswith(".model")]
     wanted = packed["tokenizer"]["sha256"]
     for path in result:
@@ -73,7 +73,9 @@ def _model_card(run: Path, manifest: dict[str, Any], step: int, facts: dict[str,
     """
     training = manifest["settings"]["training"]
     read = _tokens_by_domain(run, manifest, step)
-    corpora = [manifests.read(path, "pack") for path in _corpus_manifest_paths(run, manifest)]
+    corpora = [
+        manifests.read_manifest(path, "pack") for path in _corpus_manifest_paths(run, manifest)
+    ]
     domains = [
         {
             "name": name,

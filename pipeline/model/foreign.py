@@ -49,7 +49,7 @@ class TransformersModel(Transformer):
         self.precision = PRECISIONS[recipe.precision]
         longest = getattr(self.net.config, "max_position_embeddings", None)
         compiles = devices.compiles(self.device)
-        if problems := model_folders.untrainable(vars(recipe), longest, compiles=compiles):
+        if problems := model_folders.training_problems(vars(recipe), longest, compiles=compiles):
             raise InputError(f"a model of transformers: {'; '.join(problems)}")
         return self
 
@@ -153,7 +153,7 @@ def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transfor
         result = TransformersModel(shape, vocabulary)
     if shape.weights is None:
         return result
-    found = model_folders.weights_sha256(Path(shape.weights))
+    found = model_folders.folder_weights_digest(Path(shape.weights))
     if found != shape.weights_sha256:
         raise InputError(f"{shape.weights}: its weights were changed since the run was planned")
     net, loaded = type(result.net).from_pretrained(

@@ -77,7 +77,7 @@ class PipelinePasses(Passes):
     def clear(self, parameters: Sequence[Tensor]) -> None:
         """Zeros where the device compiles: the first pass is then like all others."""
         for parameter in parameters:
-            parameter.grad = xla_chips.zeros_like(parameter) if self.fixed else None
+            parameter.grad = xla_chips.zeros_divided_like(parameter) if self.fixed else None
         self.settle()
 
     def settle(self) -> None:
@@ -89,7 +89,7 @@ class PipelinePasses(Passes):
         if not self.fixed:
             return super().fetch(tensor)
         # What is read before it was started is computed for the reader alone, and then once more.
-        xla_chips.gather(tensor)
+        xla_chips.replicate_on_chips(tensor)
         self.settle()
         return tensor.cpu
 

@@ -170,7 +170,7 @@ class Jobs:
         named, shape = f"run {run}: model {values['model_name']}", values["model"]
         if architecture := shape.get("architecture"):
             longest = architecture.get("max_position_embeddings")
-            if problems := model_folders.untrainable(
+            if problems := model_folders.training_problems(
                 values["training"], longest, compiles=self.device.is_tpu
             ):
                 return f"{named} is one of transformers: {'; '.join(problems)}"
@@ -197,7 +197,7 @@ class Jobs:
         made, path = Path(self.plan.results, "tokenizers", f"{tokenizer}.json"), values.get("path")
         # One that is missing or damaged is made.
         with contextlib.suppress(InputError):
-            return int(manifests.read(made, "tokenizer")["vocabulary"])
+            return int(manifests.read_manifest(made, "tokenizer")["vocabulary"])
         if path and Path(path).is_file():
             # No other plan needs SentencePiece.
             from pipeline.data.tokenizer import embedding_rows_of_file

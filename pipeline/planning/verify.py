@@ -198,7 +198,7 @@ def _read(path: Path) -> _Kept:
         run = path.parent.parent.parent / atomic_files.MANIFEST
         _refuse_no_file(path, _again(run, "pretrain", path))
         try:
-            content = manifests.read_checkpoint(path.parent)
+            content = manifests.read_checkpoint_manifest(path.parent)
         except InputError as error:
             raise InputError(f"{error}: {_again(run, 'pretrain', path)}") from None
         files = [
@@ -214,11 +214,11 @@ def _read(path: Path) -> _Kept:
         ]
         return _Kept(path, "checkpoint", {**content, "stage": "pretrain"}, files)
     _refuse_no_file(path, _again(path, _stage_at(path), path))
-    stage = manifests.stage_of(path)
+    stage = manifests.stage_of_manifest(path)
     if stage not in manifests.STAGES:
         content = atomic_files.read_json(path)
-        if manifests.is_archive(content):
-            content = manifests.read_archive(path.parent)
+        if manifests.is_archive_manifest(content):
+            content = manifests.read_archive_manifest(path.parent)
             files = checksums.listed_files(path.parent, content, "take the archive anew")
             return _Kept(path, "archive", content, files)
         raise InputError(
@@ -226,7 +226,7 @@ def _read(path: Path) -> _Kept:
             "it elsewhere"
         )
     again = _again(path, stage, path)
-    content = manifests.read(path, stage, again)
+    content = manifests.read_manifest(path, stage, again)
     files = [
         file._replace(remedy=_again(path, stage, file.path))
         for file in checksums.listed_files(path.parent, content, again)
@@ -282,7 +282,7 @@ def _unclaimed_files(path: Path, stage: str, *, alone: bool) -> list[Path]:
     left = [file for of_mark in found.values() for file in of_mark]
     if whole and files and left == files:
         return [folder]
-    return [*left, *(mark for mark in found if ownership.is_spoilt(mark))]
+    return [*left, *(mark for mark in found if ownership.is_blocked_mark(mark))]
 
 
 def _unlike(one: _Kept, known: checksums.DigestCache, broken: set[Path]) -> Iterator[str]:
@@ -332,7 +332,7 @@ def _files_without_mark(one: _Kept) -> Iterator[str]:
     for mark, left in ownership.files_without_mark(files, stage, folder).items():
         away = files if stage in ownership.MAKE_FILES else [folder]
         # A mark of several pieces is taken away with each.
-        away += [mark] if ownership.is_spoilt(mark) and folder not in away else []
+        away += [mark] if ownership.is_blocked_mark(mark) and folder not in away else []
         remedy = f"rm -rf {shlex.join(map(os.path.normpath, away))}"
         remedy += f" && {output_root.command_for(one.path)}"
         yield (

@@ -64,7 +64,7 @@ _ROWS = [
     Accelerator("h100", {"float32": 67e12, "bfloat16": 989e12}, 80 * GiB, 0.4, 0.02, "GPU"),
     Accelerator("h200", {"float32": 67e12, "bfloat16": 989e12}, 141 * GiB, 0.4, 0.02, "GPU"),
     # Jouppi et al. 2023 (arXiv 2304.01433), Table 4; a TPU multiplies in bfloat16 alone, and
-    # float32 in six such products. A run takes the chips of one host (`chips.refuse_hosts`).
+    # float32 in six such products. A run takes one host (`xla_chips.refuse_several_hosts`).
     Accelerator("tpu-v4", {"float32": 46e12, "bfloat16": 275e12}, 32 * GiB, 0.4, 0.02, "TPU", 4),
     # Google Cloud's pages of the same names (cloud.google.com/tpu/docs/v5e, v5p, v6e).
     Accelerator("tpu-v5e", {"float32": 33e12, "bfloat16": 197e12}, 16 * GiB, 0.4, 0.02, "TPU", 8),

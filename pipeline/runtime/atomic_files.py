@@ -69,7 +69,7 @@ def _move_into_place(partial: Path, path: Path, stage: str | None) -> None:
     """Marks, syncs and renames what was made. A folder before it is deleted afterwards."""
     if stage:
         # It may have been put there meanwhile.
-        ownership.refuse_foreign(path, stage)
+        ownership.refuse_foreign_output(path, stage)
         ownership.write_mark(path, stage, partial)
     for file in [*sorted(partial.rglob("*")), partial]:
         flush_to_disk(file)
@@ -95,7 +95,7 @@ def _make_parent(path: Path) -> None:
 def _guard_output(path: Path, stage: str, inputs: Sequence[Path]) -> Iterator[None]:
     """Guards the making of an output: others' files, leftovers, troubles of the disk."""
     with errors.explain_disk_errors(path):
-        ownership.refuse_foreign(path, stage, inputs)
+        ownership.refuse_foreign_output(path, stage, inputs)
         _make_parent(path)
         with locks.hold_output(path, functools.partial(_remove_leftovers, path)):
             yield

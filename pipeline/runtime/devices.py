@@ -157,9 +157,9 @@ def _xla_device() -> torch.device:
         # The TPU's library would look for one in the network for minutes.
         if not xla_chips.import_xla("._internal.tpu").num_available_chips():
             raise InputError(absent)
-        xla_chips.refuse_slice()
+        xla_chips.refuse_slice_of_hosts()
     try:
-        xla_chips.use_all()
+        xla_chips.use_all_chips()
         device: torch.device = library.device()
     except RuntimeError as error:
         raise InputError(f"{absent} ({str(error).strip().splitlines()[0]})") from None
@@ -214,7 +214,7 @@ def without_gradients(device: torch.device) -> AbstractContextManager[object]:
 def fetch_to_host(tensor: Tensor) -> Tensor:
     """A tensor in the CPU's memory, once the device has made it."""
     # What is read before it was started is computed for the reader alone, and then once more.
-    xla_chips.gather(tensor)
+    xla_chips.replicate_on_chips(tensor)
     mark_step(tensor.device)
     return tensor.cpu()
 

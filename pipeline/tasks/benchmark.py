@@ -99,7 +99,7 @@ class Benchmark:
         """Accuracy in percent of guessing, whose options are as many as each row has."""
         return 100 * sum(1 / len(row.options) for row in self.rows) / len(self.rows)
 
-    def facts(self) -> dict[str, Any]:
+    def manifest_facts(self) -> dict[str, Any]:
         """What a manifest says of it."""
         return {
             "items": len(self.rows),
@@ -180,7 +180,7 @@ def _read_task_manifest(folder: Path, task: Task) -> Mapping[str, Any]:
             f"{path} does not exist: {task.name} was not fetched; do it with "
             f"`{program('pike')} fetch {task.name} --out {folder.parent}`"
         )
-    result = manifests.read(path, "fetch", "fetch it anew")
+    result = manifests.read_manifest(path, "fetch", "fetch it anew")
     if result["task"] != task.name:
         raise InputError(f"{path} is not the manifest of {task.name}: fetch it anew")
     return result

@@ -77,9 +77,9 @@ def _fetch_task(
     settings: dict[str, Any] = {"revision": revision} if revision else {}
     if given_files:
         settings["files"] = {split: str(path) for split, path in given_files.items()}
-    taken = made_from.Taken("fetch", [__name__], given=given_files.values())
+    taken = made_from.InputSnapshot("fetch", [__name__], given=given_files.values())
     pinned = revision is None
-    ownership.refuse_foreign(folder, "fetch", list(given_files.values()))
+    ownership.refuse_foreign_output(folder, "fetch", list(given_files.values()))
     log.info("%s: %s, licence: %s", task.name, task.repository, task.licence)
     if task.notice:
         log.warning("%s: %s", task.name, task.notice)
@@ -174,7 +174,7 @@ def _write_task(
     records_by_split: Mapping[str, Sequence[Record]],
     settings: Mapping[str, Any],
     facts: Mapping[str, Any],
-    taken: made_from.Taken,
+    taken: made_from.InputSnapshot,
 ) -> None:
     with atomic_files.atomic_write(folder, "fetch") as partial:
         partial.mkdir()

@@ -93,9 +93,9 @@ def find_mixture(settings: Path, out: Path) -> None:
         else registry.build_finder(search.finder, search.options, f"{settings}: options")
     )
     folders = [Path(proxy.folder) for proxy in search.proxies.values()]
-    ownership.refuse_foreign(out, "mixture", [settings, *folders])
+    ownership.refuse_foreign_output(out, "mixture", [settings, *folders])
     modules = [__name__] if grid else registry.code_modules(search.finder)
-    taken = made_from.Taken("mixture", modules)
+    taken = made_from.InputSnapshot("mixture", modules)
     # The order in which proxies are listed must not decide between equals or fill the folds.
     reads = finder.reads if finder else "losses"
     named = sorted(search.proxies)
@@ -103,7 +103,7 @@ def find_mixture(settings: Path, out: Path) -> None:
     for proxy_settings in values["proxies"].values():
         # Where a run lies changes no mixture: results can be moved.
         del proxy_settings["folder"]
-    if taken.stands(out, values):
+    if taken.restore_if_unchanged(out, values):
         return
     facts = _find_weights(finder, search, proxies) if finder else _choose_of_grid(search, proxies)
     made_from.write_manifest(
@@ -189,7 +189,7 @@ def _mean_and_stderr(difference_S: Floats) -> tuple[float, float | None]:
 
 
 def _read_proxy(
-    name: str, source: ProxyRun, search: MixtureSearch, reads: str, taken: made_from.Taken
+    name: str, source: ProxyRun, search: MixtureSearch, reads: str, taken: made_from.InputSnapshot
 ) -> Proxy:
     """One proxy; the manifests that are read for it are taken."""
     folder, domains = Path(source.folder), search.domains
@@ -197,7 +197,7 @@ def _read_proxy(
     if not path.is_file():
         raise InputError(f"proxy {name}: {path} does not exist: train the run to its end first")
     taken.take_digests([path])
-    record = manifests.read(path, "pretrain", "train the run again")
+    record = manifests.read_manifest(path, "pretrain", "train the run again")
     if set(record["domains"]) != set(domains):
         raise InputError(
             f"proxy {name} trained on {', '.join(record['domains'])}, but a mixture of "
@@ -265,7 +265,7 @@ def _losses_of_evaluation(
             f"proxy {name} has no losses on the search split after its last step ({path}): {again} "
             f"with `{how}: true`"
         )
-    record = manifests.read(folder / atomic_files.MANIFEST, "evaluate", again)
+    record = manifests.read_manifest(folder / atomic_files.MANIFEST, "evaluate", again)
     _refuse_changed_file(path, folder, record, again)
     columns = pq.read_table(path, columns=["step", "domain", "nll"]).to_pydict()
     result = dict(zip(columns["domain"], columns["nll"], strict=True))
@@ -284,7 +284,9 @@ def _read_method_state(name: str, folder: Path) -> dict[str, npt.NDArray[Any]]:
     again = f"run `pike pretrain` for {name} again"
     if not path.is_file() or not (folder / atomic_files.MANIFEST).is_file():
         raise InputError(f"proxy {name} has no checkpoint of its last step ({path}): {again}")
-    if manifests.read_checkpoint(folder)["sha256"].get(TRAINING) != atomic_files.sha256(path):
+    if manifests.read_checkpoint_manifest(folder)["sha256"].get(TRAINING) != atomic_files.sha256(
+        path
+    ):
         raise InputError(f"{path} is damaged: its checksum is not its manifest's; {again}")
     return {
         key.removeprefix(METHOD): value

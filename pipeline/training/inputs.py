@@ -36,7 +36,7 @@ class RunInputs:
     """Weights by domain that other runs found."""
     reference: Transformer | None
     """A finished run's model."""
-    taken: made_from.Taken
+    taken: made_from.InputSnapshot
     """Manifests of all of them, and the code, as they were before they were read."""
     identity: dict[str, Any]
     """All that the run is a function of, of what lies here."""
@@ -74,7 +74,7 @@ def read_inputs(
     read = [corpora / domain / atomic_files.MANIFEST for domain in work.domains]
     read += [] if mixture is None else [mixture]
     read += [] if reference is None else [reference / atomic_files.MANIFEST]
-    taken = made_from.Taken("pretrain", code_modules(work), inputs=read)
+    taken = made_from.InputSnapshot("pretrain", code_modules(work), inputs=read)
     opened_corpora = _open_training_splits(corpora, work)
     _check_optional_inputs(work, method, reference, mixture)
     identity: dict[str, Any] = {"corpora": {d: c.fingerprint for d, c in opened_corpora.items()}}
@@ -199,7 +199,7 @@ def settings_from_grid(work: settings.Run, mixture: Path | None) -> dict[str, An
         raise InputError(
             f"method {work.method_name!r} takes {named} from a grid: give its choice with --mixture"
         )
-    chosen: dict[str, Any] = reading.read(mixture, "mixture").get("chosen", {})
+    chosen: dict[str, Any] = reading.read_manifest(mixture, "mixture").get("chosen", {})
     if chosen.keys() != work.tuned.keys() or any(v not in work.tuned[n] for n, v in chosen.items()):
         raise InputError(
             f"{mixture} gives {chosen}, but method {work.method_name!r} takes {named} from a grid: "
@@ -210,7 +210,7 @@ def settings_from_grid(work: settings.Run, mixture: Path | None) -> dict[str, An
 
 def _read_found_weights(mixture: Path, work: settings.Run) -> dict[str, float]:
     """The weights of a found mixture, one for each domain of the run."""
-    weights: dict[str, float] = reading.read(mixture, "mixture")["weights_by_domain"]
+    weights: dict[str, float] = reading.read_manifest(mixture, "mixture")["weights_by_domain"]
     where = f"{mixture}: weights_by_domain"
     problems = domain_problems(weights, work.domains, where, "has no weight")
     refuse(problems + value_problems(weights, Proportions, where))

@@ -164,7 +164,7 @@ class RunFolder:
             self.records.refuse_gaps(int(result.name.removeprefix("step")))
             self.starts = atomic_files.read_json(self.starts_file)
             remedy = f"delete {self.checkpoints} to train the run anew"
-            manifests.require(self.starts, list[NonNegativeInt], self.starts_file, remedy)
+            manifests.require_type(self.starts, list[NonNegativeInt], self.starts_file, remedy)
         return result
 
     def _delete_after(self, step: int) -> None:
@@ -183,7 +183,7 @@ class RunFolder:
         # The first one gone, a process that is killed here has begun anew, too.
         for old in (self.starts_file, self.folder / atomic_files.MANIFEST, self.checkpoints):
             atomic_files.remove_path(old)
-        made_from.forget_copy(self.folder / atomic_files.MANIFEST)
+        made_from.forget_manifest_copy(self.folder / atomic_files.MANIFEST)
         self.records.clear()
 
     def _record_start(self, step: int) -> None:
@@ -241,7 +241,7 @@ class RunFolder:
 
     def finish(
         self,
-        taken: made_from.Taken,
+        taken: made_from.InputSnapshot,
         epochs: dict[str, float],
         device: torch.device,
     ) -> None:
@@ -288,7 +288,7 @@ class RunFolder:
                 "checkpoints": list(kept),
                 "weights_sha256": sums[kept[recipe.steps] / checkpoint.MODEL],
             },
-            known=sums,
+            known_sha256=sums,
             taken=taken,
         )
 
@@ -304,7 +304,7 @@ def _refuse_foreign_folder(folder: Path) -> None:
         result.append(log_file)
     manifest = folder / atomic_files.MANIFEST
     with contextlib.suppress(InputError):
-        if manifests.stage_of(manifest) != "pretrain":
+        if manifests.stage_of_manifest(manifest) != "pretrain":
             result.append(manifest)
     if result:
         raise InputError(

@@ -183,7 +183,7 @@ def _read_tracked_run(root: Path, folder: Path) -> TrackedRun:
     place = folder / atomic_files.MANIFEST
     made: dict[str, Any] = {}
     if place.exists():
-        made = manifests.read(place, "pretrain", "train the run again")
+        made = manifests.read_manifest(place, "pretrain", "train the run again")
     code = {name: made["code"][name] for name in ("fingerprint", "commit")} if made else {}
     origin = {name: made[name] for name in _MADE_FROM if name in made} | {"code": code}
     name = "/".join(folder.relative_to(root).parts or folder.absolute().parts[-4:])

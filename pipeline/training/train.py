@@ -160,7 +160,9 @@ def pretrain(
         given = inputs.read_inputs(work, method, corpora, reference, mixture)
         inputs.refuse_too_few_devices(processes, place)
         manifest = run.parent / atomic_files.MANIFEST
-        if distributed.broadcast_from_main(lambda: given.taken.stands(manifest, values)):
+        if distributed.broadcast_from_main(
+            lambda: given.taken.restore_if_unchanged(manifest, values)
+        ):
             return None
         training = _Training(work, method, values, given, place, lease, signals, shard)
         training.model.recomputes |= recompute
@@ -262,7 +264,7 @@ class _Training:
         """From the last checkpoint to the manifest."""
         state, recipe = self.folder.begin(self.device, self._initial_state), self.work.training
         if self.shard and self.chips > 1:
-            xla_chips.shard_model(self.model, self.optimizer)
+            xla_chips.divide_over_chips(self.model, self.optimizer)
         self.log.alarms = state.alarms
         self.engine.resume(
             state.step, state.method, state.positions_K, state.statistics_positions_K
@@ -291,7 +293,7 @@ class _Training:
                     state.alarms = self.log.alarms
                     self.folder.save(state)
                 if state.step < recipe.steps:
-                    self.signals.end()
+                    self.signals.raise_if_stopped()
         epochs = self.train_rows.epochs(state.positions_K)
         log.info("%s: epochs of %s", label, ", ".join(f"{d} {e:.2f}" for d, e in epochs.items()))
         if distributed.is_main_process():

@@ -160,7 +160,7 @@ def test_the_manifest_counts_exactly(packed, letters):
     ):
         assert sum(split[total] for split in facts["splits"].values()) == expected
     tokenizer = Tokenizer(letters)
-    assert facts["tokenizer"] == tokenizer.facts()
+    assert facts["tokenizer"] == tokenizer.manifest_facts()
     assert facts["uniform_nats"] == math.log(tokenizer.vocabulary)
     expected = {"source": "domain", "revision": "by hand", "licence": "CC0-1.0"}
     expected |= {"skipped": {"blank": 2}, "dtype": "uint16", "floor_nats": None}

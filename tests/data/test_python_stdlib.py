@@ -137,7 +137,7 @@ def test_a_topic_that_this_python_lacks_is_named(tables):
 def test_each_topic_has_its_licence_and_names_its_python(topic, licence):
     source = python_stdlib.Python(topic)
     assert source.licence == licence
-    assert re.fullmatch(r"CPython 3\..* documents abc", source.facts("abc")["revision"])
+    assert re.fullmatch(r"CPython 3\..* documents abc", source.manifest_facts("abc")["revision"])
 
 
 @pytest.fixture
@@ -196,11 +196,11 @@ def test_another_environment_is_told_by_name(package):
     named = {"typing.extensions": version("typing_extensions")}
     assert python_stdlib.Python("prose", named).licence.startswith("typing.extensions: ")
     source = python_stdlib.Python("stubs", package, documents_sha256="a" * 64)
-    assert source.facts("a" * 64)["revision"] == f"thing 1.2 documents {'a' * 64}"
+    assert source.manifest_facts("a" * 64)["revision"] == f"thing 1.2 documents {'a' * 64}"
     capital = python_stdlib.Python("stubs", package, documents_sha256="A" * 64)
-    assert capital.facts("a" * 64) == source.facts("a" * 64)
+    assert capital.manifest_facts("a" * 64) == source.manifest_facts("a" * 64)
     with pytest.raises(InputError, match=r"'stubs' of thing 1\.2 gives documents of SHA-256 bbb"):
-        source.facts("b" * 64)
+        source.manifest_facts("b" * 64)
 
 
 def test_shipped_configurations_name_packages_as_the_set_up_installs_them():

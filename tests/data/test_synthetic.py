@@ -154,5 +154,5 @@ def agreeing(first, second):
 def test_a_language_by_itself_is_what_it_was_before_there_were_families():
     before = atomic_files.digest({**EASY, "bytes": None, "licence": "CC0-1.0"})[:16]
     language = Synthetic(**EASY)
-    assert language.facts("0")["revision"] == f"synthetic-1 settings {before} documents 0"
-    assert Synthetic(**FAMILY, overlap=0.5).facts("0") != language.facts("0")
+    assert language.manifest_facts("0")["revision"] == f"synthetic-1 settings {before} documents 0"
+    assert Synthetic(**FAMILY, overlap=0.5).manifest_facts("0") != language.manifest_facts("0")

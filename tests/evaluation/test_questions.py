@@ -80,7 +80,7 @@ def test_solved_items_stand_before_the_questions(work, corpora, tokenizer):
     # It is no question itself.
     whole = {(i.context_C[-1], *i.candidates[i.gold]) for i in questions.items}
     assert solved not in whole
-    assert hard.items["continuation-hard, 1-shot"].facts()["shots"] == 1
+    assert hard.items["continuation-hard, 1-shot"].manifest_facts()["shots"] == 1
     longer = dataclasses.replace(asked, few_shot=dataclasses.replace(few, shots=2))
     with pytest.raises(InputError, match="few_shot: questions of 12 tokens, candidates included"):
         prepare_domains(longer, work, corpora, tokenizer)

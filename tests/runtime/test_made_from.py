@@ -145,7 +145,7 @@ def test_builds_of_one_release_for_other_devices_are_alike(work, today, told):
     assert [str(one) for one in found(work, versions={"torch": today})] == told
     # So are those of a checkpoint.
     identities = ({"versions": {"torch": one}} for one in ("2.13.0+cpu", today))
-    assert [str(one) for one in made_from.differences(*identities)] == told
+    assert [str(one) for one in made_from.record_differences(*identities)] == told
 
 
 def test_changed_files_differ_and_gone_ones_do_not(work):
@@ -199,7 +199,7 @@ def at_work(tmp_path, monkeypatch):
     def begun(stage="evaluate"):
         given, inputs = [Path("text.txt")], [Path("manifest.json"), Path("a.model")]
         parts = {"inputs": inputs, "given": given, "modules": ["worker_of_tests"]}
-        taken = made_from.Taken(stage, parts["modules"], inputs=inputs, given=given)
+        taken = made_from.InputSnapshot(stage, parts["modules"], inputs=inputs, given=given)
         parts |= {"stage": stage, "settings": {"a": 1}, "files": []}
         parts["facts"] = {"run": "r", "steps": [1]}
         return taken, lambda: made_from.write_manifest(Path("out.json"), **parts, taken=taken)
@@ -264,12 +264,12 @@ def test_work_stands_where_all_that_it_was_made_from_comes_out_the_same(
     finish()
     out, first = Path("out.json"), json.loads(Path("out.json").read_text())
     # As the workflow does, before Snakemake deletes it.
-    made_from.keep_copy(out)
+    made_from.keep_manifest_copy(out)
     out.unlink()
     change(tmp_path)
     code_fingerprint.fingerprint.cache_clear()
     taken, _ = at_work()
-    assert taken.stands(out, {"a": 1}) is stands
+    assert taken.restore_if_unchanged(out, {"a": 1}) is stands
     assert out.exists() is stands
     if stands:
         again = json.loads(out.read_text())
@@ -277,7 +277,7 @@ def test_work_stands_where_all_that_it_was_made_from_comes_out_the_same(
         assert again == {key: one for key, one in first.items() if key != "inputs"}
     # Once: it is no word for another time.
     out.unlink(missing_ok=True)
-    assert not taken.stands(out, {"a": 1})
+    assert not taken.restore_if_unchanged(out, {"a": 1})
 
 
 VALUES = st.recursive(
@@ -290,4 +290,4 @@ VALUES = st.recursive(
 @given(VALUES, VALUES)
 def test_two_records_differ_where_their_json_does(before, now):
     differs = atomic_files.canonical_json(before) != atomic_files.canonical_json(now)
-    assert bool(made_from.differences({"x": before}, {"x": now})) == differs
+    assert bool(made_from.record_differences({"x": before}, {"x": now})) == differs
