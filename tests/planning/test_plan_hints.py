@@ -198,7 +198,7 @@ def test_a_plan_looks_at_the_files_of_the_user(
 
 def test_what_runs_again_names_all_that_differs_of_the_first(local, monkeypatch):
     places = [f"settings.method.{name}" for name in ("rate", "gamma", "a", "b", "c", "d")]
-    differences = [made_from.Difference(what, "1", "2") for what in (*places, "code")]
+    differences = [made_from.RecordDifference(what, "1", "2") for what in (*places, "code")]
     monkeypatch.setattr(Comparison, "differences", lambda *_: differences)
     monkeypatch.setattr(Comparison, "differs", lambda *_: True)
     compared, run = Comparison(local, forced=lambda *_: True), next(iter(local.runs))
