@@ -62,8 +62,7 @@ def test_on_slurm_a_job_says_where_it_runs_and_when_it_wants_to_know_of_the_end(
     # All GPUs of a training are on one node.
     assert (found["pretrain"]["gpu"], found["pretrain"]["nodes"]) == ("1", "1")
     assert found["pretrain"]["slurm_extra"] == "--signal=USR1@120"
-    # No time limit exceeds the longest of its partition, and no job without a GPU takes the place of
-    # one that needs it.
+    # No time limit exceeds the longest of its partition; that with GPUs has no other job.
     assert {"tokenizer", "pack", "database", "table", "figure", "report"} < found.keys()
     for rule, values in found.items():
         limit = ("gpu", "5") if rule in ("pretrain", "evaluate", "probe") else ("cpu", "7")
@@ -73,7 +72,7 @@ def test_on_slurm_a_job_says_where_it_runs_and_when_it_wants_to_know_of_the_end(
 
 
 def test_a_torch_of_the_cpu_is_refused_before_jobs_book_gpus(fresh, tmp_path):
-    """Whether Slurm's jobs would train, or this machine's; nothing is made before."""
+    """Whether Slurm's jobs would train, or this machine's; a dry run says so, too."""
     if not environment.is_cpu_torch():
         pytest.skip("this environment's torch has CUDA")
     (tmp_path / "scontrol").write_text("#!/bin/sh\n", encoding="utf-8")
@@ -85,9 +84,14 @@ def test_a_torch_of_the_cpu_is_refused_before_jobs_book_gpus(fresh, tmp_path):
         words = ("--profile", f"workflow/profiles/{profile}", "results/pike.duckdb")
         done = fresh.run("snakemake", *words, environment=own, anew=True)
         assert done.returncode == 1, done.stdout
-        assert "accelerator: h100: jobs would get GPUs that the torch of" in done.stdout
-        assert "run `make setup TORCH=cuda`, or set `accelerator: cpu`" in done.stdout
-        assert "Traceback" not in done.stdout
+        dry = fresh.dry_run(*words, "--quiet", "rules", environment=own)
+        assert dry.returncode == 0, dry.stdout
+        for told in (done.stdout, dry.stdout):
+            assert "accelerator: h100: jobs would get GPUs that the torch of" in told
+            assert "run `make setup TORCH=cuda`, or set `accelerator: cpu`" in told
+            assert "Traceback" not in told
+        # Once, and not of each job.
+        assert dry.stdout.count("jobs would get GPUs") == 1
     assert not fresh.path("results/data").exists()
 
 
