@@ -116,8 +116,14 @@ class RuleResources:
             **({"gpu": gpu} if rule in TRAINS else {}),
             **(self._steps() if rule == "pretrain" else {}),
             "python": self.interpreter(rule),
-            **({"device": self._profile.device(rule)} if rule in TRAINS else {}),
+            **(self._devices(rule) if rule in TRAINS else {}),
         }
+
+    def _devices(self, rule: str) -> Resources:
+        return {"device": self._profile.device(rule), "accelerator": self._accelerator(rule)}
+
+    def _accelerator(self, rule: str) -> str:
+        return self._profile.value(rule, "accelerator", "cpu")
 
     def interpreter(self, rule: str) -> str:
         """The interpreter of a rule's jobs."""
@@ -216,7 +222,7 @@ class RuleResources:
         return self._jobs[rule if rule in TRAINS else ""]
 
     def _jobs_of(self, rule: str) -> Jobs:
-        device = accelerators.find_accelerator(self._profile.value(rule, "accelerator", "cpu"))
+        device = accelerators.find_accelerator(self._accelerator(rule))
         return Jobs(self._plan, device, int(self._profile.value(rule, "processes", "1")))
 
 

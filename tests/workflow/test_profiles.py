@@ -67,8 +67,9 @@ def test_on_slurm_a_job_says_where_it_runs_and_when_it_wants_to_know_of_the_end(
     for rule, values in found.items():
         limit = ("gpu", "5") if rule in ("pretrain", "evaluate", "probe") else ("cpu", "7")
         assert (values["slurm_partition"], values.get("runtime", limit[1])) == limit, rule
-    # One line names the GPU, whose jobs never fall back to the CPU.
-    assert {found[rule]["device"] for rule in ("pretrain", "evaluate", "probe")} == {"cuda"}
+    # One line names the GPU, whose jobs never fall back to the CPU, and say so where it is another.
+    own = [found[rule] for rule in ("pretrain", "evaluate", "probe")]
+    assert {(values["device"], values["accelerator"]) for values in own} == {("cuda", "h100")}
 
 
 def test_a_torch_of_the_cpu_is_refused_before_jobs_book_gpus(fresh, tmp_path):
