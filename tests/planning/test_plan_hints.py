@@ -134,9 +134,9 @@ def test_files_that_are_not_there_are_all_told(local, tmp_path):
         "the path"
         for path, where in WHERE.items()
     ]
-    answer = json.loads(cost.plan(Path("mine.yaml"), devices=["cpu"], format="json"))
+    answer = json.loads(cost.plan([Path("mine.yaml")], devices=["cpu"], format="json"))
     assert answer["warnings"] == told
-    assert told[0] in cost.plan(Path("mine.yaml"), devices=["cpu"])
+    assert told[0] in cost.plan([Path("mine.yaml")], devices=["cpu"])
     with pytest.raises(InputError) as caught:
         Comparison(local).refuse_missing()
     assert str(caught.value).splitlines() == told
@@ -145,6 +145,55 @@ def test_files_that_are_not_there_are_all_told(local, tmp_path):
         "mine.yaml: sources.code: there is no file /nowhere/a.txt: put it there, or correct the "
         "path"
     )
+
+
+ROWS = [{"id": n, "body": f"text {n}"} for n in range(1500)]
+FEW = "sources.code: {} documents, of which about {} are for validation, where 200 are enough: "
+
+
+@pytest.mark.parametrize(
+    ("files", "settings", "told"),
+    [
+        # Of 1,500 documents 18 % are for validation: a fifth, without those of the search.
+        ({"a.jsonl": ROWS}, {"field": "body"}, None),
+        ({"a.jsonl": ROWS[:50]}, {"field": "body"}, FEW.format(50, 9) + "`pike advise` may not"),
+        ({"a.jsonl": ROWS}, {"field": "body", "bytes": 99}, "or raise its `bytes`, or raise pack"),
+        ({f"{n}.txt": "a" for n in range(50)}, {}, FEW.format(50, 9)),
+        ({f"{n}.txt": "a\n" * 50 for n in range(50)}, {"documents": "lines"}, None),
+        ({f"{n}.txt": "a" * 9 for n in range(9)}, {"bytes": 20}, "each text file is one document"),
+        (
+            {"a.jsonl": ROWS, "b.jsonl": ROWS[:30]},
+            {"field": "body", "validation_files": ["b.jsonl"]},
+            FEW.format(30, 30),
+        ),
+        ({"a.jsonl": ROWS}, {}, "sources.code: a.jsonl:1: no column 'text'; columns: 'id', 'body'"),
+        (
+            {"a.jsonl": ROWS, "z.jsonl": [{"text": "a"}]},
+            {"field": "body"},
+            "sources.code: z.jsonl:1: no column 'body'; columns: 'text': name one in `field`",
+        ),
+        ({"a.txt": "a"}, {}, "sources.code: a.txt is the only file, and a text file is one docum"),
+    ],
+)
+def test_a_plan_looks_at_the_files_of_the_user(
+    config, tmp_path, monkeypatch, files, settings, told
+):
+    monkeypatch.chdir(tmp_path)
+    for name, content in files.items():
+        lines = content if isinstance(content, str) else "\n".join(map(json.dumps, content))
+        Path(name).write_text(lines)
+    values = config()
+    values["packing"]["validation_share"] = 0.2
+    source = {"kind": "local", "licence": "CC0", "files": [*files], **settings}
+    values["sources"]["code"] = source
+    Path("mine.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
+    try:
+        answer = json.loads(cost.plan([Path("mine.yaml")], devices=["cpu"], format="json"))
+        (found,) = answer["warnings"] or [None]
+    except InputError as error:
+        found = str(error)
+    assert (told is None) == (found is None)
+    assert told is None or told in found
 
 
 def test_what_runs_again_names_all_that_differs_of_the_first(local, monkeypatch):

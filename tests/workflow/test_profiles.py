@@ -62,7 +62,8 @@ def test_on_slurm_a_job_says_where_it_runs_and_when_it_wants_to_know_of_the_end(
     # All GPUs of a training are on one node.
     assert (found["pretrain"]["gpu"], found["pretrain"]["nodes"]) == ("1", "1")
     assert found["pretrain"]["slurm_extra"] == "--signal=USR1@120"
-    # No time limit exceeds the longest of its partition; that with GPUs has no other job.
+    # No time limit exceeds the longest of its partition, and no job without a GPU takes the place
+    # of one that needs it.
     assert {"tokenizer", "pack", "database", "table", "figure", "report"} < found.keys()
     for rule, values in found.items():
         limit = ("gpu", "5") if rule in ("pretrain", "evaluate", "probe") else ("cpu", "7")
