@@ -91,7 +91,7 @@ class Stepper:
 
     def step(self, step: int) -> None:
         self.engine.step = step
-        self.engine.measure()
+        self.engine.measure_before_step()
         self.method.weights(self.engine.state, step)
         left = self.engine.backward()
         self.optimizer.step()

@@ -292,8 +292,8 @@ def commands() -> list[Command]:
             _option("targets", "a file to make, as results/tables/table2.md: count its jobs and "
                     "those that it needs (default: all of the experiment)",
                     metavar="TARGET", nargs="*"),
-            _path("--config", "default: config.yaml", dest="given", metavar="FILE",
-                  default=Path("config.yaml")),
+            _path("--config", "default: config.yaml; values of a later file replace those of an "
+                  "earlier one", dest="given", metavar="FILE", nargs="+", default=[]),
             _option("--devices", "kinds of devices, with commas between them (default: "
                     f"cpu,h100,tpu-v4): {', '.join(accelerators.ACCELERATORS)}; tpu-v4:4 for four "
                     "that train a run together", metavar="NAME[,NAME]", action="extend",

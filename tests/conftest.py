@@ -147,6 +147,9 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.get_closest_marker("workflow") is None)
 
 
+OWN_MODULES = ("mine", "spread")
+
+
 @pytest.fixture
 def own_modules(tmp_path, monkeypatch):
     """A folder from which modules of the user's own are imported, forgotten before and after."""
@@ -155,7 +158,7 @@ def own_modules(tmp_path, monkeypatch):
         code = code_fingerprint
         for cached in (code._import_root, code._own_imports, code.module_path):
             cached.cache_clear()
-        for name in [name for name in sys.modules if name.partition(".")[0] == "mine"]:
+        for name in [name for name in sys.modules if name.partition(".")[0] in OWN_MODULES]:
             del sys.modules[name]
 
     monkeypatch.syspath_prepend(tmp_path)

@@ -6,12 +6,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from pike_mixing.torch.per_domain_adamw import Moving, PerDomainAdamW, Uncompiled
+from pike_mixing.torch.per_domain_adamw import Moving, PerDomainAdamW, UncompiledOptimizer
 from pipeline import settings
 from pipeline.runtime import devices
 
 
-class AdamW(Uncompiled, torch.optim.AdamW):
+class AdamW(UncompiledOptimizer, torch.optim.AdamW):
     """Torch's own."""
 
     step = torch.no_grad()(inspect.unwrap(torch.optim.AdamW.step))

@@ -248,7 +248,7 @@ def refuse_at_start(
     """
     mixtures = list(mixtures)
     named = sorted({m["finder"] for m in mixtures} & FINDERS.keys())
-    problems = [problem for name in named if (problem := finders.missing_package(name))]
+    problems = [problem for name in named if (problem := finders.unusable_finder_message(name))]
     problems += [
         f"mixtures: the finder {name!r} reads how much text each run had, which mixtures of a "
         "configuration do not tell: take another, or fit a table (pike-mixing fit)"

@@ -94,7 +94,7 @@ def find_mixture(settings: Path, out: Path) -> None:
     )
     folders = [Path(proxy.folder) for proxy in search.proxies.values()]
     ownership.refuse_foreign_output(out, "mixture", [settings, *folders])
-    modules = [__name__] if grid else registry.code_modules(search.finder)
+    modules = [__name__] if grid else registry.modules_behind_mixture(search.finder)
     taken = made_from.InputSnapshot("mixture", modules)
     # The order in which proxies are listed must not decide between equals or fill the folds.
     reads = finder.reads if finder else "losses"

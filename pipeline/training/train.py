@@ -20,7 +20,7 @@ from pike_mixing.interface import Method
 from pike_mixing.torch import parallel
 from pike_mixing.torch.engine import Engine
 from pike_mixing.torch.pass_interface import Passes
-from pike_mixing.torch.rows import Rows, Unread
+from pike_mixing.torch.rows import Rows, UnreadRows
 from pike_mixing.torch.step_gradient import StepGradient
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import errors, settings
@@ -82,7 +82,7 @@ class MixedRows:
             tokens_BxL1 = mixture.read_batch(count_K, positions_K, which)
             return devices.move_to_device(torch.from_numpy(tokens_BxL1), self._place)
 
-        batch: Rows = Unread(read, range(int(count_K.sum())), self._place)
+        batch: Rows = UnreadRows(read, range(int(count_K.sum())), self._place)
         if parallel.world_size() == 1:
             # At once, which is faster than part by part.
             batch = batch.read()
@@ -323,7 +323,7 @@ class _Training:
         What it measured is written down when the next step has been launched.
         """
         began, timed, engine = time.perf_counter(), self.records.timed, self.engine
-        fresh = engine.measure()
+        fresh = engine.measure_before_step()
         if fresh is not None:
             self.log.write_pending_step()
             self.log.add_statistics(state.step, *fresh)
@@ -336,7 +336,7 @@ class _Training:
             self.optimizer.step()
             devices.mark_step(self.device)
         with timed("method"):
-            if engine.watches:
+            if engine.needs_to_observe:
                 self.log.refuse_non_finite(result.signals)
             engine.observe(result)
         state.method, state.positions_K = engine.state, engine.positions_K

@@ -199,7 +199,7 @@ def plain(way):
     mixing = way.mixing(way.model)
     for batch in mixing.data_loader():
         mixing.loss(way.model, batch).backward()
-        if mixing.is_complete:
+        if mixing.is_step_complete:
             way.clip()
             way.optimizer.step()
             way.schedule.step()
@@ -307,9 +307,9 @@ def fabric(way):
     model, optimizer = made.setup(way.model, way.optimizer)
     mixing = way.mixing(model)
     for batch in mixing.data_loader():
-        with made.no_backward_sync(model, enabled=not mixing.last):
+        with made.no_backward_sync(model, enabled=not mixing.is_last_micro_batch):
             made.backward(mixing.loss(model, batch))
-        if mixing.is_complete:
+        if mixing.is_step_complete:
             way.clip()
             optimizer.step()
             way.schedule.step()

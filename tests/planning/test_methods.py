@@ -9,7 +9,7 @@ from recipes import recipe
 from pike_mixing import METHODS, registry
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, StatisticsNeed
-from pike_mixing.settings import meanings
+from pike_mixing.settings import setting_docstrings
 from pipeline.planning import dependencies, methods, planner, stages
 from pipeline.runtime import code_fingerprint
 
@@ -24,8 +24,10 @@ def test_a_rule_and_all_its_settings_are_described(rule):
     # A sentence of the base class would describe another rule.
     assert vars(kind)["about"] == methods.rule_sentence(rule)
     assert kind.about.endswith(".")
-    assert set(meanings(kind)) == {field.name for field in dataclasses.fields(kind)}
-    assert [name for name, words in meanings(kind).items() if not words.endswith(".")] == []
+    assert set(setting_docstrings(kind)) == {field.name for field in dataclasses.fields(kind)}
+    assert [
+        name for name, words in setting_docstrings(kind).items() if not words.endswith(".")
+    ] == []
 
 
 @pytest.mark.parametrize(
