@@ -194,7 +194,7 @@ def corpora(tmp_path_factory):
     """Folder with a packed corpus of each of two small languages, `easy` and `hard`."""
     root = tmp_path_factory.mktemp("data")
     for name, values in DOMAINS.items():
-        sources.download(written(root / f"{name}.json", values), root / name)
+        sources.download_source(written(root / f"{name}.json", values), root / name)
     model = root / "symbols.model"
     wanted = {"model": "char", "vocabulary": 64, "characters": 4000, "validation_share": 0.2}
     tokenizer.build_tokenizer(
@@ -204,7 +204,7 @@ def corpora(tmp_path_factory):
     )
     chosen = written(root / "packing.json", {"validation_share": 0.2})
     for name in DOMAINS:
-        packing.pack(chosen, root / name, model, root / "corpora" / name)
+        packing.pack_corpus(chosen, root / name, model, root / "corpora" / name)
     return root / "corpora"
 
 

@@ -58,7 +58,7 @@ def tokenizers(tmp_path_factory):
     lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
     (root / "texts.jsonl").write_text(lines, encoding="utf-8")
     wanted = {"kind": "local", "files": [str(root / "texts.jsonl")], "licence": "our own"}
-    sources.download(written(root / "source.json", wanted), root / "source")
+    sources.download_source(written(root / "source.json", wanted), root / "source")
     made = {}
     for model in ("unigram", "bpe"):
         for newlines in (False, True):

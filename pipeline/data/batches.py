@@ -65,11 +65,11 @@ class Mixture:
         self._last_K = None if max_epochs is None else np.floor(max_epochs * self.rows_K)
         self._max_epochs = max_epochs
 
-    def epochs(self, positions_K: npt.NDArray[np.integer[Any]]) -> dict[str, float]:
+    def epochs_by_domain(self, positions_K: npt.NDArray[np.integer[Any]]) -> dict[str, float]:
         """How many times each domain has been read, by domain."""
         return dict(zip(self.domains, (positions_K / self.rows_K).tolist(), strict=True))
 
-    def batch(
+    def read_batch(
         self,
         counts_K: npt.NDArray[np.integer[Any]],
         positions_K: npt.NDArray[np.integer[Any]],

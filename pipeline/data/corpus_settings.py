@@ -29,20 +29,20 @@ def text_hash(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
-def is_held_out(hashed: Any, held_out_share: float) -> Any:
+def is_held_out(hash_value: Any, held_out_share: float) -> Any:
     """Whether the document of this hash is among the share that is not trained on.
 
     Of an array of hashes, uint64 [N], bool [N]: dividing by a power of two rounds both alike.
     """
-    return hashed / 2.0**64 < held_out_share
+    return hash_value / 2.0**64 < held_out_share
 
 
-def is_in_search_split(hashed: Any, held_out_share: float) -> Any:
+def is_in_search_split(hash_value: Any, held_out_share: float) -> Any:
     """Whether a held-out document of this hash (or uint64 [N]) is of the search split.
 
     `held_out_share` is that of the held-out documents; 1 where the source says which they are.
     """
-    return is_held_out(hashed, held_out_share * SEARCH_SHARE)
+    return is_held_out(hash_value, held_out_share * SEARCH_SHARE)
 
 
 @dataclass(frozen=True)

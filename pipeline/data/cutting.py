@@ -18,7 +18,7 @@ _SEEN = re.compile(
 )
 """A character that shows: no blank or control, and none that Unicode calls default-ignorable."""
 
-LengthError = Callable[[int | None], Exception]
+MakeLengthError = Callable[[int | None], Exception]
 """What to raise of a document that is too long, by its number."""
 
 
@@ -44,7 +44,7 @@ def cut_problem(cut: str) -> str | None:
 
 
 def cut_documents(
-    stream: TextIO, cut: str, length_error: LengthError
+    stream: TextIO, cut: str, make_error: MakeLengthError
 ) -> Iterator[tuple[int | None, str]]:
     """The documents of a text file with their numbers.
 
@@ -55,32 +55,32 @@ def cut_documents(
             its number. Both come without their last line end; LF, CRLF and CR end a line. "N
             characters": pieces numbered from 1 that make up the whole text, N characters long or
             ending behind the last blank or line break among those.
-        length_error: Makes the error that a document of more than `LIMIT` characters raises.
+        make_error: Makes the error that a document of more than `LIMIT` characters raises.
     """
     if (size := characters_per_document(cut)) is not None:
         yield from enumerate(_cut_at_blanks(stream, size), start=1)
     elif cut == "file":
         text = stream.read(LIMIT + 1)
         if len(text) > LIMIT:
-            raise length_error(None)
+            raise make_error(None)
         yield None, text
     else:
-        result = read_numbered_lines(stream, length_error)
+        result = read_numbered_lines(stream, make_error)
         if cut == "paragraphs":
-            result = _join_paragraphs(result, length_error)
+            result = _join_paragraphs(result, make_error)
         yield from ((number, text.rstrip("\r\n")) for number, text in result)
 
 
-def read_numbered_lines(stream: TextIO, length_error: LengthError) -> Iterator[tuple[int, str]]:
+def read_numbered_lines(stream: TextIO, make_error: MakeLengthError) -> Iterator[tuple[int, str]]:
     """The lines of a stream from 1 on, with their ends."""
     for number, line in enumerate(iter(lambda: stream.readline(LIMIT + 1), ""), start=1):
         if len(line) > LIMIT:
-            raise length_error(number)
+            raise make_error(number)
         yield number, line
 
 
 def _join_paragraphs(
-    lines: Iterable[tuple[int, str]], length_error: LengthError
+    lines: Iterable[tuple[int, str]], make_error: MakeLengthError
 ) -> Iterator[tuple[int, str]]:
     waiting: list[str] = []
     begun = size = 0
@@ -90,7 +90,7 @@ def _join_paragraphs(
             waiting.append(line)
             size += len(line)
             if size > LIMIT:
-                raise length_error(begun)
+                raise make_error(begun)
         elif waiting:
             yield begun, "".join(waiting)
             waiting, size = [], 0

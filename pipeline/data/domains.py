@@ -23,7 +23,7 @@ import yaml
 from pike_mixing.arrays import Array, Ints
 from pike_mixing.errors import InputError
 from pipeline.data import filters
-from pipeline.data.local import Local
+from pipeline.data.local import LocalSource
 from pipeline.data.source_interface import Document
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validate_settings import validate
@@ -65,7 +65,7 @@ def write_clusters(
         InputError: files that cannot be read, documents too few or without words.
     """
     values = {"files": tuple(map(str, given)), "documents": documents, "field": field}
-    source = validate(Local, values, "domains")
+    source = validate(LocalSource, values, "domains")
     inputs = [path for path, _ in source.named_files()]
     taken = made_from.InputSnapshot("domains", [__name__], given=inputs)
     place_N, terms_C = cluster_documents(

@@ -27,12 +27,14 @@ NOT_REACHED = (DatasetNotFoundError, LocalEntryNotFoundError)
 """Of the errors that count as files not found, those of a whole dataset."""
 
 
-class HuggingFace(HuggingFaceSettings):
+class HuggingFaceSource(HuggingFaceSettings):
     """The reader of such a dataset."""
 
     entropy_nats_per_character = None
 
-    def read(self, skipped: Counter[str], files: list[dict[str, Any]]) -> Iterator[Document]:
+    def read(
+        self, skipped: Counter[str], fetched_files: list[dict[str, Any]]
+    ) -> Iterator[Document]:
         """Documents in stored order; a file is fetched when the one before is read.
 
         Raises:
@@ -52,7 +54,9 @@ class HuggingFace(HuggingFaceSettings):
             )
             # The cache names files by their identity.
             identity = fetched.resolve().name
-            files.append({"file": path, "bytes": fetched.stat().st_size, "identity": identity})
+            fetched_files.append(
+                {"file": path, "bytes": fetched.stat().st_size, "identity": identity}
+            )
             reading = formats.SourceFile(
                 name=path,
                 place=f"{path} of {self.dataset} at {self.revision}",

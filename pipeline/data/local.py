@@ -15,12 +15,14 @@ from pipeline.data.source_interface import CUT, Document
 from pipeline.runtime import atomic_files, file_kinds, file_patterns
 
 
-class Local(LocalSettings):
+class LocalSource(LocalSettings):
     """The reader of such files."""
 
     entropy_nats_per_character = None
 
-    def read(self, skipped: Counter[str], files: list[dict[str, Any]]) -> Iterator[Document]:
+    def read(
+        self, skipped: Counter[str], fetched_files: list[dict[str, Any]]
+    ) -> Iterator[Document]:
         """All documents in the order of the files' names; with `bytes`, those of `_sample`.
 
         Raises:
@@ -92,7 +94,7 @@ class Local(LocalSettings):
         listed = _file_digests(self)
         held_out = self.validation_source()
         every = [*listed, *_file_digests(held_out)] if held_out else listed
-        return {"revision": f"sha256 {atomic_files.digest(every)}", "source_files": listed}
+        return {"revision": f"sha256 {atomic_files.json_digest(every)}", "source_files": listed}
 
     def named_files(self) -> list[tuple[Path, str]]:
         """Each file with its name relative to the innermost folder that holds them all.
@@ -152,7 +154,7 @@ def _drop_dataset_caches(files: list[str]) -> list[str]:
     return [name for name in files if str(Path(name)) not in caches]
 
 
-def _file_digests(source: Local) -> list[dict[str, Any]]:
+def _file_digests(source: LocalSource) -> list[dict[str, Any]]:
     return [
         {"file": name, "bytes": path.stat().st_size, "sha256": atomic_files.sha256(path)}
         for path, name in source.named_files()

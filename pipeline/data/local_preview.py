@@ -7,7 +7,7 @@ import math
 from collections import Counter
 
 from pipeline.data import formats
-from pipeline.data.local import Local
+from pipeline.data.local import LocalSource
 from pipeline.data.packing import ENOUGH_DOCUMENTS
 from pipeline.data.source_interface import CUT
 
@@ -17,7 +17,7 @@ OF_RESULTS = 0.9
 """The others of the held-out documents are the search split."""
 
 
-def check_first_documents(source: Local) -> None:
+def check_first_documents(source: LocalSource) -> None:
     """Reads the first document of `MOST_FILES` files at most, the last one among them.
 
     Raises:
@@ -38,7 +38,7 @@ def check_first_documents(source: Local) -> None:
         next(formats.read_source_file(source_file), None)
 
 
-def count_documents(source: Local, most: int) -> int | None:
+def count_documents(source: LocalSource, most: int) -> int | None:
     """How many documents a source gives.
 
     None: `most` or more, or their text has more than `MOST_CHARACTERS`.
@@ -61,13 +61,13 @@ def count_documents(source: Local, most: int) -> int | None:
     return count
 
 
-def _count_whole_files(source: Local) -> int:
+def _count_whole_files(source: LocalSource) -> int:
     """How many of a source's files are one document each."""
     text = [name for _, name in source.named_files() if formats.format_suffix(name) in formats.TEXT]
     return len(text) if source.documents == "file" else 0
 
 
-def explain_few_documents(source: Local, validation_share: float) -> str | None:
+def explain_few_documents(source: LocalSource, validation_share: float) -> str | None:
     """What to do where a source has too few documents for validation; None where they are enough.
 
     Raises:

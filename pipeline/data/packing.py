@@ -204,7 +204,7 @@ class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
             "characters": self.characters,
             "unknown_tokens": 0 if unknown_id is None else int(self.counts_V[unknown_id]),
             "pieces": int(np.count_nonzero(self.counts_V)),
-            "entropy_nats": entropy(self.counts_V),
+            "entropy_nats": entropy_nats(self.counts_V),
             # How many have at least 2^n and fewer than 2^(n+1) tokens, by 2^n.
             "lengths": {str(2**n): count for n, count in enumerate(count_by_exponent) if count},
             "shards": self._shards.close(),
@@ -217,7 +217,7 @@ class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
             self._shards.__exit__()
 
 
-def entropy(counts_V: npt.NDArray[np.int64]) -> float:
+def entropy_nats(counts_V: npt.NDArray[np.int64]) -> float:
     """Entropy in nats of a token drawn from the counted ones."""
     seen = counts_V[counts_V > 0]
     total = seen.sum()
@@ -245,7 +245,7 @@ ENOUGH_DOCUMENTS, LARGEST_SHARE = 200, 0.02
 are over documents."""
 
 
-def pack(
+def pack_corpus(
     settings_file: Path, documents: Path, tokenizer: Path, out: Path, *, workers: int | None = None
 ) -> None:
     """Encodes a source's documents into the corpus `out`.

@@ -124,7 +124,7 @@ _NOT_CODE = frozenset(
 
 
 @dataclass(frozen=True)
-class Python:
+class PythonSource:
     """One topic of the text that comes with the running Python, or with installed packages."""
 
     topic: Topic
@@ -167,7 +167,9 @@ class Python:
             return package_licences(self.packages)
         return "Unicode-3.0" if self.topic == "unicode" else "PSF-2.0"
 
-    def read(self, skipped: Counter[str], files: list[dict[str, Any]]) -> Iterator[Document]:
+    def read(
+        self, skipped: Counter[str], fetched_files: list[dict[str, Any]]
+    ) -> Iterator[Document]:
         """Documents of the topic, sorted by their place in the installation.
 
         Raises:
@@ -180,7 +182,7 @@ class Python:
                 continue
             any_read = True
             for number, text in cutting.cut_documents(
-                io.StringIO(whole), self.documents, _length_error_of(name)
+                io.StringIO(whole), self.documents, _length_error_maker(name)
             ):
                 if cutting.is_blank(text):
                     skipped["blank"] += 1
@@ -297,7 +299,7 @@ def _python_version() -> str:
     return f"{platform.python_implementation()} {platform.python_version()}"
 
 
-def _length_error_of(name: str) -> cutting.LengthError:
+def _length_error_maker(name: str) -> cutting.MakeLengthError:
     return lambda _: InputError(f"{name} is too long: write `documents: 8000 characters`")
 
 

@@ -35,7 +35,7 @@ def documents_file_name(split: str) -> str:
 def data_fingerprint(dtype: str, splits: dict[str, dict[str, Any]]) -> str:
     """Identity of a corpus's tokens: SHA-256 over the dtype and every split's shard hashes."""
     hashes = {n: [shard["sha256"] for shard in splits[n]["shards"]] for n in sorted(splits)}
-    return atomic_files.digest({"dtype": dtype, "shards": hashes})
+    return atomic_files.json_digest({"dtype": dtype, "shards": hashes})
 
 
 def read_corpus_manifest(folder: Path) -> dict[str, Any]:

@@ -31,10 +31,12 @@ class Source(Protocol):
     def entropy_nats_per_character(self) -> float | None:
         """Exact entropy rate where it is known: no model's loss can lie below it."""
 
-    def read(self, skipped: Counter[str], files: list[dict[str, Any]]) -> Iterator[Document]:
+    def read(
+        self, skipped: Counter[str], fetched_files: list[dict[str, Any]]
+    ) -> Iterator[Document]:
         """All documents, always in the same order; counts those left out by reason.
 
-        Adds to `files` what the manifest says of each file that was fetched from far away.
+        Adds to `fetched_files` what the manifest says of each file that was fetched from far away.
         """
 
     def manifest_facts(self, documents_sha256: str) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def parse_source(values: dict[str, Any], place: str) -> Source:
     return validate(kind, values, place)
 
 
-def download(settings_file: Path, out: Path) -> None:
+def download_source(settings_file: Path, out: Path) -> None:
     """Fetches a source's documents and writes them with a manifest.
 
     `settings_file` is JSON of the source's `kind` and that kind's settings; the name of `out`, the

@@ -27,7 +27,7 @@ _PROBABILITY_BITS = 53
 
 
 @dataclass(frozen=True)
-class Synthetic:
+class SyntheticSource:
     """A Markov language over V symbols.
 
     The last `order` symbols determine S equally likely successors; with probability `noise` the
@@ -95,7 +95,9 @@ class Synthetic:
         surprise = others * rare * math.log(rare) if rare and others else 0.0
         return -(self.successors * likely * math.log(likely) + surprise)
 
-    def read(self, skipped: Counter[str], files: list[dict[str, Any]]) -> Iterator[Document]:
+    def read(
+        self, skipped: Counter[str], fetched_files: list[dict[str, Any]]
+    ) -> Iterator[Document]:
         """All documents in the order of their numbers; none is left out."""
         successor_CxS = self.successor_table()
         for first in range(0, self.documents, _TOGETHER):
@@ -109,7 +111,7 @@ class Synthetic:
         """The revision: the version of the generator and the identity of the language."""
         alone = {"kind": self.kind, "family": None, "overlap": 0.0}
         values = {n: v for n, v in asdict(self).items() if alone.get(n, self) != v}
-        language = atomic_files.digest(values)[:16]
+        language = atomic_files.json_digest(values)[:16]
         return {"revision": f"synthetic-1 settings {language} documents {documents_sha256}"}
 
     def successor_table(self) -> npt.NDArray[np.int64]:
@@ -140,14 +142,14 @@ class Synthetic:
         return successor_OxVxS.reshape(older * last, self.successors).astype(np.int64)
 
     def draw_symbols(
-        self, number_N: npt.NDArray[np.int64], successor_CxS: npt.NDArray[np.int64]
+        self, document_N: npt.NDArray[np.int64], successor_CxS: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
         """The symbols of documents by number: int64 [N, T]."""
         contexts = len(successor_CxS)
         noisy = np.uint64(round(self.noise * 2**_PROBABILITY_BITS))
-        key_N = _hash_counters("documents", self.seed, number_N.astype(np.uint64))
-        context_N = np.zeros(len(number_N), np.int64)
-        symbol_NxT = np.empty((len(number_N), self.length), np.int64)
+        key_N = _hash_counters("documents", self.seed, document_N.astype(np.uint64))
+        context_N = np.zeros(len(document_N), np.int64)
+        symbol_NxT = np.empty((len(document_N), self.length), np.int64)
         counter_2T = np.arange(2 * self.length, dtype=np.uint64) * GOLDEN
         for t in range(self.length):
             coin_N = _uniform_bits(mix_bits(key_N + counter_2T[2 * t]))
@@ -159,18 +161,18 @@ class Synthetic:
         return symbol_NxT
 
 
-def _has_plain_characters(first: int, count: int) -> bool:
+def _has_plain_characters(first_code_point: int, count: int) -> bool:
     """Whether each character stands for itself in every tokenizer: letters that NFKC keeps."""
-    return 0 < first <= first + count <= 0x110000 and all(
+    return 0 < first_code_point <= first_code_point + count <= 0x110000 and all(
         unicodedata.category(c)[0] in "LNS"
         and unicodedata.normalize("NFKC", c) == c
         and c != "\u2581"
-        for c in map(chr, range(first, first + count))
+        for c in map(chr, range(first_code_point, first_code_point + count))
     )
 
 
 def _hash_counters(purpose: str, seed: int, counter: Uint64s) -> Uint64s:
-    key = int(atomic_files.digest([purpose, seed])[:16], 16)
+    key = int(atomic_files.json_digest([purpose, seed])[:16], 16)
     return mix_bits(mix_bits(counter * GOLDEN + np.uint64(key)))
 
 

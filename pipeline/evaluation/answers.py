@@ -47,7 +47,7 @@ class QuestionSet:
         return self.task, self.shots, self.formulation
 
     @functools.cached_property
-    def overlap(self) -> Floats:
+    def context_overlap(self) -> Floats:
         """How many tokens of each candidate occur in its item's context: a rule without model."""
         shared: list[int] = []
         for item in self.items:
@@ -110,7 +110,7 @@ def grade_answers(questions: QuestionSet, sums: list[Floats], alone: list[Floats
     scores = {}
     for name in questions.metrics:
         if name == "overlap":
-            scores[name] = questions.overlap
+            scores[name] = questions.context_overlap
         else:
             needed, function = SCORES[name]
             scores[name] = function(*(columns[n] for n in needed))

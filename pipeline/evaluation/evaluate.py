@@ -37,7 +37,7 @@ from pipeline.runtime.validate_settings import validate
 from pipeline.tasks.evaluation_settings import Evaluation
 
 
-def evaluate(
+def evaluate_run(
     settings: Path,
     run: Path,
     corpora: Path,

@@ -41,7 +41,7 @@ SCHEMA = pa.schema(
 )
 
 
-def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> None:
+def probe_gradients(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> None:
     """Probes a run's checkpoints; `{run}/probes` appears whole, replacing one before it.
 
     `settings` is JSON of the fields of `Probe`; the rest is as `pike probe --help` has it.

@@ -95,15 +95,15 @@ class DomainItems:
             "sha256": self.digest,
         }
 
-    def shortage(self, choice: Choice) -> str | None:
+    def shortage_problem(self, choice: Choice) -> str | None:
         """Why there are too few items for a task, or None. A task is never padded."""
         result = len(set(self.documents))
         if result >= FEWEST_DOCUMENTS:
             return None
         return (
             f"items could be made from {result} validation documents, {FEWEST_DOCUMENTS} are the "
-            f"fewest: each needs {choice.document_tokens} tokens with text that does not occur in "
-            "the training split"
+            f"fewest: each needs {choice.min_document_tokens} tokens with text that does not occur "
+            "in the training split"
         )
 
 
@@ -174,7 +174,7 @@ def build_items(
     if not shots:
         return packed
     solved_T = tuple(np.concatenate(solved).tolist()) if solved else ()
-    digest = atomic_files.digest([packed.digest, solved_T])
+    digest = atomic_files.json_digest([packed.digest, solved_T])
     return dataclasses.replace(packed, shots=shots, solved_T=solved_T, digest=digest)
 
 
@@ -189,11 +189,11 @@ def _choose_passages(
     documents = held_out.documents()
     end_D = np.cumsum(documents["tokens"], dtype=np.int64)
     text_D = documents["tokens"].astype(np.int64) - 1
-    long_D = np.flatnonzero(text_D >= choice.document_tokens)
+    long_D = np.flatnonzero(text_D >= choice.min_document_tokens)
     # np.unique sorts by hash and keeps the first of equal documents.
     hash_P, first_P = np.unique(documents["hash"][long_D], return_index=True)
     pool_P = long_D[first_P][: POOL * wanted]
-    most = max(MOST_TOKENS_READ, 2 * choice.document_tokens)
+    most = max(MOST_TOKENS_READ, 2 * choice.min_document_tokens)
     token_PxT = []
     for document in pool_P:
         start = int(end_D[document] - text_D[document] - 1)

@@ -172,7 +172,7 @@ def _prepare_domain(
         assert train is not None
         asked = held_out_choices.build_items(held_out, train, choice, word_start_V)
         way = domain.task + (f", {asked.shots}-shot" if asked.shots else "")
-        if shortage := asked.shortage(choice):
+        if shortage := asked.shortage_problem(choice):
             log.warning("%s is skipped: %s", way, shortage)
             domain.skipped[way] = shortage
         else:

@@ -50,8 +50,8 @@ class CompiledPerDomainAdamW(PerDomainAdamW):
     def _move(self, group: dict[str, Any], own: list[Moving], n: int, coefficient: float) -> None:
         beta1, beta2 = group["betas"]
         n, device = max(n, 1), own[0][0].device
-        rate = group["lr"] * devices.device_number(coefficient / (1 - beta1**n), device)
-        root = devices.device_number((1 - beta2**n) ** 0.5, device)
+        rate = group["lr"] * devices.number_on_device(coefficient / (1 - beta1**n), device)
+        root = devices.number_on_device((1 - beta2**n) ** 0.5, device)
         for parameter, mean, square in own:
             parameter.sub_(mean / (square.sqrt() / root + group["eps"]) * rate)
 

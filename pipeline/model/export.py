@@ -13,7 +13,7 @@ from pipeline.runtime import atomic_files, checksums, manifests, ownership
 TEMPLATE = Path(__file__).with_name("hf_card.md")
 
 
-def export(run: Path, *, out: Path, step: int | None = None) -> str:
+def export_run(run: Path, *, out: Path, step: int | None = None) -> str:
     """Writes the model directory of a finished run's checkpoint, and loads it as others will.
 
     Args:

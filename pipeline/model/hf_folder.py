@@ -241,7 +241,8 @@ def _check_tokenizer(folder: Path, tokenizer: Tokenizer) -> int:
     wrong = [
         text
         for expected, tokens, text in both
-        if expected.tolist() != tokens and not _is_tied_cut(tokenizer, expected.tolist(), tokens)
+        if expected.tolist() != tokens
+        and not _is_equally_scored(tokenizer, expected.tolist(), tokens)
     ]
     if wrong:
         raise InputError(
@@ -269,7 +270,7 @@ def _is_joining_character(character: str) -> bool:
     return unicodedata.category(character or " ")[0] == "M" or "\u1160" <= character <= "\u11ff"
 
 
-def _is_tied_cut(tokenizer: Tokenizer, tokens: list[int], other_tokens: list[int]) -> bool:
+def _is_equally_scored(tokenizer: Tokenizer, tokens: list[int], other_tokens: list[int]) -> bool:
     """Whether both are cuts of one text whose scores differ by rounding alone."""
     if tokenizer.tokenizer_json is not None or tokenizer.decode(tokens) != tokenizer.decode(
         other_tokens

@@ -72,7 +72,7 @@ class PipelinePasses(Passes):
 
     def device_number(self, value: float) -> float | Tensor:
         """A datum where the device compiles: a plain number would be part of the program."""
-        return devices.device_number(value, self.device)
+        return devices.number_on_device(value, self.device)
 
     def clear_gradients(self, parameters: Sequence[Tensor]) -> None:
         """Zeros where the device compiles: the first pass is then like all others."""

@@ -17,8 +17,8 @@ from pipeline.data.corpus_settings import (
     TokenizerTrainingOptions,
 )
 from pipeline.data.file_settings import HuggingFaceSettings, LocalSettings
-from pipeline.data.python_stdlib import Python
-from pipeline.data.synthetic import Synthetic
+from pipeline.data.python_stdlib import PythonSource
+from pipeline.data.synthetic import SyntheticSource
 from pipeline.runtime.validate_settings import OrOne
 from pipeline.settings import Commit, Model, Training
 from pipeline.tasks.benchmark import TaskOptions
@@ -276,7 +276,9 @@ class Probed(RunsOf, Probe):
     """Settings of the gradient probe, and of which runs."""
 
 
-Source = Annotated[HuggingFaceSettings | LocalSettings | Python | Synthetic, Discriminator("kind")]
+Source = Annotated[
+    HuggingFaceSettings | LocalSettings | PythonSource | SyntheticSource, Discriminator("kind")
+]
 Tokenizer = Annotated[GivenTokenizer | HubTokenizer | TrainedTokenizer, Discriminator("kind")]
 
 

@@ -24,7 +24,7 @@ from pike_mixing.settings import field_problems, unknown
 from pipeline import settings
 from pipeline.planning import method_catalogue, normal_form
 from pipeline.runtime import code_fingerprint
-from pipeline.runtime.programs import program
+from pipeline.runtime.programs import program_command
 from pipeline.runtime.validate_settings import validate
 
 log = logging.getLogger("pike")
@@ -192,7 +192,7 @@ def problems(values: Mapping[str, Any], where: str) -> list[str]:
     """
     rule = values.get("rule")
     if not isinstance(rule, str):
-        listed = f"`{program('pike')} methods` lists them"
+        listed = f"`{program_command('pike')} methods` lists them"
         return [f"{where}.rule: {rule!r} is not the name of a mixing rule: {listed}"]
     try:
         class_reference(rule)

@@ -131,7 +131,7 @@ class Comparison:
         self.inputs = rule_inputs.RuleInputs(plan)
         self._told = set[tuple[str, str]]()
         self._known = checksums.DigestCache(checksums.MEMORY)
-        atexit.register(self._known.keep)
+        atexit.register(self._known.save)
         self._makers = {plan.manifest(rule, name): (rule, name) for rule, name in self._every()}
         self._makers |= {
             f"{plan.results}/tokenizers/{name}.model": ("tokenizer", name)

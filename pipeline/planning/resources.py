@@ -79,7 +79,7 @@ def training_flops_per_token(shape: settings.Model, vocabulary: int, length: int
         vocabulary: Pieces of the tokenizer.
         length: Tokens of a row.
     """
-    return accelerators.training_flops_per_token(shape.matrices(vocabulary), shape, length)
+    return accelerators.flops_per_token_of_matrices(shape.matrices(vocabulary), shape, length)
 
 
 def activation_bytes(

@@ -10,14 +10,14 @@ from pipeline.runtime import code_fingerprint
 from pipeline.settings import GRID
 
 STAGES = {
-    "download": "pipeline.data.sources:download",
+    "download": "pipeline.data.sources:download_source",
     "tokenizer": "pipeline.data.tokenizer:build_tokenizer",
-    "pack": "pipeline.data.packing:pack",
+    "pack": "pipeline.data.packing:pack_corpus",
     "fetch": "pipeline.tasks.fetch:fetch_tasks",
     "pretrain": "pipeline.training.train:pretrain",
     "mixture": "pipeline.training.find_mixture:find_mixture",
-    "evaluate": "pipeline.evaluation.evaluate:evaluate",
-    "probe": "pipeline.evaluation.gradient_probe:probe",
+    "evaluate": "pipeline.evaluation.evaluate:evaluate_run",
+    "probe": "pipeline.evaluation.gradient_probe:probe_gradients",
     "theory": "pipeline.theory.stage:write_records",
     "database": "pipeline.results.database:build_database",
     "table": "pipeline.results.tables:write_table",

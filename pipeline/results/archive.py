@@ -47,7 +47,7 @@ from pipeline.results import (
 from pipeline.results.record_loader import OF_THEORY, RECORDS, Listed, insert_rows, table_columns
 from pipeline.results.selection import connect_ours, query
 from pipeline.runtime import atomic_files, checksums, manifests
-from pipeline.runtime.programs import program
+from pipeline.runtime.programs import program_command
 from pipeline.runtime.validate_settings import validate
 
 RECORDED = (*itertools.chain(*RECORDS.values()), "lineage")
@@ -167,7 +167,7 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
         page = out / "article" / "index.html"
         article.write_article(of_paper, out / "tables", out / "figures", page)
         lines.append(f"The paper's tables and figures beside ours: {page}")
-    pike, whole = program("pike"), shlex.quote(f"{out / WHOLE}.duckdb")
+    pike, whole = program_command("pike"), shlex.quote(f"{out / WHOLE}.duckdb")
     lines.append(f"What each table and figure shows: {pike} tables {shlex.quote(str(out))}")
     lines.append(f"The paper's claims: {pike} claims {whole}")
     return "\n".join(lines)
@@ -177,7 +177,7 @@ def _tell_part(out: Path, place: str, kind: str, name: str) -> str:
     """Where a table or figure is, and how to ask what it was made from."""
     asked = shlex.join(["why", f"{kind}/{name}", "--database", f"{out / place}.duckdb"])
     file = out / f"{kind}s" / f"{name}{KINDS[kind][1]}"
-    return f"{file}\n  What it was made from: {program('pike')} {asked}"
+    return f"{file}\n  What it was made from: {program_command('pike')} {asked}"
 
 
 def _judge(archive: Path) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from pipeline.results.selection import (
 )
 from pipeline.results.selection import query as rows_of
 from pipeline.runtime import checksums, made_from, output_formats
-from pipeline.runtime.programs import program
+from pipeline.runtime.programs import program_command
 
 log = logging.getLogger("pike")
 
@@ -50,7 +50,7 @@ def answer_query(sql: str, database: Path | None = None, format: Format = "table
         with connect(database) as connection:
             announce(connection, database)
             if format == "table" and (narrow := NARROW.get(" ".join(sql.lower().split()))):
-                again = f"{program('pike')} query 'select * {sql.strip()}'"
+                again = f"{program_command('pike')} query 'select * {sql.strip()}'"
                 log.warning("all columns: `%s`, or --format csv", again)
                 sql = narrow
             statement = _only(connection, sql)
@@ -147,7 +147,7 @@ def _tables(every: list[dict[str, Any]]) -> Iterator[str]:
     for one in every:
         yield output_formats.colour_text(one["file"], "bold")
         yield from textwrap.wrap(one["about"], 96, initial_indent="    ", subsequent_indent="    ")
-    yield f"A table is also a view: `{program('pike')} query 'from table2'`"
+    yield f"A table is also a view: `{program_command('pike')} query 'from table2'`"
 
 
 def _natural(path: Path) -> tuple[str, int]:
@@ -188,7 +188,7 @@ def _refuse_twice(columns: list[str]) -> None:
 
 
 def _explain_failure(error: Exception) -> InputError:
-    hint = f'`{program("pike")} query "show tables"` lists tables and views'
+    hint = f'`{program_command("pike")} query "show tables"` lists tables and views'
     text = textwrap.indent(str(error).strip(), "  ")
     if "pytz" in text:  # DuckDB wants it to show times with a time zone.
         text += "\n  A time with a time zone is shown after ::timestamp or ::text behind it."

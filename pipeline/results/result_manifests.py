@@ -81,7 +81,7 @@ def altered_problem(out: Path, stage: str) -> str | None:
             return f"{place} does not list {one.name}: {remake}"
     wrong = (checksums.content_problem(file, known.sha256) for file in listed)
     result = next(filter(None, wrong), None)
-    known.keep()
+    known.save()
     return result
 
 

@@ -81,7 +81,7 @@ BFLOAT16_WIDTH = 100
 (`benchmarks.precision`)."""
 
 
-def bfloat16_units(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
+def bfloat16_cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
     """Which of BFLOAT16_FLAGS this machine's processor has."""
     text = cpuinfo.read_text(encoding="utf-8") if cpuinfo.is_file() else ""
     return [flag for flag in BFLOAT16_FLAGS if re.search(rf"^flags\b.*\b{flag}\b", text, re.M)]
@@ -126,7 +126,7 @@ def can_keep_whole_gradient(parameters: int, memory_bytes: int) -> bool:
     return not memory_bytes or 4 * parameters <= memory_bytes / 4
 
 
-def training_flops_per_token(matrix_weights: int, shape: "Model", length: int) -> float:
+def flops_per_token_of_matrices(matrix_weights: int, shape: "Model", length: int) -> float:
     """FLOPs of training on one token: 6 for each weight of a matrix, and attention's products.
 
     The embedding counts as the output layer; attention counts as if each token saw all of its row,

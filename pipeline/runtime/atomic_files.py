@@ -166,7 +166,7 @@ def canonical_json(value: Any) -> str:
     return _CANONICAL.encode(value)
 
 
-def digest(value: Any) -> str:
+def json_digest(value: Any) -> str:
     """Hex SHA-256 of a value's canonical JSON."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
 

@@ -107,7 +107,7 @@ def refuse_damaged(
         check = functools.partial(content_problem, sha256=known.sha256)
     wrong = [problem for _, problem in find_problems(check, files) if problem]
     if known is not None:
-        known.keep()
+        known.save()
     refuse(wrong)
 
 
@@ -152,7 +152,7 @@ class DigestCache:
         digest = functools.partial(manifests.content_digest, reader=reader)
         return self.read_once(Path(path), digest, f" {reader}") if Path(path).is_file() else None
 
-    def keep(self) -> None:
+    def save(self) -> None:
         """Writes what was hashed; a disk that cannot be written costs time and no truth."""
         if self._changed and self._path.parent.is_dir():
             with contextlib.suppress(OSError):

@@ -3,7 +3,7 @@
 A fingerprint covers a module and all that it imports, transitively: modules of this repository, and
 for a module of the user's own every other one that is neither Python's nor of an installed package,
 with the `__init__` of its packages. Sources are read, not imported. What is imported by a computed
-name or from a path is recorded by its file when it is run (`record_loaded_files`, `loaded_files`).
+name or from a path is recorded by its file when it is run (`digests_of_loaded_files`).
 Comments, docstrings, layout and what a class says `about` itself do not count. Nor do this
 repository's `__init__` files, which hold names only (a test keeps them so): adding a method's name
 to the table re-runs no other method.
@@ -44,8 +44,8 @@ def fingerprint(*modules: str, assets: tuple[str, ...] = ()) -> str:
     """
     parts = [code_files(*modules), *(code_files(assets=[asset]) for asset in assets)]
     digests = [{name: code_digest(path) for name, path in sorted(part.items())} for part in parts]
-    _digest_cache().keep()
-    return "-".join(atomic_files.digest(one)[:16] for one in digests)
+    _digest_cache().save()
+    return "-".join(atomic_files.json_digest(one)[:16] for one in digests)
 
 
 def code_files(*modules: str, assets: Sequence[str] = ()) -> dict[str, Path]:
@@ -235,11 +235,11 @@ def _note_executed_file(event: str, arguments: tuple[Any, ...]) -> None:
             _run[path] = code_digest(Path(path))
 
 
-def loaded_files(*known: str) -> dict[str, str]:
+def digests_of_loaded_files(*covered_modules: str) -> dict[str, str]:
     """Digests of the files of the user's own whose code this process has run, by path.
 
     Paths are relative to the working directory where they lie in it. The files of the modules
-    `known`, and of all that their code names, are left out: they have a fingerprint.
+    `covered_modules`, and of all that their code names, are left out: they have a fingerprint.
     """
     loaded = {n: f for n, m in [*sys.modules.items()] if (f := getattr(m, "__file__", None))}
     for name, file in loaded.items():
@@ -253,7 +253,7 @@ def loaded_files(*known: str) -> dict[str, str]:
         ):
             _run[path] = code_digest(Path(path))
     main = getattr(sys.modules["__main__"], "__file__", None)
-    apart = {str(path.absolute()) for path in code_files(*known).values()}
+    apart = {str(path.absolute()) for path in code_files(*covered_modules).values()}
     apart |= {os.path.abspath(main)} if main else set()  # noqa: PTH100
     here = Path.cwd()
     return {
@@ -264,7 +264,7 @@ def loaded_files(*known: str) -> dict[str, str]:
 
 
 def digest_of_loaded_file(name: str) -> str | None:
-    """Digest of the code of one file that `loaded_files` names; None where it is gone.
+    """Digest of the code of one file that `digests_of_loaded_files` names; None where it is gone.
 
     A file that was moved together with its folder is found on Python's path.
     """

@@ -219,7 +219,7 @@ def fetch_to_host(tensor: Tensor) -> Tensor:
     return tensor.cpu()
 
 
-def device_number(value: float, device: torch.device) -> float | Tensor:
+def number_on_device(value: float, device: torch.device) -> float | Tensor:
     """A number that changes between steps, for a device to compute with: float64 where it compiles.
 
     There it is a datum, where a plain number would be part of the program.

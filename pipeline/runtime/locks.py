@@ -68,11 +68,11 @@ def try_lock(path: Path) -> IO[bytes] | None:
 
 
 @contextlib.contextmanager
-def hold_output(path: Path, sweep: Callable[[], None]) -> Iterator[None]:
+def hold_output(path: Path, remove_leftovers: Callable[[], None]) -> Iterator[None]:
     """Holds the lock file of an output in the making, which is gone afterwards.
 
-    `sweep` removes what dead makers left. A file system without locks has nothing swept: others
-    may be at work.
+    `remove_leftovers` removes what dead makers left. On a file system without locks it is not
+    called: others may be at work.
 
     Raises:
         InputError: another process makes the output.
@@ -88,7 +88,7 @@ def hold_output(path: Path, sweep: Callable[[], None]) -> Iterator[None]:
             if file is None:
                 raise InputError(f"{path} is being made by another process: wait for it")
             held.enter_context(file)
-            sweep()
+            remove_leftovers()
         try:
             yield
         finally:

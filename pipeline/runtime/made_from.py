@@ -277,7 +277,7 @@ def is_restart_forced(manifest: Path) -> bool:
 def _copy_path(manifest: Path) -> Path:
     # A pod finds the same folder by another way.
     place = manifest.parent.resolve() / manifest.name
-    return Path(KEPT, f"{atomic_files.digest(str(place))}.json")
+    return Path(KEPT, f"{atomic_files.json_digest(str(place))}.json")
 
 
 def _restart_mark_path(manifest: Path) -> Path:
@@ -304,7 +304,7 @@ def code_and_versions(
 def _loaded_user_files(modules: Sequence[str]) -> dict[str, str]:
     # No other stage runs code of the user's own.
     own = not all(map(code_fingerprint.is_first_party, modules))
-    return code_fingerprint.loaded_files(*modules) if own else {}
+    return code_fingerprint.digests_of_loaded_files(*modules) if own else {}
 
 
 def manifest_beside(out: Path) -> Path:

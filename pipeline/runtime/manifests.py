@@ -233,7 +233,7 @@ def content_digest(path: Path, reader: str) -> str | None:
         # Whoever reads it says what is wrong.
         return None
     vouched = _part_used_by(content, reader) if isinstance(content, dict) else None
-    return None if vouched is None else atomic_files.digest(vouched)
+    return None if vouched is None else atomic_files.json_digest(vouched)
 
 
 def _part_used_by(manifest: Mapping[str, Any], reader: str) -> Any:

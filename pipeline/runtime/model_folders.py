@@ -75,6 +75,6 @@ def folder_weights_digest(folder: Path) -> str:
     for path in files:
         file_kinds.refuse_wrong_kind(path)
     known = checksums.DigestCache(checksums.MEMORY)
-    result = atomic_files.digest({path.name: known.sha256(path) for path in files})
-    known.keep()
+    result = atomic_files.json_digest({path.name: known.sha256(path) for path in files})
+    known.save()
     return result

@@ -22,19 +22,19 @@ def count_of(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def render(format: str, facts: Any, text: Callable[[], str]) -> str:
+def render(format: str, facts: Any, make_text: Callable[[], str]) -> str:
     """What a command found, in the format that was asked for; ends without a line break.
 
     Args:
         format: `json`, `csv`, or another name, which stands for the text.
         facts: What was found, of plain values; for `csv` rows, which have the same names.
-        text: Makes the text for people.
+        make_text: Makes the text for people.
     """
     if format == "json":
         return as_json(facts)
     if format == "csv":
         return as_csv(list(facts[0]) if facts else [], [[*row.values()] for row in facts])
-    return text()
+    return make_text()
 
 
 def as_json(facts: Any) -> str:

@@ -111,16 +111,16 @@ def is_json_text(value: str) -> bool:
     return not any(one == "\0" or "\ud800" <= one <= "\udfff" for one in value)
 
 
-def _explain_error(error: Any, kind: Any, where: str) -> str:
+def _explain_error(error: Any, kind: Any, root: str) -> str:
     """A mistake that pydantic has found, in words, with its place."""
     _, *loc = error["loc"] or [0]
     told, cause = error["type"], error.get("ctx", {}).get("error")
     if told in ("missing", "unexpected_keyword_argument"):
-        place, settings = _place_and_type(kind, loc[:-1], where)
+        place, settings = _place_and_type(kind, loc[:-1], root)
         if told == "missing":
             return missing_message(without_limits(settings), loc[-1], place)
         return unknown(loc[-1], type_hints(without_limits(settings)), place)
-    place, hint = _place_and_type(kind, loc, where)
+    place, hint = _place_and_type(kind, loc, root)
     if told.startswith("union_tag"):
         kinds = _classes_by_kind(hint)
         if told == "union_tag_not_found":
@@ -130,7 +130,7 @@ def _explain_error(error: Any, kind: Any, where: str) -> str:
     return f"{place}: {cause or type_message(error['input'], wanted)}"
 
 
-def _place_and_type(kind: Any, loc: Sequence[Any], where: str) -> tuple[str, Any]:
+def _place_and_type(kind: Any, loc: Sequence[Any], place: str) -> tuple[str, Any]:
     """A place as messages name it, and the type that is wanted there."""
     hint = kind
     for number, part in enumerate(loc):
@@ -139,14 +139,14 @@ def _place_and_type(kind: Any, loc: Sequence[Any], where: str) -> tuple[str, Any
             continue
         hint = without_limits(hint)
         if get_origin(hint) in (tuple, list):
-            where, hint = f"{where}[{part}]", get_args(hint)[0]
+            place, hint = f"{place}[{part}]", get_args(hint)[0]
         elif get_origin(hint) is None:
-            where, hint = f"{where}.{part}", type_hints(hint)[part]
+            place, hint = f"{place}.{part}", type_hints(hint)[part]
         elif loc[number + 1 :] == ["[key]"]:
-            return f"{where}: the name", get_args(hint)[0]
+            return f"{place}: the name", get_args(hint)[0]
         else:
-            where, hint = f"{where}.{part}", get_args(hint)[1]
-    return where, hint
+            place, hint = f"{place}.{part}", get_args(hint)[1]
+    return place, hint
 
 
 def _classes_by_kind(hint: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pike_mixing.errors import InputError
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt
 from pipeline.runtime import atomic_files, manifests
-from pipeline.runtime.programs import program
+from pipeline.runtime.programs import program_command
 from pipeline.tasks import data_sets
 from pipeline.tasks.task import (
     CURATED_SPLIT,
@@ -163,7 +163,7 @@ def read_task_records(folder: Path, name: str, manifest: Mapping[str, Any]) -> l
         InputError: it is missing, or is not what was fetched.
     """
     path = folder / f"{name}.jsonl"
-    remake = f"fetch it anew with `{program('pike')} fetch {folder.name}`"
+    remake = f"fetch it anew with `{program_command('pike')} fetch {folder.name}`"
     listed = manifest["files"].get(path.name)
     if listed is None or not path.is_file():
         raise InputError(f"{path} does not exist: {remake}")
@@ -178,7 +178,7 @@ def _read_task_manifest(folder: Path, task: Task) -> Mapping[str, Any]:
     if not path.is_file():
         raise InputError(
             f"{path} does not exist: {task.name} was not fetched; do it with "
-            f"`{program('pike')} fetch {task.name} --out {folder.parent}`"
+            f"`{program_command('pike')} fetch {task.name} --out {folder.parent}`"
         )
     result = manifests.read_manifest(path, "fetch", "fetch it anew")
     if result["task"] != task.name:

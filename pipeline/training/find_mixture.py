@@ -105,7 +105,9 @@ def find_mixture(settings: Path, out: Path) -> None:
         del proxy_settings["folder"]
     if taken.restore_if_unchanged(out, values):
         return
-    facts = _find_weights(finder, search, proxies) if finder else _choose_of_grid(search, proxies)
+    facts = (
+        _find_weights(finder, search, proxies) if finder else _choose_grid_settings(search, proxies)
+    )
     made_from.write_manifest(
         out,
         stage="mixture",
@@ -126,7 +128,7 @@ def _find_weights(
     return {"weights_by_domain": weights, "diagnostics": result.diagnostics}
 
 
-def _choose_of_grid(search: MixtureSearch, proxies: Sequence[Proxy]) -> dict[str, Any]:
+def _choose_grid_settings(search: MixtureSearch, proxies: Sequence[Proxy]) -> dict[str, Any]:
     """What the runs with the lowest mean loss, weighed by the target, give.
 
     Settings that the grid names before them win where they are no worse than one standard error of

@@ -27,4 +27,4 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     for group in optimizer.param_groups:
         device = group["params"][0].device
         least = LEAST_RATE if devices.compiles(device) else 0.0
-        group["lr"] = devices.device_number(max(rate, least), device)
+        group["lr"] = devices.number_on_device(max(rate, least), device)

@@ -284,7 +284,7 @@ class RunFolder:
                 "wall_seconds": seconds,
                 "tokens_per_second": tokens / seconds,
                 "resumes": len(self.starts) - 1,
-                "data_fingerprint": atomic_files.digest(self.identity["corpora"]),
+                "data_fingerprint": atomic_files.json_digest(self.identity["corpora"]),
                 "checkpoints": list(kept),
                 "weights_sha256": sums[kept[recipe.steps] / checkpoint.MODEL],
             },

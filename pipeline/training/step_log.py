@@ -66,7 +66,7 @@ def model_flops_per_token(model: nn.Module, shape: settings.Model, length: int) 
         length: Tokens of a row.
     """
     matrices = sum(p.numel() for p in model.parameters() if p.ndim > 1)
-    return accelerators.training_flops_per_token(matrices, shape, length)
+    return accelerators.flops_per_token_of_matrices(matrices, shape, length)
 
 
 def known_peak_flops(device_name: str, precision: str) -> float | None:

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files, manifests
-from pipeline.runtime.programs import program
+from pipeline.runtime.programs import program_command
 from pipeline.training import metric_log, watch
 from pipeline.training.metric_log import TABLES, Value
 
@@ -189,7 +189,7 @@ def _read_tracked_run(root: Path, folder: Path) -> TrackedRun:
     name = "/".join(folder.relative_to(root).parts or folder.absolute().parts[-4:])
     return TrackedRun(
         name=name,
-        key=atomic_files.digest([name, values, made.get("files")])[:16],
+        key=atomic_files.json_digest([name, values, made.get("files")])[:16],
         # MLflow takes names for paths, which must not lead upwards.
         settings=dict(_flatten(values))
         | {f"made_from.{n.replace('../', '')}": v for n, v in _flatten(origin)},
@@ -224,7 +224,7 @@ def _read_tracked_steps(folder: Path, is_finished: bool) -> list[TrackedStep]:
                 )
     except (pa.ArrowException, OSError) as error:
         raise InputError(
-            f"{folder}: {error}: `{program('pike')} verify {folder}` names what is damaged"
+            f"{folder}: {error}: `{program_command('pike')} verify {folder}` names what is damaged"
         ) from error
     result: dict[int, TrackedStep] = {}
     for table, rows in tables.items():

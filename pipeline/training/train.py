@@ -79,7 +79,7 @@ class MixedRows:
         mixture = self._mixtures[purpose]
 
         def read(which: range) -> Tensor:
-            tokens_BxL1 = mixture.batch(count_K, positions_K, which)
+            tokens_BxL1 = mixture.read_batch(count_K, positions_K, which)
             return devices.move_to_device(torch.from_numpy(tokens_BxL1), self._place)
 
         batch: Rows = UnreadRows(read, range(int(count_K.sum())), self._place)
@@ -294,7 +294,7 @@ class _Training:
                     self.folder.save(state)
                 if state.step < recipe.steps:
                     self.signals.raise_if_stopped()
-        epochs = self.train_rows.epochs(state.positions_K)
+        epochs = self.train_rows.epochs_by_domain(state.positions_K)
         log.info("%s: epochs of %s", label, ", ".join(f"{d} {e:.2f}" for d, e in epochs.items()))
         if distributed.is_main_process():
             self.folder.finish(self.given.taken, epochs, self.device)

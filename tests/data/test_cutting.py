@@ -166,7 +166,7 @@ def test_too_few_text_files_need_the_setting_too(tmp_path):
     with pytest.raises(
         InputError, match=f"0 of 2 documents.* for validation: {message}, or change"
     ):
-        packing.pack(settings, tmp_path / "mine", model, tmp_path / "corpus" / "mine")
+        packing.pack_corpus(settings, tmp_path / "mine", model, tmp_path / "corpus" / "mine")
 
 
 @pytest.mark.slow

@@ -37,7 +37,7 @@ def only_documented():
 
 
 def documents(topic, count):
-    found = python_stdlib.Python(topic).read(Counter(), [])
+    found = python_stdlib.PythonSource(topic).read(Counter(), [])
     return [next(found) for _ in range(count)]
 
 
@@ -92,7 +92,7 @@ def test_every_python_has_the_topic_and_reads_it_alike(topic):
 
 @pytest.mark.slow
 def test_the_standard_library_is_free_of_tests_and_packages():
-    names = [name for name, _ in python_stdlib.Python("docstrings").read(Counter(), [])]
+    names = [name for name, _ in python_stdlib.PythonSource("docstrings").read(Counter(), [])]
     assert "argparse.py" in names
     assert not [name for name in names if "/test/" in f"/{name}" or "site-packages" in name]
     assert not [name for name in names if name.startswith(("idlelib/", "lib2to3/", "encodings/"))]
@@ -117,7 +117,7 @@ def tables(monkeypatch):
     def read(*texts, **values):
         monkeypatch.setitem(python_stdlib.TOPICS, "tables", lambda _: enumerate(texts))
         skipped = Counter()
-        found = python_stdlib.Python("tables", **values).read(skipped, [])
+        found = python_stdlib.PythonSource("tables", **values).read(skipped, [])
         return [document.text for document in found], skipped
 
     return read
@@ -135,7 +135,7 @@ def test_a_topic_that_this_python_lacks_is_named(tables):
 
 @pytest.mark.parametrize(("topic", "licence"), [("code", "PSF-2.0"), ("unicode", "Unicode-3.0")])
 def test_each_topic_has_its_licence_and_names_its_python(topic, licence):
-    source = python_stdlib.Python(topic)
+    source = python_stdlib.PythonSource(topic)
     assert source.licence == licence
     assert re.fullmatch(r"CPython 3\..* documents abc", source.manifest_facts("abc")["revision"])
 
@@ -160,7 +160,7 @@ def package(tmp_path, monkeypatch):
 
 def test_files_of_an_installed_package_are_documents_by_kind(package, tmp_path):
     def names(topic, **values):
-        source = python_stdlib.Python(topic, package, **values)
+        source = python_stdlib.PythonSource(topic, package, **values)
         return [name for name, _ in source.read(Counter(), [])]
 
     assert names("code") == names("docstrings") == ["thing/__init__.py"]
@@ -175,7 +175,7 @@ def test_files_of_an_installed_package_are_documents_by_kind(package, tmp_path):
     # 160 characters, cut behind the last line break or blank among 70: 4 lines of 16.
     parts = [f"thing/include/part.h:{n}" for n in (1, 2, 3)]
     assert names("headers", documents="70 characters") == parts
-    assert python_stdlib.Python("stubs", package).licence == "thing: MIT"
+    assert python_stdlib.PythonSource("stubs", package).licence == "thing: MIT"
 
 
 def test_an_installation_that_says_little_is_read(package, tmp_path):
@@ -183,7 +183,7 @@ def test_an_installation_that_says_little_is_read(package, tmp_path):
     about = tmp_path / "site" / "thing-1.2.dist-info" / "METADATA"
     for field, licence in (("License: ", "unknown"), ("License:\n  \n  BSD\n", "BSD")):
         about.write_text(f"Name: thing\nVersion: 1.2\n{field}\n")
-        assert python_stdlib.Python("stubs", package).licence == f"thing: {licence}"
+        assert python_stdlib.PythonSource("stubs", package).licence == f"thing: {licence}"
 
 
 def test_another_environment_is_told_by_name(package):
@@ -191,13 +191,13 @@ def test_another_environment_is_told_by_name(package):
     with pytest.raises(
         InputError, match=r"thing 1\.2 is installed, not 1\.3; .*no-such-thing noth"
     ):
-        list(python_stdlib.Python("stubs", wrong).read(Counter(), []))
+        list(python_stdlib.PythonSource("stubs", wrong).read(Counter(), []))
     # Names are compared as installers do.
     named = {"typing.extensions": version("typing_extensions")}
-    assert python_stdlib.Python("prose", named).licence.startswith("typing.extensions: ")
-    source = python_stdlib.Python("stubs", package, documents_sha256="a" * 64)
+    assert python_stdlib.PythonSource("prose", named).licence.startswith("typing.extensions: ")
+    source = python_stdlib.PythonSource("stubs", package, documents_sha256="a" * 64)
     assert source.manifest_facts("a" * 64)["revision"] == f"thing 1.2 documents {'a' * 64}"
-    capital = python_stdlib.Python("stubs", package, documents_sha256="A" * 64)
+    capital = python_stdlib.PythonSource("stubs", package, documents_sha256="A" * 64)
     assert capital.manifest_facts("a" * 64) == source.manifest_facts("a" * 64)
     with pytest.raises(InputError, match=r"'stubs' of thing 1\.2 gives documents of SHA-256 bbb"):
         source.manifest_facts("b" * 64)
@@ -222,7 +222,7 @@ def test_shipped_configurations_name_packages_as_the_set_up_installs_them():
     [("stubs", None, "'stubs' is that of packages"), ("tables", {"a": "1"}, "have no 'tables'")],
 )
 def test_a_topic_without_files_is_named(topic, packages, message):
-    assert message in python_stdlib.Python(topic, packages).problems()[0]
+    assert message in python_stdlib.PythonSource(topic, packages).problems()[0]
 
 
 def test_docstrings_are_found_in_blocks_of_every_kind(tmp_path):

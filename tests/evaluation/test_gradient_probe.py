@@ -8,7 +8,7 @@ from recipes import written
 
 from pike_mixing.errors import InputError
 from pipeline.data.shards import Corpus
-from pipeline.evaluation.gradient_probe import gradient_similarities, probe
+from pipeline.evaluation.gradient_probe import gradient_similarities, probe_gradients
 from pipeline.model import checkpoint
 from pipeline.model.transformer import token_losses
 from pipeline.runtime import atomic_files
@@ -22,7 +22,7 @@ def probed(tmp_path, corpora):
 
     def ask(run, **changes):
         path = written(tmp_path / "probe.json", {**ASKED, **changes})
-        probe(path, run, corpora, device="cpu")
+        probe_gradients(path, run, corpora, device="cpu")
         return pq.read_table(run / "probes" / "step3.parquet").to_pylist()
 
     return ask

@@ -24,7 +24,7 @@ from pike_mixing import Delivered, registry
 from pike_mixing.errors import InputError
 from pike_mixing.mixtures import export
 from pike_mixing.mixtures.formats import FORMATS
-from pipeline.data.local import Local
+from pipeline.data.local import LocalSource
 
 SHARES = {"web": 1 / 3, "tiny": 1.25e-7, "código": 2 / 3 - 1.25e-7, "none": 0.0}
 ROWS = 10_000_000
@@ -483,7 +483,7 @@ def by_script(path, field, **options):
 
 
 def by_workflow(path, field):
-    source = Local(files=(str(path),), field=field)
+    source = LocalSource(files=(str(path),), field=field)
     return [document.text for document in source.read(Counter(), [])]
 
 

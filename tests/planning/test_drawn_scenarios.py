@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from pipeline.data.synthetic import Synthetic
+from pipeline.data.synthetic import SyntheticSource
 from pipeline.planning import drawn_scenarios as drawn
 from pipeline.planning.drawn_scenarios import DrawnScenarios
 from pipeline.runtime.validate_settings import validate
@@ -24,7 +24,7 @@ def scenarios(seed, stream="test", number=8, tokens=TOKENS):
 
 def languages(scenario):
     return [
-        validate(Synthetic, {k: v for k, v in values.items() if k != "kind"}, name)
+        validate(SyntheticSource, {k: v for k, v in values.items() if k != "kind"}, name)
         for name, values in scenario.sources.items()
         if values["kind"] == "synthetic"
     ]

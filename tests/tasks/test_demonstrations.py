@@ -7,7 +7,7 @@ from pipeline.tasks import benchmark, data_sets
 from pipeline.tasks.benchmark import load_benchmark
 from pipeline.tasks.task import Row
 
-GERMAN = data_sets.translated_hellaswag("de")
+GERMAN = data_sets.translated_hellaswag_task("de")
 
 
 def row(key, cluster="c", query="q"):
@@ -31,7 +31,7 @@ def test_the_order_without_a_list_is_that_of_a_hash():
     assert benchmark.order_candidates_by_hash(GERMAN, [], behind, 3) == expected
     assert benchmark.order_candidates_by_hash(GERMAN, [], behind[::-1], 3) == expected
     assert benchmark.order_candidates_by_hash(GERMAN, [], behind, 4) != expected
-    hindi = data_sets.translated_hellaswag("hi")
+    hindi = data_sets.translated_hellaswag_task("hi")
     assert benchmark.order_candidates_by_hash(hindi, [], behind, 3) != expected
 
 

@@ -19,7 +19,7 @@ from trained import apart, loop_of
 
 from pipeline import settings
 from pipeline.evaluation import gradient_probe
-from pipeline.evaluation.evaluate import evaluate
+from pipeline.evaluation.evaluate import evaluate_run
 from pipeline.model import adamw, checkpoint
 from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import initial_model
@@ -154,7 +154,7 @@ def test_a_probe_measures_the_same(trained, tmp_path, corpora):
     atomic_files.write_json(asked, {"rows": 5, "microbatch": 2, "checkpoints": "last"})
     found = []
     for device in ("xla", "cpu"):
-        gradient_probe.probe(asked, folder, corpora, device=device)
+        gradient_probe.probe_gradients(asked, folder, corpora, device=device)
         table = pq.read_table(folder / "probes" / f"step{STEPS}.parquet")
         found.append(table.to_pylist()[0])
     for column in ("cosine", "ratio", "cosine_corrected"):
@@ -172,7 +172,7 @@ def test_an_evaluation_measures_the_same_and_compiles_for_each_shape_once(
     atomic_files.write_json(asked, values)
     tables, compiled = [], []
     for device in ("cpu", "xla", "xla"):
-        evaluate(asked, folder, corpora, corpora.parent / "symbols.model", device=device)
+        evaluate_run(asked, folder, corpora, corpora.parent / "symbols.model", device=device)
         out = folder / "evaluations" / f"step{STEPS}"
         names = ("documents", "choices", "perplexities", "accuracies")
         tables.append({name: pq.read_table(out / f"{name}.parquet").to_pylist() for name in names})
