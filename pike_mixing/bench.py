@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.errors import InputError, refuse, refuse_without_scipy
+from pike_mixing.errors import InputError, refuse, refuse_without_package
 from pike_mixing.finders import (
     FINDERS,
     conformal_intervals,
@@ -411,7 +411,7 @@ def run_command(arguments: argparse.Namespace) -> str:
     """The scores of methods, and how they differ from the board's; or the board's scores."""
     if arguments.jobs < 1:
         raise InputError("--jobs: must be at least 1")
-    refuse_without_scipy("bench")
+    refuse_without_package("bench", "scipy")
     lacking = map(registry.missing_package, (name for name in arguments.methods if name in FINDERS))
     refuse([problem for problem in lacking if problem])
     board = [] if arguments.open_sealed else _board(arguments.board)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pike_mixing import foreign_json
-from pike_mixing.errors import InputError, refuse
+from pike_mixing.errors import InputError, refuse, refuse_without_package
 
 Columns = dict[str, list[object]]
 
@@ -54,13 +54,9 @@ def _csv(path: Path) -> Columns:
 
 
 def _parquet(path: Path, only: Sequence[str] | None) -> Columns:
-    try:
-        from pyarrow import ArrowInvalid, parquet
-    except ModuleNotFoundError:
-        raise InputError(
-            f"{path}: Parquet needs the package 'pyarrow', which is not installed: run "
-            "`pip install pyarrow`, or give a CSV"
-        ) from None
+    refuse_without_package(f"{path}: Parquet", "pyarrow", ", or give a CSV")
+    from pyarrow import ArrowInvalid, parquet
+
     foreign_json.refuse_no_file(path, "write it anew")
     try:
         with parquet.ParquetFile(path) as file:

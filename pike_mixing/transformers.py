@@ -115,7 +115,7 @@ def attach(
         trainer: With `max_steps` set: domains are read again and again.
         method: A rule with settings, or the name of one without.
         datasets: By domain; their rows are what `data_collator` takes.
-        row_losses: The loss of each row, which is not compared; when absent, `of_outputs`.
+        row_losses: The loss of each row, which is not compared; when absent, `losses_of_outputs`.
         columns: Whether the domains' rows are compared, see `MixedDataset`.
         options: Further arguments of `Mixing`: statistics_micro_batch_rows, excess_fn, ...
 

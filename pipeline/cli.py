@@ -147,7 +147,8 @@ def parse_arguments(words: Sequence[str]) -> dict[str, Any]:
         own, word = known[values.command], rest[0].partition("=")[0]
         options = [name for action in own._actions for name in action.option_strings]
         told = unknown(word, options, "option") if word.startswith("-") else f"{word} is too much"
-        own.error(told)
+        lists = [a.metavar for a in own._actions if not a.option_strings and a.nargs in ("*", "+")]
+        own.error(told + "".join(f": type every {name} in one place" for name in lists))
     return vars(values)
 
 
@@ -291,9 +292,10 @@ def commands() -> list[Command]:
                     metavar="TARGET", nargs="*"),
             _path("--config", "default: config.yaml", dest="given", metavar="FILE",
                   default=Path("config.yaml")),
-            _option("--devices", f"kinds of devices: {', '.join(accelerators.ACCELERATORS)}; "
-                    "tpu-v4:8 for eight that train a run together",
-                    metavar="NAME", nargs="+", default=["cpu", "h100", "tpu-v4"]),
+            _option("--devices", "kinds of devices, with commas between them (default: "
+                    f"cpu,h100,tpu-v4): {', '.join(accelerators.ACCELERATORS)}; tpu-v4:4 for four "
+                    "that train a run together", metavar="NAME[,NAME]", action="extend",
+                    type=lambda text: text.split(","), default=[]),
             _format("text", "json"), by="pipeline.planning.cost:plan"),
         _command("run", "scenarios", "write the configuration of a registered benchmark",
             _positional("FILE", "the registration: workflow/registered/*.yaml"),

@@ -112,6 +112,15 @@ def test_the_version_is_shown(capsys):
         (["watch", "results", "--every", "inf"], "argument --every: 'inf' is not a number"),
         (["query", "x", "--fromat", "json"], "pike query: error: option: '--fromat' is unknown: "),
         (["theory", "--out", "o", "c"], "pike theory: error: c is too much"),
+        (["plan", "a", "--format", "json", "b"], "b is too much: type every TARGET in one place"),
+        (
+            ["restore", "--only", "table2", "recorded"],
+            "ARCHIVE: type it before --only: an option of",
+        ),
+        (
+            ["fetch", "--from", "test=x", "piqa"],
+            "NAME: type it before --from: an option of several",
+        ),
         ([], "A first visit:\n  make restore "),
         *(
             (words.split(), "usage: pike")

@@ -76,7 +76,7 @@ def test_the_command_line_knows_every_option(name, command):
 def test_make_knows_every_target(name, command):
     # Not the Makefile itself: that make would really make anew, with the environment, despite `-n`.
     # A configuration of the reader's is not here; of two that are given, make takes the later one.
-    words = command.replace("make ", "make -n ", 1).split()
+    words = shlex.split(command.replace("make ", "make -n ", 1))
     done = run(*words, "READY=README.md", "TPU_VENV=build", "CONFIG=config.yaml")
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()

@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from pike_mixing.errors import InputError, refuse_without_scipy
+from pike_mixing.errors import InputError, refuse_without_package
 
 GATES = ("better", "not-worse")
 HOLDS, FAILS, OPEN = 0, 1, 3
@@ -74,7 +74,7 @@ def _add_reading(command: Any) -> None:
 
 
 def _reading(arguments: argparse.Namespace) -> Any:
-    refuse_without_scipy(arguments.command)
+    refuse_without_package(arguments.command, "scipy")
     from pike_mixing.comparison.read_sides import Reading
 
     columns = {}

@@ -23,7 +23,7 @@ from pike_mixing.comparison.scores import (
     metric_without_filter,
     name_weights,
 )
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse_without_package
 from pike_mixing.settings import unknown
 
 LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
@@ -185,13 +185,9 @@ def read_own_results(path: Path, side: str, scores: Scores, method: str | None) 
 
 
 def _rows_of_database(path: Path) -> Iterator[tuple[Any, ...]]:
-    try:
-        import duckdb
-    except ModuleNotFoundError:
-        raise InputError(
-            f"{path}: a database needs the package 'duckdb', which is not installed: run "
-            "`pip install duckdb`"
-        ) from None
+    refuse_without_package(f"{path}: a database", "duckdb")
+    import duckdb
+
     try:
         with duckdb.connect(str(path), read_only=True) as connection:
             yield from connection.execute(f"select {', '.join(COLUMNS)} from documents").fetchall()

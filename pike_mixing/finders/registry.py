@@ -1,11 +1,11 @@
 """From a finder's name and plain settings to the finder itself."""
 
 import importlib
-import importlib.util
 from collections.abc import Mapping
 from typing import Any, cast
 
-from pike_mixing.errors import InputError, install_command
+from pike_mixing import errors
+from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders.interface import Finder
 from pike_mixing.settings import parse, unknown
@@ -43,14 +43,10 @@ def build_finder(finder: str, values: Mapping[str, Any], where: str) -> Finder:
 
 def missing_package(finder: str) -> str | None:
     """Which package a finder needs and this Python lacks; None when it has all."""
-    for package in finder_class(finder).packages:
-        if importlib.util.find_spec(package) is None:
-            return (
-                f"the finder {finder!r} needs the package {package!r}, which is not installed: run "
-                f"`{install_command('finders')}` in the clone, "
-                "`pip install lightgbm scikit-learn scipy` elsewhere"
-            )
-    return None
+    problem = errors.missing_package(f"the finder {finder!r}", finder_class(finder).packages)
+    if problem is None:
+        return None
+    return f"{problem} (for the clone's .venv: `{errors.install_command('finders')}`)"
 
 
 def code_modules(finder: str) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse_without_package
 from pike_mixing.finders.interface import Proxy, Swarm
 
 EXPONENTS = (0.02, 2.0)
@@ -36,8 +36,9 @@ def extrapolate(swarm: Swarm, at: Mapping[str, float]) -> Swarm:
     Sizes are tokens, parameters, or both. Mixtures with fewer than three sizes are left out.
 
     Raises:
-        InputError: a run's size is unknown, or no mixture has three sizes.
+        InputError: a run's size is unknown, no mixture has three sizes, or SciPy is missing.
     """
+    refuse_without_package("--at", "scipy")
     for axis in ("tokens", "parameters"):
         if axis in at:
             swarm = replace(swarm, runs=_along(swarm, axis, at[axis]))

@@ -8,7 +8,6 @@ Shapes: K domains, M losses, N models of 1B parameters.
 
 import argparse
 import dataclasses
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse_without_package
 from pike_mixing.finders import prediction_scores, registry, saved, table
 from pike_mixing.finders.interface import Swarm, SwarmFinder
 from pike_mixing.mixtures import explore
@@ -78,12 +77,9 @@ def run_trial(seed: int = 0) -> Trial:
     Raises:
         InputError: scipy is not installed.
     """
-    if importlib.util.find_spec("scipy") is None:
-        raise InputError(
-            "it fits with SciPy, which is not installed: name the extra `try` of the package, as "
-            "in `uvx --from 'pike_mixing-0.1.0-py3-none-any.whl[try]' pike-mixing try`, or type "
-            "`pip install scipy`"
-        )
+    refuse_without_package(
+        "try", "scipy", ", or name the extra: `uvx --from './pike_mixing[try]' pike-mixing try`"
+    )
     path = catalogue.find_table(Path("regmix"))
     proxies = table.read_swarm(path, where={"set": "train", "parameters": "1e6"})
     models = table.read_swarm(path, where={"parameters": "1e9"})

@@ -28,11 +28,11 @@ _compared: weakref.WeakSet[nn.Module] = weakref.WeakSet()
 
 
 def causal_losses(model: nn.Module, batch: Rows) -> Tensor:
-    """Loss of each row of a causal language model, or another that `of_outputs` knows: a RowLosses.
+    """Loss of each row of a causal language model, or of another that `losses_of_outputs` knows.
 
-    At a model's first batch they are compared with the losses that the model itself makes of single
-    rows, if it takes `labels`. The model takes the batch (`input_ids`, ..., B x L) without its
-    labels, and returns `logits`.
+    It is a `RowLosses`. At a model's first batch they are compared with the losses that the model
+    itself makes of single rows, if it takes `labels`. The model takes the batch (`input_ids`, ...,
+    B x L) without its labels, and returns `logits`.
 
     Raises:
         InputError: the model's own loss is another.

@@ -12,11 +12,14 @@ from pipeline.planning.profile import TRAINS
 from pipeline.runtime import accelerators, environment, output_formats
 from pipeline.runtime.accelerators import Accelerator
 
+DEVICES = ("cpu", "h100", "tpu-v4")
+"""Kinds of devices that are planned for where none is named."""
+
 
 def plan(
     configuration: Path,
     *,
-    devices: Sequence[str],
+    devices: Sequence[str] = (),
     targets: Sequence[str] = (),
     format: str = "text",
 ) -> str:
@@ -27,15 +30,21 @@ def plan(
         targets: Files to make, as Snakemake takes them: these and what they need are counted.
             Without one, all of the experiment.
         devices: Names of kinds of devices (`pipeline.runtime.accelerators`); with `:8`, eight of
-            them train each run together.
+            them train each run together. Without one, those of `DEVICES`.
         format: `text` for people; `json` has the bill of each device (hours of devices, seconds,
             bytes) and the warnings.
 
     Raises:
-        InputError: the configuration is wrong, nothing makes a target, a device is unknown, its
-            number is no number, or a file of the user's own cannot be read.
+        InputError: the configuration is wrong, nothing makes a target, a device is unknown or
+            stands among the targets, its number is no number, or a file of the user's own
+            cannot be read.
     """
-    kinds = [_kind(device) for device in devices]
+    if named := [one for one in targets if one.partition(":")[0] in accelerators.ACCELERATORS]:
+        raise InputError(
+            f"{' '.join(named)}: a kind of device, and no file to make: type --devices "
+            + ",".join([*devices, *named])
+        )
+    kinds = [_kind(device) for device in devices or DEVICES]
     if twice := sorted({device for device in devices if devices.count(device) > 1}):
         raise InputError(f"--devices: named twice: {', '.join(twice)}")
     planned, own = planner.plan_of_workflow([configuration], {})

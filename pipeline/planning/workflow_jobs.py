@@ -207,8 +207,8 @@ class RuleResources:
             return None
         return (
             f"{rule} {name} is expected to take {hours:,.1f} hours, its job ends after "
-            f"{longest / 60:,.1f} (set-resources of {rule}: longest: {longest}), and the next one "
-            "begins again: raise `longest`, in a partition that allows more, or "
+            f"{longest / 60:,.1f} ({self._profile.longest_place(rule)}: longest: {longest}), and "
+            "the next one begins again: raise `longest`, in a partition that allows more, or "
             + REMEDIES.get(rule, "leave it out")
         )
 

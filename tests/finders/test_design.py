@@ -98,7 +98,7 @@ def regrets_after(seed):
 
 @pytest.mark.slow
 def test_runs_that_were_designed_are_worth_more_than_runs_that_were_drawn():
-    # Over 24 seeds 0.0005 and 0.0009 nats were left, of drawn ones 0.0019.
+    # Over 24 seeds 0.0004 and 0.0011 nats were left, of drawn ones 0.0023.
     regrets = [regrets_after(seed) for seed in range(8)]
     mean = {kind: np.mean([regret[kind] for regret in regrets]) for kind in regrets[0]}
     assert mean["d-optimal"] < 0.6 * mean["dirichlet"]

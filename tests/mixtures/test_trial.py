@@ -57,7 +57,7 @@ def test_the_picture_by_hand():
 
 def test_without_scipy_it_says_what_to_type(said, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert "uvx --from 'pike_mixing-0.1.0-py3-none-any.whl[try]'" in said("try", code=2)
+    assert "uvx --from './pike_mixing[try]'" in said("try", code=2)
 
 
 def test_what_cannot_be_written_or_drawn_is_refused(said, tmp_path):

@@ -9,12 +9,13 @@ from recipes import of_run
 from repository import CONFIGS, ROOT
 
 from pike_mixing.errors import InputError
-from pipeline import settings
+from pipeline import __main__, settings
 from pipeline.planning import cost, jobs, planner, profile, workflow_jobs
 from pipeline.runtime import accelerators
 from pipeline.runtime.validate_settings import validate
 
 PAPER = ROOT / "workflow/configs/paper.yaml"
+TABLE, MIX = "tables/table1.md", "mc4-en-hi-de/gpt2-large/mix/seed0"
 
 
 def planned(path, device="cpu"):
@@ -177,6 +178,44 @@ def test_a_target_counts_itself_and_what_it_needs():
 def test_devices_that_there_are_not_are_refused(device, message):
     with pytest.raises(InputError, match=message):
         cost.plan(ROOT / "config.yaml", devices=["cpu", device])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "{table} {paper} --devices h100,a100-80gb",
+        "{paper} {table} --devices h100 --devices a100-80gb",
+        "{paper} --devices h100,a100-80gb {table}",
+        "--devices h100 {paper} --devices a100-80gb {table}",
+    ],
+)
+def test_targets_and_devices_stand_in_any_order(words, capsys):
+    table = "results/paper/tables/table4.md"
+    asked = ["plan", *words.format(table=table, paper=f"--config {PAPER}").split()]
+    assert __main__.main([*asked, "--format", "json"]) == 0
+    bills = json.loads(capsys.readouterr().out)["devices"]
+    assert [bill["device"] for bill in bills] == ["h100", "a100-80gb"]
+    # Table 4 shows the stand-ins' six corpora, and takes no training.
+    jobs_of = {rule["rule"]: rule["jobs"] for rule in bills[0]["rules"]}
+    assert (jobs_of["pack"], jobs_of["table"], jobs_of.get("pretrain")) == (6, 1, None)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (f"results/{TABLE}", f"makes 'results/{TABLE}': did you mean 'results/paper/{TABLE}'?"),
+        (f"--devices h100 results/{TABLE}", f"did you mean 'results/paper/{TABLE}'?"),
+        (TABLE, f"did you mean 'results/paper/{TABLE}'?"),
+        ("table1", f"did you mean 'results/paper/{TABLE}'?"),
+        ("results/tables/table1.csv", "did you mean 'results/paper/tables/table1.csv'?"),
+        (f"runs/{MIX}", f"did you mean 'results/paper/runs/{MIX}'?"),
+        ("--devices tpu-v4 tpu-v4:4", "no file to make: type --devices tpu-v4,tpu-v4:4"),
+        ("h100", "h100: a kind of device, and no file to make: type --devices h100"),
+    ],
+)
+def test_a_target_that_nothing_makes_is_told_what_to_type(words, told, capsys):
+    assert __main__.main(["plan", "--config", str(PAPER), *words.split()]) == 2
+    assert capsys.readouterr().err.rstrip().endswith(told)
 
 
 def test_what_is_refused_is_named_and_not_counted():
