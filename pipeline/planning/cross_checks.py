@@ -25,7 +25,7 @@ from pipeline.planning.paper_roles import NameUse
 from pipeline.runtime import validate_settings
 from pipeline.runtime.code_fingerprint import PACKAGE
 from pipeline.settings import GRID, Training
-from pipeline.tasks import TASKS
+from pipeline.tasks import TASK_PATTERNS
 from pipeline.tasks.evaluation_settings import Choice, FewShot
 
 Config = Mapping[str, Any]
@@ -165,15 +165,15 @@ def _values_at(value: Any, path: Sequence[str], place: str = "") -> Iterator[tup
 
 
 def _unknown_task_uses(config: Config) -> Iterable[NameUse]:
-    """Names of downstream tasks that match no pattern of `TASKS`."""
+    """Names of downstream tasks that match no pattern of `TASK_PATTERNS`."""
     used = dict(_values_at(config, ["evaluation", "*", "tasks", "*", "tasks"]))
     used["tasks"] = config.get("tasks", {})
     used["packing.hygiene.decontaminate.files"] = stage_settings.decontaminated_tasks(
         config
     ).values()
     for place, names in used.items():
-        fits_none = (n for n in names if not any(re.fullmatch(task, n) for task in TASKS))
-        yield NameUse(fits_none, TASKS, place)
+        fits_none = (n for n in names if not any(re.fullmatch(task, n) for task in TASK_PATTERNS))
+        yield NameUse(fits_none, TASK_PATTERNS, place)
 
 
 def _incompatibility_problems(config: Config, recipes: Mapping[str, Training]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from pike_mixing import RULES, provenance, registry
 from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS
 from pike_mixing.interface import Method, Needs, StatisticsNeed
-from pike_mixing.settings import is_required, setting_lines, settings_of, wrap
+from pike_mixing.settings import described_settings, is_required, setting_lines, wrap
 from pipeline.runtime import output_formats
 
 FRAME = """\
@@ -210,7 +210,8 @@ def _rule_json(mixing_rule: str) -> dict[str, Any]:
     words = dict(zip(("measures", "work", "memory"), _total_cost(mixing_rule), strict=True))
     names = ("name", "default", "meaning")
     settings = [
-        dict(zip(names, one, strict=True)) for one in settings_of(registry.rule_class(mixing_rule))
+        dict(zip(names, one, strict=True))
+        for one in described_settings(registry.rule_class(mixing_rule))
     ]
     code = RULES.get(mixing_rule, mixing_rule)
     return {

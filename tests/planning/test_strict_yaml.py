@@ -126,12 +126,12 @@ KNOWN = (
         (
             "    # target: {english: 2",
             "    target: {tickets: 2",
-            f"scenarios.languages.target: 'tickets' {KNOWN}",
+            f"scenarios.mine.target: 'tickets' {KNOWN}",
         ),
         (
             "  # target: {rule: fixed, weights_by_domain: {english: 2",
             "  mix-2: {rule: fixed, weights_by_domain: {tickets: 2",
-            f"methods.mix-2 in scenario languages: weights_by_domain: 'tickets' {KNOWN}",
+            f"methods.mix-2 in scenario mine: weights_by_domain: 'tickets' {KNOWN}",
         ),
         # A list without an anchor is named by its place, as ever.
         ("[mix, natural", "[mix, naturel", "runs[0].methods: 'naturel' is unknown: did you mean"),
