@@ -32,6 +32,15 @@ def test_every_view_says_what_it_is_and_orders_its_rows():
             assert "--" not in views.caption(name), name
 
 
+def test_no_column_needs_quotes_in_a_question(created):
+    """`table` and other reserved words end in a syntax error where a user names a column."""
+    reserved = created.execute(
+        "select table_name, column_name from duckdb_columns() join duckdb_keywords() "
+        "on lower(column_name) = keyword_name where not internal and keyword_category = 'reserved'"
+    ).fetchall()
+    assert reserved == []
+
+
 def test_the_report_of_snakemake_says_what_a_table_compares():
     """Its captions are reStructuredText, rendered by Jinja."""
     file = SimpleNamespace(file="results/pike.duckdb")

@@ -170,7 +170,7 @@ create table document_lengths (
 
 -- The published numbers, as printed; decimals: digits behind the point.
 create table paper (
-    "table" text, scenario text, model text, params text, method text, metric text, task text,
+    paper_table text, scenario text, model text, params text, method text, metric text, task text,
     shots integer, value double, bold boolean, underlined boolean, decimals integer
 );
 
@@ -258,7 +258,7 @@ create table defaults (kind text, settings json);
 
 -- The paper's tables of its set-up (3 to 7), cell by cell, as printed.
 create table paper_setup (
-    "table" text, row_position integer, row_label text, column_position integer,
+    paper_table text, row_position integer, row_label text, column_position integer,
     column_label text, text text
 );
 
