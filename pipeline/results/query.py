@@ -20,9 +20,10 @@ from pipeline.results.selection import (
     is_of_some_runs,
     newest_folder,
     open_ours,
+    whole_database,
 )
 from pipeline.results.selection import query as rows_of
-from pipeline.runtime import checksums, made_from, output_formats
+from pipeline.runtime import output_formats
 from pipeline.runtime.programs import program
 
 log = logging.getLogger("pike")
@@ -56,7 +57,6 @@ def answer_query(sql: str, database: Path | None = None, format: Format = "table
             statement = _only(connection, sql)
             if _asks_for_stale(connection, sql):
                 _add_stale(connection, database)
-            _warn_of_age(database)
             if format == "parquet":
                 return _parquet(connection, statement)
             answer = connection.execute(statement)
@@ -86,7 +86,10 @@ def show_claims(database: Path | None, format: str = "text") -> str:
     with open_ours(database) as connection:
         announce(connection, database)
         if is_of_some_runs(database):
-            log.warning("claims about other runs than those are `not run` here")
+            log.warning(
+                "claims about other runs than those are `not run` here: for all claims, ask %s",
+                whole_database(database),
+            )
         every = rows_of(connection, "from claims order by position")
     return output_formats.render(format, every, lambda: "\n".join(_claims(every)))
 
@@ -213,23 +216,6 @@ def _add_stale(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
     connection.execute(f"create temp table stale ({columns})")
     if result := sorted(list(one) for one in compared.all_differences()):
         connection.executemany("insert into stale values (?, ?, ?, ?)", result)
-
-
-def _warn_of_age(database: Path) -> None:
-    """Tells in a line where files that a database was made from have changed since."""
-    known = checksums.Memory(checksums.MEMORY)
-    every = made_from.compare_finished(made_from.manifest_beside(database), "database", known)
-    # Of the file itself it was told when it was opened.
-    result = [one for one in every if not one.what.startswith("files.")]
-    if result:
-        # As above.
-        from pipeline.planning import output_root
-
-        more = f" and {len(result) - 1:,} more" if len(result) > 1 else ""
-        log.warning(
-            "%s is older than what lies on disk (%s%s): `%s` makes it anew",
-            *(database, result[0].what, more, output_root.command_for(database)),
-        )
 
 
 def _parquet(connection: duckdb.DuckDBPyConnection, statement: duckdb.Statement) -> bytes:
