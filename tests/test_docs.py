@@ -108,8 +108,13 @@ def test_the_readme_counts_the_models_of_the_default_experiment():
 def test_what_is_recorded_is_the_deciding_experiment():
     path = ROOT / "workflow" / "configs" / "decide.yaml"
     plan = planner.plan(planner.read_configuration(path), path.name)
-    record = json.loads((ROOT / "recorded" / "settings" / "pike.json").read_text(encoding="utf-8"))
+    recorded = ROOT / "recorded" / "settings"
+    record = json.loads((recorded / "pike.json").read_text(encoding="utf-8"))
     assert record["runs"].keys() == plan.runs.keys()
+    planned = {path.partition("/settings/")[2]: one for path, one in plan.settings_files().items()}
+    for path in recorded.glob("*/*.json"):
+        values = json.loads(path.read_text(encoding="utf-8"))
+        assert values == planned[path.relative_to(recorded).as_posix()], path
 
 
 def test_the_readmes_badges_and_pictures_are_true():
