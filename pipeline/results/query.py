@@ -29,7 +29,7 @@ from pipeline.runtime.programs import program
 log = logging.getLogger("pike")
 
 Format = Literal["table", "csv", "json", "parquet"]
-NARROW = {"from claims": "select claim, statement, ours, verdict from claims"}
+NARROW = {"from claims": "select claim, statement, ours, verdict, p_holm from claims"}
 """Views too wide for a terminal: what a table of all their columns shows."""
 
 
@@ -102,10 +102,12 @@ def _claims(every: list[dict[str, Any]]) -> Iterator[str]:
         ours = "" if one["ours"] is None else f"  {one['ours']:.3g} {one['unit']}"
         if one["ours_low"] is not None:
             ours += f" ({one['ours_low']:.3g} to {one['ours_high']:.3g}{_basis(one)})"
-        yield f"{one['claim']}: {output_formats.paint(one['verdict'], 'bold')}{ours}"
+        p = "" if one["p_holm"] is None or not one["p_holm"] else f" (p = {one['p_holm']:.2g})"
+        yield f"{one['claim']}: {output_formats.paint(one['verdict'], 'bold')}{p}{ours}"
         yield from textwrap.wrap(
             one["statement"], 96, initial_indent="    ", subsequent_indent="    "
         )
+    yield "p: with Holm's correction over all tested claims; supported or contradicted below 0.05"
     counts = Counter(one["verdict"] for one in every)
     yield ", ".join(f"{n} {verdict}" for verdict, n in counts.most_common())
 

@@ -165,11 +165,17 @@ def _warn_of_age(database: Path, changed: Sequence[str]) -> None:
         return
     more = f" and {len(changed) - 3:,} more" if len(changed) > 3 else ""
     folder = database.parents[1] if is_of_some_runs(database) else database.parent
-    newer = [one for one in _databases(folder) if _written(one) > _written(database)]
+    today = [
+        one
+        for one in _databases(folder)
+        if made_from.manifest_beside(one).is_file()
+        and _written(one) > _written(database)
+        and not result_manifests.outdated_parts(one, "database")
+    ]
     log.warning(
         "%s is older than %s%s, and its answers are the old ones: `%s` builds it again%s",
         *(database, ", ".join(changed[:3]), more, output_root.command_for(database)),
-        f"; newer is --database {max(newer, key=_written)}" if newer else "",
+        f"; newer is --database {max(today, key=_written)}" if today else "",
     )
 
 
