@@ -267,9 +267,20 @@ def rows(
                 )
         elif column not in columns:
             problems.append(unknown(key, [*RUN_COLUMNS, *columns], f"{where}.selection"))
+        out = [row for row in result if not (row.get(column) is None or row[column] in wanted)]
         result = [row for row in result if row.get(column) is None or row[column] in wanted]
+        if not problems:
+            _tell_left_out(view, place, out)
     refuse(problems)
     return result
+
+
+def _tell_left_out(view: str, place: str, dropped: Sequence[Row]) -> None:
+    """Says which rows of a table a selection leaves out: its query may have been given new ones."""
+    if names := list(dict.fromkeys(row["row_label"] for row in dropped if "row_label" in row)):
+        more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
+        told = ", ".join(map(str, names[:5])) + more
+        log.warning("%s leaves out rows of %s: %s", place, view, told)
 
 
 def _path_of(connection: duckdb.DuckDBPyConnection) -> Path | None:

@@ -46,6 +46,17 @@ def test_selected_rows_remain_in_the_order_of_the_view(connection, view, selecti
     assert found == [row for row in rows(connection, view, {}, "x") if row in found]
 
 
+def test_rows_of_a_table_that_a_selection_leaves_out_are_named(connection, caplog):
+    methods = ["mix", "pike", "balanced-pike", "round-robin"]
+    rows(connection, "table_costs", {"methods": methods}, "x")
+    assert "leaves out" not in caplog.text
+    rows(connection, "table_costs", {"methods": methods[:2]}, "x.json")
+    told = "x.json.selection.methods leaves out rows of table_costs: "
+    (message,) = [one.message for one in caplog.records]
+    assert message.startswith(told)
+    assert set(message.removeprefix(told).split(", ")) == {*methods[2:]}
+
+
 @pytest.mark.parametrize(
     ("view", "selection", "message"),
     [
