@@ -97,7 +97,7 @@ create table accuracy_tests (
 -- `against` (as in accuracy_tests), over the seeds and documents of both; without a domain the mean over domains
 -- by the scenario's target, without a scenario the mean of that over all scenarios, which weigh alike. A document
 -- is a text, in all domains and scenarios. stderr^2 = seed_sd^2 / seeds + document_stderr^2; low and high: 95%
--- interval, each part with its own Student's t (statistics/mean_difference.py). degrees: those of the documents.
+-- interval, each part with its own Student's t (comparison/mean_difference.py). degrees: those of the documents.
 -- effective: documents of one length that would tell as much (comparison/document_sizes.py), of the domain with the fewest. p: null over
 -- few seeds or documents. p_holm: corrected over all methods of the scenario and model against one reference, for
 -- means and for domains by themselves; null for pairs of claims alone and for methods that serve others.
