@@ -20,6 +20,7 @@ from pipeline.results.selection import (
     is_of_some_runs,
     newest_folder,
     open_ours,
+    other_version,
     whole_database,
 )
 from pipeline.results.selection import query as rows_of
@@ -63,7 +64,7 @@ def answer_query(sql: str, database: Path | None = None, format: Format = "table
             columns = [column[0] for column in answer.description or []]
             rows = answer.fetchall()
     except (duckdb.Error, UnicodeEncodeError) as error:
-        raise _explain_failure(error) from None
+        raise _explain_failure(error, database) from None
     if format == "csv":
         return output_formats.as_csv(columns, rows)
     if format == "json":
@@ -192,7 +193,10 @@ def _refuse_twice(columns: list[str]) -> None:
         )
 
 
-def _explain_failure(error: Exception) -> InputError:
+def _explain_failure(error: Exception, database: Path | None = None) -> InputError:
+    lacking = re.search(r"Table with name \"?(\w+)", str(error))
+    if database and lacking and lacking[1].lower() in views.view_texts():
+        return other_version(database, lacking[1].lower())
     hint = f'`{program("pike")} query "show tables"` lists tables and views'
     text = textwrap.indent(str(error).strip(), "  ")
     if "pytz" in text:  # DuckDB wants it to show times with a time zone.

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import pytest
 from played import fresh, insert
 
@@ -220,7 +221,7 @@ def test_a_view_that_an_older_database_lacks_is_told_as_such(tmp_path, view):
         connection.execute(f"drop view {view}")
     asked = {
         "doubtful_runs": [advise, lambda d: read_doubts(connect(d), "x")],
-        "claims": [show_claims],
+        "claims": [show_claims, lambda d: answer_query("from Claims", d)],
     }[view]
     for ask in (*asked, lambda d: frame(view, d), lambda d: rows(connect(d), view, {}, "x")):
         with pytest.raises(InputError, match="made by another version: make it anew with `snakem"):
@@ -251,6 +252,10 @@ def test_a_database_of_some_runs_names_the_one_of_all(tmp_path, monkeypatch, cap
     caplog.clear()
     show_claims(part)
     assert caplog.text.endswith("for all claims, ask restored/pike.duckdb\n")
+    with duckdb.connect(part) as connection:
+        connection.execute("drop view audit")
+    with pytest.raises(InputError, match=r"this is not among it: ask restored/pike\.duckdb$"):
+        answer_query("from audit", part)
 
 
 def test_another_database_of_the_same_size_is_told(small, tmp_path, caplog):
