@@ -170,11 +170,11 @@ def _absolute_name(name: str, module: str) -> str:
 def _defining_module(name: str) -> str:
     """The module behind `package.Name`, where a package of this repository hands the name on."""
     package, _, last = name.rpartition(".")
-    return _exported_names(package).get(last, name)
+    return _modules_of_exports(package).get(last, name)
 
 
 @functools.cache
-def _exported_names(package: str) -> dict[str, str]:
+def _modules_of_exports(package: str) -> dict[str, str]:
     """Modules of the names that a package's `__init__` imports, for type checkers or for all."""
     if not is_first_party(package) or not _is_package(package):
         return {}
@@ -194,7 +194,7 @@ def class_reference(name: str, module: str) -> str:
     own = first if dot else f"{module}.{first}"
     full = _absolute_name(known[first], module) if first in known else own
     package, _, last = f"{full}{dot}{rest}".rpartition(".")
-    return f"{_exported_names(package).get(last, package)}:{last}"
+    return f"{_modules_of_exports(package).get(last, package)}:{last}"
 
 
 def syntax_tree(module: str) -> ast.Module:
