@@ -113,6 +113,11 @@ def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes
         finally:
             gc.freeze()
             gc.enable()
+        if accelerator := chosen.pop("accelerator", None):
+            # It imports torch, which the stage has imported by now.
+            from pipeline.runtime import planned_gpu
+
+            planned_gpu.warn_of_another(accelerator, chosen["device"])
         return called(chosen.pop("given"), **chosen)
 
 

@@ -236,6 +236,9 @@ def commands() -> list[Command]:
     settings = _positional("SETTINGS", "the stage's settings, which the workflow writes")
     corpora = _path("--corpora", "folder of the tokenizer's corpora, one subfolder per domain")
     device = _option("--device", "auto, cpu, cuda or xla (default: auto)", default="auto")
+    planned = _option("--accelerator", "kind of device that the job was planned for (default: "
+                      "cpu): the log names a GPU of another kind", metavar="NAME", default="cpu",
+                      choices=accelerators.ACCELERATORS)
     newest = "default: the one made last of results/ and restored/"
     asked = _path("--database", newest, default=None)
     database = _path("--database", "the database to read")
@@ -247,7 +250,7 @@ def commands() -> list[Command]:
             _positional("RUN", "run.json; everything appears beside it"), corpora,
             _path("--reference", "run whose model is the method's reference", default=None),
             _path("--mixture", "manifest of a found mixture, or of a grid's choice, for a method "
-                  "that takes one", default=None), device,
+                  "that takes one", default=None), device, planned,
             _option("--processes", "devices that train the run together: torchrun starts a "
                     "process for each; on xla, one has all chips", type=whole_parser(1), default=1,
                     metavar="N"),
@@ -270,9 +273,10 @@ def commands() -> list[Command]:
             _switch("--recompute", "compute blocks again in the backward pass, for memory")),
         _command("plumbing", "evaluate", "evaluate a run's checkpoints",
             settings, run, corpora, pieces,
-            _path("--tasks", "folder of the fetched downstream tasks", default=None), device),
+            _path("--tasks", "folder of the fetched downstream tasks", default=None), device,
+            planned),
         _command("plumbing", "probe", "compare the domains' gradients at a run's checkpoints",
-            settings, run, corpora, device),
+            settings, run, corpora, device, planned),
         _command("run", "fetch", "fetch the data sets of downstream tasks",
             _positional("NAME", "task: arc_easy, csqa, hellaswag, piqa, ...", nargs="+", type=str),
             _path("--out", "default: results/tasks", default=Path("results/tasks")),

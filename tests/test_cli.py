@@ -15,6 +15,7 @@ from repository import ROOT, run
 
 from pipeline import __main__, cli
 from pipeline.planning import stages
+from pipeline.planning.profile import TRAINS
 from pipeline.runtime import environment, locks, validate_settings
 from pipeline.tasks.evaluation_settings import Evaluation, Probe
 
@@ -182,9 +183,10 @@ def test_the_arguments_of_a_command_are_those_of_its_function(command):
         extra = environment.EXTRAS[(error.name or "").partition(".")[0]]
         pytest.skip(f"needs the extra {extra!r}")
     _, *others = inspect.signature(function).parameters
-    # The command itself waits for the run and starts the stage in so many processes, on so many
-    # nodes; only tests give the theory other sizes.
-    names = {"nodes", "wait"} if command.name == "pretrain" else set()
+    # The command itself looks at its GPU, waits for the run and starts the stage in so many
+    # processes, on so many nodes; only tests give the theory other sizes.
+    own = {"pretrain": {"accelerator", "nodes", "wait"}}
+    names = own.get(command.name, {"accelerator"} if command.name in TRAINS else set())
     typed = {a.dest for a in cli.build_parsers()[1][command.name]._actions} - {"help", "given"}
     assert typed == names | {*others} - {"sizes"}
 

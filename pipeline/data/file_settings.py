@@ -50,8 +50,8 @@ class LocalSettings:
     """What to do with a text that is not valid UTF-8 (a lone surrogate in JSON counts as that):
     stop, put U+FFFD in place of what is invalid, or leave the document out and count it."""
     bytes: PositiveInt | None = None
-    """Stop at the document that reaches so many UTF-8 bytes of text; absent: read all. Of several
-    files each gives its first documents, the same share of its size on disk."""
+    """Stop at the document that reaches so many UTF-8 bytes of text; absent: read all. If there are
+    several files, the beginning of each is taken: the same percentage of every file's size."""
     validation_files: Patterns | None = None
     """Patterns of files that are the validation text, read whole; those that `files` matches too
     are not trained on. Absent: packing keeps its `validation_share` of the documents."""
