@@ -117,7 +117,7 @@ def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes
             # It imports torch, which the stage has imported by now.
             from pipeline.runtime import planned_gpu
 
-            planned_gpu.warn_of_another(accelerator, chosen["device"])
+            planned_gpu.warn_of_other_gpu(accelerator, chosen["device"])
         return called(chosen.pop("given"), **chosen)
 
 
