@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stderr is None:
         # Whoever closed it wants to hear nothing.
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the end
-    signal_handler.await_children()
+    signal_handler.restore_child_signals()
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     words = sys.argv[1:] if arguments is None else arguments
     if "" not in sys.path:

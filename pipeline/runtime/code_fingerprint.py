@@ -64,19 +64,19 @@ def code_digest(path: Path) -> str:
 
 
 def package_versions(
-    stage: str, modules: Sequence[str], python: str | None = None
+    stage: str, modules: Sequence[str], interpreter: str | None = None
 ) -> dict[str, str] | None:
     """Versions of the packages that a stage computes with, by package.
 
     Args:
         stage: Name of the stage.
         modules: Modules that do its work.
-        python: The interpreter that would do it; absent: this one.
+        interpreter: The interpreter that would do it; absent: this one.
 
     Returns:
         None where that interpreter is not on this machine.
     """
-    there = environment.installed_versions(python)
+    there = environment.installed_versions(interpreter)
     read = modules if stage in COPYING else import_closure(*modules)
     named = {name.partition(".")[0] for module in read for name in _imported_names(module)}
     packages = [one for name, one in sorted(environment.COMPUTING.items()) if name in named]

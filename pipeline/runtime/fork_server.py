@@ -310,7 +310,7 @@ def _take_over_client(request: JobRequest, server: int) -> None:
 
 def main() -> None:
     name, *pairs = sys.argv[1:]
-    signal_handler.await_children()
+    signal_handler.restore_child_signals()
     modules, server = dict(pair.split("=") for pair in pairs), os.getpid()
     imported = ImportedModules(modules)
     request = _ForkedJobs([f"{name}/{command}" for command in modules], imported).serve()

@@ -267,7 +267,7 @@ class StepLog:
         self._records.add_domains("gradient_statistics", step, **columns)
         self._report_alarms(self._watch.after_statistics(self.alarms, step, measured))
 
-    def add_validation(self, step: int, loss_K: Floats) -> None:
+    def check_validation_losses(self, step: int, loss_K: Floats) -> None:
         """Warns of domains whose held-out loss has risen."""
         self._report_alarms(self._watch.after_validation(self.alarms, step, loss_K))
 

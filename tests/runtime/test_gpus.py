@@ -166,8 +166,8 @@ def test_a_gpu_of_another_kind_than_planned_is_named(
     monkeypatch, caplog, planned, name, memory, another
 ):
     monkeypatch.setattr(devices, "pick_device", lambda kind: kind)
-    monkeypatch.setattr(devices, "describe", lambda place: f"cuda: {name}")
-    monkeypatch.setattr(devices, "memory", lambda place: int(memory * GiB))
+    monkeypatch.setattr(devices, "describe_device", lambda place: f"cuda: {name}")
+    monkeypatch.setattr(devices, "gpu_memory_bytes", lambda place: int(memory * GiB))
     planned_gpu.warn_of_other_gpu(planned, "cuda")
     told = f"planned for accelerator: {planned}, and this GPU is {name} with {memory:.0f} GiB: "
     assert [message.startswith(told) for message in caplog.messages] == [True] * another
