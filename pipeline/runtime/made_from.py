@@ -72,8 +72,8 @@ class InputSnapshot:
         Args:
             stage: Name of the stage.
             modules: Modules whose code, with all that they import, does the work.
-            inputs: As `read` has them.
-            given: As `read` has them.
+            inputs: As `take_digests` has them.
+            given: As `take_digests` has them.
             assets: Folders of the package whose files decide the result, too.
         """
         self.stage, self._modules, self._assets = stage, tuple(modules), tuple(assets)
@@ -348,7 +348,9 @@ def compare_finished(
     places = {name: os.path.normpath(path.parent / name) for name in result["inputs"]}
     lacking = set(map(os.path.normpath, inputs)).difference(places.values())
     digests = {
-        name: cache.content(place, stage) if name in content else cache.sha256_if_present(place)
+        name: cache.content_digest_if_present(place, stage)
+        if name in content
+        else cache.sha256_if_present(place)
         for name, place in places.items()
     }
     read = {name: digest or before["inputs"][name] for name, digest in digests.items()}
