@@ -17,7 +17,7 @@ from logged import DATE, line, write, write_lighteval, write_opencompass
 from repository import run
 
 from pike_mixing import Needs, Signals
-from pike_mixing.__main__ import _parser
+from pike_mixing.__main__ import _build_parser
 from pike_mixing.__main__ import main as library
 from pike_mixing.signals import Statistics
 from pipeline import cli
@@ -118,7 +118,7 @@ def test_a_pages_yaml_is_a_configuration_or_fits_into_one(name, own_modules):
             # A step of a CI's job.
             (step,) = yaml.safe_load(block)
             command = step["run"].replace("\\\n", " ").splitlines()[-1]
-            assert _parser().parse_args(shlex.split(command)[1:]).gate == "not-worse"
+            assert _build_parser().parse_args(shlex.split(command)[1:]).gate == "not-worse"
             continue
         if "include:" in block:
             path = own_modules / "mine.yaml" if whole.exists() else whole

@@ -111,7 +111,7 @@ def average(scores: Scores, found: Sequence[Evaluation], way: str | None) -> Non
         name = names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
         into = Run(side, name + (f" (mean of {len(runs)} evaluations)" if is_repeated else ""))
         for column in scores.columns.values():
-            column.average(runs, into)
+            column.average_runs(runs, into)
 
 
 def pool(found: Sequence[Evaluation], scores: Scores, side: str) -> list[Evaluation]:
