@@ -53,9 +53,12 @@ def join(scores: Scores, way: str | None) -> list[Evaluation]:
     the second of each task another.
 
     Raises:
-        InputError: a folder has several evaluations and nothing says what they are, or some tasks
-            were evaluated more often than others.
+        InputError: a folder has several evaluations and nothing says what they are, some tasks
+            were evaluated more often than others, or one of several folders of a model's name has
+            several evaluations.
     """
+    if way is not None:
+        _refuse_both(scores)
     folders: dict[tuple[str, Path], list[Run]] = {}
     for run, log in scores.logs.items():
         folders.setdefault((run.side, log.folder.resolve()), []).append(run)
@@ -131,6 +134,26 @@ def _refuse_several(logs: Sequence[Log]) -> None:
             raise InputError(
                 f"{of[0].folder} has {count} evaluations of {task}{about}: {_ask(count)} If one "
                 f"alone counts, give its file: {of[-1].path}"
+            )
+
+
+def _refuse_both(scores: Scores) -> None:
+    """Refuses several folders of one model's name, one of them with several evaluations.
+
+    Three trained models of which one was evaluated twice are neither four runs nor one.
+    """
+    folders: dict[tuple[str, str, str], set[Path]] = {}
+    times: Counter[tuple[str, str, str, Path, Path]] = Counter()
+    for run, log in scores.logs.items():
+        if log.model is not None:
+            folders.setdefault((run.side, log.model, log.task), set()).add(log.folder)
+            times[run.side, log.model, log.task, log.folder, log.given] += 1
+    for (side, model, task, folder, _), count in times.items():
+        if count > 1 and (named := len(folders[side, model, task])) > 1:
+            raise InputError(
+                f"{folder} has {count} evaluations of {task}, and {named} folders name its model "
+                f"({model}): --evaluations cannot mean both: give files one by one, as those that "
+                f"count of each trained model, with --evaluations {RUNS}"
             )
 
 

@@ -172,7 +172,7 @@ class Transformer(nn.Module):
         self.precision = PRECISIONS[recipe.precision]
         self.recomputes = recipe.activation_checkpointing
         if recipe.compile and not devices.compiles(self.device):
-            devices.keep_compilations()
+            devices.use_compilation_cache()
             for block in self.blocks:
                 # One compilation serves all blocks; their parameters are its arguments.
                 block.compile()

@@ -226,7 +226,7 @@ def _refuse_foreign_records(archive: Path) -> None:
         InputError: one cannot be read, lacks a column, or has other values in it.
     """
     with duckdb.connect() as connection:
-        connection.execute(views.schema_sql())
+        views.create_schema(connection)
         for table in RECORDED:
             selected = ", ".join(table_columns(connection, table))
             place = archive / "records" / f"{table}.parquet"

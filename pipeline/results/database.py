@@ -99,7 +99,7 @@ def _fill_tables(
     loader: Loader,
 ) -> None:
     """Fills the base tables of an empty database, and adds the views."""
-    connection.execute(views.schema_sql())
+    views.create_schema(connection)
     connection.execute("begin")
     _insert_names(connection, experiment)
     _insert_corpora(connection, result)
@@ -112,20 +112,19 @@ def _fill_tables(
     )
     # Last, as they take seconds, which nobody waits for whose records are at fault.
     wanted = [] if experiment.views is None else [*experiment.views, *views.READ_BY_ALL]
-    derived, measured = (
-        views.create_views(connection, *map(views.view_of, wanted)),
-        MeasuredResults(connection),
-    )
-    if "accuracy_tests" in derived:
-        accuracy_tests.fill_accuracy_tests(measured)
-    if "loss_tests" in derived:
-        loss_tests.fill_loss_tests(measured)
-    if "speedups" in derived:
-        speedups.fill_speedups(measured)
-    if derived & {"claim_tests", "pairs"}:
-        claim_tests.fill_claim_tests(connection)
-    if "boards" in derived:
-        board_tests.fill_boards(connection)
+    derived = views.create_views(connection, *map(views.view_of, wanted))
+    measured = MeasuredResults(connection)
+    fills: dict[str, Callable[[], None]] = {
+        "accuracy_tests": lambda: accuracy_tests.fill_accuracy_tests(measured),
+        "loss_tests": lambda: loss_tests.fill_loss_tests(measured),
+        "speedups": lambda: speedups.fill_speedups(measured),
+        "claim_tests": lambda: claim_tests.fill_claim_tests(connection),
+        "boards": lambda: board_tests.fill_boards(connection),
+    }
+    for table, fill in fills.items():
+        if table in derived or (table == "claim_tests" and "pairs" in derived):
+            with views.explain_failure(*views.READ_TO_FILL[table]):
+                fill()
     connection.execute("commit")
 
 
