@@ -97,8 +97,8 @@ class _TaskAbout:
         self.filters = [str(one.get("name")) for one in filters]
         self.listed = {one["metric"]: one for one in listed if isinstance(one.get("metric"), str)}
 
-    def _entry(self, part: str) -> Any:
-        return (self.whole.get(part) or {}).get(self.task)
+    def _entry(self, section: str) -> Any:
+        return (self.whole.get(section) or {}).get(self.task)
 
     def model(self) -> str:
         """What was evaluated, as `weights_name` says it."""

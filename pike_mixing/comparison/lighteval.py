@@ -125,11 +125,11 @@ def _add_details(
 
 
 def _item_key_and_document(
-    path: Path, n: int, doc: Any, response: Any
+    path: Path, row_number: int, doc: Any, response: Any
 ) -> tuple[tuple[str, str, str], str]:
     """What identifies a row, and its document."""
     if not isinstance(doc, dict) or _has_no_identity(doc):
-        raise InputError(f"{path}: row {n} is no document of lighteval: evaluate again")
+        raise InputError(f"{path}: row {row_number} is no document of lighteval: evaluate again")
     text = hash_item([doc["query"], doc["choices"], doc["gold_index"]])
     given = (response or {}).get("input")
     prompt = hash_item([given, *(doc.get(name) or None for name in PROMPT)])
@@ -141,12 +141,12 @@ def _has_no_identity(doc: dict[str, Any]) -> bool:
     return any(name not in doc for name in ("id", "query", "choices", "gold_index"))
 
 
-def _cluster_of_row(path: Path, n: int, doc: Any, field: str) -> str:
+def _cluster_of_row(path: Path, row_number: int, doc: Any, field: str) -> str:
     known = doc.get("specific") or {}
     if field not in known:
         raise InputError(
-            f"{path}: row {n}: --cluster: the document's `specific` has no {field!r}: it has "
-            f"{', '.join(known) or 'nothing'}"
+            f"{path}: row {row_number}: --cluster: the document's `specific` has no {field!r}: it "
+            f"has {', '.join(known) or 'nothing'}"
         )
     return json.dumps(known[field], sort_keys=True, default=repr)
 

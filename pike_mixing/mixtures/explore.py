@@ -195,18 +195,18 @@ def _tree_as_arrays(root: Mapping[str, Any]) -> dict[str, list[Any]]:
     return tree
 
 
-def _format_values(form: TrainerFormat) -> dict[str, Any]:
+def _format_values(trainer_format: TrainerFormat) -> dict[str, Any]:
     def file_parts(file: Sequence[Any]) -> list[Any]:
         return [vars(part) if isinstance(part, EachDomain) else part for part in file]
 
     return {
-        "trainer": form.trainer,
-        "counts": form.counts,
-        "notes": form.notes,
-        "forbidden": form.forbidden,
-        "reads": form.reads,
-        "wants": form.wants,
-        "needsRows": form.needs_rows,
-        "named": form.writes_names,
-        "files": {name: file_parts(file) for name, file in form.files.items()},
+        "trainer": trainer_format.trainer,
+        "counts": trainer_format.counts,
+        "notes": trainer_format.notes,
+        "forbidden": trainer_format.forbidden,
+        "reads": trainer_format.reads,
+        "wants": trainer_format.wants,
+        "needsRows": trainer_format.needs_rows,
+        "named": trainer_format.writes_names,
+        "files": {name: file_parts(file) for name, file in trainer_format.files.items()},
     }

@@ -444,10 +444,12 @@ class Mixing(Engine):
         self._at.micro_batches = self._drawn.popleft()
         self.gradient.micro_batch_rows = self.dataset.micro_batch_rows
         if not self._makes_passes:
-            self._at.result = self._compute_gradient(leaves=False)
+            self._at.result = self._compute_gradient(leave_gradient=False)
 
-    def _compute_gradient(self, *, leaves: bool) -> StepResult:
-        return self.gradient.compute(self.method, self.state, self.step, self._at, leaves=leaves)
+    def _compute_gradient(self, *, leave_gradient: bool) -> StepResult:
+        return self.gradient.compute(
+            self.method, self.state, self.step, self._at, leave_gradient=leave_gradient
+        )
 
     def weigh(self, loss_B: Tensor) -> Tensor:
         """The part of the next micro-batch's rows in the training loss, to which the parts add up.
@@ -485,7 +487,7 @@ class Mixing(Engine):
         at = self._at
         if not self._makes_passes or not at.domains_of or at.result is not None:
             raise InputError("backward: call it once for each step of `for _ in mixing.steps():`")
-        at.result = self._compute_gradient(leaves=True)
+        at.result = self._compute_gradient(leave_gradient=True)
         return at.result
 
     def end_step(self) -> None:
@@ -579,7 +581,7 @@ class Mixing(Engine):
                 self.step,
             )
         return resume_state.seal_state(
-            settings=resume_state.as_json(self._settings),
+            settings=resume_state.json_value(self._settings),
             step=self.step,
             method=resume_state.pack_state(self.state),
             fresh_positions=self.fresh_positions_K.tolist(),
