@@ -156,10 +156,12 @@ def warm_up(names: Iterable[str]) -> None:
     """Does what each job of these stages begins with, once for the forks of a process."""
     from pipeline.planning import stages
 
-    manifests.warm_up()
+    manifests.warm_up_manifests()
     environment.installed_versions(None)
     for name in stages.SETTINGS.keys() & names:
-        validate_settings.warm_up(environment.import_attribute(stages.SETTINGS[name], name, name))
+        validate_settings.warm_up_validation(
+            environment.import_attribute(stages.SETTINGS[name], name, name)
+        )
 
 
 def build_parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
@@ -275,9 +277,9 @@ def commands() -> list[Command]:
             _positional("NAME", "task: arc_easy, csqa, hellaswag, piqa, ...", nargs="+", type=str),
             _path("--out", "default: results/tasks", default=Path("results/tasks")),
             _option("--revision", "commit to fetch instead of the pinned one"),
-            _option("--from", "files of the data set that are here already", dest="taken",
+            _option("--from", "files of the data set that are here already", dest="given_files",
                     metavar="SPLIT=FILE", nargs="+", default=[]),
-            by="pipeline.tasks.fetch:fetch"),
+            by="pipeline.tasks.fetch:fetch_tasks"),
         _command("run", "export", "write a run's model as a directory that transformers loads",
             _positional("RUN", "the folder of a finished run"), out,
             _option("--step", "its checkpoint (default: the last)", type=whole_parser(0)),
@@ -290,8 +292,8 @@ def commands() -> list[Command]:
             _option("targets", "a file to make, as results/tables/table2.md: count its jobs and "
                     "those that it needs (default: all of the experiment)",
                     metavar="TARGET", nargs="*"),
-            _path("--config", "default: config.yaml", dest="given", metavar="FILE",
-                  default=Path("config.yaml")),
+            _path("--config", "default: config.yaml; values of a later file replace those of an "
+                  "earlier one", dest="given", metavar="FILE", nargs="+", default=[]),
             _option("--devices", "kinds of devices, with commas between them (default: "
                     f"cpu,h100,tpu-v4): {', '.join(accelerators.ACCELERATORS)}; tpu-v4:4 for four "
                     "that train a run together", metavar="NAME[,NAME]", action="extend",

@@ -5,6 +5,7 @@ Shapes: R runs of one side, I items that all runs have, G documents.
 
 import hashlib
 import json
+import os
 from array import array
 from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -130,6 +131,8 @@ def weights_name(arguments: Mapping[str, Any], revision: object = None, sha: obj
         sha: The commit of that revision, where the log has it.
     """
     found = {name: arguments.get(name) for name in WEIGHTS}
+    # out/ and ./out are one folder.
+    found = {n: os.path.normpath(v) if isinstance(v, str) and v else v for n, v in found.items()}
     if not any(found.values()):
         return ""
     found |= {name: arguments.get(name) for name in WHICH}

@@ -23,9 +23,9 @@ def check_first_documents(source: Local) -> None:
     Raises:
         InputError: a file that cannot be read as what its suffix says, or has no such field.
     """
-    listed = source.paths()
+    listed = source.named_files()
     for path, name in [*listed[: MOST_FILES - 1], *listed[MOST_FILES - 1 :][-1:]]:
-        reading = formats.Reading(
+        source_file = formats.SourceFile(
             name=name,
             place=str(path),
             field=source.field,
@@ -35,7 +35,7 @@ def check_first_documents(source: Local) -> None:
             # A text file may be one document, which is not read whole here.
             cut="1000 characters",
         )
-        next(formats.read_documents(reading), None)
+        next(formats.read_source_file(source_file), None)
 
 
 def count_documents(source: Local, most: int) -> int | None:
@@ -46,8 +46,12 @@ def count_documents(source: Local, most: int) -> int | None:
     Raises:
         InputError: as the source's `read`.
     """
-    listed = source.paths()
-    if source.bytes is None and 1 < len(listed) < most and _text_files(source) == len(listed):
+    listed = source.named_files()
+    if (
+        source.bytes is None
+        and 1 < len(listed) < most
+        and _count_whole_files(source) == len(listed)
+    ):
         return len(listed)
     count = characters = 0
     for count, document in enumerate(source.read(Counter(), []), start=1):
@@ -57,9 +61,9 @@ def count_documents(source: Local, most: int) -> int | None:
     return count
 
 
-def _text_files(source: Local) -> int:
+def _count_whole_files(source: Local) -> int:
     """How many of a source's files are one document each."""
-    text = [name for _, name in source.paths() if formats.format_suffix(name) in formats.TEXT]
+    text = [name for _, name in source.named_files() if formats.format_suffix(name) in formats.TEXT]
     return len(text) if source.documents == "file" else 0
 
 
@@ -69,14 +73,14 @@ def explain_few_documents(source: Local, validation_share: float) -> str | None:
     Raises:
         InputError: as the source's `read`.
     """
-    held_out, share = source.validation(), 1.0
+    held_out, share = source.validation_source(), 1.0
     if held_out is None:
         held_out, share = source, OF_RESULTS * validation_share
     count = count_documents(held_out, math.ceil(ENOUGH_DOCUMENTS / share))
     if count is None:
         return None
     remedies = ["give it more text"]
-    if _text_files(held_out):
+    if _count_whole_files(held_out):
         remedies.insert(0, f"each text file is one document: {CUT}")
     if held_out.bytes is not None:
         remedies.append("raise its `bytes`")

@@ -10,7 +10,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator
 
 from pike_mixing.limits import Limits, NonNegativeInt, Proportions
-from pipeline.data.corpus_settings import File, Hub, Packing, TrainOptions
+from pipeline.data.corpus_settings import (
+    GivenTokenizer,
+    HubTokenizer,
+    Packing,
+    TokenizerTrainingOptions,
+)
 from pipeline.data.file_settings import HuggingFaceSettings, LocalSettings
 from pipeline.data.python_stdlib import Python
 from pipeline.data.synthetic import Synthetic
@@ -74,7 +79,7 @@ Filled = Limits(filled=True)
 
 
 @dataclasses.dataclass(frozen=True)
-class TrainedTokenizer(TrainOptions):
+class TrainedTokenizer(TokenizerTrainingOptions):
     """A model trained on the sources' training documents."""
 
     sources: Names
@@ -272,7 +277,7 @@ class Probed(RunsOf, Probe):
 
 
 Source = Annotated[HuggingFaceSettings | LocalSettings | Python | Synthetic, Discriminator("kind")]
-Tokenizer = Annotated[File | Hub | TrainedTokenizer, Discriminator("kind")]
+Tokenizer = Annotated[GivenTokenizer | HubTokenizer | TrainedTokenizer, Discriminator("kind")]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -49,7 +49,7 @@ def class_reference(rule: str) -> str:
     module, _, name = rule.partition(":")
     if not name:
         raise InputError(unknown(rule, RULES, "rule"))
-    if not all(map(str.isidentifier, module.split("."))) or not code_fingerprint.exists(module):
+    if not all(map(str.isidentifier, module.split("."))) or not code_fingerprint.is_module(module):
         raise InputError(
             f"rule: there is no module {module!r}: install its package, or put the folder that "
             "holds it on PYTHONPATH"
@@ -67,7 +67,7 @@ def rule_sentence(rule: str) -> str:
         return registry.rule_class(rule).about
     node = next(_ancestry(rule), None)
     for statement in node.body if node else ():
-        if code_fingerprint.is_about(statement) and isinstance(statement, ast.AnnAssign):
+        if code_fingerprint.is_about_field(statement) and isinstance(statement, ast.AnnAssign):
             assert statement.value is not None, "`about` is a text"
             return str(ast.literal_eval(statement.value))
     return ""
@@ -134,7 +134,7 @@ def _ancestry(rule: str) -> Iterator[ast.ClassDef]:
     waiting, seen = [rule], set[str]()
     while waiting:
         module, _, name = (place := waiting.pop()).partition(":")
-        if place in seen or not code_fingerprint.exists(module):
+        if place in seen or not code_fingerprint.is_module(module):
             continue
         seen.add(place)
         node = _class(place)

@@ -25,7 +25,10 @@ HEAD = """\
 # Written from the dataclasses of settings by `make schema`: change it there
 # (pipeline/planning/configuration.py names them).
 """
-INCLUDE = "Another configuration, from this file's folder on, whose sections this one adds to."
+INCLUDE = (
+    "Another configuration, from this file's folder on. This one adds to its sections and replaces "
+    'nothing; a second file does: `make run CONFIG="one.yaml two.yaml"`.'
+)
 FILLED = {
     Experiment: tuple(field.name for field in dataclasses.fields(Experiment)),
     Scenario: ("domains", "tokenizer", "training", "evaluation"),
@@ -68,7 +71,7 @@ def problems(config: Mapping[str, Any], origin: str) -> list[str]:
 
 def contradictions(config: Experiment, origin: str) -> list[str]:
     """Settings of one part of the configuration that do not go together."""
-    return _in_file(validate_settings.contradictions(config, origin), origin)
+    return _in_file(validate_settings.settings_contradictions(config, origin), origin)
 
 
 def _in_file(problems: list[str], origin: str) -> list[str]:

@@ -105,7 +105,7 @@ def write_archive(results: Path, *, out: Path) -> str:
         }
         facts = {"reads": reads, "report": shown, "files": listed}
         remedy = f"move what the workflow did not make out of {results}"
-        manifests.require(facts, manifests.ARCHIVE, out / atomic_files.MANIFEST, remedy)
+        manifests.require_type(facts, manifests.ARCHIVE, out / atomic_files.MANIFEST, remedy)
         atomic_files.write_json(partial / atomic_files.MANIFEST, facts)
     size = sum(file["bytes"] for file in listed.values())
     return f"{out}: {len(listed)} files, {size / 1e6:.1f} MB"
@@ -187,7 +187,7 @@ def _judge(archive: Path) -> dict[str, Any]:
         InputError: it does not list what is read, or lists more; a file was changed; settings make
             no result, or a record is none.
     """
-    made = manifests.read_archive(archive)
+    made = manifests.read_archive_manifest(archive)
     kinds = made["reads"].items()
     places = {WHOLE, made["report"], *(d for _, read in kinds for d in read.values())}
     needed = {f"records/{table}.parquet" for table in RECORDED}
@@ -248,7 +248,7 @@ def _read_settings(place: Path) -> experiment.Experiment:
     result = experiment.read(place)
     for run, record in result.runs.items():
         where, own = f"{place}: runs.{run}.settings", record.settings
-        manifests.require(own, manifests.RUN_SETTINGS, where, manifests.ARCHIVE_REMEDY)
+        manifests.require_type(own, manifests.RUN_SETTINGS, where, manifests.ARCHIVE_REMEDY)
         if not record.trained:
             validate(settings_of.Run, own, where)
         texts: Any = own["domains"]
@@ -373,7 +373,7 @@ def _artifact(row: Mapping[str, Any], stage: str | None, place: Path) -> lineage
         content: dict[str, Any] = {key: {} for key in ("inputs", "given", "files")} | facts
         content |= {"stage": row["produced_by"], "settings": plain["settings"]}
         content["code"] = code | {"loaded": {}}
-        manifests.refuse_other(content, stage, where, manifests.ARCHIVE_REMEDY)
+        manifests.refuse_wrong_manifest(content, stage, where, manifests.ARCHIVE_REMEDY)
     return lineage.Artifact(**{**row, "inputs": tuple(row["inputs"] or ()), **plain})
 
 
@@ -386,7 +386,7 @@ def _databases(results: Path, kind: str) -> dict[str, str]:
 def _database_of(manifest: Path, stage: str, results: Path) -> str:
     """The name of the database that an output was made from."""
     result_manifests.refuse_missing(manifest)
-    inputs = manifests.read(manifest, stage)["inputs"]
+    inputs = manifests.read_manifest(manifest, stage)["inputs"]
     names = [os.path.relpath(manifest.parent / name, results) for name in inputs]
     own = (n for n in names if n == f"{WHOLE}.manifest.json" or n.startswith("databases/"))
     if (found := next(own, None)) is None:
@@ -424,7 +424,7 @@ def write_crate(results: Path, *, out: Path) -> str:
     )
     for place in (path for name in RESULTS for path in (results / name).rglob("*")):
         manifests.refuse_link(place, results)
-        if not place.is_dir() and (other := atomic_files.not_a_file(place)):
+        if not place.is_dir() and (other := atomic_files.kind_of_non_file(place)):
             raise InputError(f"{place} is {other}, and a crate holds files: move it away")
     try:
         library = importlib.import_module("rocrate.rocrate")

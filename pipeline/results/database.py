@@ -58,7 +58,7 @@ def write_database(
     out: Path,
     result: lineage.Lineage,
     loader: Loader,
-    taken: made_from.Taken,
+    taken: made_from.InputSnapshot,
 ) -> None:
     """Writes the database of records, wherever they come from.
 

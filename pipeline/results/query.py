@@ -99,7 +99,7 @@ def _claims(every: list[dict[str, Any]]) -> Iterator[str]:
         ours = "" if one["ours"] is None else f"  {one['ours']:.3g} {one['unit']}"
         if one["ours_low"] is not None:
             ours += f" ({one['ours_low']:.3g} to {one['ours_high']:.3g}{_basis(one)})"
-        yield f"{one['claim']}: {output_formats.paint(one['verdict'], 'bold')}{ours}"
+        yield f"{one['claim']}: {output_formats.colour_text(one['verdict'], 'bold')}{ours}"
         yield from textwrap.wrap(
             one["statement"], 96, initial_indent="    ", subsequent_indent="    "
         )
@@ -145,7 +145,7 @@ def show_tables(results: Path | None, format: str = "text") -> str:
 
 def _tables(every: list[dict[str, Any]]) -> Iterator[str]:
     for one in every:
-        yield output_formats.paint(one["file"], "bold")
+        yield output_formats.colour_text(one["file"], "bold")
         yield from textwrap.wrap(one["about"], 96, initial_indent="    ", subsequent_indent="    ")
     yield f"A table is also a view: `{program('pike')} query 'from table2'`"
 
@@ -217,7 +217,7 @@ def _add_stale(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
 
 def _warn_of_age(database: Path) -> None:
     """Tells in a line where files that a database was made from have changed since."""
-    known = checksums.Memory(checksums.MEMORY)
+    known = checksums.DigestCache(checksums.MEMORY)
     every = made_from.compare_finished(made_from.manifest_beside(database), "database", known)
     # Of the file itself it was told when it was opened.
     result = [one for one in every if not one.what.startswith("files.")]

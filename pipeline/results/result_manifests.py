@@ -12,13 +12,13 @@ READ = {"table": (".csv",), "figure": (".svg", ".json")}
 """By stage: what is read of the files that it makes, by suffix; of a database, that itself."""
 
 
-def take_inputs(stage: str, read: Iterable[Path] = ()) -> made_from.Taken:
+def take_inputs(stage: str, read: Iterable[Path] = ()) -> made_from.InputSnapshot:
     """What a stage of results is made from, taken before it reads these manifests or files."""
     modules = [stages.STAGES[stage].partition(":")[0]]
-    return made_from.Taken(stage, modules, inputs=read, assets=stages.ASSETS[stage])
+    return made_from.InputSnapshot(stage, modules, inputs=read, assets=stages.ASSETS[stage])
 
 
-def write(out: Path, taken: made_from.Taken, settings: Any, files: Iterable[Path]) -> None:
+def write(out: Path, taken: made_from.InputSnapshot, settings: Any, files: Iterable[Path]) -> None:
     """Writes the manifest of what a stage has made.
 
     Args:
@@ -71,8 +71,10 @@ def altered_problem(out: Path, stage: str) -> str | None:
     if not place.is_file():
         return None
     remake = f"make it with `{output_root.command_for(out, force=True)}`"
-    known = checksums.Memory(checksums.MEMORY)
-    listed = checksums.listed_files(place.parent, manifests.read(place, stage, remake), remake)
+    known = checksums.DigestCache(checksums.MEMORY)
+    listed = checksums.listed_files(
+        place.parent, manifests.read_manifest(place, stage, remake), remake
+    )
     read = READ.get(stage, (out.suffix,))
     for one in map(out.with_suffix, read):
         if one not in {file.path for file in listed}:

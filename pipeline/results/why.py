@@ -224,7 +224,7 @@ class _Tree:
         if shown := [f"{key} {_short(facts[key])}" for key in FACTS if facts.get(key)]:
             yield f"{detail}{', '.join(shown)}"
         for reason in self._stale.get(name, []):
-            yield detail + output_formats.paint(f"OUT OF DATE: {reason} changed", "red")
+            yield detail + output_formats.colour_text(f"OUT OF DATE: {reason} changed", "red")
 
     def _facts(self, name: str) -> Any:
         facts = self._lineage[name]["facts"]

@@ -52,7 +52,8 @@ class EvaluationOptions:
     """What is asked of every model of a scenario."""
 
     rows: PositiveInt
-    """Validation windows per domain at most, each as long as the training's rows."""
+    """Validation windows per domain at most, each as long as the training's rows. A verdict needs
+    20 documents of about equal size in each domain: about 30 rows of 64 tokens, or more."""
     batch_tokens: PositiveInt
     """Tokens per forward pass; changes speed and memory, not results."""
     checkpoints: Literal["all", "last"]

@@ -87,7 +87,7 @@ def test_paragraphs_hold_every_line_that_is_not_blank(text):
 def test_what_is_no_way_to_cut_is_named():
     def told(how):
         with pytest.raises(InputError) as caught:
-            sources.parse({"kind": "local", "files": "*", "documents": how}, "sources.mine")
+            sources.parse_source({"kind": "local", "files": "*", "documents": how}, "sources.mine")
         return str(caught.value)
 
     for how in ("file ", "paragraph", "0 characters", "-1 characters", "2000", "9e3 characters"):

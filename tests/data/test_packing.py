@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pipeline.data.corpus_settings import is_held_out, is_search, text_hash
+from pipeline.data.corpus_settings import is_held_out, is_in_search_split, text_hash
 from pipeline.data.documents import read_documents
 from pipeline.data.packing import pack, unigram_nats
 from pipeline.data.shards import Corpus
@@ -31,7 +31,7 @@ def split_of(text, share=0.3):
     hashed = text_hash(text)
     if not is_held_out(hashed, share):
         return "train"
-    return "search" if is_search(hashed, share) else "validation"
+    return "search" if is_in_search_split(hashed, share) else "validation"
 
 
 def by_hand(texts, tokenizer, share=0.3):
@@ -160,7 +160,7 @@ def test_the_manifest_counts_exactly(packed, letters):
     ):
         assert sum(split[total] for split in facts["splits"].values()) == expected
     tokenizer = Tokenizer(letters)
-    assert facts["tokenizer"] == tokenizer.facts()
+    assert facts["tokenizer"] == tokenizer.manifest_facts()
     assert facts["uniform_nats"] == math.log(tokenizer.vocabulary)
     expected = {"source": "domain", "revision": "by hand", "licence": "CC0-1.0"}
     expected |= {"skipped": {"blank": 2}, "dtype": "uint16", "floor_nats": None}

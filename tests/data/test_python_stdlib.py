@@ -60,7 +60,7 @@ def files(root):
 
 def test_code_has_no_docstrings_and_no_comments(library):
     skipped = Counter()
-    found = dict(python_stdlib.code(files(library), skipped))
+    found = dict(python_stdlib.read_code(files(library), skipped))
     assert list(found) == ["a/z.py", "b.py", "blank.py"]
     assert found["a/z.py"] == "x = 1"
     assert found["b.py"] == (
@@ -69,11 +69,11 @@ def test_code_has_no_docstrings_and_no_comments(library):
     )
     assert skipped == {"not Python": 1, "not UTF-8": 1}
     # Texts are files as they are.
-    assert dict(python_stdlib.texts(files(library / "test"), skipped)) == {"t.py": "y = 1\n"}
+    assert dict(python_stdlib.read_texts(files(library / "test"), skipped)) == {"t.py": "y = 1\n"}
 
 
 def test_docstrings_are_in_the_order_of_the_file(library):
-    found = dict(python_stdlib.docstrings(files(library), Counter()))
+    found = dict(python_stdlib.read_docstrings(files(library), Counter()))
     assert {name: text for name, text in found.items() if text} == {
         "b.py": "About the module.\n\nAbout the thing.\n\n"
         "About the method.\n\n    Indented.\n\nNot indented.\n\n"
@@ -137,7 +137,7 @@ def test_a_topic_that_this_python_lacks_is_named(tables):
 def test_each_topic_has_its_licence_and_names_its_python(topic, licence):
     source = python_stdlib.Python(topic)
     assert source.licence == licence
-    assert re.fullmatch(r"CPython 3\..* documents abc", source.facts("abc")["revision"])
+    assert re.fullmatch(r"CPython 3\..* documents abc", source.manifest_facts("abc")["revision"])
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def test_files_of_an_installed_package_are_documents_by_kind(package, tmp_path):
     assert names("doctests") == []
     talk = ">>> def one():\n...     return 1\n>>> one()\n1\n"
     write(tmp_path, {"talk.py": f'"""Adds:\n\n{talk}\nNo more.\n"""'})
-    read = python_stdlib.doctests([("talk.py", tmp_path / "talk.py")], Counter())
+    read = python_stdlib.read_doctests([("talk.py", tmp_path / "talk.py")], Counter())
     assert [*read] == [("talk.py", talk)]
     assert names("stubs") == ["thing/part.pyi"]
     assert names("prose") == ["thing-1.2.dist-info/licenses/LICENSE", "thing/README.md"]
@@ -196,11 +196,11 @@ def test_another_environment_is_told_by_name(package):
     named = {"typing.extensions": version("typing_extensions")}
     assert python_stdlib.Python("prose", named).licence.startswith("typing.extensions: ")
     source = python_stdlib.Python("stubs", package, documents_sha256="a" * 64)
-    assert source.facts("a" * 64)["revision"] == f"thing 1.2 documents {'a' * 64}"
+    assert source.manifest_facts("a" * 64)["revision"] == f"thing 1.2 documents {'a' * 64}"
     capital = python_stdlib.Python("stubs", package, documents_sha256="A" * 64)
-    assert capital.facts("a" * 64) == source.facts("a" * 64)
+    assert capital.manifest_facts("a" * 64) == source.manifest_facts("a" * 64)
     with pytest.raises(InputError, match=r"'stubs' of thing 1\.2 gives documents of SHA-256 bbb"):
-        source.facts("b" * 64)
+        source.manifest_facts("b" * 64)
 
 
 def test_shipped_configurations_name_packages_as_the_set_up_installs_them():
@@ -249,5 +249,5 @@ finally:
 '''
     file = tmp_path / "module.py"
     file.write_text(source, encoding="utf-8")
-    ((_, text),) = python_stdlib.docstrings([("module.py", file)], Counter())
+    ((_, text),) = python_stdlib.read_docstrings([("module.py", file)], Counter())
     assert text.split() == ["a", "b", "c", "d", "e"]

@@ -9,7 +9,7 @@ from pipeline.data import packing, sources
 from pipeline.evaluation import answers
 from pipeline.evaluation.evaluate import evaluate
 from pipeline.evaluation.prompt_encoding import encode_benchmark
-from pipeline.evaluation.questions import Downstream
+from pipeline.evaluation.questions import DownstreamQuestions
 from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files
 from pipeline.tasks.benchmark import load_benchmark
@@ -67,7 +67,7 @@ def test_a_run_answers_each_task_as_it_is_asked(ask, benchmarks, asked, tokenize
     for task, shots, formulation in (("arc_easy", 7, "mcf"), ("piqa", 0, "cf")):
         benchmark = load_benchmark(benchmarks, asked(task, shots, formulation))
         items = encode_benchmark(benchmark, tokenizer, LENGTH)
-        questions = Downstream(benchmark, items).questions()
+        questions = DownstreamQuestions(benchmark, items).question_set()
         told = answers.ask_model(model, questions, batch_tokens=99)
         own = [c for c in choices if c["task"] == task]
         assert {(c["step"], c["shots"], c["formulation"]) for c in own} == {(3, shots, formulation)}

@@ -95,7 +95,7 @@ def test_the_draws_are_the_same_on_every_machine():
 def test_a_drawn_language_costs_its_entropy():
     """Nats of its text under the true probabilities, beside the promise."""
     for language in languages(scenarios(5, number=24)[4]):
-        table = language.table()
+        table = language.successor_table()
         rare = language.noise / language.symbols
         likely = (1 - language.noise) / language.successors + rare
         nats, symbols = 0.0, 0

@@ -64,9 +64,9 @@ def test_an_aged_database_is_told_with_the_command_of_its_experiment(tmp_path, m
     monkeypatch.chdir(tmp_path)
     atomic_files.write_json(tmp_path / "other/experiment.json", {"started_with": ["a.yaml"]})
     asking = importlib.import_module("pipeline.results.query")
-    change = made_from.Difference("inputs.x", "1", "2")
+    change = made_from.RecordDifference("inputs.x", "1", "2")
     monkeypatch.setattr(made_from, "compare_finished", lambda *_: [change])
-    monkeypatch.setattr(checksums, "Memory", lambda *_: None)
+    monkeypatch.setattr(checksums, "DigestCache", lambda *_: None)
     asking._warn_of_age(Path("other/pike.duckdb"))
     assert "`snakemake --cores 2 other/pike.duckdb --configfile a.yaml` makes" in caplog.text
 

@@ -94,8 +94,8 @@ def test_removing_a_link_to_a_folder_leaves_the_folder(tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path / "folder")
-    atomic_files.remove(tmp_path / "link")
-    atomic_files.remove(tmp_path / "missing")
+    atomic_files.remove_path(tmp_path / "link")
+    atomic_files.remove_path(tmp_path / "missing")
     assert names(tmp_path) == ["folder"]
     assert names(tmp_path / "folder") == ["file"]
 

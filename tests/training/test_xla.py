@@ -99,7 +99,7 @@ def test_fifty_steps_have_the_losses_of_the_cpu(trained, record_property, name):
     assert found.pop("weights.count") == 0
     assert max(found.values()) <= 1e-2
     trained_on = atomic_files.read_json(ours / atomic_files.MANIFEST)["device"]
-    assert trained_on == devices.describe(devices.pick_device("xla"))
+    assert trained_on == devices.describe_device(devices.pick_device("xla"))
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -210,9 +210,9 @@ def test_one_program_moves_the_parameters_whichever_domains_had_rows():
     for name in ("cpu", "xla"):
         device = devices.pick_device(name)
         model = initial_model(settings.Model(layers=1, width=4, heads=1, head_width=2), 16, 0)
-        optimizer = adamw.per_domain_adamw(model.to(device), recipe(), 3)
+        optimizer = adamw.build_per_domain_adamw(model.to(device), recipe(), 3)
         for step, domains in enumerate([(0,), (1, 2), (0, 1, 2), (2,), (0, 2), (1,), (0, 1)] * 2):
-            learning_rate.set_rate(optimizer, 0.01 / (1 + step))
+            learning_rate.set_learning_rate(optimizer, 0.01 / (1 + step))
             for k in domains:
                 for p in model.parameters():
                     p.grad = (p.detach() - k).sin()
