@@ -419,7 +419,7 @@ def add_command(subparsers: Any) -> None:
     command = subparsers.add_parser(
         "bench", help=about, description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    command.set_defaults(run=score_methods)
+    command.set_defaults(run=scores_text)
     about = f"NAME.py, or of {', '.join(METHODS)}; none: the board as it is"
     command.add_argument("methods", nargs="*", metavar="METHOD", help=about)
     about = "further tables: what `swarms olmix-full` and `swarms olmix-dclm` fetch"
@@ -436,7 +436,7 @@ def add_command(subparsers: Any) -> None:
     command.add_argument("--log", type=Path, default=Path("sealed_openings.csv"), help=about)
 
 
-def score_methods(arguments: argparse.Namespace) -> str:
+def scores_text(arguments: argparse.Namespace) -> str:
     """The scores of methods, and how they differ from the board's; or the board's scores."""
     if arguments.jobs < 1:
         raise InputError("--jobs: must be at least 1")

@@ -112,7 +112,7 @@ def comparison_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
     read = scores.Scores(tasks=how.tasks)
     for paths, side, model in _paths_side_and_model_of_both(arguments):
         read_sides.add_side(paths, side, model, how, read)
-    evaluations.gather(read, how.evaluations)
+    evaluations.group_logs_into_runs(read, how.evaluations)
     columns = _choose_columns(read, how)
     sides = read.runs("A"), read.runs("B")
     for side, runs in zip("AB", sides, strict=True):
@@ -213,9 +213,9 @@ def noise_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
     read = scores.Scores(tasks=how.tasks)
     for model in arguments.models or [None]:
         read_sides.add_side(arguments.source, model or long_table.EVERY, model, how, read)
-    found = evaluations.join(read, how.evaluations)
+    found = evaluations.one_run_per_evaluation(read, how.evaluations)
     # Folders of one run each are repeats of one recipe, a folder of several is a recipe.
-    found = evaluations.pool(found, read, long_table.EVERY)
-    evaluations.average(read, found, how.evaluations)
+    found = evaluations.pool_sides(found, read, long_table.EVERY)
+    evaluations.average_repeats(read, found, how.evaluations)
     columns = _choose_columns(read, how)
     return noise.noise_text(read, columns, arguments.missing, arguments.format), 0

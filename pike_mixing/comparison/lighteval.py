@@ -41,13 +41,13 @@ def find_details_files(path: Path) -> list[Path]:
 
 
 def add_logs(
-    given: Path, side: str, scores: Scores, metrics: Sequence[str], *,
+    given_path: Path, side: str, scores: Scores, metrics: Sequence[str], *,
     cluster: str | None, same_document: bool,
 ) -> None:  # fmt: skip
     """Adds the scores of logs.
 
     Args:
-        given: A file of details, or a folder with some.
+        given_path: A file of details, or a folder with some.
         side: Which side they are of.
         scores: Where to.
         metrics: Names that are wanted; all when empty.
@@ -58,14 +58,16 @@ def add_logs(
     Raises:
         InputError: a file is damaged or of another form, has no results file, or was read before.
     """
-    for path in find_details_files(given):
+    for path in find_details_files(given_path):
         match = NAME.match(path.name)
         assert match is not None
         if scores.is_skipped(match["task"]):
             continue
         folder = path.parent.parent if path.parent.name == match["date"] else path.parent
         results = _read_results(path, match["date"])
-        log = Log(path, given, folder, match["task"], match["date"], _model_name(results) or None)
+        log = Log(
+            path, given_path, folder, match["task"], match["date"], _model_name(results) or None
+        )
         run = scores.add_log(side, log)
         _add_details(
             path, match["task"], run, results, scores, metrics, cluster, same_document

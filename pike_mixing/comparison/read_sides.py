@@ -43,13 +43,13 @@ def find_inspect_logs(path: Path) -> list[Path]:
 
 
 def read_inspect_log(
-    path: Path, given: Path, side: str, scores: Scores, metrics: list[str], cluster: str | None
+    path: Path, given_path: Path, side: str, scores: Scores, metrics: list[str], cluster: str | None
 ) -> None:
     """Adds a log's samples to the scores.
 
     Args:
         path: The log.
-        given: The path of the command line, this log or its folder.
+        given_path: The path of the command line, this log or its folder.
         side: Which side it is of.
         scores: Where to.
         metrics: Names of the scorers that are wanted; all when empty.
@@ -61,7 +61,7 @@ def read_inspect_log(
     task, version, model, samples = _parse_inspect_log(path)
     if scores.is_skipped(task):
         return
-    run = scores.add_log(side, Log(path, given, path.parent, task, path.name, model))
+    run = scores.add_log(side, Log(path, given_path, path.parent, task, path.name, model))
     scores.note_fact(task, "version", version, run.name)
     by_item: dict[tuple[Any, ...], dict[str, list[float]]] = {}
     clusters: dict[tuple[Any, ...], str] = {}
@@ -237,7 +237,7 @@ class Reading:
 def add_side(
     paths: Sequence[Path], side: str, model: str | None, reading: Reading, scores: Scores
 ) -> None:
-    """Adds one side's scores; `evaluations.gather` then makes runs of the logs.
+    """Adds one side's scores; `group_logs_into_runs` then makes runs of the logs.
 
     A path is a folder or file of lm-evaluation-harness's samples, of lighteval's details, of
     OpenCompass's results or of inspect_ai's logs, a long table, or a results database of this

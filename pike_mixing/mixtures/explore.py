@@ -14,7 +14,7 @@ from typing import Any
 
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import exposure_law, gaussian_process, options, saved, scheffe
-from pike_mixing.finders.convex_program import Program
+from pike_mixing.finders.convex_program import ConvexProgram
 from pike_mixing.finders.regmix import Trees
 from pike_mixing.finders.smooth_finder import Surface
 from pike_mixing.mixtures.formats import FORMATS, TEXT_FILE, EachDomain, TrainerFormat
@@ -149,7 +149,7 @@ def _number_text(value: float | None) -> str:
 
 def _prediction_formula(finder: str, predictor: Any) -> dict[str, Any]:
     """What the page computes predictions from."""
-    if isinstance(predictor, Program):
+    if isinstance(predictor, ConvexProgram):
         laws = predictor.laws
         values = {"c": laws.c_K, "b": laws.b_K, "t": laws.t_KxK}
         return {"law": {name: array.tolist() for name, array in values.items()}}

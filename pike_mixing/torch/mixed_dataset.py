@@ -403,7 +403,7 @@ class MixedDataset(IterableDataset[Any]):
             row: Rows of the step that this process has read.
         """
         reader = self._reader_identity()
-        return resume_state.seal_state(
+        return resume_state.state_with_digest(
             settings=resume_state.json_value(self.settings),
             # Where a step begins, and nobody reads ahead, another may go on.
             reader=reader if row or reader["workers"] > 1 else {},

@@ -166,7 +166,9 @@ class Passes:
             len(weight_R), size, self.group, whole=whole
         ):
             weight_B = weight_R[own] * counts
-            yield Piece(rows.read(rows.select(batch, own)), weight_B, len(weight_B), counts)
+            yield Piece(
+                rows.read_if_unread(rows.select(batch, own)), weight_B, len(weight_B), counts
+            )
 
     def device_number(self, value: float) -> float | Tensor:
         """A number that changes between passes, as the device computes with it."""

@@ -30,14 +30,14 @@ def json_value(value: Any) -> Any:
     return json.loads(json.dumps(value, default=json_default, skipkeys=True))
 
 
-def seal_state(**content: Any) -> dict[str, Any]:
+def state_with_digest(**content: Any) -> dict[str, Any]:
     """The state of this content, with its format and a digest of both."""
     state = content | {"format": FORMAT}
     return state | {"digest": _json_digest(state)}
 
 
 def refuse_other_state(state: Any, must_equal: Mapping[str, Any]) -> None:
-    """Makes sure that a state is one that `seal_state` gave, and has the values that it must have.
+    """Refuses a state that `state_with_digest` did not give, or that has other values than it must.
 
     Raises:
         InputError: it is not; each value that is another here is named.

@@ -185,7 +185,7 @@ class StepGradient:
     ) -> StepResult:
         share_K = row_shares(rows) if c_K is None else c_K
         measured = None
-        if method.needs().batch_statistics(signals.step):
+        if method.needs().has_batch_statistics(signals.step):
 
             def add(k: int, parts: list[Tensor]) -> None:
                 self.target.add(parts, float(share_K[k]))
@@ -297,7 +297,7 @@ class StepGradient:
         leave_gradient: bool,
     ) -> gradients.DeviceStatistics:
         """Makes each domain's gradient for `take_gradient`; what was measured, on the device."""
-        wanted = method.needs().batch_statistics(signals.step)
+        wanted = method.needs().has_batch_statistics(signals.step)
         of_domains = self._rows_by_domain(rows, wanted)
         with self._without_traces_unless_left(leave_gradient):
             return gradients.measure_domains(
@@ -327,7 +327,7 @@ class StepGradient:
         self, method: Method, state: State, signals: Signals, rows: StepRows, leave_gradient: bool
     ) -> StepResult:
         """All K gradients of the batch, combined by what their inner products say."""
-        wanted = method.needs().batch_statistics(signals.step)
+        wanted = method.needs().has_batch_statistics(signals.step)
         of_domains = self._rows_by_domain(rows, wanted)
         with self._without_traces_unless_left(leave_gradient):
             parts_K, gram_KxK, measured = gradients.measure_gramian(
