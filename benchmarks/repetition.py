@@ -85,7 +85,7 @@ def write_texts(plan: Mapping[str, Any]) -> None:
     """Validation text of each domain, and as many training documents as each assignment has."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, values in plan["domains"].items():
-        source = sources.parse({"kind": "python", **values}, f"domains.{name}")
+        source = sources.parse_source({"kind": "python", **values}, f"domains.{name}")
         size, texts = 0, []
         for document in source.read(Counter(), []):
             texts.append(document.text)

@@ -137,7 +137,7 @@ def parse_arguments(words: Sequence[str]) -> dict[str, Any]:
         lines = [
             "A first visit:",
             *lines,
-            f"`{programs.program('pike')} --help` lists all commands.",
+            f"`{programs.program_command('pike')} --help` lists all commands.",
         ]
         top.exit(2, "\n".join(lines) + "\n")
     if not words[0].startswith("-") and words[0] not in known:
@@ -156,15 +156,17 @@ def warm_up(names: Iterable[str]) -> None:
     """Does what each job of these stages begins with, once for the forks of a process."""
     from pipeline.planning import stages
 
-    manifests.warm_up()
+    manifests.warm_up_manifests()
     environment.installed_versions(None)
     for name in stages.SETTINGS.keys() & names:
-        validate_settings.warm_up(environment.import_attribute(stages.SETTINGS[name], name, name))
+        validate_settings.warm_up_validation(
+            environment.import_attribute(stages.SETTINGS[name], name, name)
+        )
 
 
 def build_parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """The whole parser, and those of the subcommands by name."""
-    declared, pike = commands(), programs.program("pike")
+    declared, pike = commands(), programs.program_command("pike")
     lists = []
     for group, about in GROUPS.items():
         lines = [f"    {c.name:<12}{c.about}" for c in declared if c.group == group]
@@ -279,13 +281,13 @@ def commands() -> list[Command]:
             _positional("NAME", "task: arc_easy, csqa, hellaswag, piqa, ...", nargs="+", type=str),
             _path("--out", "default: results/tasks", default=Path("results/tasks")),
             _option("--revision", "commit to fetch instead of the pinned one"),
-            _option("--from", "files of the data set that are here already", dest="taken",
+            _option("--from", "files of the data set that are here already", dest="given_files",
                     metavar="SPLIT=FILE", nargs="+", default=[]),
-            by="pipeline.tasks.fetch:fetch"),
+            by="pipeline.tasks.fetch:fetch_tasks"),
         _command("run", "export", "write a run's model as a directory that transformers loads",
             _positional("RUN", "the folder of a finished run"), out,
             _option("--step", "its checkpoint (default: the last)", type=whole_parser(0)),
-            by="pipeline.model.export:export"),
+            by="pipeline.model.export:export_run"),
         _command("look", "methods", "list the mixing rules, with settings and costs",
             _positional("NAME", "one rule (default: all)", nargs="?", type=str),
             _format("text", "markdown", "json"),

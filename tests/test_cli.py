@@ -158,7 +158,7 @@ def test_a_mistake_is_told_in_the_words_of_the_command(arguments, expected, caps
 @pytest.mark.slow
 def test_a_run_that_another_process_writes_is_waited_for_where_asked(run_pipeline, tmp_path):
     asked = ("pretrain", tmp_path / "run.json", "--corpora", tmp_path, "--wait", "0.001")
-    with locks.acquire(tmp_path):
+    with locks.acquire_lease(tmp_path):
         done = run_pipeline(*asked)
     assert (done.returncode, done.stdout) == (2, "")
     first, last = done.stderr.splitlines()
@@ -245,7 +245,7 @@ def test_how_child_processes_end_is_known_where_the_parent_ignores_it():
 
 
 def test_forks_find_prepared_what_jobs_begin_with(monkeypatch):
-    validate_settings._adapter.cache_clear()
+    validate_settings._type_adapter.cache_clear()
     cli.warm_up(["probe", "theory"])
     monkeypatch.delattr(validate_settings, "TypeAdapter")
     values = {"rows": 4, "microbatch": 2, "checkpoints": "last"}

@@ -350,7 +350,10 @@ def plan_of_rule(
             f"{place}: rule {rule!r}: its weights follow what it measures, so that no file can "
             "hold them: train with an adapter of pike_mixing, or give shares by --mixture"
         )
-    told = f"{rule} moved its weights; these are the shares that it drew, untried as fixed ones"
+    told = (
+        f"{rule} changed its shares during training; these are its average shares: nobody has "
+        "trained with them as fixed ones"
+    )
     return dataclasses.replace(plan_of_shares(shares, place), warnings=(told,))
 
 

@@ -72,12 +72,12 @@ class PipelinePasses(Passes):
 
     def device_number(self, value: float) -> float | Tensor:
         """A datum where the device compiles: a plain number would be part of the program."""
-        return devices.number(value, self.device)
+        return devices.number_on_device(value, self.device)
 
     def clear_gradients(self, parameters: Sequence[Tensor]) -> None:
         """Zeros where the device compiles: the first pass is then like all others."""
         for parameter in parameters:
-            parameter.grad = xla_chips.zeros_like(parameter) if self.fixed else None
+            parameter.grad = xla_chips.zeros_divided_like(parameter) if self.fixed else None
         self.run_recorded()
 
     def run_recorded(self) -> None:
@@ -89,7 +89,7 @@ class PipelinePasses(Passes):
         if not self.fixed:
             return super().begin_fetch(tensor)
         # What is read before it was started is computed for the reader alone, and then once more.
-        xla_chips.gather(tensor)
+        xla_chips.replicate_on_chips(tensor)
         self.run_recorded()
         return tensor.cpu
 

@@ -90,7 +90,7 @@ def _kind(device: str) -> tuple[Accelerator, int]:
     kind = accelerators.find_accelerator(name, "--devices")
     if colon and not (number.isdecimal() and int(number) > 0):
         raise InputError(f"--devices: {device}: the number behind the colon is 1 or more: {name}:4")
-    accelerators.refuse_too_many(kind, int(number or 1), "--devices")
+    accelerators.refuse_too_many_devices(kind, int(number or 1), "--devices")
     return kind, int(number or 1)
 
 

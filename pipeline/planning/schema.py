@@ -71,7 +71,7 @@ def problems(config: Mapping[str, Any], origin: str) -> list[str]:
 
 def contradictions(config: Experiment, origin: str) -> list[str]:
     """Settings of one part of the configuration that do not go together."""
-    return _in_file(validate_settings.contradictions(config, origin), origin)
+    return _in_file(validate_settings.settings_contradictions(config, origin), origin)
 
 
 def _in_file(problems: list[str], origin: str) -> list[str]:

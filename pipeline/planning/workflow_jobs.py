@@ -82,8 +82,8 @@ class RuleResources:
         self._nodes = int(profile.value("pretrain", "nodes", "1"))
         work = self._jobs["pretrain"]
         where = f"set-resources of pretrain: processes: {work.processes}"
-        accelerators.refuse_too_many(work.device, work.processes, where)
-        launch.refuse_nodes(self._nodes, profile.device("pretrain"))
+        accelerators.refuse_too_many_devices(work.device, work.processes, where)
+        launch.refuse_several_nodes(self._nodes, profile.device("pretrain"))
         self._refuse_uneven()
 
     def resources(self, rule: str) -> Resources:
@@ -248,14 +248,14 @@ def start_servers(rules: Iterable[str], profile: Profile, prefix: str) -> str:
         What stands before every job's command line, for a shell; nothing without a server.
     """
     jobs, name = Counter(rules), ""
-    for group in GROUPS if fork_server.possible() else ():
+    for group in GROUPS if fork_server.can_serve_forks() else ():
         own = [rule for rule in group if _is_ordinary(rule, profile)]
         if sum(jobs[rule] for rule in own) >= FEWEST:
             name = name or f"pike-{uuid.uuid4().hex}"
             commands = (records.MADE[rule].stage or rule for rule in own)
             places = {c: stages.STAGES[c].partition(":")[0] for c in commands}
-            fork_server.start(name, places, prefix)
-    return fork_server.words(name) if name else ""
+            fork_server.start_server(name, places, prefix)
+    return fork_server.client_command(name) if name else ""
 
 
 def spawn(words: str = "") -> str:
@@ -437,7 +437,7 @@ class WorkflowJobs:
         on_gpu = rule in TRAINS and profile.device(rule) == "cuda"
         if not on_gpu or profile.value(rule, "python") or self._request.is_part():
             return None
-        if not environment.is_cpu_torch():
+        if not environment.is_torch_cpu_only():
             return None
         kind = profile.value(rule, "accelerator")
         set_by = f"accelerator: {kind}" if kind else "device: cuda"

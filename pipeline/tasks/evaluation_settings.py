@@ -23,7 +23,7 @@ class Choice:
     """Whether they come from the item's own document (hard) or from other documents (easy)."""
 
     @property
-    def document_tokens(self) -> int:
+    def min_document_tokens(self) -> int:
         """Shortest document, EOS not counted, that can give an item."""
         from_own = self.distractors if self.distractors_from == "same" else 0
         return self.context + self.candidate * (1 + from_own)

@@ -135,12 +135,12 @@ class Way:
         """Optimizer and schedule of the model's parameters."""
         recipe = self.recipe
         if self.has_moments:
-            self.optimizer = adamw.per_domain_adamw(self.model, recipe, len(DOMAINS))
+            self.optimizer = adamw.build_per_domain_adamw(self.model, recipe, len(DOMAINS))
         else:
-            self.optimizer = adamw.adamw(self.model, recipe)
+            self.optimizer = adamw.build_adamw(self.model, recipe)
         first = recipe.initial_learning_rate
         self.schedule = torch.optim.lr_scheduler.LambdaLR(
-            self.optimizer, lambda step: learning_rate.rate_at_step(step, recipe) / first
+            self.optimizer, lambda step: learning_rate.learning_rate_at_step(step, recipe) / first
         )
 
     def mixing(self, model=None, **options):

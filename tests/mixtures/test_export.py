@@ -15,6 +15,7 @@ import types
 from collections import Counter
 from pathlib import Path
 
+import documented
 import numpy as np
 import pytest
 import yaml
@@ -24,7 +25,7 @@ from pike_mixing import Delivered, registry
 from pike_mixing.errors import InputError
 from pike_mixing.mixtures import export
 from pike_mixing.mixtures.formats import FORMATS
-from pipeline.data.local import Local
+from pipeline.data.local import LocalSource
 
 SHARES = {"web": 1 / 3, "tiny": 1.25e-7, "código": 2 / 3 - 1.25e-7, "none": 0.0}
 ROWS = 10_000_000
@@ -483,8 +484,51 @@ def by_script(path, field, **options):
 
 
 def by_workflow(path, field):
-    source = Local(files=(str(path),), field=field)
+    source = LocalSource(files=(str(path),), field=field)
     return [document.text for document in source.read(Counter(), [])]
+
+
+TRAIN = """
+class AutoTokenizer:
+    eos_token_id = 0
+    from_pretrained = classmethod(lambda cls, name: cls())
+
+    def __call__(self, text, add_special_tokens):
+        return {"input_ids": [*map(ord, text)]}
+
+
+def Trainer(model, args, train_dataset):
+    print(*{row["domain"]: 1 for row in train_dataset.take(60)})
+
+
+model = args = None
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("page", "command"), documented.tried("exported"))
+def test_the_pages_module_is_found_by_a_training_script(page, command, said, tmp_path, monkeypatch):
+    pytest.importorskip("datasets")
+    pa = pytest.importorskip("pyarrow")
+    text, here = "words of a document " * 500, tmp_path / "training"
+    for folder in (here, tmp_path / "data/code", tmp_path / "data/web"):
+        folder.mkdir(parents=True)
+    tickets = f"{json.dumps({'text': text})}\n".encode()
+    (tmp_path / "data/tickets.jsonl.gz").write_bytes(gzip.compress(tickets))
+    table = pa.table({"content": [text], "text": [text]})
+    pa.parquet.write_table(table, tmp_path / "data/code/0.parquet")
+    (tmp_path / "data/web/0.txt").write_text(text)
+    monkeypatch.chdir(here)
+    words = shlex.split(command.replace("=/data/", f"={tmp_path}/data/"))
+    said(*words[1:])
+    (script,) = (b for b in documented.blocks("docs/mixtures.md", "text") if "import mixture" in b)
+    train = here / words[words.index("--out") + 1] / "train.py"
+    train.write_text(TRAIN + script, encoding="utf-8")
+    # As it is started from elsewhere, too.
+    done = subprocess.run(
+        [sys.executable, train], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert sorted(done.stdout.split()) == sorted(re.findall(r"(\w+)=\S*/data/", " ".join(words)))
 
 
 NESTED = [

@@ -38,7 +38,9 @@ def step(net, given, method, micro_batch_rows=4, statistics_micro_batch_rows=2, 
     """The gradient of a step of the library's engine, and its optimizer."""
     passes, (tokens, count_K) = PipelinePasses(net), given
     moments = method.needs().moments_per_domain
-    optimizer = adamw.per_domain_adamw(net, RECIPE, 4) if moments else adamw.adamw(net, RECIPE)
+    optimizer = (
+        adamw.build_per_domain_adamw(net, RECIPE, 4) if moments else adamw.build_adamw(net, RECIPE)
+    )
     passing = StepGradient(
         net,
         passes,

@@ -152,7 +152,7 @@ def test_a_plan_imports_no_class_of_the_users_own(own, config, tmp_path):
     assert plan.rule_descriptions()[own] == "As PiKE, but faster."
     assert methods.rule_sentence("mine.again:Mine") == "As PiKE, but faster."
     module = methods.class_reference(own).partition(":")[0]
-    closure = code_fingerprint.closure(stages.STAGES["pretrain"].partition(":")[0], module)
+    closure = code_fingerprint.import_closure(stages.STAGES["pretrain"].partition(":")[0], module)
     assert {"mine.rule", "mine.kinds", "pike_mixing.rules.pike"} <= closure
     assert not (tmp_path / "imported").exists()
 

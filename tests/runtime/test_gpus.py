@@ -78,7 +78,7 @@ def test_a_torch_of_the_cpu_is_known_without_importing_it(tmp_path, monkeypatch,
     if built is not None:
         (tmp_path / "torch" / "version.py").write_text(built, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    assert environment.is_cpu_torch() == is_cpu
+    assert environment.is_torch_cpu_only() == is_cpu
 
 
 @pytest.fixture

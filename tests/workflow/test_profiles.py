@@ -76,7 +76,7 @@ def test_on_slurm_a_job_says_where_it_runs_and_when_it_wants_to_know_of_the_end(
 
 def test_a_torch_of_the_cpu_is_refused_before_jobs_book_gpus(fresh, tmp_path):
     """Whether Slurm's jobs would train, or this machine's; a dry run says so, too."""
-    if not environment.is_cpu_torch():
+    if not environment.is_torch_cpu_only():
         pytest.skip("this environment's torch has CUDA")
     (tmp_path / "scontrol").write_text("#!/bin/sh\n", encoding="utf-8")
     (tmp_path / "scontrol").chmod(0o755)
