@@ -510,6 +510,9 @@ model = args = None
 def test_the_pages_module_is_found_by_a_training_script(page, command, said, tmp_path, monkeypatch):
     pytest.importorskip("datasets")
     pa = pytest.importorskip("pyarrow")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    # Shuffled streams of Parquet end with a wait of 5 s.
+    monkeypatch.setattr("datasets.config.SLEEP_TIME_ON_THREADS_SHUTDOWN", 0)
     text, here = "words of a document " * 5000, tmp_path / "training"
     for folder in (here, tmp_path / "data/code", tmp_path / "data/web"):
         folder.mkdir(parents=True)
