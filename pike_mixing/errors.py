@@ -38,14 +38,14 @@ def enumerate_names(names: Iterable[str]) -> str:
     return ", ".join(listed[:MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def missing_package(what: str, packages: Sequence[str]) -> str | None:
+def missing_package_message(needed_by: str, packages: Sequence[str]) -> str | None:
     """Which package something needs and this Python lacks, and what to type; None when none.
 
     The command names packages, not extras: it is the same for an installation from the clone, from
     a wheel or from PyPI.
 
     Args:
-        what: What needs them, the subject of the sentence.
+        needed_by: What needs them, the subject of the sentence.
         packages: Modules, as they are imported.
     """
     lacking = [package for package in packages if importlib.util.find_spec(package) is None]
@@ -53,15 +53,15 @@ def missing_package(what: str, packages: Sequence[str]) -> str | None:
         return None
     names = " ".join(DISTRIBUTIONS.get(package, package) for package in lacking)
     return (
-        f"{what} needs the package {lacking[0]!r}, which is not installed: run "
+        f"{needed_by} needs the package {lacking[0]!r}, which is not installed: run "
         f"`pip install {names}`"
     )
 
 
-def refuse_without_package(what: str, package: str, otherwise: str = "") -> None:
-    """Raises the InputError of `missing_package`, with what else helps behind it."""
-    if problem := missing_package(what, [package]):
-        raise InputError(problem + otherwise)
+def refuse_without_package(needed_by: str, package: str, further_remedy: str = "") -> None:
+    """Raises the InputError of `missing_package_message`, with what else helps behind it."""
+    if problem := missing_package_message(needed_by, [package]):
+        raise InputError(problem + further_remedy)
 
 
 def install_command(*extras: str) -> str:

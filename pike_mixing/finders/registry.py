@@ -23,32 +23,34 @@ def finder_class(finder: str) -> type[Any]:
     return cast(type[Any], getattr(importlib.import_module(module), name))
 
 
-def build_finder(finder: str, values: Mapping[str, Any], where: str) -> Finder:
+def build_finder(finder: str, values: Mapping[str, Any], place: str) -> Finder:
     """The finder of this name with its settings, ready to find.
 
     Args:
         finder: A name of `FINDERS`.
         values: Plain JSON values by setting.
-        where: Where they were set, for messages.
+        place: Where they were set, for messages.
 
     Raises:
         InputError: unknown finder, settings that do not fit it (all of them in one message), or a
             package that it needs is not installed.
     """
-    built = cast(Finder, parse(finder_class(finder), values, where))
-    if problem := missing_package(finder):
+    built = cast(Finder, parse(finder_class(finder), values, place))
+    if problem := unusable_finder_message(finder):
         raise InputError(problem)
     return built
 
 
-def missing_package(finder: str) -> str | None:
+def unusable_finder_message(finder: str) -> str | None:
     """Which package a finder needs and this Python lacks; None when it has all."""
-    problem = errors.missing_package(f"the finder {finder!r}", finder_class(finder).packages)
+    problem = errors.missing_package_message(
+        f"the finder {finder!r}", finder_class(finder).packages
+    )
     if problem is None:
         return None
     return f"{problem} (for the clone's .venv: `{errors.install_command('finders')}`)"
 
 
-def code_modules(finder: str) -> tuple[str, str]:
+def modules_behind_mixture(finder: str) -> tuple[str, str]:
     """The modules whose code a mixture of this finder is a function of."""
     return "pipeline.training.find_mixture", FINDERS[finder].partition(":")[0]

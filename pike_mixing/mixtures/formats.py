@@ -1,7 +1,7 @@
 """How each trainer is told of a mixture: one entry of `FORMATS` for each.
 
-A file is a sequence of parts: a text, or `Each`, whose item is written for each domain, or
-`PerStage`, whose parts are written for each stage. The explorer's page writes the same parts in
+A file is a sequence of parts: a text, or `EachDomain`, whose item is written for each domain, or
+`EachStage`, whose parts are written for each stage. The explorer's page writes the same parts in
 JavaScript. Fields of an item:
 
     {weight} {rows} {name} {path}    share, whole rows, name and path as they are
@@ -22,7 +22,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Source:
+class DomainSource:
     """One domain of a stage."""
 
     name: str
@@ -40,11 +40,11 @@ class Stage:
 
     start: int
     """First step."""
-    sources: tuple[Source, ...]
+    sources: tuple[DomainSource, ...]
 
 
 @dataclass(frozen=True)
-class Each:
+class EachDomain:
     """A text for each domain, and what stands between two of them."""
 
     item: str
@@ -52,17 +52,17 @@ class Each:
 
 
 @dataclass(frozen=True)
-class PerStage:
+class EachStage:
     """Parts for each stage; {start} is its first step."""
 
-    parts: tuple[str | Each, ...]
+    parts: tuple[str | EachDomain, ...]
 
 
-Part = str | Each | PerStage
+Part = str | EachDomain | EachStage
 
 
 @dataclass(frozen=True)
-class Format:
+class TrainerFormat:
     """One trainer's files."""
 
     trainer: str
@@ -90,7 +90,7 @@ class Format:
     notes: tuple[str, ...] = ()
 
     @property
-    def refusals(self) -> str:
+    def refusals_text(self) -> str:
         """What is refused beside ramps, weights of losses and rules that follow signals."""
         names = {" ": "space", "\t": "tab", "\n": "line break"}
         marks = [names.get(mark, f"`{mark}`") for mark in self.forbidden]
@@ -103,13 +103,13 @@ class Format:
     @property
     def writes_names(self) -> bool:
         """Whether its parser sees domains' names as they are."""
-        items = [p.item for file in self.files.values() for p in file if isinstance(p, Each)]
+        items = [p.item for file in self.files.values() for p in file if isinstance(p, EachDomain)]
         return any("{name}" in item for item in items)
 
 
-def _levanter(weights: tuple[Part, ...]) -> tuple[Part, ...]:
+def _levanter_parts(weights: tuple[Part, ...]) -> tuple[Part, ...]:
     source = "    {name:j}:\n      source: {{type: url, train_urls: [{path:j}]}}\n"
-    return ("data:\n  components:\n", Each(source), "  train_weights:\n", *weights)
+    return ("data:\n  components:\n", EachDomain(source), "  train_weights:\n", *weights)
 
 
 PACKED = '''\
@@ -256,14 +256,14 @@ PLAIN = r"(json|jsonl|csv|txt|parquet|arrow)"
 """Endings that loaders of `datasets` know."""
 
 FORMATS = {
-    "interleave-datasets": Format(
+    "interleave-datasets": TrainerFormat(
         "datasets.interleave_datasets (Hugging Face)",
         "tokens, where `mixture` is given a tokenizer and packs; else rows as they are stored",
         {
             "mixture.py": (
-                HEAD_OF_MIXTURE + "paths = {{\n", Each("    {name:j}: {path:j},\n"),
-                "}}\nfields = {{\n", Each("    {name:j}: {field:j},\n"),
-                "}}\nshares = {{\n", Each("    {name:j}: {weight},\n"),
+                HEAD_OF_MIXTURE + "paths = {{\n", EachDomain("    {name:j}: {path:j},\n"),
+                "}}\nfields = {{\n", EachDomain("    {name:j}: {field:j},\n"),
+                "}}\nshares = {{\n", EachDomain("    {name:j}: {weight},\n"),
                 "}}\n" + BODY_OF_MIXTURE.replace("{", "{{").replace("}", "}}"),
             )
         },
@@ -282,10 +282,10 @@ FORMATS = {
             "small domains are read again until the largest has ended",
         ),
     ),
-    "megatron-lm": Format(
+    "megatron-lm": TrainerFormat(
         "Megatron-LM",
         "sequences of seq_length tokens",
-        {"blend.txt": (Each("{weight} {path}", "\n"), "\n")},
+        {"blend.txt": (EachDomain("{weight} {path}", "\n"), "\n")},
         "its own code: get_blend_from_list, build_blending_indices, megatron-core 0.16.1",
         "to a row",
         forbidden=" \t\n",
@@ -293,14 +293,14 @@ FORMATS = {
         reads="",
         wants="prefixes of the .bin and .idx files that its preprocess_data.py wrote",
     ),
-    "megatron-energon": Format(
+    "megatron-energon": TrainerFormat(
         "Megatron-Energon",
         "samples, before packing",
         {
             "metadataset.yaml": (
                 "__module__: megatron.energon\n__class__: MetadatasetV2\n"
                 "splits:\n  train:\n    blend:\n",
-                Each("      - weight: {weight}\n        path: {path:j}\n"
+                EachDomain("      - weight: {weight}\n        path: {path:j}\n"
                      "        subflavors: {{domain: {name:j}}}\n"),
             )
         },
@@ -310,13 +310,13 @@ FORMATS = {
         reads="",
         wants="folders that `energon prepare` made",
     ),
-    "olmo-core": Format(
+    "olmo-core": TrainerFormat(
         "OLMo-core",
         "tokens",
         {
             "source_mixture.yaml": (
                 "sources:\n",
-                Each("  - source_name: {name:j}\n    target_ratio: {weight}\n"
+                EachDomain("  - source_name: {name:j}\n    target_ratio: {weight}\n"
                      "    paths: [{path:j}]\n    max_repetition_ratio: {repetition}\n"),
             )
         },
@@ -329,13 +329,13 @@ FORMATS = {
         reads="npy",
         wants=".npy files of tokens",
     ),
-    "torchtitan": Format(
+    "torchtitan": TrainerFormat(
         "torchtitan, main branch (Grain)",
         "packed rows of one length",
         {
             "mixture.py": (
                 PACKED + "mixture = DatasetMixConfig(\n    datasets=(\n",
-                Each("        WeightedDataset(dataset=packed({path:j}), weight={weight}),"
+                EachDomain("        WeightedDataset(dataset=packed({path:j}), weight={weight}),"
                      "  # {name}\n"),
                 "    )\n)\n",
             )
@@ -352,15 +352,19 @@ FORMATS = {
         reads=r"jsonl?(\.\w+)?",
         wants="JSON lines",
     ),
-    "levanter": Format(
+    "levanter": TrainerFormat(
         "levanter, marin",
         "sequences of the model's length",
-        {"data.yaml": _levanter((Each("    {name:j}: {weight}\n"),))},
+        {"data.yaml": _levanter_parts((EachDomain("    {name:j}: {weight}\n"),))},
         "its documented schema: LmDataConfig, September 2025",
         "one file",
         staged={
-            "data.yaml": _levanter(
-                (PerStage(("    - [{start}, {{", Each("{name:j}: {weight}", ", "), "}}]\n")),)
+            "data.yaml": _levanter_parts(
+                (
+                    EachStage(
+                        ("    - [{start}, {{", EachDomain("{name:j}: {weight}", ", "), "}}]\n")
+                    ),
+                )
             )
         },
         notes=(
@@ -368,14 +372,14 @@ FORMATS = {
             "step times the batch size must be a multiple of it",
         ),
     ),
-    "litdata": Format(
+    "litdata": TrainerFormat(
         "litData",
         "samples, as they were optimized",
         {
             "mixture.py": (
                 "from litdata import CombinedStreamingDataset, StreamingDataset\n\n"
-                "paths = {\n", Each("    {name:j}: {path:j},\n"), "}\n"
-                "shares = {\n", Each("    {name:j}: {weight},\n"), "}\n"
+                "paths = {\n", EachDomain("    {name:j}: {path:j},\n"), "}\n"
+                "shares = {\n", EachDomain("    {name:j}: {weight},\n"), "}\n"
                 "mixed = CombinedStreamingDataset(\n"
                 "    [StreamingDataset(paths[name], shuffle=True) for name in shares],\n"
                 "    weights=list(shares.values()),\n"
@@ -389,14 +393,14 @@ FORMATS = {
         reads="",
         wants="folders that litdata.optimize made",
     ),
-    "mosaicml-streaming": Format(
+    "mosaicml-streaming": TrainerFormat(
         "MosaicML Streaming",
         "samples, as they were written",
         {
             "mixture.py": (
                 "from streaming import Stream, StreamingDataset\n\n"
                 "streams = [\n",
-                Each("    Stream(local={path:j}, proportion={weight}),  # {name}\n"),
+                EachDomain("    Stream(local={path:j}, proportion={weight}),  # {name}\n"),
                 "]\nmixed = StreamingDataset(streams=streams, shuffle=True, batch_size=1)\n",
             )
         },
@@ -410,13 +414,13 @@ FORMATS = {
         reads="",
         wants="folders that its MDSWriter made",
     ),
-    "axolotl": Format(
+    "axolotl": TrainerFormat(
         "axolotl",
         "rows as they are stored",
         {
             "datasets.yaml": (
                 "datasets:\n",
-                Each("  - path: {path:j}\n    split: train[:{rows}]\n    type: completion\n"),
+                EachDomain("  - path: {path:j}\n    split: train[:{rows}]\n    type: completion\n"),
                 "shuffle_merged_datasets: true\n",
             )
         },
@@ -429,17 +433,17 @@ FORMATS = {
             "set `type` to your data's",
         ),
     ),
-    "llamafactory": Format(
+    "llamafactory": TrainerFormat(
         "LlamaFactory",
         "rows as they are stored, before packing",
         {
             "mixture.yaml": (
-                'dataset_dir: "."\ndataset: "', Each("{name}", ","), '"\n'
-                'interleave_probs: "', Each("{weight}", ","), '"\n'
+                'dataset_dir: "."\ndataset: "', EachDomain("{name}", ","), '"\n'
+                'interleave_probs: "', EachDomain("{weight}", ","), '"\n'
                 "mix_strategy: interleave_over\nstreaming: true\n",
             ),
             "dataset_info.json": (
-                "{{\n", Each('  {name:j}: {{"file_name": {path:j}}}', ",\n"), "\n}}\n",
+                "{{\n", EachDomain('  {name:j}: {{"file_name": {path:j}}}', ",\n"), "\n}}\n",
             ),
         },
         "its documented schema, split as its DataArguments do; run as it does, datasets 5.2.0",
@@ -449,13 +453,13 @@ FORMATS = {
         reads=PLAIN,
         wants="JSON, CSV, text, .parquet or .arrow without .gz or .zst",
     ),
-    "ms-swift": Format(
+    "ms-swift": TrainerFormat(
         "ms-swift",
         "rows as they are stored, before packing",
         {
             "arguments.sh": (
-                "--dataset ", Each("{path:s}", " "),
-                " --interleave_prob ", Each("{weight}", " "),
+                "--dataset ", EachDomain("{path:s}", " "),
+                " --interleave_prob ", EachDomain("{weight}", " "),
                 " --stopping_strategy all_exhausted --streaming true\n",
             )
         },
@@ -466,10 +470,10 @@ FORMATS = {
         reads=PLAIN,
         wants="JSON, CSV, text, .parquet or .arrow without .gz or .zst",
     ),
-    "nemo": Format(
+    "nemo": TrainerFormat(
         "NeMo (PreTrainingDataModule)",
         "sequences of seq_length tokens",
-        {"paths.json": ("[\n", Each('  "{weight}", {path:j}', ",\n"), "\n]\n")},
+        {"paths.json": ("[\n", EachDomain('  "{weight}", {path:j}', ",\n"), "\n]\n")},
         "get_blend_from_list, build_blending_indices, as NeMo calls them, megatron-core 0.16.1",
         "to a row",
         notes=("PreTrainingDataModule(paths=json.load(open('paths.json')), ...)",),
@@ -480,12 +484,12 @@ FORMATS = {
 """Trainers by the name that `export` knows them by."""
 
 
-def format_share(share: float) -> str:
+def decimal_text(share: float) -> str:
     """A share without an exponent, which YAML would take for a text, and without a loss."""
     return str(np.format_float_positional(share, unique=True, trim="0"))
 
 
-def render(parts: Sequence[Any], stages: Sequence[Stage], repetition: str = "1.0") -> str:
+def render_file(parts: Sequence[Any], stages: Sequence[Stage], repetition: str = "1.0") -> str:
     """The text of a file.
 
     Args:
@@ -495,11 +499,11 @@ def render(parts: Sequence[Any], stages: Sequence[Stage], repetition: str = "1.0
     """
     text = ""
     for part in parts:
-        if isinstance(part, PerStage):
+        if isinstance(part, EachStage):
             for stage in stages:
-                text += render(part.parts, [stage], repetition)
-        elif isinstance(part, Each):
-            items = [_item(part.item, s, repetition) for s in stages[0].sources]
+                text += render_file(part.parts, [stage], repetition)
+        elif isinstance(part, EachDomain):
+            items = [_fill_template(part.item, s, repetition) for s in stages[0].sources]
             text += part.between.join(items)
         else:
             start = str(stages[0].start)
@@ -507,12 +511,12 @@ def render(parts: Sequence[Any], stages: Sequence[Stage], repetition: str = "1.0
     return text
 
 
-def _item(template: str, source: Source, repetition: str) -> str:
+def _fill_template(template: str, source: DomainSource, repetition: str) -> str:
     """One pass over the fields: a path with braces in it is no field."""
     values = {
         "{{": "{",
         "}}": "}",
-        "{weight}": format_share(source.share),
+        "{weight}": decimal_text(source.share),
         "{rows}": str(source.rows),
         "{repetition}": repetition,
         "{name}": source.name,

@@ -13,8 +13,8 @@ since `datasets` takes seconds to import and may not be installed.
 """
 
 SOURCES = {
-    "huggingface": "pipeline.data.hub:HuggingFace",
-    "local": "pipeline.data.local:Local",
-    "python": "pipeline.data.python_stdlib:Python",
-    "synthetic": "pipeline.data.synthetic:Synthetic",
+    "huggingface": "pipeline.data.hub:HuggingFaceSource",
+    "local": "pipeline.data.local:LocalSource",
+    "python": "pipeline.data.python_stdlib:PythonSource",
+    "synthetic": "pipeline.data.synthetic:SyntheticSource",
 }

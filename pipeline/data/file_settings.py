@@ -22,7 +22,7 @@ Cut = Annotated[
     Limits(
         pattern="file|paragraphs|lines|[1-9][0-9]* characters",
         means="file, paragraphs, lines or, for example, 2000 characters",
-        judge=cutting.refusal_of_cut,
+        judge=cutting.cut_problem,
     ),
 ]
 
@@ -57,7 +57,7 @@ class LocalSettings:
     are not trained on. Absent: packing keeps its `validation_share` of the documents."""
     kind: Literal["local"] = "local"
 
-    def validation(self) -> Self | None:
+    def validation_source(self) -> Self | None:
         """The source of the validation text, where it is named."""
         if not self.validation_files:
             return None
@@ -116,7 +116,7 @@ class HuggingFaceSettings:
             problems.append("validation_bytes: name validation_data_files or validation_split")
         return problems
 
-    def validation(self) -> Self | None:
+    def validation_source(self) -> Self | None:
         """The source of the validation text, where it is named."""
         if not (self.validation_data_files or self.validation_split):
             return None

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 
 from pipeline.data import formats
-from pipeline.data.local import Local
+from pipeline.data.local import LocalSource
 from pipeline.data.packing import ENOUGH_DOCUMENTS
 from pipeline.data.source_interface import CUT
 
@@ -17,15 +17,15 @@ OF_RESULTS = 0.9
 """The others of the held-out documents are the search split."""
 
 
-def check_first_documents(source: Local) -> None:
+def check_first_documents(source: LocalSource) -> None:
     """Reads the first document of `MOST_FILES` files at most, the last one among them.
 
     Raises:
         InputError: a file that cannot be read as what its suffix says, or has no such field.
     """
-    listed = source.paths()
+    listed = source.named_files()
     for path, name in [*listed[: MOST_FILES - 1], *listed[MOST_FILES - 1 :][-1:]]:
-        reading = formats.Reading(
+        source_file = formats.SourceFile(
             name=name,
             place=str(path),
             field=source.field,
@@ -35,10 +35,10 @@ def check_first_documents(source: Local) -> None:
             # A text file may be one document, which is not read whole here.
             cut="1000 characters",
         )
-        next(formats.read_documents(reading), None)
+        next(formats.read_source_file(source_file), None)
 
 
-def count_documents(source: Local, most: int) -> int | None:
+def count_documents(source: LocalSource, most: int) -> int | None:
     """How many documents a source gives.
 
     None: `most` or more, or their text has more than `MOST_CHARACTERS`.
@@ -46,8 +46,12 @@ def count_documents(source: Local, most: int) -> int | None:
     Raises:
         InputError: as the source's `read`.
     """
-    listed = source.paths()
-    if source.bytes is None and 1 < len(listed) < most and _text_files(source) == len(listed):
+    listed = source.named_files()
+    if (
+        source.bytes is None
+        and 1 < len(listed) < most
+        and _count_whole_files(source) == len(listed)
+    ):
         return len(listed)
     count = characters = 0
     for count, document in enumerate(source.read(Counter(), []), start=1):
@@ -57,26 +61,26 @@ def count_documents(source: Local, most: int) -> int | None:
     return count
 
 
-def _text_files(source: Local) -> int:
+def _count_whole_files(source: LocalSource) -> int:
     """How many of a source's files are one document each."""
-    text = [name for _, name in source.paths() if formats.format_suffix(name) in formats.TEXT]
+    text = [name for _, name in source.named_files() if formats.format_suffix(name) in formats.TEXT]
     return len(text) if source.documents == "file" else 0
 
 
-def explain_few_documents(source: Local, validation_share: float) -> str | None:
+def explain_few_documents(source: LocalSource, validation_share: float) -> str | None:
     """What to do where a source has too few documents for validation; None where they are enough.
 
     Raises:
         InputError: as the source's `read`.
     """
-    held_out, share = source.validation(), 1.0
+    held_out, share = source.validation_source(), 1.0
     if held_out is None:
         held_out, share = source, OF_RESULTS * validation_share
     count = count_documents(held_out, math.ceil(ENOUGH_DOCUMENTS / share))
     if count is None:
         return None
     remedies = ["give it more text"]
-    if _text_files(held_out):
+    if _count_whole_files(held_out):
         remedies.insert(0, f"each text file is one document: {CUT}")
     if held_out.bytes is not None:
         remedies.append("raise its `bytes`")

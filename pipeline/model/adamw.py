@@ -6,18 +6,18 @@ from typing import Any
 import torch
 from torch import nn
 
-from pike_mixing.torch.per_domain_adamw import Moving, PerDomainAdamW, Uncompiled
+from pike_mixing.torch.per_domain_adamw import Moving, PerDomainAdamW, UncompiledOptimizer
 from pipeline import settings
 from pipeline.runtime import devices
 
 
-class AdamW(Uncompiled, torch.optim.AdamW):
+class AdamW(UncompiledOptimizer, torch.optim.AdamW):
     """Torch's own."""
 
     step = torch.no_grad()(inspect.unwrap(torch.optim.AdamW.step))
 
 
-def adamw(model: nn.Module, recipe: settings.Training) -> AdamW:
+def build_adamw(model: nn.Module, recipe: settings.Training) -> AdamW:
     """AdamW that decays every matrix, and gains of norms where the recipe says so."""
     matrices = [p for p in model.parameters() if p.ndim >= 2]
     gains = [p for p in model.parameters() if p.ndim < 2]
@@ -36,7 +36,7 @@ def adamw(model: nn.Module, recipe: settings.Training) -> AdamW:
     )
 
 
-class PerDomainAdamWOfOneProgram(PerDomainAdamW):
+class CompiledPerDomainAdamW(PerDomainAdamW):
     """`PerDomainAdamW` for a device that compiles: one program, whichever domains had rows.
 
     Every domain moves the parameters in every step; one without rows has a coefficient of 0. What
@@ -50,13 +50,15 @@ class PerDomainAdamWOfOneProgram(PerDomainAdamW):
     def _move(self, group: dict[str, Any], own: list[Moving], n: int, coefficient: float) -> None:
         beta1, beta2 = group["betas"]
         n, device = max(n, 1), own[0][0].device
-        rate = group["lr"] * devices.number(coefficient / (1 - beta1**n), device)
-        root = devices.number((1 - beta2**n) ** 0.5, device)
+        rate = group["lr"] * devices.number_on_device(coefficient / (1 - beta1**n), device)
+        root = devices.number_on_device((1 - beta2**n) ** 0.5, device)
         for parameter, mean, square in own:
             parameter.sub_(mean / (square.sqrt() / root + group["eps"]) * rate)
 
 
-def per_domain_adamw(model: nn.Module, recipe: settings.Training, domains: int) -> PerDomainAdamW:
+def build_per_domain_adamw(
+    model: nn.Module, recipe: settings.Training, domains: int
+) -> PerDomainAdamW:
     """`PerDomainAdamW` in place of the recipe's AdamW: the same rates and the same decay.
 
     Args:
@@ -64,8 +66,8 @@ def per_domain_adamw(model: nn.Module, recipe: settings.Training, domains: int) 
         recipe: The training recipe.
         domains: How many domains K have moments of their own.
     """
-    plain = adamw(model, recipe)
+    plain = build_adamw(model, recipe)
     compiled = devices.compiles(plain.param_groups[0]["params"][0].device)
-    kind = PerDomainAdamWOfOneProgram if compiled else PerDomainAdamW
+    kind = CompiledPerDomainAdamW if compiled else PerDomainAdamW
     groups = [{n: group[n] for n in ("params", "weight_decay")} for group in plain.param_groups]
     return kind(groups, domains, **{n: plain.defaults[n] for n in ("lr", "betas", "eps")})

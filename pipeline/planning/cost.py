@@ -17,7 +17,7 @@ DEVICES = ("cpu", "h100", "tpu-v4")
 
 
 def plan(
-    configuration: Path,
+    configurations: Sequence[Path],
     *,
     devices: Sequence[str] = (),
     targets: Sequence[str] = (),
@@ -26,7 +26,9 @@ def plan(
     """What an experiment takes on each kind of device: jobs, hours, memory and disk.
 
     Args:
-        configuration: The experiment's configuration.
+        configurations: The experiment's files, of which a later one's values replace an earlier
+            one's; without one, `config.yaml`. What ends in another suffix, behind the first, is
+            a target.
         targets: Files to make, as Snakemake takes them: these and what they need are counted.
             Without one, all of the experiment.
         devices: Names of kinds of devices (`pipeline.runtime.accelerators`); with `:8`, eight of
@@ -39,6 +41,9 @@ def plan(
             stands among the targets, its number is no number, or a file of the user's own
             cannot be read.
     """
+    behind = [path for path in configurations[1:] if path.suffix not in planner.SUFFIXES]
+    targets = [*targets, *map(str, behind)]
+    files = [path for path in configurations if path not in behind] or [Path("config.yaml")]
     if named := [one for one in targets if one.partition(":")[0] in accelerators.ACCELERATORS]:
         raise InputError(
             f"{' '.join(named)}: a kind of device, and no file to make: type --devices "
@@ -47,7 +52,7 @@ def plan(
     kinds = [_kind(device) for device in devices or DEVICES]
     if twice := sorted({device for device in devices if devices.count(device) > 1}):
         raise InputError(f"--devices: named twice: {', '.join(twice)}")
-    planned, own = planner.plan_of_workflow([configuration], {})
+    planned, own = planner.plan_of_workflow(files, {})
     output_root.refuse_file(planned.results)
     works = [jobs.Jobs(planned, kind, number, tuple(targets)) for kind, number in kinds]
     bills = [_numbers(work) for work in works]
@@ -85,7 +90,7 @@ def _kind(device: str) -> tuple[Accelerator, int]:
     kind = accelerators.find_accelerator(name, "--devices")
     if colon and not (number.isdecimal() and int(number) > 0):
         raise InputError(f"--devices: {device}: the number behind the colon is 1 or more: {name}:4")
-    accelerators.refuse_too_many(kind, int(number or 1), "--devices")
+    accelerators.refuse_too_many_devices(kind, int(number or 1), "--devices")
     return kind, int(number or 1)
 
 

@@ -179,7 +179,7 @@ class Jobs:
         named, shape = f"run {run}: model {values['model_name']}", values["model"]
         if architecture := shape.get("architecture"):
             longest = architecture.get("max_position_embeddings")
-            if problems := model_folders.untrainable(
+            if problems := model_folders.training_problems(
                 values["training"], longest, compiles=self.device.is_tpu
             ):
                 return f"{named} is one of transformers: {'; '.join(problems)}"
@@ -206,12 +206,12 @@ class Jobs:
         made, path = Path(self.plan.results, "tokenizers", f"{tokenizer}.json"), values.get("path")
         # One that is missing or damaged is made.
         with contextlib.suppress(InputError):
-            return int(manifests.read(made, "tokenizer")["vocabulary"])
+            return int(manifests.read_manifest(made, "tokenizer")["vocabulary"])
         if path and Path(path).is_file():
             # No other plan needs SentencePiece.
-            from pipeline.data.tokenizer import given_pieces
+            from pipeline.data.tokenizer import embedding_rows_of_file
 
-            return given_pieces(Path(path))
+            return embedding_rows_of_file(Path(path))
         return values.get("vocabulary") or KNOWN_PIECES.get(values.get("repository", ""))
 
     def _of_run(self, run: str) -> tuple[dict[str, Any], int]:

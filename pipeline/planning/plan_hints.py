@@ -13,7 +13,7 @@ from pipeline.planning.configuration import Compare
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.plan import Plan
 from pipeline.runtime import accelerators, atomic_files
-from pipeline.runtime.programs import program
+from pipeline.runtime.programs import program_command
 from pipeline.runtime.validate_settings import validate
 from pipeline.settings import GRID, Training
 
@@ -135,7 +135,7 @@ def few_documents(plan: Plan) -> list[str]:
         from pipeline.data import local, local_preview
 
         place = f"{plan.origin}: sources.{name}"
-        source = validate(local.Local, values, place)
+        source = validate(local.LocalSource, values, place)
         try:
             local_preview.check_first_documents(source)
             few = local_preview.explain_few_documents(
@@ -151,7 +151,7 @@ def few_documents(plan: Plan) -> list[str]:
 
 def slow_products(plan: Plan) -> list[str]:
     """A line where models train in float32 whose products this machine's processor has faster."""
-    units = accelerators.bfloat16_units()
+    units = accelerators.bfloat16_cpu_flags()
     wide = {
         run["model_name"]
         for run in plan.runs.values()
@@ -191,7 +191,7 @@ def closing_notices(plan: Plan) -> list[str]:
         text=True,
         check=False,
     )
-    pike = program("pike")
+    pike = program_command("pike")
     return [
         *doubts,
         *(answer.stdout or answer.stderr).splitlines(),

@@ -9,7 +9,7 @@ LEAST_RATE = 1e-30
 """Where steps are counted on the device, AdamW divides by the rate: there it is not quite 0."""
 
 
-def rate_at_step(step: int, recipe: settings.Training) -> float:
+def learning_rate_at_step(step: int, recipe: settings.Training) -> float:
     """Linear warm-up, then linear decay: 7e-6 -> 7e-4 -> 7e-6 in the paper.
 
     Step 0 has the initial rate, step `warmup_steps` the peak, the last step (`steps - 1`) the final
@@ -22,9 +22,9 @@ def rate_at_step(step: int, recipe: settings.Training) -> float:
     return (1 - share) * recipe.peak_learning_rate + share * recipe.final_learning_rate
 
 
-def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """Sets the learning rate of all parameters for the next step."""
     for group in optimizer.param_groups:
         device = group["params"][0].device
         least = LEAST_RATE if devices.compiles(device) else 0.0
-        group["lr"] = devices.number(max(rate, least), device)
+        group["lr"] = devices.number_on_device(max(rate, least), device)

@@ -32,7 +32,7 @@ def test_folds_follow_the_seed():
 def test_all_runs_of_a_mixture_are_held_out_together():
     # Runs 0 and 2 are of one mixture, 1 and 4 of another: three mixtures make three parts.
     weights_NxK = np.array([[0.7, 0.3], [0.5, 0.5], [0.7, 0.3], [0.2, 0.8], [0.5, 0.5]])
-    assert cross_validation.mixture_numbers(weights_NxK).tolist() == [0, 1, 0, 2, 1]
+    assert cross_validation.mixture_indices(weights_NxK).tolist() == [0, 1, 0, 2, 1]
     parts = cross_validation.make_folds(weights_NxK, 10, 0)
     assert sorted(part.tolist() for _, part in parts) == [[0, 2], [1, 4], [3]]
 
@@ -73,7 +73,7 @@ def test_intervals_hold_nine_of_ten_new_runs_and_say_so(name):
             for run in known_law.proxies(264, noise=0.05, seed=seed)
         ]
         train = Swarm(known_law.DOMAINS, runs[:64])
-        weights_NxK, loss_NxM = Swarm(known_law.DOMAINS, runs[64:]).arrays()
+        weights_NxK, loss_NxM = Swarm(known_law.DOMAINS, runs[64:]).weights_and_losses()
         found = fit(registry.build_finder(name, {}, "here"), train, resamples=0)
         predictor = found.result.predictor
         error_N = np.abs(predictor.losses(weights_NxK) - loss_NxM.mean(axis=1))

@@ -25,7 +25,7 @@ from pike_mixing import Delivered, registry
 from pike_mixing.errors import InputError
 from pike_mixing.mixtures import export
 from pike_mixing.mixtures.formats import FORMATS
-from pipeline.data.local import Local
+from pipeline.data.local import LocalSource
 
 SHARES = {"web": 1 / 3, "tiny": 1.25e-7, "código": 2 / 3 - 1.25e-7, "none": 0.0}
 ROWS = 10_000_000
@@ -484,7 +484,7 @@ def by_script(path, field, **options):
 
 
 def by_workflow(path, field):
-    source = Local(files=(str(path),), field=field)
+    source = LocalSource(files=(str(path),), field=field)
     return [document.text for document in source.read(Counter(), [])]
 
 
@@ -768,7 +768,7 @@ def test_a_schedule_needs_its_length():
 def test_the_page_lists_every_format():
     page = (ROOT / "docs" / "mixtures.md").read_text(encoding="utf-8")
     lines = [
-        f"| `{n}` | {f.trainer} | {f.counts} | {f.checked} | {f.stages} | {f.refusals} |"
+        f"| `{n}` | {f.trainer} | {f.counts} | {f.checked} | {f.stages} | {f.refusals_text} |"
         for n, f in FORMATS.items()
     ]
     assert "\n".join(lines) in page

@@ -134,9 +134,9 @@ def test_files_that_are_not_there_are_all_told(local, tmp_path):
         "the path"
         for path, where in WHERE.items()
     ]
-    answer = json.loads(cost.plan(Path("mine.yaml"), devices=["cpu"], format="json"))
+    answer = json.loads(cost.plan([Path("mine.yaml")], devices=["cpu"], format="json"))
     assert answer["warnings"] == told
-    assert told[0] in cost.plan(Path("mine.yaml"), devices=["cpu"])
+    assert told[0] in cost.plan([Path("mine.yaml")], devices=["cpu"])
     with pytest.raises(InputError) as caught:
         Comparison(local).refuse_missing()
     assert str(caught.value).splitlines() == told
@@ -188,7 +188,7 @@ def test_a_plan_looks_at_the_files_of_the_user(
     values["sources"]["code"] = source
     Path("mine.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
     try:
-        answer = json.loads(cost.plan(Path("mine.yaml"), devices=["cpu"], format="json"))
+        answer = json.loads(cost.plan([Path("mine.yaml")], devices=["cpu"], format="json"))
         (found,) = answer["warnings"] or [None]
     except InputError as error:
         found = str(error)
@@ -198,7 +198,7 @@ def test_a_plan_looks_at_the_files_of_the_user(
 
 def test_what_runs_again_names_all_that_differs_of_the_first(local, monkeypatch):
     places = [f"settings.method.{name}" for name in ("rate", "gamma", "a", "b", "c", "d")]
-    differences = [made_from.Difference(what, "1", "2") for what in (*places, "code")]
+    differences = [made_from.RecordDifference(what, "1", "2") for what in (*places, "code")]
     monkeypatch.setattr(Comparison, "differences", lambda *_: differences)
     monkeypatch.setattr(Comparison, "differs", lambda *_: True)
     compared, run = Comparison(local, forced=lambda *_: True), next(iter(local.runs))
@@ -259,8 +259,8 @@ def test_no_file_is_missed_of_what_is_not_used_or_was_made_under_the_same_settin
 def test_units_of_a_processor_are_read_as_linux_writes_them(tmp_path, flags, units):
     place = tmp_path / "cpuinfo"
     place.write_text(f"processor\t: 0\nbugs\t: none\nflags\t\t: {flags}\n\nflags\t\t: {flags}\n")
-    assert accelerators.bfloat16_units(place) == units
-    assert accelerators.bfloat16_units(tmp_path / "none") == []
+    assert accelerators.bfloat16_cpu_flags(place) == units
+    assert accelerators.bfloat16_cpu_flags(tmp_path / "none") == []
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_units_of_a_processor_are_read_as_linux_writes_them(tmp_path, flags, uni
 def test_faster_products_of_this_processor_are_told(
     config, monkeypatch, units, width, precision, told
 ):
-    monkeypatch.setattr(accelerators, "bfloat16_units", lambda: units)
+    monkeypatch.setattr(accelerators, "bfloat16_cpu_flags", lambda: units)
     values = config()
     values["models"]["nano"]["width"] = width
     for recipe in values["training"].values() if precision else ():

@@ -41,7 +41,7 @@ def test_base_tables_keep_the_columns_of_the_contract(made):
         "speedups": "scenario model quantity method against target tokens ratio low high seeds",
         "similarities": "run step domain_a domain_b cosine ratio",
         "timings": "run phase seconds share",
-        "paper": "table scenario model params method metric task shots value bold underlined",
+        "paper": "paper_table scenario model params method metric task shots value bold underlined",
         "lineage": "artifact path sha256 produced_by inputs settings code_fingerprint",
     }
     for table, columns in promised.items():
@@ -196,7 +196,7 @@ def test_runs_without_evaluations_or_probes_need_none(small, tmp_path):
     atomic_files.write_json(small, experiment)
     for part in ("evaluations", "probes"):
         for folder in (tmp_path / "results/runs").rglob(part):
-            atomic_files.remove(folder)
+            atomic_files.remove_path(folder)
     database.build_database(small, tmp_path / "x.duckdb")
     assert ask(tmp_path / "x.duckdb", "select count(*) from perplexities") == [(0,)]
 
