@@ -57,7 +57,7 @@ def one_run_per_evaluation(scores: Scores, meaning: str | None) -> list[Evaluati
             were evaluated more often than others, or one of several folders of a model's name has
             several evaluations.
     """
-    if way is not None:
+    if meaning is not None:
         _refuse_both(scores)
     folders: dict[tuple[str, Path], list[Run]] = {}
     for run, log in scores.logs.items():
