@@ -77,8 +77,8 @@ $(TPU_VENV)/.ready: pyproject.toml constraints-cpu.txt constraints-tpu.txt
 wheel: $(READY) ## Build the library pike-mixing, which needs NumPy alone, into dist/
 	$(BIN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --wheel-dir dist ./pike_mixing
 
-run: $(READY) ## Run the experiment (CONFIG=..., PROFILE=..., CORES=...) and build the report
-	$(SNAKEMAKE)
+run: $(READY) ## Run the experiment (CONFIG=..., PROFILE=..., CORES=...) with its report, or TARGETS="FILE FILE" of it
+	$(SNAKEMAKE) $(TARGETS)
 
 quick: $(READY) ## Build the first tables and figures alone: minutes
 	$(SNAKEMAKE) quick
@@ -87,7 +87,7 @@ test: $(READY) ## Run every test that needs neither an accelerator nor a trainer
 	$(PYTEST) $(WAITING) -m 'not device'
 
 # Every file with tests that skip where a trainer, a tracker or the harness is not installed.
-TRAINERS_TESTS := tests/integration tests/mixtures/test_delivered.py tests/mixtures/test_export.py tests/comparison/test_compare.py tests/data/test_json_tokenizer.py tests/data/test_packed_rows.py tests/evaluation/test_oracle.py \
+TRAINERS_TESTS := tests/integration tests/mixtures/test_delivered.py tests/mixtures/test_export.py tests/comparison/test_compare.py tests/data/test_json_tokenizer.py tests/data/test_rows_for_trainers.py tests/evaluation/test_oracle.py \
   tests/model/test_foreign.py tests/model/test_hf_config.py tests/model/test_hf_export.py tests/model/test_hf_tokenizer.py tests/training/test_track.py
 test-trainers: $(TRAINERS_VENV)/.ready ## Run the tests of adapters to trainers, trackers and the harness, which it installs (3 GB)
 	PIKE_TEST_NEEDS_PACKAGES=1 $(subst $(BIN),$(TRAINERS_VENV)/bin,$(PYTEST)) -m 'not device' $(TRAINERS_TESTS)
@@ -137,8 +137,8 @@ record: $(READY) ## Write the records of the deciding experiment into recorded/,
 restore: $(READY) ## Build database, tables, figures, report from recorded/: half a minute, no training
 	OMP_NUM_THREADS=1 $(BIN)/pike restore recorded --out restored
 
-dag: $(READY) ## List the jobs that a run would start, and why
-	$(SNAKEMAKE) --dry-run
+dag: $(READY) ## List the jobs that `make run` would start, and why (CONFIG, PROFILE, TARGETS as there)
+	$(SNAKEMAKE) $(TARGETS) --dry-run
 
 docs: $(READY) ## Write the pages anew that are made from the code or from records of benchmarks
 	$(BIN)/python docs/reference.py

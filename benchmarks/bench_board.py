@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", type=Path, default=[])
     arguments = parser.parse_args()
     begun = time.monotonic()
-    parts = bench.open_folds(arguments.tables)
+    parts = bench.unsealed_folds(arguments.tables)
     methods = [bench.score_all_folds(name, parts, arguments.jobs) for name in bench.METHODS]
     minutes = (time.monotonic() - begun) / 60
     tables = ["regmix", *(one.name.partition(".")[0] for one in arguments.tables)]

@@ -29,7 +29,7 @@ import numpy as np
 from benchmarks import measure, records
 from benchmarks.length_rates import Lengths
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.comparison import mean_difference, scores, sign_flip, sources, verdicts
+from pike_mixing.comparison import mean_difference, read_sides, scores, sign_flip, verdicts
 from pike_mixing.comparison.distributions import normal_quantile
 from pike_mixing.comparison.mean_difference import LEVEL
 from pike_mixing.comparison.scores import Paired, Run
@@ -172,7 +172,7 @@ def once(cell: Cell, random: np.random.Generator, *, others: bool) -> dict[str, 
     Intervals that the command calls wide, and those of them that miss, are counted by themselves.
     """
     tasks = cell.draw(random)
-    found, p, why = verdicts.judge(tasks, runs_of(cell.seeds))
+    found, p, why = verdicts.judge_mean_over_tasks(tasks, runs_of(cell.seeds))
     result = {"draws": 1, "given": int(why is None), "false": 0, "missed": 0, "wide": 0}
     result["missed_wide"] = 0
     if why is None:
@@ -180,7 +180,7 @@ def once(cell: Cell, random: np.random.Generator, *, others: bool) -> dict[str, 
         assert half is not None
         result["missed"] = int(abs(found.difference) > half)
         result["false"] = int(p is not None and p < LEVEL)
-        result["wide"] = int(mean_difference.widening(found) >= verdicts.WIDE)
+        result["wide"] = int(mean_difference.interval_widening(found) >= verdicts.WIDE)
         result["missed_wide"] = result["wide"] * result["missed"]
     if others:
         result["others"] = 1
@@ -238,9 +238,9 @@ def real(method: str, size: int, most: int) -> Mapping[str, Any]:
         most: So many splits are drawn where not all are taken.
     """
     read = scores.Scores()
-    place = sources.find_own_records(Path(records.ROOT / "recorded"))
+    place = read_sides.find_own_records(Path(records.ROOT / "recorded"))
     assert place is not None
-    sources.read_own_results(place, "A", read, method)
+    read_sides.read_own_results(place, "A", read, method)
     whole = read.runs("A")
     codes: dict[Any, int] = {}
     pairs = [
@@ -253,7 +253,7 @@ def real(method: str, size: int, most: int) -> Mapping[str, Any]:
             dataclasses.replace(t, value_AxI=t.value_AxI[list(a)], value_BxI=t.value_AxI[list(b)])
             for t in pairs
         ]
-        _, p, why = verdicts.judge(tasks, runs_of(size))
+        _, p, why = verdicts.judge_mean_over_tasks(tasks, runs_of(size))
         counts["draws"] += 1
         counts["given"] += why is None
         counts["false"] += why is None and p is not None and p < LEVEL

@@ -17,7 +17,7 @@ def python_code(folder: Path) -> Path:
     """The folder with the documents of Python's standard library."""
     if not (folder / "code").exists():
         atomic_files.write_json(folder / "code.json", {"kind": "python", "topic": "code"})
-        sources.download(folder / "code.json", folder / "code")
+        sources.download_source(folder / "code.json", folder / "code")
     return folder / "code"
 
 
@@ -67,10 +67,12 @@ def packed(folder: Path, named: Mapping[str, Mapping[str, Any]], **changes: Any)
     """Corpora of sources, with a tokenizer of them all; their folder."""
     for name, values in named.items():
         atomic_files.write_json(folder / f"{name}.json", values)
-        sources.download(folder / f"{name}.json", folder / name)
+        sources.download_source(folder / f"{name}.json", folder / name)
     model = trained_tokenizer(folder, [folder / name for name in named], **changes)
     for name in named:
-        packing.pack(folder / "packing.json", folder / name, model, folder / "corpora" / name)
+        packing.pack_corpus(
+            folder / "packing.json", folder / name, model, folder / "corpora" / name
+        )
     return folder / "corpora"
 
 

@@ -32,7 +32,7 @@ from benchmarks import measure
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import detectable, mean_difference, sign_flip
 from pike_mixing.comparison.distributions import normal_quantile, t_quantile
-from pike_mixing.comparison.mean_difference import Estimate, Part
+from pike_mixing.comparison.mean_difference import DocumentDifferences, Estimate
 from pipeline.results import claim_tests, speedups, views
 from pipeline.results.inputs_of_tests import TaskCurve
 from pipeline.results.item_points import CheckpointKey
@@ -99,12 +99,14 @@ def differs(estimate: Estimate) -> bool:
     return abs(estimate.difference) > half
 
 
-def mean(case: Case, random: np.random.Generator, seeds: int, domains: int) -> list[Part]:
+def mean(
+    case: Case, random: np.random.Generator, seeds: int, domains: int
+) -> list[DocumentDifferences]:
     """The parts of a mean over domains."""
     share_G = TOKENS_G / TOKENS_G.sum()
     apart_KxSxG = case.differences(random, seeds, domains, share_G) * TOKENS_G
     return [
-        mean_difference.part(apart_SxG, TOKENS_G, case.names(k, len(TOKENS_G)))
+        mean_difference.differences_of_sums(apart_SxG, TOKENS_G, case.names(k, len(TOKENS_G)))
         for k, apart_SxG in enumerate(apart_KxSxG)
     ]
 
@@ -129,7 +131,7 @@ def accuracies(case: Case, random: np.random.Generator, seeds: int) -> bool:
         latent_SxI = latent_SxI + random.standard_normal(latent_SxI.shape[1])
         points_SxI = np.sign(latent_SxI) * (abs(latent_SxI) > 1)
         sum_SxG = np.add.reduceat(points_SxI, np.cumsum(items_G) - items_G, axis=1)
-        parts.append(mean_difference.part(sum_SxG, items_G, case.names(k, 60)))
+        parts.append(mean_difference.differences_of_sums(sum_SxG, items_G, case.names(k, 60)))
     return differs(mean_difference.estimate(parts))
 
 
@@ -160,12 +162,12 @@ def tables(case: Case, random: np.random.Generator, seeds: int) -> bool:
     names = np.arange(len(TOKENS_G))
     found = [
         mean_difference.estimate(
-            [mean_difference.part((run - runs[0]) * TOKENS_G, TOKENS_G, names)]
+            [mean_difference.differences_of_sums((run - runs[0]) * TOKENS_G, TOKENS_G, names)]
         )
         for run in runs[1:]
     ]
     # What is above 5 % alone changes no verdict of the others.
-    p_M = [mean_difference.verdict_p(one) if differs(one) else 1.0 for one in found]
+    p_M = [mean_difference.p_value_if_enough(one) if differs(one) else 1.0 for one in found]
     return any(p is not None and p < mean_difference.LEVEL for p in sign_flip.holm(p_M))
 
 

@@ -29,7 +29,7 @@ def measured(predicted_TxN: Floats, actual_TxN: Floats) -> Floats:
     return np.stack(
         [
             prediction_scores.correlations(*ranks),
-            prediction_scores.regrets(predicted_TxN, actual_TxN) / chance_T,
+            prediction_scores.regret_of_choice(predicted_TxN, actual_TxN) / chance_T,
             prediction_scores.slopes(predicted_TxN, actual_TxN),
         ]
     )
@@ -151,9 +151,9 @@ def direct(tests: Mapping[str, Swarm], resamples: int) -> dict[str, Any]:
     """Rank correlation of the losses themselves where two tests have the same mixtures."""
     result = {}
     for (a, one), (b, other) in itertools.combinations(tests.items(), 2):
-        if not np.array_equal(one.arrays()[0], other.arrays()[0]):
+        if not np.array_equal(one.weights_and_losses()[0], other.weights_and_losses()[0]):
             continue
-        small, large = (by_target(swarm.arrays()[1]) for swarm in (one, other))
+        small, large = (by_target(swarm.weights_and_losses()[1]) for swarm in (one, other))
         values, drawn = judged([small], large, resamples)
         result[f"{a}|{b}"] = summary(values, drawn, [*one.losses, MEAN])
     return result

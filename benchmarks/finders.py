@@ -93,7 +93,7 @@ def benchmark(config: Mapping[str, Any], jobs: int) -> dict[str, Any]:
         fitted = pool.starmap(predictions, work, chunksize=1)
     train, tests = swarms(config)
     targets = [*train.losses, MEAN]
-    actual = {name: by_target(test.arrays()[1]) for name, test in tests.items()}
+    actual = {name: by_target(test.weights_and_losses()[1]) for name, test in tests.items()}
     cells, drawn = {}, {}
     for name, runs in itertools.product(names, config["runs"]):
         mine = [f for (_, n, r, _), f in zip(work, fitted, strict=True) if (n, r) == (name, runs)]
@@ -136,7 +136,7 @@ def predictions(config: dict[str, Any], name: str, runs: int, draw: int) -> dict
         rows = np.random.default_rng(draw).permutation(len(train.runs))[:runs]
     swarm = dataclasses.replace(train, runs=[train.runs[n] for n in rows])
     fitted = predictors(name, config["finders"].get(name, {}), swarm)
-    mixtures = {test: other.arrays()[0] for test, other in tests.items()}
+    mixtures = {test: other.weights_and_losses()[0] for test, other in tests.items()}
     return {
         "predicted": {
             test: np.stack([p.losses(weights_NxK) for p in fitted])
@@ -159,7 +159,7 @@ def predictors(name: str, settings: dict[str, Any], swarm: Swarm) -> list[Any]:
     M = len(swarm.losses)
     shares_TxM = np.concatenate([np.eye(M), np.full((1, M), 1 / M)])
     if name == "linear":
-        weights_NxK, loss_NxM = swarm.arrays()
+        weights_NxK, loss_NxM = swarm.weights_and_losses()
         slope_KxM = np.linalg.lstsq(weights_NxK, loss_NxM)[0]
         return [Linear(slope_KxM @ share_M) for share_M in shares_TxM]
     targets = [dict(zip(swarm.losses, share_M, strict=True)) for share_M in shares_TxM.tolist()]

@@ -52,7 +52,7 @@ def main() -> None:
         row["utilisation"] = row["model_flops_per_second"] / best
     print(measure.table(str(device), result))
     sizes = {name: SIZES[name][0].described() for name in result}
-    how = {"device": devices.describe(device), "compiled": not chosen.eager}
+    how = {"device": devices.describe_device(device), "compiled": not chosen.eager}
     measure.record(chosen, {"steps": result, "sizes": sizes, **how}, ("steps", "sizes"))
 
 
@@ -86,13 +86,13 @@ def measured(
     # The first two compile and warm up.
     seconds = [measure.timed(settled).clock for _ in range(steps + 2)][2:]
     median, tokens = statistics.median(seconds), size.rows * size.length
-    flops = step_log.training_flops_per_token(net, size.model, size.length) * tokens
+    flops = step_log.model_flops_per_token(net, size.model, size.length) * tokens
     return {
         "parameters": parameter_count(net),
         "milliseconds": 1e3 * median,
         "tokens_per_second": tokens / median,
         "model_flops_per_second": flops / median,
-        "peak_memory_bytes": devices.peak_memory(device),
+        "peak_memory_bytes": devices.peak_memory_bytes(device),
         "hours_of_the_papers_steps": median * PAPER_STEPS / 3600,
     }
 

@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks import measure
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference
-from pike_mixing.comparison.mean_difference import Part
+from pike_mixing.comparison.mean_difference import DocumentDifferences
 from pipeline.runtime import code_fingerprint
 
 Z_N = np.linspace(-9, 9, 20_001)
@@ -73,7 +73,7 @@ class Cell:
     documents: int
     domains: int
 
-    def parts(self, random: np.random.Generator, seeds: int) -> list[Part]:
+    def parts(self, random: np.random.Generator, seeds: int) -> list[DocumentDifferences]:
         """The parts of a mean over domains, in which documents count most."""
         z_KxG = random.standard_normal((self.domains, self.documents))
         other_KxG = (1 - self.correlation**2) ** 0.5 * random.standard_normal(z_KxG.shape)
@@ -85,7 +85,9 @@ class Cell:
             apart_SxG = apart_SxG + 0.1 * random.standard_normal(apart_SxG.shape)
             length_G, names = self.lengths.length(z_KxG[k]), np.arange(self.documents)
             names = names + k * self.documents
-            result.append(mean_difference.part(apart_SxG * length_G, length_G, names))
+            result.append(
+                mean_difference.differences_of_sums(apart_SxG * length_G, length_G, names)
+            )
         return result
 
 

@@ -42,7 +42,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cores", type=int, default=1)
     cores, config = parser.parse_args().cores, configured("own_swarm")
-    free = design.Draw(np.full(len(DOMAINS), 1 / len(DOMAINS)), np.full(len(DOMAINS), np.inf))
+    free = design.MixtureDistribution(
+        np.full(len(DOMAINS), 1 / len(DOMAINS)), np.full(len(DOMAINS), np.inf)
+    )
     drawn = named("drawn", free.mixtures(config["runs"], seed=0))
     losses = trained(drawn, [0], cores)
     swarm = read(FOLDER / "swarm.csv", drawn, losses)
@@ -54,12 +56,14 @@ def main() -> None:
             (Best(), 0),
         )
     )
-    trained_NxK = swarm.arrays()[0]
-    next_NxK = design.propose("informative", config["next"], free, trained_NxK, law.optimum_SxK)
+    trained_NxK = swarm.weights_and_losses()[0]
+    next_NxK = design.propose_mixtures(
+        "informative", config["next"], free, trained_NxK, law.optimum_SxK
+    )
     proposed = named("next", next_NxK)
     measured = trained(proposed, [0], cores)
     test = read(FOLDER / "next.csv", proposed, measured)
-    actual_N = test.arrays()[1].mean(axis=1)
+    actual_N = test.weights_and_losses()[1].mean(axis=1)
     predictors = {"mixing-law": law.result.predictor, "regmix": trees.result.predictor}
     predicted = {n: p.losses(next_NxK) for n, p in predictors.items() if p is not None}
     finals = {"mix": np.full(len(DOMAINS), 1 / len(DOMAINS))} | {

@@ -45,7 +45,7 @@ def main() -> None:
     result = {
         "sizes": {name: MODELS[name].described() for name in chosen.sizes},
         "steps": found,
-        "units": accelerators.bfloat16_units(),
+        "units": accelerators.bfloat16_cpu_flags(),
     }
     measure.record(chosen, result, ("sizes", "steps"))
 

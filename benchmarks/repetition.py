@@ -47,7 +47,7 @@ def main() -> None:
     domains, count = tuple(plan["domains"]), len(plan["documents"])
     write_texts(plan)
     K = len(domains)
-    draw = design.Draw(np.full(K, 1 / K), np.full(K, np.inf))
+    draw = design.MixtureDistribution(np.full(K, 1 / K), np.full(K, np.inf))
     chosen = plan["mixtures"]
     weights = {a: draw.mixtures(chosen["count"], chosen["seed"] + a).round(4) for a in range(count)}
     methods = {a: {f"{n:02}": w / w.sum() for n, w in enumerate(weights[a])} for a in weights}
@@ -85,7 +85,7 @@ def write_texts(plan: Mapping[str, Any]) -> None:
     """Validation text of each domain, and as many training documents as each assignment has."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, values in plan["domains"].items():
-        source = sources.parse({"kind": "python", **values}, f"domains.{name}")
+        source = sources.parse_source({"kind": "python", **values}, f"domains.{name}")
         size, texts = 0, []
         for document in source.read(Counter(), []):
             texts.append(document.text)
@@ -234,12 +234,12 @@ def configuration(
 def picked(a: int, swarms: Mapping[int, Swarm], every: Swarm, tokens: float) -> dict[str, Floats]:
     """What each fit chooses for a training of so many tokens of an assignment's text."""
     own = swarms[a]
-    weights_NxK, loss_NxK = own.arrays()
+    weights_NxK, loss_NxK = own.weights_and_losses()
     text_K = own.runs[0].available_K
     assert text_K is not None
     goal = dataclasses.replace(every, final=Inventory(tokens, text_K))
     return {
-        "equal": own.uniform(),
+        "equal": own.uniform_weights(),
         "best-run": weights_NxK[loss_NxK.mean(axis=1).argmin()],
         "exposure-law": ExposureLaw().fit(goal).optimum(),
         "mixing-law": MixingLaw(kl=0).fit(own).optimum(),
@@ -253,7 +253,7 @@ def left_out(swarms: Mapping[int, Swarm]) -> dict[str, Floats]:
     for a, test in swarms.items():
         runs = [run for b, swarm in swarms.items() if b != a for run in swarm.runs]
         train = Swarm(test.domains, runs)
-        weights_NxK, loss_NxK = test.arrays()
+        weights_NxK, loss_NxK = test.weights_and_losses()
         turned = [np.roll(np.asarray(run.available_K), 1) for run in runs]
         permuted = [
             dataclasses.replace(r, available_K=t) for r, t in zip(runs, turned, strict=True)
@@ -310,7 +310,9 @@ def outcomes(
 
 def _over_assignments(value_A: Floats) -> tuple[float, float | None, float | None]:
     """Assignments are drawn, the texts are not: their spread alone is the error."""
-    part = mean_difference.part(np.repeat(value_A[:, None], 2, axis=1), np.ones(2), np.arange(2))
+    part = mean_difference.differences_of_sums(
+        np.repeat(value_A[:, None], 2, axis=1), np.ones(2), np.arange(2)
+    )
     found = mean_difference.estimate([part])
     return found.difference, mean_difference.half_width(found), mean_difference.p_value(found)
 

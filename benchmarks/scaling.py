@@ -67,7 +67,7 @@ def judged(swarm: Swarm, test: Swarm, resamples: int) -> dict[str, Any]:
     """The law of one table, judged by another; `rmse` in nats, its interval over the rows."""
     predictor = fit(MixingLaw(target=dict.fromkeys(DOMAINS, 1.0)), swarm, resamples=0).result
     assert predictor.predictor is not None
-    weights_NxK, loss_NxM = test.arrays()
+    weights_NxK, loss_NxM = test.weights_and_losses()
     predicted_N, actual_N = predictor.predictor.losses(weights_NxK), loss_NxM.mean(axis=1)
     square_N = (predicted_N - actual_N) ** 2
     rows_SxN = np.random.default_rng(0).integers(0, len(square_N), (resamples, len(square_N)))

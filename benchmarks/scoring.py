@@ -99,9 +99,9 @@ def harness(model: Transformer) -> Answers:
     from lm_eval.models.huggingface import HFLM
     from tokenizers import Tokenizer, models
 
-    values = hf_config.hf_config(model.shape, model.vocabulary, LENGTH)
+    values = hf_config.persimmon_config(model.shape, model.vocabulary, LENGTH)
     copy = transformers.PersimmonForCausalLM(transformers.PersimmonConfig(**values)).eval()
-    copy.load_state_dict(hf_config.hf_weights(model), strict=False)
+    copy.load_state_dict(hf_config.persimmon_weights(model), strict=False)
     copy.tie_weights()
     # Nothing is written in text here, so that a tokenizer need only be there.
     words = Tokenizer(models.WordLevel({"</s>": 0}, unk_token="</s>"))

@@ -61,9 +61,9 @@ class Stepper:
         self.model = initial_model(size.model, size.vocabulary, 0)
         recipe = measure.steady(size.rows, size.length)
         self.optimizer: torch.optim.Optimizer = (
-            adamw.per_domain_adamw(self.model, recipe, K)
+            adamw.build_per_domain_adamw(self.model, recipe, K)
             if self.needs.moments_per_domain
-            else adamw.adamw(self.model, recipe)
+            else adamw.build_adamw(self.model, recipe)
         )
         reference = None
         if self.needs.reference:
@@ -91,7 +91,7 @@ class Stepper:
 
     def step(self, step: int) -> None:
         self.engine.step = step
-        self.engine.measure()
+        self.engine.measure_before_step()
         self.method.weights(self.engine.state, step)
         left = self.engine.backward()
         self.optimizer.step()

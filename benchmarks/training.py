@@ -82,7 +82,7 @@ def step_of_ours(
     if recipe.compile:
         devices.keep_compilations()
     net = net.to(device).configure(recipe)
-    optimizer = optim.adamw(net, recipe)
+    optimizer = optim.build_adamw(net, recipe)
     passes = PipelinePasses(net)
     passing = StepGradient(
         net, passes, micro_batch_rows=rows, statistics_micro_batch_rows=1, max_norm=recipe.clip_norm
@@ -109,7 +109,7 @@ def persimmon(size: Size, tokens_BxL1: Tensor) -> Step:
     """The loop that everybody writes, around transformers' model that computes what ours does."""
     import transformers
 
-    values = hf_config.hf_config(size.model, size.vocabulary, size.length)
+    values = hf_config.persimmon_config(size.model, size.vocabulary, size.length)
     net = transformers.PersimmonForCausalLM(transformers.PersimmonConfig(**values)).train()
     optimizer = torch.optim.AdamW(net.parameters(), lr=RATE, weight_decay=DECAY)
 
@@ -209,7 +209,7 @@ def measured(size: Size, names: list[str]) -> dict[str, dict[str, Any]]:
     seconds = measure.processor_of(made, size.rounds)
     rate = flops * times / statistics.median(seconds.pop("gemm"))
     net, tokens = initial_model(size.model, size.vocabulary, 0), size.rows * size.length
-    work = step_log.training_flops_per_token(net, size.model, size.length) * tokens
+    work = step_log.model_flops_per_token(net, size.model, size.length) * tokens
     result = {}
     for name, own in seconds.items():
         ratio, median = measure.ratios(own, seconds["ours"]), statistics.median(own)

@@ -109,7 +109,7 @@ def commands() -> str:
             if command.group == group:
                 found += _command(parsers[command.name])
     found.append("## pike-mixing: the library, which needs NumPy alone\n")
-    for action in library._parser()._actions:
+    for action in library._build_parser()._actions:
         if isinstance(action, argparse._SubParsersAction):
             for parser in action.choices.values():
                 found += _command(parser)

@@ -16,7 +16,7 @@ from pike_mixing.mixtures import explore, export, trial
 from pike_mixing.parser import Parser
 from pike_mixing.settings import setting_lines, wrap
 from pike_mixing.swarms import catalogue
-from pike_mixing.swarms.fetch import fetch
+from pike_mixing.swarms.fetch import fetch_swarm
 
 MISTAKE = 2
 """Exit code of a mistake of the user's."""
@@ -43,7 +43,7 @@ ABOUT_TABLE = "CSV or Parquet: a row for each run; or the name of a swarm in the
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns its exit code: `MISTAKE` after an InputError, which is printed."""
-    parsed = _parser().parse_args(arguments)
+    parsed = _build_parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], str | tuple[str, int]] = parsed.run
     code = 0
     try:
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="pike-mixing", description=__doc__)
     commands_ = parser.add_subparsers(dest="command", required=True)
 
@@ -70,10 +70,14 @@ def _parser() -> argparse.ArgumentParser:
         return made
 
     trial.add_command(commands_)
-    rules = command("methods", show_methods, "list the rules with their settings")
+    rules = command("methods", methods_text, "list the rules with their settings")
     rules.add_argument("rule", nargs="?", help="one of them, or a finder")
-    _fit_options(command("fit", commands.fit_mixture, "a mixture from a table of proxy runs"))
-    saved = command("predict", commands.predict_loss, "the loss of a mixture, by a saved predictor")
+    _add_fit_options(
+        command("fit", commands.fitted_mixtures_text, "a mixture from a table of proxy runs")
+    )
+    saved = command(
+        "predict", commands.predicted_loss_text, "the loss of a mixture, by a saved predictor"
+    )
     saved.add_argument("predictor", type=Path, help="a file that `fit --save` wrote")
     saved.add_argument("--mixture", nargs="+", required=True, metavar="DOMAIN=WEIGHT")
     saved.add_argument("--format", choices=("text", "json"), default="text")
@@ -81,18 +85,24 @@ def _parser() -> argparse.ArgumentParser:
     export.add_command(commands_)
     delivered.add_command(commands_)
     bench.add_command(commands_)
-    _design_options(
-        command("design", proposals.design_mixtures, "the next mixtures to train, as CSV")
+    _add_design_options(
+        command("design", proposals.proposed_mixtures_csv, "the next mixtures to train, as CSV")
     )
-    _stage_options(command("stages", proposals.find_stages, "a schedule from losses over steps"))
-    kept = command("reuse", proposals.reuse_mixture, "a mixture's ratios where domains come and go")
+    _add_stage_options(
+        command("stages", proposals.schedule_json, "a schedule from losses over steps")
+    )
+    kept = command(
+        "reuse", proposals.reused_mixture_json, "a mixture's ratios where domains come and go"
+    )
     kept.add_argument("--old", nargs="+", required=True, metavar="DOMAIN=WEIGHT")
     about = "domains of the old mixture that are removed, revised or split"
     kept.add_argument("--changed", nargs="*", default=[], metavar="DOMAIN", help=about)
     about = "mixture of the virtual domain, which stands for all that stay, and of the others"
     kept.add_argument("--new", nargs="+", default=[], metavar="DOMAIN=WEIGHT", help=about)
     kept.add_argument("--virtual", default="old", help="name of the virtual domain (default: old)")
-    tables = command("swarms", show_swarms, "list the public tables of proxy runs, or fetch one")
+    tables = command(
+        "swarms", list_or_fetch_swarms, "list the public tables of proxy runs, or fetch one"
+    )
     tables.add_argument("name", nargs="?", help="the one to fetch")
     tables.add_argument("--to", type=Path, default=Path(), help="folder (default: this one)")
     about = "address of the repository's files elsewhere: file:///folder"
@@ -103,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _table_options(command: Any) -> None:
+def _add_table_options(command: Any) -> None:
     about = "the second file of a pair in Olmix's form, whose first is the table: losses by run"
     command.add_argument("--metrics", type=Path, help=about)
     about = "only rows with these values: --where parameters=1e6 run=1..64"
@@ -133,7 +143,7 @@ def _table_options(command: Any) -> None:
     command.add_argument("--seed", type=int, default=0, help="of all draws (default: 0)")
 
 
-def _fit_options(command: Any) -> None:
+def _add_fit_options(command: Any) -> None:
     command.description = table.__doc__
     command.add_argument("finder", help=f"{', '.join(TABLE_FINDERS)}")
     command.add_argument("table", type=Path, help=ABOUT_TABLE)
@@ -144,7 +154,7 @@ def _fit_options(command: Any) -> None:
     command.add_argument(
         "--target", nargs="+", action="append", required=True, metavar="LOSS[=WEIGHT]", help=about
     )
-    _table_options(command)
+    _add_table_options(command)
     about = "size to which the losses are extrapolated first: --at parameters=1e9 tokens=2.5e10"
     command.add_argument("--at", nargs="+", default=[], metavar="SIZE=NUMBER", help=about)
     about = "tables of drawn mixtures for the uncertainty (default: 100)"
@@ -157,7 +167,7 @@ def _fit_options(command: Any) -> None:
     command.add_argument("--format", choices=("text", "json"), default="text")
 
 
-def _stage_options(command: Any) -> None:
+def _add_stage_options(command: Any) -> None:
     command.description = schedule_finder.__doc__
     about = "CSV or Parquet: a row for each run and step, with the weights since the row before"
     command.add_argument("table", type=Path, help=about)
@@ -166,10 +176,10 @@ def _stage_options(command: Any) -> None:
     command.add_argument("--eta", type=float, default=1.0, help="Aioli's (default: 1)")
     about = "the column that names a row's run (default: run); its step is `tokens`"
     command.add_argument("--run-column", default="run", metavar="NAME", help=about)
-    _table_options(command)
+    _add_table_options(command)
 
 
-def _design_options(command: Any) -> None:
+def _add_design_options(command: Any) -> None:
     command.add_argument("table", type=Path, nargs="?", help=f"what is there: {ABOUT_TABLE}")
     about = "names, where there is no table yet"
     command.add_argument("--domains", nargs="+", default=[], metavar="DOMAIN", help=about)
@@ -185,26 +195,26 @@ def _design_options(command: Any) -> None:
     command.add_argument("--prior", nargs="+", default=[], metavar="DOMAIN=WEIGHT", help=about)
     about = "of the Dirichlet distribution; 1 draws evenly (default: 1)"
     command.add_argument("--concentration", type=float, default=1.0, help=about)
-    _table_options(command)
+    _add_table_options(command)
 
 
-def show_methods(arguments: argparse.Namespace) -> str:
+def methods_text(arguments: argparse.Namespace) -> str:
     """All rules with their settings, or one rule or finder."""
     kinds, name = dict(METHODS), arguments.rule
     if name is not None:
         find = finder_registry.finder_class if name in FINDERS else registry.rule_class
         kinds = {name: find(name)}
-    return "\n\n".join(_describe(*item) for item in kinds.items())
+    return "\n\n".join(_method_text(*item) for item in kinds.items())
 
 
-def _describe(name: str, kind: type[Any]) -> str:
+def _method_text(name: str, kind: type[Any]) -> str:
     return "\n".join([name, *wrap(kind.about, "  "), *setting_lines(kind)])
 
 
-def show_swarms(arguments: argparse.Namespace) -> str:
+def list_or_fetch_swarms(arguments: argparse.Namespace) -> str:
     """The public swarms, or where a fetched one lies."""
     if arguments.name is not None:
-        return str(fetch(arguments.name, arguments.to, arguments.base))
+        return str(fetch_swarm(arguments.name, arguments.to, arguments.base))
     lines = []
     for name, swarm in catalogue.TABLES.items():
         place = "in the package" if name in catalogue.PACKAGED else "to fetch"

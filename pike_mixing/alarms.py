@@ -116,11 +116,11 @@ class Watch(AlarmLimits):
             never = np.iinfo(np.int64).max
             state["last_rows_K"] = np.where(weights_K > 0, state["last_rows_K"], never)
         if self.epoch_rows is not None and drawn_K is not None:
-            result += self._epochs(state, step, drawn_K, self.epoch_rows)
+            result += self._epoch_alarms(state, step, drawn_K, self.epoch_rows)
         if self.adapts:
-            result += self._no_rows(state, step, count_K)
+            result += self._missing_rows_alarms(state, step, count_K)
             if len(self.domains) >= FEWEST_DOMAINS:
-                result += self._effective(state, step, weights_K)
+                result += self._collapse_alarms(state, step, weights_K)
         if self.movement is not None:
             changed, message = self.movement.after_step(
                 state, step, weights_K, count_K, coefficient_K
@@ -148,18 +148,19 @@ class Watch(AlarmLimits):
         had_rows_K = measured.rows_K > 0
         bad_K = np.where(had_rows_K, ~finite_3xK.all(axis=0), state["nan-signal"])
         result = []
-        for k in _newly(state, "nan-signal", bad_K):
+        for k in _indices_newly_true(state, "nan-signal", bad_K):
             domain, rows = self.domains[k], int(measured.rows_K[k])
             if finite_3xK[:2, k].all():
                 message = (
-                    f"no variance could be estimated from {_rows(rows)} of {domain}, so the "
+                    f"no variance could be estimated from {_rows_text(rows)} of {domain}, so the "
                     "method leaves its weight as it was: measure more rows of each domain (the "
                     "method's rows), or fewer of them together"
                 )
             else:
                 message = (
-                    f"the gradient of {domain} over {_rows(rows)} is not finite, so the method "
-                    "leaves its weight as it was: lower the learning rate or lengthen its warm-up"
+                    f"the gradient of {domain} over {_rows_text(rows)} is not finite, so the "
+                    "method leaves its weight as it was: lower the learning rate or lengthen its "
+                    "warm-up"
                 )
             result.append(Alarm(step, "nan-signal", domain, message))
         return state, result
@@ -195,10 +196,10 @@ class Watch(AlarmLimits):
                 "learns its text by heart: give it more rows or fewer epochs, or a lower learning "
                 "rate",
             )
-            for k in _newly(state, "worse", worse_K)
+            for k in _indices_newly_true(state, "worse", worse_K)
         ]
 
-    def _epochs(
+    def _epoch_alarms(
         self, state: State, step: int, drawn_K: Ints, epoch_rows: dict[str, float]
     ) -> list[Alarm]:
         rows_K = np.array([epoch_rows[domain] for domain in self.domains])
@@ -208,14 +209,14 @@ class Watch(AlarmLimits):
                 "epochs",
                 self.domains[k],
                 f"{self.domains[k]} has been read more than {self.epochs:g} times over (its "
-                f"corpus has {_rows(int(rows_K[k]))}): further repeats teach little and are "
+                f"corpus has {_rows_text(int(rows_K[k]))}): further repeats teach little and are "
                 "learnt by heart; give its source more text, train for fewer steps, or use a "
                 "method that bounds repetition (unimax)",
             )
-            for k in _newly(state, "epochs", drawn_K / rows_K > self.epochs)
+            for k in _indices_newly_true(state, "epochs", drawn_K / rows_K > self.epochs)
         ]
 
-    def _no_rows(self, state: State, step: int, count_K: Ints) -> list[Alarm]:
+    def _missing_rows_alarms(self, state: State, step: int, count_K: Ints) -> list[Alarm]:
         last_K = np.where(count_K > 0, step, state["last_rows_K"])
         state["last_rows_K"] = last_K
         return [
@@ -227,10 +228,10 @@ class Watch(AlarmLimits):
                 "it, and a method that learns from batches hears no more of it; give the method a "
                 "floor (min_weight), lower its rate, or put more rows into a batch",
             )
-            for k in _newly(state, "no-rows", step - last_K >= self.window)
+            for k in _indices_newly_true(state, "no-rows", step - last_K >= self.window)
         ]
 
-    def _effective(self, state: State, step: int, weights_K: Floats) -> list[Alarm]:
+    def _collapse_alarms(self, state: State, step: int, weights_K: Floats) -> list[Alarm]:
         """A look at the end of each window, at the mean weights of its steps."""
         sum_K = state["weight_sum_K"] + weights_K
         looks = (step + 1) % self.window == 0
@@ -247,15 +248,15 @@ class Watch(AlarmLimits):
             "lower least_effective_domains if this is meant"
         )
         low = np.array([number < self.least_effective_domains])
-        raised = _newly(state, "effective-domains", low)
+        raised = _indices_newly_true(state, "effective-domains", low)
         return [Alarm(step, "effective-domains", None, message) for _ in raised]
 
 
-def _newly(state: State, kind: str, holds: Array) -> list[int]:
+def _indices_newly_true(state: State, kind: str, is_true: Array) -> list[int]:
     """Where a condition holds that did not hold at the last look, which the state remembers."""
-    before, state[kind] = state[kind], holds
-    return [int(k) for k in np.flatnonzero(holds & ~before)]
+    before, state[kind] = state[kind], is_true
+    return [int(k) for k in np.flatnonzero(is_true & ~before)]
 
 
-def _rows(number: int) -> str:
-    return f"{number:,} row" + ("" if number == 1 else "s")
+def _rows_text(rows: int) -> str:
+    return f"{rows:,} row" + ("" if rows == 1 else "s")

@@ -41,15 +41,15 @@ from typing import Any
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.errors import InputError, refuse, refuse_without_scipy
+from pike_mixing.errors import InputError, refuse, refuse_without_package
 from pike_mixing.finders import (
     FINDERS,
     conformal_intervals,
+    cross_validation,
     exponential_law,
     prediction_scores,
     registry,
     table,
-    validation,
 )
 from pike_mixing.finders.interface import FinderResult, Proxy, Swarm
 from pike_mixing.settings import unknown
@@ -111,9 +111,11 @@ class Finder:
                 raise InputError(f"the law needs more than {K} runs that span all directions")
             return exponential_law.fit(weights_NxK, loss_NxM, starts=4, huber=0.02)
         if self.name == "regmix":
-            return _trees(weights_NxK, loss_NxM)
+            return _fit_trees_per_loss(weights_NxK, loss_NxM)
         kind = registry.finder_class("exposure-law" if self.name == PERMUTED else self.name)
-        return kind().fit_model(weights_NxK, self._epochs(weights_NxK, epochs_NxK), loss_NxM)
+        return kind().fit_model(
+            weights_NxK, self._epochs_as_given_or_permuted(weights_NxK, epochs_NxK), loss_NxM
+        )
 
     def predict(self, fitted: Any, weights_SxK: Floats, epochs_SxK: Floats | None) -> Any:
         """Losses, and spreads of a Gaussian process."""
@@ -123,12 +125,16 @@ class Finder:
             return fitted.losses(weights_SxK)
         if self.name == "regmix":
             return np.stack([trees.losses(weights_SxK) for trees in fitted], axis=1)
-        losses_SxM = fitted.losses(weights_SxK, self._epochs(weights_SxK, epochs_SxK))
+        losses_SxM = fitted.losses(
+            weights_SxK, self._epochs_as_given_or_permuted(weights_SxK, epochs_SxK)
+        )
         if self.name == "gaussian-process":
             return losses_SxM, fitted.standard_deviations(weights_SxK)
         return losses_SxM
 
-    def _epochs(self, weights_SxK: Floats, epochs_SxK: Floats | None) -> Floats | None:
+    def _epochs_as_given_or_permuted(
+        self, weights_SxK: Floats, epochs_SxK: Floats | None
+    ) -> Floats | None:
         """Epochs, or those of every domain with the text of another."""
         if self.name != PERMUTED or epochs_SxK is None:
             return epochs_SxK
@@ -137,7 +143,7 @@ class Finder:
         return weights_SxK * np.random.default_rng(0).permutation(per_weight_K)
 
 
-def _trees(weights_NxK: Floats, loss_NxM: Floats) -> list[Any]:
+def _fit_trees_per_loss(weights_NxK: Floats, loss_NxM: Floats) -> list[Any]:
     """RegMix's trees for each loss, as many as predict the mean best."""
     M = loss_NxM.shape[1]
     names = tuple(map(str, range(M)))
@@ -148,12 +154,12 @@ def _trees(weights_NxK: Floats, loss_NxM: Floats) -> list[Any]:
     swarm = Swarm(tuple(map(str, range(weights_NxK.shape[1]))), runs, names)
     kind = registry.finder_class("regmix")
     count = kind().fit(swarm).booster.num_trees()
-    like = FinderResult(swarm.uniform(), {"trees": count})
+    like = FinderResult(swarm.uniform_weights(), {"trees": count})
     shares = [dict(zip(names, row, strict=True)) for row in np.eye(M).tolist()]
     return [kind(target=target).fit(swarm, like) for target in shares]
 
 
-def find_method(name: str) -> Any:
+def load_bench_method(name: str) -> Any:
     """What fits and predicts: a finder of `METHODS`, or the module of a file.
 
     Raises:
@@ -174,7 +180,7 @@ def find_method(name: str) -> Any:
     return module
 
 
-def frozen_blocks(weights_NxK: Floats) -> list[Ints]:
+def frozen_row_blocks(weights_NxK: Floats) -> list[Ints]:
     """Blocks of rows in the order of the SHA-256 of their mixtures' numbers, without a rest."""
     texts = [",".join(f"{weight:.6f}" for weight in row) for row in weights_NxK]
     order = sorted(range(len(texts)), key=lambda n: hashlib.sha256(texts[n].encode()).digest())
@@ -184,24 +190,24 @@ def frozen_blocks(weights_NxK: Floats) -> list[Ints]:
 
 def make_folds(place: str, swarm: Swarm, others: Mapping[str, Swarm] | None = None) -> list[Fold]:
     """Each block's runs to fit and the next's to predict; also the same mixtures at other sizes."""
-    weights_NxK, _ = swarm.arrays()
-    blocks, result = frozen_blocks(weights_NxK), []
+    weights_NxK, _ = swarm.weights_and_losses()
+    blocks, result = frozen_row_blocks(weights_NxK), []
     for block, test in zip(blocks, [*blocks[1:], blocks[0]], strict=True):
-        tests = {place: _rows(swarm, test)}
+        tests = {place: _select_runs(swarm, test)}
         held = {tuple(weights_NxK[n].round(6)) for n in test}
         for name, other in (others or {}).items():
-            mixtures = other.arrays()[0].round(6)
+            mixtures = other.weights_and_losses()[0].round(6)
             rows = [n for n, weights_K in enumerate(mixtures) if tuple(weights_K) in held]
-            tests[name] = _rows(other, np.array(rows))
-        result.append(Fold(_rows(swarm, block), tests, place))
+            tests[name] = _select_runs(other, np.array(rows))
+        result.append(Fold(_select_runs(swarm, block), tests, place))
     return result
 
 
-def _rows(swarm: Swarm, rows: Ints) -> Swarm:
-    return dataclasses.replace(swarm, runs=[swarm.runs[n] for n in rows])
+def _select_runs(swarm: Swarm, run_indices: Ints) -> Swarm:
+    return dataclasses.replace(swarm, runs=[swarm.runs[n] for n in run_indices])
 
 
-def _fewer(swarm: Swarm) -> Swarm:
+def _keep_few_losses(swarm: Swarm) -> Swarm:
     """At most `TARGETS` losses, evenly among the columns."""
     M = len(swarm.losses)
     kept = np.unique(np.linspace(0, M - 1, min(M, TARGETS)).round().astype(int))
@@ -213,69 +219,81 @@ def _fewer(swarm: Swarm) -> Swarm:
     return dataclasses.replace(swarm, runs=runs, losses=tuple(swarm.losses[m] for m in kept))
 
 
-def open_folds(tables: Sequence[Path]) -> list[Fold]:
+def unsealed_folds(tables: Sequence[Path]) -> list[Fold]:
     """Of RegMix's runs of 1M, with the same mixtures at 60M; and of fetched tables.
 
     Raises:
         InputError: one of the tables is sealed.
     """
-    result = make_folds("regmix at 1M", _regmix("1e6"), {"regmix at 60M": _regmix("6e7")})
+    result = make_folds(
+        "regmix at 1M", _read_regmix_swarm("1e6"), {"regmix at 60M": _read_regmix_swarm("6e7")}
+    )
     for one in tables:
         name = one.name.partition(".")[0]
         if name in SEALED:
             raise InputError(f"{one} is sealed: --open-sealed WHO writes the log and opens it")
-        result += make_folds(name, _fewer(table.read_swarm(one)))
+        result += make_folds(name, _keep_few_losses(table.read_swarm(one)))
     return result
 
 
 def sealed_folds(tables: Sequence[Path]) -> list[Fold]:
     """Of RegMix's runs of 1B, by fits to blocks of 1M; and of tables that were fetched."""
-    small, large = _regmix("1e6"), _regmix("1e9")
-    blocks = frozen_blocks(small.arrays()[0])
-    result = [Fold(_rows(small, block), {SEALED[0]: large}, None) for block in blocks]
+    small, large = _read_regmix_swarm("1e6"), _read_regmix_swarm("1e9")
+    blocks = frozen_row_blocks(small.weights_and_losses()[0])
+    result = [Fold(_select_runs(small, block), {SEALED[0]: large}, None) for block in blocks]
     for one in tables:
-        result += make_folds(one.name.partition(".")[0], _fewer(table.read_swarm(one)))
+        result += make_folds(one.name.partition(".")[0], _keep_few_losses(table.read_swarm(one)))
     return result
 
 
-def _regmix(parameters: str) -> Swarm:
-    return table.read_swarm(catalogue.find_table(Path("regmix")), where={"parameters": parameters})
+def _read_regmix_swarm(model_size: str) -> Swarm:
+    return table.read_swarm(catalogue.find_table(Path("regmix")), where={"parameters": model_size})
 
 
 def score_method(name: str, fold: Fold, runs: int) -> dict[str, dict[str, Any]]:
     """By place the measures of one method, each of T targets; or why it `failed`."""
-    train = _rows(fold.train, np.arange(runs))
-    given, one, begun = (*train.arrays(), train.epochs()), find_method(name), time.monotonic()
+    train = _select_runs(fold.train, np.arange(runs))
+    given, one, begun = (
+        (*train.weights_and_losses(), train.epochs()),
+        load_bench_method(name),
+        time.monotonic(),
+    )
     result: dict[str, dict[str, Any]] = {}
     try:
         fitted, scale_T = one.fit(*given), None
         for place, test in fold.tests.items():
-            (weights_SxK, actual_SxM), epochs_SxK = test.arrays(), test.epochs()
-            predicted_SxT, spread_SxT = _predict(one, fitted, weights_SxK, epochs_SxK, given)
+            (weights_SxK, actual_SxM), epochs_SxK = test.weights_and_losses(), test.epochs()
+            predicted_SxT, spread_SxT = _predict_losses_and_spreads(
+                one, fitted, weights_SxK, epochs_SxK, given
+            )
             half_SxT = None
             if place == fold.alike:
-                scale_T = _scales(one, *given)
+                scale_T = _calibrate_spread_scales(one, *given)
                 half_SxT = spread_SxT * scale_T
-            result[place] = _measures(predicted_SxT, _with_mean(actual_SxM), half_SxT)
+            result[place] = _prediction_metrics(
+                predicted_SxT, _append_mean_column(actual_SxM), half_SxT
+            )
     except Exception as error:  # Anybody's method may fail in any way: the board says how.
         return {place: {"failed": f"{type(error).__name__}: {error}"} for place in fold.tests}
     seconds = round(time.monotonic() - begun, 2)
     return {place: {**found, "seconds": seconds} for place, found in result.items()}
 
 
-def _measures(predicted_SxT: Floats, actual_SxT: Floats, half_SxT: Floats | None) -> dict[str, Any]:
+def _prediction_metrics(
+    predicted_SxT: Floats, actual_SxT: Floats, half_width_SxT: Floats | None
+) -> dict[str, Any]:
     actual_TxS, predicted_TxS = actual_SxT.T, predicted_SxT.T
     chance_T = actual_TxS.mean(axis=1) - actual_TxS.min(axis=1)
     found = {
         "spearman": prediction_scores.correlations(
             prediction_scores.ranks(predicted_TxS), prediction_scores.ranks(actual_TxS)
         ),
-        "regret": prediction_scores.regrets(predicted_TxS, actual_TxS) / chance_T,
+        "regret": prediction_scores.regret_of_choice(predicted_TxS, actual_TxS) / chance_T,
         "accuracy": pairwise_accuracies(predicted_TxS, actual_TxS),
     }
-    if half_SxT is not None:
-        found["coverage"] = (np.abs(predicted_SxT - actual_SxT) <= half_SxT).mean(axis=0)
-        found["width"] = 2 * half_SxT.mean(axis=0) / actual_SxT.std(axis=0)
+    if half_width_SxT is not None:
+        found["coverage"] = (np.abs(predicted_SxT - actual_SxT) <= half_width_SxT).mean(axis=0)
+        found["width"] = 2 * half_width_SxT.mean(axis=0) / actual_SxT.std(axis=0)
     # A constant prediction orders nothing.
     return {name: np.nan_to_num(value_T).round(4).tolist() for name, value_T in found.items()}
 
@@ -287,41 +305,49 @@ def pairwise_accuracies(predicted_TxS: Floats, actual_TxS: Floats) -> Floats:
     return np.asarray((1 + signs[0] * signs[1]).mean(axis=1) / 2)
 
 
-def _with_mean(loss_SxM: Floats) -> Floats:
+def _append_mean_column(loss_SxM: Floats) -> Floats:
     return np.column_stack([loss_SxM, loss_SxM.mean(axis=1)])
 
 
-def _predict(
-    one: Any, fitted: Any, weights_SxK: Floats, epochs_SxK: Floats | None, given: tuple[Any, ...]
+def _predict_losses_and_spreads(
+    method: Any,
+    fitted: Any,
+    weights_SxK: Floats,
+    epochs_SxK: Floats | None,
+    fitted_runs: tuple[Any, ...],
 ) -> tuple[Floats, Floats]:
     """Losses and spreads [S, T] of a fit to the runs that were given."""
-    told = one.predict(fitted, weights_SxK, epochs_SxK)
+    told = method.predict(fitted, weights_SxK, epochs_SxK)
     losses, spreads = told if isinstance(told, tuple) else (told, np.ones_like(told))
-    wanted = (len(weights_SxK), given[1].shape[1])
+    wanted = (len(weights_SxK), fitted_runs[1].shape[1])
     for what, values in (("losses", losses), ("spreads", spreads)):
         if np.shape(values) != wanted or not np.isfinite(values).all():
             raise InputError(f"predict: {what} of shape {np.shape(values)}, not finite {wanted}")
-    return _with_mean(np.asarray(losses)), _with_mean(np.asarray(spreads))
+    return _append_mean_column(np.asarray(losses)), _append_mean_column(np.asarray(spreads))
 
 
-def _scales(one: Any, weights_NxK: Floats, loss_NxM: Floats, epochs_NxK: Floats | None) -> Floats:
+def _calibrate_spread_scales(
+    method: Any, weights_NxK: Floats, loss_NxM: Floats, epochs_NxK: Floats | None
+) -> Floats:
     """What spreads are multiplied by [T], from the errors on parts of the runs."""
     score_NxT = np.empty((len(loss_NxM), loss_NxM.shape[1] + 1))
-    for rest, part in validation.make_folds(weights_NxK, PARTS, seed=0):
+    for rest, part in cross_validation.make_folds(weights_NxK, PARTS, seed=0):
         seen, new = (None, None) if epochs_NxK is None else (epochs_NxK[rest], epochs_NxK[part])
         given = weights_NxK[rest], loss_NxM[rest], seen
-        predicted, spread = _predict(one, one.fit(*given), weights_NxK[part], new, given)
-        score_NxT[part] = np.abs(predicted - _with_mean(loss_NxM[part])) / spread
+        predicted, spread = _predict_losses_and_spreads(
+            method, method.fit(*given), weights_NxK[part], new, given
+        )
+        score_NxT[part] = np.abs(predicted - _append_mean_column(loss_NxM[part])) / spread
     mixtures = len(np.unique(weights_NxK, axis=0))
     return np.array(
         [conformal_intervals.score_quantile(score_N, mixtures) for score_N in score_NxT.T]
     )
 
 
-def score_all_folds(name: str, parts: Sequence[Fold], jobs: int) -> dict[str, Any]:
+def score_all_folds(name: str, folds: Sequence[Fold], jobs: int) -> dict[str, Any]:
     """What a method scores: by place and number of runs, measures [F, T]."""
-    find_method(name)
-    work = [(name, fold, runs) for fold in parts for runs in RUNS if runs <= len(fold.train.runs)]
+    load_bench_method(name)
+    work = [(name, fold, runs) for fold in folds for runs in RUNS if runs <= len(fold.train.runs)]
     os.environ["OMP_NUM_THREADS"] = "1"
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
         found = pool.starmap(score_method, work, chunksize=1)
@@ -335,25 +361,25 @@ def score_all_folds(name: str, parts: Sequence[Fold], jobs: int) -> dict[str, An
     return {"method": Path(name).stem, "sha256": digest, "cells": cells}
 
 
-def mean_and_interval(value_FxT: Floats) -> tuple[float, float | None]:
+def mean_and_half_width(value_FxT: Floats) -> tuple[float, float | None]:
     """The mean over folds and targets, and half of its 95 % interval over both."""
     from pike_mixing.comparison import mean_difference
 
-    found = _estimate(value_FxT)
+    found = _estimate_over_folds(value_FxT)
     return found.difference, mean_difference.half_width(found)
 
 
-def _estimate(value_FxT: Floats) -> Any:
+def _estimate_over_folds(value_FxT: Floats) -> Any:
     """Folds are what seeds are elsewhere, targets what documents are."""
     from pike_mixing.comparison import mean_difference
 
     targets = value_FxT.shape[1]
-    part = mean_difference.part(value_FxT, np.ones(targets), np.arange(targets))
+    part = mean_difference.differences_of_sums(value_FxT, np.ones(targets), np.arange(targets))
     return mean_difference.estimate([part])
 
 
 def differences_from_board(
-    one: Mapping[str, Any], board: Sequence[Mapping[str, Any]]
+    scores: Mapping[str, Any], board: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """A method minus each of the board, in every cell and measure that both have.
 
@@ -363,12 +389,12 @@ def differences_from_board(
 
     rows = []
     for other in board:
-        for cell, measure in itertools.product(one["cells"], RANKED):
-            pair = [r["cells"].get(cell, {}).get(measure) for r in (one, other)]
-            if other["method"] == one["method"] or None in pair or len(pair[0]) != len(pair[1]):
+        for cell, measure in itertools.product(scores["cells"], RANKED):
+            pair = [r["cells"].get(cell, {}).get(measure) for r in (scores, other)]
+            if other["method"] == scores["method"] or None in pair or len(pair[0]) != len(pair[1]):
                 continue
             # The mean of all losses is none of them.
-            found = _estimate((np.array(pair[0]) - np.array(pair[1]))[:, :-1])
+            found = _estimate_over_folds((np.array(pair[0]) - np.array(pair[1]))[:, :-1])
             rows.append(
                 {
                     "against": other["method"],
@@ -390,7 +416,7 @@ def add_command(subparsers: Any) -> None:
     command = subparsers.add_parser(
         "bench", help=about, description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    command.set_defaults(run=run_command)
+    command.set_defaults(run=score_methods)
     about = f"NAME.py, or of {', '.join(METHODS)}; none: the board as it is"
     command.add_argument("methods", nargs="*", metavar="METHOD", help=about)
     about = "further tables: what `swarms olmix-full` and `swarms olmix-dclm` fetch"
@@ -407,33 +433,37 @@ def add_command(subparsers: Any) -> None:
     command.add_argument("--log", type=Path, default=Path("sealed_openings.csv"), help=about)
 
 
-def run_command(arguments: argparse.Namespace) -> str:
+def score_methods(arguments: argparse.Namespace) -> str:
     """The scores of methods, and how they differ from the board's; or the board's scores."""
     if arguments.jobs < 1:
         raise InputError("--jobs: must be at least 1")
-    refuse_without_scipy("bench")
-    lacking = map(registry.missing_package, (name for name in arguments.methods if name in FINDERS))
+    refuse_without_package("bench", "scipy")
+    lacking = map(
+        registry.unusable_finder_message, (name for name in arguments.methods if name in FINDERS)
+    )
     refuse([problem for problem in lacking if problem])
-    board = [] if arguments.open_sealed else _board(arguments.board)
+    board = [] if arguments.open_sealed else _read_board(arguments.board)
     if not arguments.methods:
         if arguments.open_sealed:
             raise InputError("--open-sealed: name the method that is scored")
-        return _table(board)
+        return _scores_table(board)
     if arguments.open_sealed:
-        _write_log(arguments)
+        _log_sealed_opening(arguments)
         parts = sealed_folds(arguments.tables)
     else:
-        parts = open_folds(arguments.tables)
+        parts = unsealed_folds(arguments.tables)
     found = [score_all_folds(name, parts, arguments.jobs) for name in arguments.methods]
     if arguments.save is not None:
         try:
             arguments.save.write_text(json.dumps({"methods": found}) + "\n", encoding="utf-8")
         except OSError as error:
             raise InputError(f"--save: {error}: give another path") from None
-    return "\n\n".join([_table(found), *(_against(one, board) for one in found if board)])
+    return "\n\n".join(
+        [_scores_table(found), *(_board_differences_text(one, board) for one in found if board)]
+    )
 
 
-def _board(path: Path) -> list[dict[str, Any]]:
+def _read_board(path: Path) -> list[dict[str, Any]]:
     try:
         return list(json.loads(path.read_text(encoding="utf-8"))["methods"])
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -442,13 +472,13 @@ def _board(path: Path) -> list[dict[str, Any]]:
         ) from None
 
 
-def _write_log(arguments: argparse.Namespace) -> None:
+def _log_sealed_opening(arguments: argparse.Namespace) -> None:
     """A line for each method, before anything is read."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     opened = "; ".join([SEALED[0], *(one.name for one in arguments.tables)])
     rows = []
     for name in arguments.methods:
-        find_method(name)
+        load_bench_method(name)
         content = b"" if name in METHODS else Path(name).read_bytes()
         digest = hashlib.sha256(content).hexdigest() if content else "of the package"
         rows.append([now, arguments.open_sealed, name, digest, opened])
@@ -462,38 +492,42 @@ def _write_log(arguments: argparse.Namespace) -> None:
         raise InputError(f"--log: {error}: nothing was opened; give another path") from None
 
 
-def _table(found: Sequence[Mapping[str, Any]]) -> str:
+def _scores_table(scores_by_method: Sequence[Mapping[str, Any]]) -> str:
     """A line for each method and cell: every measure, mean over the losses."""
     lines = [f"{'method':<20}{'runs':>5}  {'':<15}" + "".join(f"{m:>16}" for m in MEASURES)]
-    cells = dict.fromkeys(cell for one in found for cell in one["cells"])
-    for cell, one in itertools.product(cells, found):
+    cells = dict.fromkeys(cell for one in scores_by_method for cell in one["cells"])
+    for cell, one in itertools.product(cells, scores_by_method):
         place, _, runs = cell.partition("|")
         begin = f"{one['method']:<20}{runs:>5}  {place:<15}"
         scored = one["cells"].get(cell, {})
         if "failed" in scored:
             lines.append(f"{begin} {len(scored['failed'])} fold(s) failed: {scored['failed'][0]}")
         elif scored:
-            lines.append(begin + "".join(f"{_summary_text(scored.get(m)):>16}" for m in MEASURES))
+            lines.append(
+                begin + "".join(f"{_mean_and_interval_text(scored.get(m)):>16}" for m in MEASURES)
+            )
     return "\n".join(lines)
 
 
-def _summary_text(value_FxT: Any) -> str:
+def _mean_and_interval_text(value_FxT: Any) -> str:
     if value_FxT is None:
         return "none"
-    mean, half = mean_and_interval(np.array(value_FxT)[:, :-1])
+    mean, half = mean_and_half_width(np.array(value_FxT)[:, :-1])
     return f"{mean:.3f}" if half is None else f"{mean:.3f} +- {half:.3f}"
 
 
-def _against(one: Mapping[str, Any], board: Sequence[Mapping[str, Any]]) -> str:
+def _board_differences_text(scores: Mapping[str, Any], board: Sequence[Mapping[str, Any]]) -> str:
     """The differences that Holm's correction leaves, and how many there are."""
-    rows = differences_from_board(one, board)
+    rows = differences_from_board(scores, board)
     kept = [row for row in rows if row["p"] is not None and row["p"] < LEVEL]
     lines = []
     for row in kept:
         cell = row["cell"].replace("|", ", ")
         lines.append(
-            f"{one['method']} minus {row['against']}, {row['measure']}, {cell} runs: "
+            f"{scores['method']} minus {row['against']}, {row['measure']}, {cell} runs: "
             f"{row['difference']:+.3f} +- {row['half']:.3f} (p {row['p']:.2g})"
         )
-    told = f"{one['method']}: {len(kept)} of {len(rows)} differences from the board have p < 0.05"
+    told = (
+        f"{scores['method']}: {len(kept)} of {len(rows)} differences from the board have p < 0.05"
+    )
     return "\n".join([f"{told}, after Holm's correction for all of them", *lines])

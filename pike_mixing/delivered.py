@@ -166,7 +166,10 @@ class Delivered:
         """
         if tokens is None and self.of == "tokens":
             raise InputError("tokens: the plan is of tokens: count them, or give of='rows'")
-        row_K, token_K = self._place(rows, "rows"), self._place(tokens or {}, "tokens")
+        row_K, token_K = (
+            self._counts_in_order(rows, "rows"),
+            self._counts_in_order(tokens or {}, "tokens"),
+        )
         share_K = (
             self._share_K
             if plan is None
@@ -193,13 +196,17 @@ class Delivered:
         sums["tokens_at_last"][came_K] = (sums["tokens"] - sums["surplus"])[came_K]
         sums["last_step"][came_K] = self.steps
 
-    def _place(self, values: Mapping[str, float], what: str) -> Floats:
+    def _counts_in_order(self, values: Mapping[str, float], setting: str) -> Floats:
         refuse(
-            [unknown(d, self.domains, f"{what} of a step") for d in values if d not in self.domains]
+            [
+                unknown(d, self.domains, f"{setting} of a step")
+                for d in values
+                if d not in self.domains
+            ]
         )
         placed_K = np.array([float(values.get(d, 0)) for d in self.domains])
         if not (np.isfinite(placed_K) & (placed_K >= 0)).all():
-            raise InputError(f"{what}: {dict(values)} are no counts")
+            raise InputError(f"{setting}: {dict(values)} are no counts")
         return placed_K
 
     def add_rows(
@@ -261,7 +268,7 @@ class Delivered:
         Raises:
             InputError: the batch has no such column, or one of its rows is of an unknown domain.
         """
-        names = domain(batch) if callable(domain) else _column(batch, domain)
+        names = domain(batch) if callable(domain) else _batch_column(batch, domain)
         lengths = (tokens or tokens_of_rows)(batch) if tokens or self.of == "tokens" else None
         self.add_rows(names, lengths)
         self.warn()
@@ -271,7 +278,7 @@ class Delivered:
         loader: Iterable[T],
         domain: str | Callable[[T], Iterable[Any]] = "domain",
         tokens: Callable[[T], Iterable[float]] | None = None,
-    ) -> "Watched[T]":
+    ) -> "CountedLoader[T]":
         """A loader with the same batches, length and attributes, which counts what it gives.
 
         Args:
@@ -279,7 +286,7 @@ class Delivered:
             domain: As for `add_batch`.
             tokens: As for `add_batch`.
         """
-        return Watched(loader, lambda batch: self.add_batch(batch, domain, tokens))
+        return CountedLoader(loader, lambda batch: self.add_batch(batch, domain, tokens))
 
     def warn(self) -> list[Finding]:
         """Findings of a look that is due, which are written to the log; none between two looks.
@@ -298,11 +305,11 @@ class Delivered:
     def report(self) -> Report:
         """Shares and findings so far."""
         sums = self._sums
-        rows, judged_K = max(sums["rows"].sum(), 1), self._has_enough()
+        rows, judged_K = max(sums["rows"].sum(), 1), self._enough_tokens()
         if self.of == "tokens" and sums["rows"].any():
             level = LEVEL / (3 * len(self.domains))
-            is_off_K, lacks_K = self._tokens_chance() <= level, sums["surplus"] < 0
-            judged_K = judged_K & ~(is_off_K & lacks_K & (self._late_bound() > level))
+            is_off_K, lacks_K = self._token_share_p_values() <= level, sums["surplus"] < 0
+            judged_K = judged_K & ~(is_off_K & lacks_K & (self._still_to_come_p_values() > level))
         few = [
             d
             for d, is_judged, expected in zip(self.domains, judged_K, sums["expected"], strict=True)
@@ -319,7 +326,7 @@ class Delivered:
             tuple(few) if self.of == "tokens" else (),
         )
 
-    def _has_enough(self) -> Any:
+    def _enough_tokens(self) -> Any:
         """Whether enough tokens of each domain came for a verdict [K]."""
         sums = self._sums
         effective_K = sums["tokens"] ** 2 / sums["token_squares"].clip(min=1)
@@ -332,36 +339,38 @@ class Delivered:
             return
         # Rows, tokens and ends share the level.
         level /= 3 * K
-        off_rows_K = self._rows_bound() <= level
-        off_K = off_rows_K if self.of == "rows" else self._tokens_off(level)
-        ended_K = self._end_bound() <= level
-        never_bound_K = np.exp(-sums["expected"]) if self.of == "rows" else self._late_bound()
+        off_rows_K = self._row_share_p_values() <= level
+        off_K = off_rows_K if self.of == "rows" else self._tokens_off_plan(level)
+        ended_K = self._ended_p_values() <= level
+        never_bound_K = (
+            np.exp(-sums["expected"]) if self.of == "rows" else self._still_to_come_p_values()
+        )
         never_K = (sums["rows"] == 0) & (never_bound_K <= level)
         for k in np.flatnonzero(ended_K):
-            yield Finding("ended", self.domains[k], self._of_end(int(k)))
+            yield Finding("ended", self.domains[k], self._ended_message(int(k)))
         for k in np.flatnonzero(never_K):
             yield Finding(
                 "never-came",
                 self.domains[k],
                 f"{self.domains[k]} is planned and never came: check its path and its name",
             )
-        is_empty_K = self._is_empty()
+        is_empty_K = self._without_tokens()
         for k in np.flatnonzero(is_empty_K):
-            yield Finding("packing-or-filtering", self.domains[k], self._of_empty(int(k)))
+            yield Finding("packing-or-filtering", self.domains[k], self._no_tokens_message(int(k)))
         if ended_K.any() or never_K.any() or is_empty_K.any() or not off_K.any():
             return
         if self.of == "tokens" and not off_rows_K.any():
-            yield Finding("documents-not-tokens", None, self._of_lengths())
+            yield Finding("documents-not-tokens", None, self._row_lengths_message())
         else:
-            yield Finding("packing-or-filtering", None, self._of_rows(off_K))
+            yield Finding("packing-or-filtering", None, self._wrong_shares_message(off_K))
 
-    def _is_empty(self) -> Any:
+    def _without_tokens(self) -> Any:
         """Whether many rows of a domain came, all without a token [K]."""
         sums = self._sums
         is_empty_K = (sums["rows"] >= MOST_EMPTY) & (sums["tokens"] == 0) & (sums["expected"] > 0)
         return is_empty_K & (self.of == "tokens")
 
-    def _rows_bound(self) -> Floats:
+    def _row_share_p_values(self) -> Floats:
         """Chance of rows at least so far from the plan, at most [K]."""
         sums = self._sums
         n = sums["rows"].sum()
@@ -371,7 +380,7 @@ class Delivered:
             kl_K = kl_K + np.where(a_K < 1, (1 - a_K) * np.log((1 - a_K) / (1 - p_K)), 0)
         return np.asarray((2 * np.exp(-n * kl_K)).clip(max=1))
 
-    def _tokens_chance(self) -> Floats:
+    def _token_share_p_values(self) -> Floats:
         """Chance of tokens at least so far from the plan [K]; 1 where too few came."""
         sums, n = self._sums, self.steps
         if n < FEWEST_STEPS:
@@ -391,14 +400,14 @@ class Delivered:
         chance_K = np.array([math.erfc(z / math.sqrt(2)) for z in z_K])
         bound_K = 2 * np.exp(-2 * n * (mean_K / max(self._most, 1)) ** 2)
         # Two tests share the level.
-        return np.where(self._has_enough(), (2 * np.minimum(chance_K, bound_K)).clip(max=1), 1.0)
+        return np.where(self._enough_tokens(), (2 * np.minimum(chance_K, bound_K)).clip(max=1), 1.0)
 
-    def _tokens_off(self, level: float) -> Any:
+    def _tokens_off_plan(self, level: float) -> Any:
         """Domains with other tokens than planned, where one of them lacks some for good [K]."""
-        off_K = self._tokens_chance() <= level
-        return off_K & (off_K & (self._late_bound() <= level)).any()
+        off_K = self._token_share_p_values() <= level
+        return off_K & (off_K & (self._still_to_come_p_values() <= level)).any()
 
-    def _lack(self) -> tuple[Floats, Floats]:
+    def _lacking_and_mean_tokens(self) -> tuple[Floats, Floats]:
         """Tokens that each domain lacks beside the others', and its mean row so far [K]."""
         sums, rows_K = self._sums, self._sums["rows"]
         # A row of a domain also raises what is planned for the domain, by its share.
@@ -409,12 +418,12 @@ class Delivered:
         mean_K = np.divide(sums["tokens"], rows_K, out=np.full_like(rows_K, mean), where=has_K)
         return lack_K, mean_K
 
-    def _late_bound(self) -> Floats:
+    def _still_to_come_p_values(self) -> Floats:
         """Chance that rows with the tokens that a domain lacks have not come yet, at most [K]."""
-        lack_K, mean_K = self._lack()
+        lack_K, mean_K = self._lacking_and_mean_tokens()
         return np.exp(-lack_K / (self.longest or (LONGEST_ROW * mean_K).clip(min=1e-9)))
 
-    def _end_bound(self) -> Floats:
+    def _ended_p_values(self) -> Floats:
         """Chance of no row since each domain's last, at most [K]."""
         sums, rows_K = self._sums, self._sums["rows"]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -422,29 +431,34 @@ class Delivered:
             if self.of == "tokens":
                 # Shares that change may change rows and tokens at different rates, and a loader
                 # that counts tokens lets a domain wait that has more than planned.
-                planned_K, (lack_K, mean_K) = sums["tokens"] - sums["surplus"], self._lack()
+                planned_K, (lack_K, mean_K) = (
+                    sums["tokens"] - sums["surplus"],
+                    self._lacking_and_mean_tokens(),
+                )
                 by_tokens_K = rows_K * (planned_K / sums["tokens_at_last"] - 1)
                 missed_K = np.minimum(np.minimum(missed_K, by_tokens_K), lack_K / mean_K)
         return np.where(rows_K >= FEWEST_ROWS, np.exp(-np.nan_to_num(missed_K) / 2), 1.0)
 
-    def _of_end(self, k: int) -> str:
+    def _ended_message(self, k: int) -> str:
         sums = self._sums
         return (
             f"{self.domains[k]} ended: no row of it came after step {sums['last_step'][k]:.0f} of "
             f"{self.steps}; let its source begin again, give it more text, or plan for its end"
         )
 
-    def _of_empty(self, k: int) -> str:
+    def _no_tokens_message(self, k: int) -> str:
         return (
             f"{self.domains[k]}: {self._sums['rows'][k]:.0f} rows came, and none of their tokens "
             "counts: something cuts them off or masks all their labels (-100); look at the labels "
             "of one of its rows"
         )
 
-    def _of_lengths(self) -> str:
+    def _row_lengths_message(self) -> str:
         sums = self._sums
         mean_K = sums["tokens"] / sums["rows"].clip(min=1)
-        weight_K = np.divide(self._mean_plan(), mean_K, out=np.zeros_like(mean_K), where=mean_K > 0)
+        weight_K = np.divide(
+            self._mean_planned_shares(), mean_K, out=np.zeros_like(mean_K), where=mean_K > 0
+        )
         weight_K = weight_K / weight_K.sum()
         lengths = ", ".join(
             f"{d} {length:.4g}" for d, length in zip(self.domains, mean_K, strict=True)
@@ -456,10 +470,10 @@ class Delivered:
             f"{weights}, or mix after packing"
         )
 
-    def _of_rows(self, off_K: Any) -> str:
+    def _wrong_shares_message(self, off_K: Any) -> str:
         sums = self._sums
         n = sums["rows" if self.of == "rows" else "tokens"]
-        plan_K = self._mean_plan()
+        plan_K = self._mean_planned_shares()
         shares = ", ".join(
             f"{self.domains[k]} {n[k] / n.sum():.4f} for {plan_K[k]:.4f}"
             for k in np.flatnonzero(off_K)
@@ -470,11 +484,11 @@ class Delivered:
             "duplicates), or the weights are not read: count again right behind the mixing"
         )
 
-    def _mean_plan(self) -> Floats:
+    def _mean_planned_shares(self) -> Floats:
         return np.asarray(self._sums["expected"] / self._sums["rows"].sum())
 
 
-class Watched(Iterable[T]):
+class CountedLoader(Iterable[T]):
     """A loader whose batches are counted when they are read; all else is the loader's own."""
 
     def __init__(self, loader: Iterable[T], count: Callable[[T], None]) -> None:
@@ -504,7 +518,7 @@ SUMS = (
 )
 
 
-def _column(batch: Any, name: str) -> Iterable[Any]:
+def _batch_column(batch: Any, name: str) -> Iterable[Any]:
     """A column of a batch, whether it is one of columns or of rows."""
     if isinstance(batch, Mapping):
         if name in batch:
@@ -541,7 +555,7 @@ def add_command(subparsers: Any) -> None:
     """Adds the command `delivered`."""
     about = "whether a log's rows and tokens came as planned"
     command = subparsers.add_parser("delivered", help=about, description=about)
-    command.set_defaults(run=run_command)
+    command.set_defaults(run=report_on_log)
     about = (
         'JSON lines: {"rows": {"web": 5}, "tokens": {"web": 900}} for each step, or {"domain": '
         '"web", "tokens": 180} for each row (and "step"); other keys are passed over'
@@ -557,7 +571,7 @@ def add_command(subparsers: Any) -> None:
     command.add_argument("--gate", action="store_true", help=about)
 
 
-def run_command(arguments: argparse.Namespace) -> tuple[str, int]:
+def report_on_log(arguments: argparse.Namespace) -> tuple[str, int]:
     """The report on a log, and the exit code.
 
     Raises:
@@ -567,7 +581,7 @@ def run_command(arguments: argparse.Namespace) -> tuple[str, int]:
 
     plan = options.parse_numbers(arguments.plan, "--plan")
     delivered = Delivered(plan, of=arguments.of, longest=arguments.longest)
-    read_log(arguments.log, delivered)
+    count_log(arguments.log, delivered)
     report = delivered.report()
     code = int(arguments.gate and bool(report.findings))
     if arguments.format == "text":
@@ -585,7 +599,7 @@ def run_command(arguments: argparse.Namespace) -> tuple[str, int]:
     return json.dumps(values, indent=2), code
 
 
-def _count(value: Any) -> float:
+def _parse_token_count(value: Any) -> float:
     if not 0 <= (number := float(value)) < math.inf:
         raise InputError(f"tokens: {number} is no count")
     return number
@@ -595,7 +609,7 @@ BLOCK = 64
 """Rows that count as a step where a log of rows names none."""
 
 
-def _lines(path: Path) -> list[tuple[int, str]]:
+def _numbered_lines(path: Path) -> list[tuple[int, str]]:
     """Lines with their numbers, without empty ones."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
@@ -604,7 +618,7 @@ def _lines(path: Path) -> list[tuple[int, str]]:
     return [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
 
 
-def read_log(path: Path, delivered: Delivered) -> None:
+def count_log(path: Path, delivered: Delivered) -> None:
     """Counts the lines of a log.
 
     Raises:
@@ -614,23 +628,25 @@ def read_log(path: Path, delivered: Delivered) -> None:
     lengths: list[float] = []
     step: Any = None
 
-    def flush() -> None:
+    def add_pending_rows() -> None:
         if names:
             delivered.add_rows(names, lengths if delivered.of == "tokens" else None)
             names.clear()
             lengths.clear()
 
-    for number, line in _lines(path):
+    for number, line in _numbered_lines(path):
         try:
             values = foreign_json.parse_json(line)
             if "rows" in values:
                 delivered.add(values["rows"], values.get("tokens"), values.get("plan"))
                 continue
             if values.get("step") != step or (len(names) >= BLOCK and "step" not in values):
-                flush()
+                add_pending_rows()
             step = values.get("step")
             names.append(delivered.name_of(values["domain"]))
-            lengths.append(_count(values["tokens"]) if delivered.of == "tokens" else 0.0)
+            lengths.append(
+                _parse_token_count(values["tokens"]) if delivered.of == "tokens" else 0.0
+            )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, InputError):
                 raise InputError(f"{path}, line {number}: {error}") from None
@@ -638,6 +654,6 @@ def read_log(path: Path, delivered: Delivered) -> None:
                 f"{path}, line {number}: give rows and tokens by domain, or domain and tokens of a "
                 f"row ({type(error).__name__}: {error})"
             ) from None
-    flush()
+    add_pending_rows()
     if not delivered.steps:
         raise InputError(f"{path}: has no line: nothing was counted; check the path")

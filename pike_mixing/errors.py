@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 
 MOST_PROBLEMS, MOST_CHARACTERS, MOST_NAMES = 200, 200, 20
 """How much a message shows: lines, characters of a value, names in a row."""
+DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+"""What pip calls a module, where the names differ."""
 
 
 class InputError(ValueError):
@@ -36,12 +38,30 @@ def enumerate_names(names: Iterable[str]) -> str:
     return ", ".join(listed[:MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def refuse_without_scipy(command: str) -> None:
-    """Raises an InputError where a command of the library lacks SciPy."""
-    if importlib.util.find_spec("scipy") is None:
-        raise InputError(
-            f"{command} needs the package 'scipy', which is not installed: run `pip install scipy`"
-        )
+def missing_package_message(needed_by: str, packages: Sequence[str]) -> str | None:
+    """Which package something needs and this Python lacks, and what to type; None when none.
+
+    The command names packages, not extras: it is the same for an installation from the clone, from
+    a wheel or from PyPI.
+
+    Args:
+        needed_by: What needs them, the subject of the sentence.
+        packages: Modules, as they are imported.
+    """
+    lacking = [package for package in packages if importlib.util.find_spec(package) is None]
+    if not lacking:
+        return None
+    names = " ".join(DISTRIBUTIONS.get(package, package) for package in lacking)
+    return (
+        f"{needed_by} needs the package {lacking[0]!r}, which is not installed: run "
+        f"`pip install {names}`"
+    )
+
+
+def refuse_without_package(needed_by: str, package: str, further_remedy: str = "") -> None:
+    """Raises the InputError of `missing_package_message`, with what else helps behind it."""
+    if problem := missing_package_message(needed_by, [package]):
+        raise InputError(problem + further_remedy)
 
 
 def install_command(*extras: str) -> str:

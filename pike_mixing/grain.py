@@ -113,7 +113,7 @@ class MixedIterator(grain.DatasetIterator):  # type: ignore[misc]
         """Begins at step 0."""
         super().__init__(parents)
         self._dataset = dataset
-        self._goto(0, 0)
+        self._go_to_row(0, 0)
 
     def __next__(self) -> Any:
         """The next element."""
@@ -125,10 +125,10 @@ class MixedIterator(grain.DatasetIterator):  # type: ignore[misc]
         if self._row == len(self._domain_B):
             # Those before a state within a step were counted by the process that drew them.
             self._dataset.count(self._domain_B[self._row - len(self._drawn) :], self._drawn)
-            self._goto(self._step + 1, 0)
+            self._go_to_row(self._step + 1, 0)
         return element
 
-    def _goto(self, step: int, row: int) -> None:
+    def _go_to_row(self, step: int, row: int) -> None:
         self._step, self._row, self._domain_B = step, row, self._dataset.order(step)
         self._drawn: list[Any] = []
 
@@ -153,7 +153,7 @@ class MixedIterator(grain.DatasetIterator):  # type: ignore[misc]
             )
         for parent, own in zip(self._parents, state["parents"].values(), strict=True):
             parent.set_state(own)
-        self._goto(state["step"], state["row"])
+        self._go_to_row(state["step"], state["row"])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from pike_mixing.apportion import apportion, apportion_over_steps
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.settings import CheckedSettings
-from pike_mixing.signal_checks import check_answer, check_signals, share_problem
+from pike_mixing.signal_checks import check_hook_answer, check_signals, share_problem
 from pike_mixing.signals import Needs as Needs
 from pike_mixing.signals import RunFacts as RunFacts
 from pike_mixing.signals import Signals as Signals
@@ -55,7 +55,7 @@ class Method(CheckedSettings, abc.ABC):
                 setattr(cls, name, check_signals(name, vars(cls)[name]))
         for name in ("init", "needs"):
             if name in vars(cls):
-                setattr(cls, name, check_answer(name, vars(cls)[name]))
+                setattr(cls, name, check_hook_answer(name, vars(cls)[name]))
 
     def __post_init__(self) -> None:
         """Judges the settings.

@@ -98,7 +98,7 @@ class Movement:
         measured_5xK = np.stack([getattr(statistics, name) for name in FIELDS])
         if int(state["due_1"][0]) >= 0:
             return {"measured_5xK": measured_5xK}
-        if proposal := self._proposal(statistics):
+        if proposal := self._proposal_text(statistics):
             log.info("%s, step %d: %s", self.name, step, proposal)
         return {"measured_5xK": measured_5xK, "due_1": np.array([step])}
 
@@ -118,7 +118,7 @@ class Movement:
             chosen_K: Coefficients of losses or gradients, where the method chose them.
         """
         # Enough for all steps: no later look can warn.
-        if _change(state) >= max(1, self.steps / self.window):
+        if _moved_rows(state) >= max(1, self.steps / self.window):
             return {}, None
         apart_K = np.abs(weights_K - self.method.weights(self.start, step))
         K = len(weights_K)
@@ -143,25 +143,28 @@ class Movement:
             "due_1": np.array([due]),
         }
         looks = (
-            (step == 0 and self._idle())
+            (step == 0 and self._can_never_move())
             or step + 1 == self.steps
             or (due >= 0 and step - due + 1 == self.window)
         )
-        return changed, self._warning(state | changed, step) if looks else None
+        return changed, self._warning_if_idle(state | changed, step) if looks else None
 
-    def _idle(self) -> bool:
+    def _can_never_move(self) -> bool:
         """Whether no step of the run can move a row."""
         needs = self.method.needs()
         firsts = [need.first for need in (needs.statistics, needs.validation) if need is not None]
         never = bool(firsts) and min(firsts) >= self.steps
         return len(self.domains) == 1 or never
 
-    def _warning(self, state: State, step: int) -> str | None:
+    def _warning_if_idle(self, state: State, step: int) -> str | None:
         """The warning; None where at least a row per window of steps has moved."""
         b, name = self.rows, self.name
         due = int(state["due_1"][0])
         steps = step + 1 - max(due, 0)
-        moved, hidden = _change(state), float(state["moved_rows_3"][1] - state["moved_rows_3"][0])
+        moved, hidden = (
+            _moved_rows(state),
+            float(state["moved_rows_3"][1] - state["moved_rows_3"][0]),
+        )
         if moved >= max(1, steps / self.window):
             return None
         if len(self.domains) == 1:
@@ -177,10 +180,10 @@ class Movement:
             f"{name} has moved {two_digits(moved)} of {steps * b:,} rows in the {steps:,} "
             f"steps{since} (largest change of a {what} {two_digits(change)}; one row of {b} is "
             f"{two_digits(1 / b)}): it trains as with its initial weights; "
-            f"{self._advice(state, change, hidden)}"
+            f"{self._advice_text(state, change, hidden)}"
         )
 
-    def _advice(self, state: State, change: float, hidden: float) -> str:
+    def _advice_text(self, state: State, change: float, hidden: float) -> str:
         own = [n for n in STEP_SIZES if hasattr(self.method, n)]
         if int(state["due_1"][0]) < 0:
             begin = ", ".join(n for n in SCHEDULE if hasattr(self.method, n))
@@ -199,10 +202,10 @@ class Movement:
             )
         if not np.isnan(state["measured_5xK"]).all():
             last = Statistics(**dict(zip(FIELDS, state["measured_5xK"], strict=True)))
-            advice.append(self._proposal(last))
+            advice.append(self._proposal_text(last))
         return "; ".join(part for part in advice if part)
 
-    def _proposal(self, statistics: Statistics) -> str:
+    def _proposal_text(self, statistics: Statistics) -> str:
         """Settings that would act, in words; nothing of a method that has none to propose."""
         proposed = self.method.proposed_settings(statistics, self.rows)
         values = " or ".join(f"{n} = {two_digits(v)}" for n, v in proposed.items() if v < math.inf)
@@ -220,7 +223,7 @@ def can_fail_to_move(method: Method) -> bool:
     return needs != Needs() and not needs.moments_per_domain
 
 
-def _change(state: State) -> float:
+def _moved_rows(state: State) -> float:
     by_counts, by_weights, by_coefficients = state["moved_rows_3"].tolist()
     return float(min(by_counts, by_weights) + by_coefficients)
 

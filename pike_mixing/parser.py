@@ -1,7 +1,8 @@
 """The parser of both command lines."""
 
 import argparse
-from typing import Any
+import re
+from typing import Any, NoReturn
 
 
 class Parser(argparse.ArgumentParser):
@@ -16,3 +17,13 @@ class Parser(argparse.ArgumentParser):
         if names[0][0] == "-" and how.get("nargs") in ("+", "*") and not how.get("default"):
             how = {"action": "extend", **how}
         return super().add_argument(*names, **how)
+
+    def error(self, message: str) -> NoReturn:
+        """Ends the program, code 2; an option of several words may have taken what is missing."""
+        lists = [a.option_strings[0] for a in self._actions if a.option_strings and a.nargs == "+"]
+        if lists and re.search(r"arguments are required: [^-]", message):
+            message += (
+                f": type it before {' and '.join(lists)}: an option of several words takes every "
+                "word behind it"
+            )
+        super().error(message)

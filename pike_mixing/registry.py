@@ -39,18 +39,18 @@ def rule_class(rule: str) -> type[Any]:
     return result
 
 
-def build(rule: str, values: Mapping[str, Any], where: str) -> Method:
+def build(rule: str, values: Mapping[str, Any], place: str) -> Method:
     """The method of a rule with its settings.
 
     Args:
         rule: A name of `RULES`.
         values: Plain JSON values by setting.
-        where: Where they were set, for messages.
+        place: Where they were set, for messages.
 
     Raises:
         InputError: unknown rule, or settings that do not fit it; all of them in one message.
     """
-    return cast(Method, parse(rule_class(rule), values, where))
+    return cast(Method, parse(rule_class(rule), values, place))
 
 
 class _Methods(Mapping[str, type[Any]]):

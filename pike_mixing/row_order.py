@@ -48,7 +48,7 @@ class Order:
         text = json.dumps(key, sort_keys=True, separators=(",", ":"), allow_nan=False)
         seeds = hashlib.shake_256(text.encode()).digest(8 * _ROUNDS)
         self._keys = np.frombuffer(seeds, "<u8").astype(np.uint64)
-        self._halves = _halves(rows)
+        self._half_bits_and_masks = _half_bits_and_masks(rows)
         self._blocks: dict[int, Ints] = {}
 
     def at(self, position_N: npt.NDArray[np.integer[Any]]) -> Ints:
@@ -58,8 +58,10 @@ class Order:
         place_N = counter_N % np.uint64(self.rows)
         key_RoundxN = mix_bits(self._keys[:, None] + epoch_N * GOLDEN)
         N = len(place_N)
-        halves_3xN = np.broadcast_to(self._halves[:, None], (3, N))
-        return _walk(place_N, key_RoundxN, np.broadcast_to(np.uint64(self.rows), N), halves_3xN)
+        halves_3xN = np.broadcast_to(self._half_bits_and_masks[:, None], (3, N))
+        return _permute_below_rows(
+            place_N, key_RoundxN, np.broadcast_to(np.uint64(self.rows), N), halves_3xN
+        )
 
     def take(self, position: int, count: int) -> Ints:
         """Rows at positions `position` to `position + count - 1`, from blocks computed ahead."""
@@ -87,8 +89,8 @@ def first_epochs(orders: Sequence[Order]) -> list[Ints]:
     which_N = np.repeat(np.arange(len(orders)), rows_O)
     place_N = np.arange(len(which_N)) - (ends_O - rows_O)[which_N]
     key_RoundxO = mix_bits(np.stack([order._keys for order in orders], axis=1))
-    halves_3xO = np.array([order._halves for order in orders]).T
-    row_N = _walk(
+    halves_3xO = np.array([order._half_bits_and_masks for order in orders]).T
+    row_N = _permute_below_rows(
         place_N.astype(np.uint64),
         key_RoundxO[:, which_N],
         rows_O.astype(np.uint64)[which_N],
@@ -97,24 +99,26 @@ def first_epochs(orders: Sequence[Order]) -> list[Ints]:
     return np.split(row_N, ends_O[:-1])
 
 
-def _halves(rows: int) -> Uint64s:
+def _half_bits_and_masks(rows: int) -> Uint64s:
     """Bits of the lower half of the numbers below a power of two; masks of both halves."""
     bits = (rows - 1).bit_length()
     return np.array([bits // 2, (1 << bits // 2) - 1, (1 << (bits - bits // 2)) - 1], np.uint64)
 
 
-def _walk(place_N: Uint64s, key_RoundxN: Uint64s, rows_N: Uint64s, halves_3xN: Uint64s) -> Ints:
+def _permute_below_rows(
+    place_N: Uint64s, key_RoundxN: Uint64s, rows_N: Uint64s, halves_3xN: Uint64s
+) -> Ints:
     """Applies the network until the result is below `rows_N`."""
-    row_N = _permute(place_N, key_RoundxN, halves_3xN)
+    row_N = _permute_bits(place_N, key_RoundxN, halves_3xN)
     outside = np.flatnonzero(row_N >= rows_N)
     while len(outside):
         again = row_N[outside], key_RoundxN[:, outside], halves_3xN[:, outside]
-        row_N[outside] = _permute(*again)
+        row_N[outside] = _permute_bits(*again)
         outside = outside[row_N[outside] >= rows_N[outside]]
     return row_N.astype(np.int64)
 
 
-def _permute(value_N: Uint64s, key_RoundxN: Uint64s, halves_3xN: Uint64s) -> Uint64s:
+def _permute_bits(value_N: Uint64s, key_RoundxN: Uint64s, halves_3xN: Uint64s) -> Uint64s:
     """One pass of the network: each half in turn is xored with a hash of the other."""
     bits_N, low_mask_N, high_mask_N = halves_3xN
     high_N, low_N = value_N >> bits_N, value_N & low_mask_N

@@ -23,19 +23,19 @@ from pike_mixing.limits import WIDEST, Limits
 T = TypeVar("T")
 
 
-def parse(kind: type[T], values: Mapping[str, Any], where: str) -> T:
+def parse(kind: type[T], values: Mapping[str, Any], place: str) -> T:
     """Builds the frozen dataclass `kind` from plain values.
 
     Args:
         kind: A dataclass that inherits `CheckedSettings`.
         values: Plain JSON values by field name.
-        where: Where the values were set, for messages: "config.yaml: methods.pike".
+        place: Where the values were set, for messages: "config.yaml: methods.pike".
 
     Raises:
         InputError: unknown, missing, ill-typed or unreasonable values: all of them in one message.
     """
     values = plain_value(values)
-    refuse(settings_problems(kind, values, where))
+    refuse(settings_problems(kind, values, place))
     return kind(**values)
 
 
@@ -48,7 +48,7 @@ def plain_value(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def settings_problems(kind: Any, values: Mapping[str, Any], where: str) -> list[str]:
+def settings_problems(kind: Any, values: Mapping[str, Any], place: str) -> list[str]:
     """Every reason why `values` do not make a `kind`; an empty list when they do.
 
     Values beyond their limits hide nothing of what `problems` of the class says; those of a wrong
@@ -57,37 +57,37 @@ def settings_problems(kind: Any, values: Mapping[str, Any], where: str) -> list[
     Args:
         kind: A dataclass that inherits `CheckedSettings`.
         values: By field name.
-        where: Where they were set, for messages.
+        place: Where they were set, for messages.
     """
-    problems = field_problems(kind, values, where)
-    if problems and field_problems(kind, values, where, limits=False):
+    problems = field_problems(kind, values, place)
+    if problems and field_problems(kind, values, place, limits=False):
         return problems
     made = object.__new__(kind)  # `__post_init__` has not run.
     vars(made).update({field.name: default_value(field) for field in dataclasses.fields(kind)})
     vars(made).update(values)
-    return problems + [f"{where}.{problem}" for problem in made.problems()]
+    return problems + [f"{place}.{problem}" for problem in made.problems()]
 
 
 def field_problems(
-    kind: Any, values: Mapping[str, Any], where: str, *, limits: bool = True
+    kind: Any, values: Mapping[str, Any], place: str, *, limits: bool = True
 ) -> list[str]:
     """Every unknown, missing or wrong value by itself; `problems` of the class is not asked.
 
     Args:
         kind: A dataclass.
         values: Plain JSON values by field name.
-        where: Where the values were set, for messages.
+        place: Where the values were set, for messages.
         limits: Whether values beyond their limits are wrong, or those of a wrong type alone.
     """
     if not isinstance(values, Mapping):
-        return [f"{where}: {type_message(values, Mapping)}"]
+        return [f"{place}: {type_message(values, Mapping)}"]
     fields, hints = {f.name: f for f in dataclasses.fields(kind)}, type_hints(kind, limits)
-    problems = [unknown(name, fields, where) for name in values if name not in fields]
+    problems = [unknown(name, fields, place) for name in values if name not in fields]
     for name, field in fields.items():
         if name in values:
-            problems += value_problems(values[name], hints[name], f"{where}.{name}")
+            problems += value_problems(values[name], hints[name], f"{place}.{name}")
         elif is_required(field):
-            problems.append(missing_message(kind, name, where))
+            problems.append(missing_message(kind, name, place))
     return problems
 
 
@@ -109,37 +109,37 @@ class CheckedSettings:
         refuse(settings_problems(kind, vars(self), kind.__name__))
 
 
-def missing_message(kind: Any, name: str, where: str) -> str:
+def missing_message(kind: Any, field: str, place: str) -> str:
     """Message for a required setting that is not there, with what it means.
 
     Args:
         kind: The dataclass.
-        name: The field.
-        where: Where it is missing.
+        field: The field.
+        place: Where it is missing.
     """
-    hint = type_hints(kind)[name]
-    meant = None if dataclasses.is_dataclass(hint) else meanings(kind).get(name)
-    return f"{where}: {name} is missing: {meant or _describe(hint)}"
+    hint = type_hints(kind)[field]
+    meant = None if dataclasses.is_dataclass(hint) else setting_docstrings(kind).get(field)
+    return f"{place}: {field} is missing: {meant or _type_text(hint)}"
 
 
 MOST_NEAR = 3
 """Names that a message suggests at most."""
 
 
-def unknown(name: str, known: Iterable[str], where: str) -> str:
+def unknown(name: str, known: Iterable[str], place: str) -> str:
     """Message for a name that does not exist, with the nearest one that does.
 
     Args:
         name: What was written.
         known: The names that there are.
-        where: Where it was written.
+        place: Where it was written.
     """
     names = sorted(known)
-    hint = _nearest(name, names) or f"known: {', '.join(names) or 'none'}"
-    return f"{where}: {brief(name)} is unknown: {hint}"
+    hint = _nearest_name_hint(name, names) or f"known: {', '.join(names) or 'none'}"
+    return f"{place}: {brief(name)} is unknown: {hint}"
 
 
-def _nearest(name: object, names: Iterable[str]) -> str:
+def _nearest_name_hint(name: object, names: Iterable[str]) -> str:
     lowered = {other.lower(): other for other in names}
     written = str(name).lower()
     # a100 is the beginning of several, none of which is nearer than the other.
@@ -150,18 +150,18 @@ def _nearest(name: object, names: Iterable[str]) -> str:
 
 
 def domain_problems(
-    given: Iterable[str], domains: Collection[str], where: str, lacks: str
+    given: Iterable[str], domains: Collection[str], place: str, missing_text: str
 ) -> list[str]:
     """Messages for values by domain that name no domain, and for domains without a value.
 
     Args:
         given: Domains that have a value.
         domains: Those that there are.
-        where: Where the values were set.
-        lacks: What is wrong with a domain without one: "has no weight".
+        place: Where the values were set.
+        missing_text: What is wrong with a domain without one: "has no weight".
     """
-    problems = [unknown(d, domains, where) for d in given if d not in domains]
-    return problems + [f"{where}: domain {d!r} {lacks}" for d in domains if d not in given]
+    problems = [unknown(d, domains, place) for d in given if d not in domains]
+    return problems + [f"{place}: domain {d!r} {missing_text}" for d in domains if d not in given]
 
 
 @functools.cache
@@ -170,33 +170,33 @@ def type_hints(kind: Any, limits: bool = True) -> dict[str, Any]:
     return typing.get_type_hints(kind, include_extras=limits)
 
 
-def value_problems(value: Any, hint: Any, where: str) -> list[str]:
+def value_problems(value: Any, hint: Any, place: str) -> list[str]:
     """What is wrong with a value of a type, which may say limits.
 
     Args:
         value: A plain value.
         hint: An annotation, as of a field.
-        where: Where it was set, for messages.
+        place: Where it was set, for messages.
     """
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any or (value is None and type(None) in inner):
         return []
     if origin is Annotated:
-        problems = value_problems(value, inner[0], where)
+        problems = value_problems(value, inner[0], place)
         limits = [note for note in inner[1:] if isinstance(note, Limits) and not problems]
-        return problems + [f"{where}: {problem}" for n in limits if (problem := n.problem(value))]
+        return problems + [f"{place}: {problem}" for n in limits if (problem := n.problem(value))]
     if origin in (Union, types.UnionType):
-        return value_problems(value, next(one for one in inner if one is not type(None)), where)
+        return value_problems(value, next(one for one in inner if one is not type(None)), place)
     if origin is tuple and isinstance(value, list | tuple):
         return [
-            p for n, v in enumerate(value) for p in value_problems(v, inner[0], f"{where}[{n}]")
+            p for n, v in enumerate(value) for p in value_problems(v, inner[0], f"{place}[{n}]")
         ]
     if origin in (dict, Mapping) and isinstance(value, Mapping):
-        names = [p for name in value for p in value_problems(name, inner[0], f"{where}: the name")]
+        names = [p for name in value for p in value_problems(name, inner[0], f"{place}: the name")]
         return names + [
-            p for k, v in value.items() for p in value_problems(v, inner[1], f"{where}.{k}")
+            p for k, v in value.items() for p in value_problems(v, inner[1], f"{place}.{k}")
         ]
-    return [] if is_of_type(value, hint) else [f"{where}: {type_message(value, hint)}"]
+    return [] if is_of_type(value, hint) else [f"{place}: {type_message(value, hint)}"]
 
 
 def without_limits(hint: Any) -> Any:
@@ -225,16 +225,16 @@ def type_message(value: object, hint: Any) -> str:
     if hint in (int, float) and type(value) is int:
         return f"must lie between -{WIDEST} and {WIDEST}"
     if isinstance(value, str) and get_origin(hint) is Literal:
-        near = _nearest(value, map(str, get_args(hint)))
+        near = _nearest_name_hint(value, map(str, get_args(hint)))
         way_out = f": {near}" if near else ""
     elif hint is int and isinstance(value, float) and value.is_integer():
         way_out = f": write {int(value)}"
     elif hint is str and isinstance(value, bool | int | float):
         way_out = ": put it in quotes"
-    return f"{brief(value)} is not {_describe(hint)}{way_out}"
+    return f"{brief(value)} is not {_type_text(hint)}{way_out}"
 
 
-def _describe(hint: Any) -> str:
+def _type_text(hint: Any) -> str:
     hint = without_limits(hint)
     if get_origin(hint) is Literal:
         return "one of " + ", ".join(map(repr, get_args(hint)))
@@ -258,7 +258,7 @@ def is_required(field: dataclasses.Field[Any]) -> bool:
     return default_value(field) is dataclasses.MISSING
 
 
-def meanings(kind: type[Any]) -> dict[str, str]:
+def setting_docstrings(kind: type[Any]) -> dict[str, str]:
     """What the settings of a dataclass mean: the docstring below each field, by its name."""
     result: dict[str, str] = {}
     for base in reversed(kind.__mro__):
@@ -277,18 +277,18 @@ def meanings(kind: type[Any]) -> dict[str, str]:
     return result
 
 
-def settings_of(kind: type[Any]) -> Iterator[tuple[str, str | None, str]]:
+def described_settings(kind: type[Any]) -> Iterator[tuple[str, str | None, str]]:
     """Name, default as one would write it in a configuration, and meaning of each setting."""
-    meant = meanings(kind)
+    meant = setting_docstrings(kind)
     for field in dataclasses.fields(kind):
-        shown = None if is_required(field) else _yaml(default_value(field))
+        shown = None if is_required(field) else _yaml_text(default_value(field))
         yield field.name, shown, meant.get(field.name, "")
 
 
 def setting_lines(kind: type[Any]) -> list[str]:
     """A line for each setting, and its meaning below."""
     lines = []
-    for name, shown, meaning in settings_of(kind):
+    for name, shown, meaning in described_settings(kind):
         value = "(required)" if shown is None else f"= {shown}"
         lines += [f"    {name} {value}", *wrap(meaning, " " * 8)]
     return lines
@@ -306,7 +306,7 @@ def wrap(text: str, indent: str, first: str | None = None) -> list[str]:
     return textwrap.wrap(text, 96, initial_indent=begin, subsequent_indent=indent)
 
 
-def _yaml(value: Any) -> str:
+def _yaml_text(value: Any) -> str:
     plain = {None: "null", True: "true", False: "false"}
     if value is None or isinstance(value, bool):
         return plain[value]

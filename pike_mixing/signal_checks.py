@@ -26,51 +26,54 @@ LARGEST_SEED = 2**63 - 1
 
 
 def check_signals(
-    name: str, hook: Callable[[Any, State, Signals], T]
+    hook_name: str, hook: Callable[[Any, State, Signals], T]
 ) -> Callable[[Any, State, Signals], T]:
     """The hook of this name; an InputError tells all that is wrong with its signals, or answer."""
 
     @functools.wraps(hook)
     def judge(self: Any, state: State, signals: Signals) -> T:
-        where = f"{type(self).__name__}.{name}, step {signals.step}"
-        _refuse(where, type_problems(signals))
-        signals = in_float64(signals)
+        where = f"{type(self).__name__}.{hook_name}, step {signals.step}"
+        _refuse_problems(where, type_problems(signals))
+        signals = signals_in_float64(signals)
         K = len(self.weights(state, signals.step))
-        _refuse(where, missing_signals(self.needs(), name, signals) + contradictions(signals, K))
+        _refuse_problems(
+            where,
+            missing_signals(self.needs(), hook_name, signals) + signal_contradictions(signals, K),
+        )
         # What is not measured, or beyond a float64, is in the result: nothing to warn of.
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
             answer = hook(self, state, signals)
-        if name != "observe":
-            _refuse(where, answer_problems(answer, signals, K))
+        if hook_name != "observe":
+            _refuse_problems(where, answer_problems(answer, signals, K))
             return answer
-        _refuse(where, state_problems(answer))
+        _refuse_problems(where, state_problems(answer))
         if problem := share_problem(self.weights(answer, signals.step + 1), K, total=1.0):
             told = "the signals are too large or too small, as those of a training that diverges"
-            _refuse(where, [f"the next weights: {problem}: {told}"])
+            _refuse_problems(where, [f"the next weights: {problem}: {told}"])
         return answer
 
     return judge
 
 
-def check_answer(name: str, hook: Callable[..., T]) -> Callable[..., T]:
+def check_hook_answer(hook_name: str, hook: Callable[..., T]) -> Callable[..., T]:
     """The hook `init` or `needs`, whose answer is judged in the same way."""
 
     @functools.wraps(hook)
     def judge(self: Any, *given: Any, **named: Any) -> T:
-        if name == "init":
-            _refuse(f"{type(self).__name__}.init", run_problems(*given, **named))
+        if hook_name == "init":
+            _refuse_problems(f"{type(self).__name__}.init", run_problems(*given, **named))
         answer = hook(self, *given, **named)
-        problems = state_problems(answer) if name == "init" else []
-        if name == "needs" and not isinstance(answer, Needs):
-            problems = [f"it gives a {_kind(answer)}: return pike_mixing.Needs(...)"]
-        _refuse(f"{type(self).__name__}.{name}", problems)
+        problems = state_problems(answer) if hook_name == "init" else []
+        if hook_name == "needs" and not isinstance(answer, Needs):
+            problems = [f"it gives a {_class_text(answer)}: return pike_mixing.Needs(...)"]
+        _refuse_problems(f"{type(self).__name__}.{hook_name}", problems)
         return answer
 
     return judge
 
 
-def _refuse(where: str, problems: list[str]) -> None:
-    refuse([f"{where}: {problem}" for problem in problems])
+def _refuse_problems(place: str, problems: list[str]) -> None:
+    refuse([f"{place}: {problem}" for problem in problems])
 
 
 def run_problems(domains: Any, seed: Any) -> list[str]:
@@ -82,7 +85,7 @@ def run_problems(domains: Any, seed: Any) -> list[str]:
         problems.append(f"domains: {domains!r}: give a tuple of names")
     elif len(set(domains)) < len(domains):
         problems.append(f"domains: {domains!r} holds a name twice")
-    if not _is_whole(seed) or not 0 <= seed <= LARGEST_SEED:
+    if not _is_whole_number(seed) or not 0 <= seed <= LARGEST_SEED:
         problems.append(f"seed: {seed!r} must be a whole number from 0 to {LARGEST_SEED}")
     return problems
 
@@ -90,11 +93,11 @@ def run_problems(domains: Any, seed: Any) -> list[str]:
 def state_problems(answer: Any) -> list[str]:
     """Why a checkpoint cannot hold what a hook gives as the state."""
     if not isinstance(answer, Mapping):
-        return [f"the state is a {_kind(answer)}: return a dictionary of NumPy arrays"]
+        return [f"the state is a {_class_text(answer)}: return a dictionary of NumPy arrays"]
     return [
-        f"{name!r} of the state is {_what(value)}: give a NumPy array of numbers"
+        f"{name!r} of the state is {_kind_of_numbers_text(value)}: give a NumPy array of numbers"
         for name, value in answer.items()
-        if not (isinstance(value, np.generic) or _is_plain(value))
+        if not (isinstance(value, np.generic) or _is_plain_array(value))
         or value.dtype.kind not in "biuf"
         or value.dtype.itemsize > 8
     ]
@@ -104,7 +107,7 @@ def answer_problems(answer: Any, signals: Signals, K: int) -> list[str]:
     """Why what `loss_weights` or `combine` gives cannot be a number of each domain with rows."""
     if answer is None:
         return []
-    if not _is_plain(answer) or answer.dtype.kind not in "iuf" or answer.shape != (K,):
+    if not _is_plain_array(answer) or answer.dtype.kind not in "iuf" or answer.shape != (K,):
         return [f"it gives {answer}: give a NumPy array of {K} numbers, or None"]
     used_K = np.ones(K, bool) if signals.count_K is None else signals.count_K > 0
     if np.isfinite(answer[used_K]).all():
@@ -114,8 +117,8 @@ def answer_problems(answer: Any, signals: Signals, K: int) -> list[str]:
 
 def share_problem(share_K: Any, K: int, total: float) -> str | None:
     """What is wrong with what each of K domains has of a total."""
-    if not _is_plain(share_K) or share_K.dtype.kind not in "iuf":
-        return f"{share_K} is {_what(share_K)}: give a NumPy array of numbers"
+    if not _is_plain_array(share_K) or share_K.dtype.kind not in "iuf":
+        return f"{share_K} is {_kind_of_numbers_text(share_K)}: give a NumPy array of numbers"
     if share_K.shape != (K,):
         return f"the shape is {share_K.shape}, but there are {K} domains"
     if not np.min(share_K) >= 0 or not abs(np.sum(share_K) - total) < 1e-6:
@@ -123,21 +126,21 @@ def share_problem(share_K: Any, K: int, total: float) -> str | None:
     return None
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain_array(value: Any) -> bool:
     """Whether it is an array of NumPy's own class: masked ones hide numbers, matrices multiply."""
     return type(value) is np.ndarray
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole_number(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def _what(value: Any) -> str:
+def _kind_of_numbers_text(value: Any) -> str:
     """A value's kind in words; of an array that of its numbers."""
-    return f"an array of {value.dtype}" if _is_plain(value) else f"a {_kind(value)}"
+    return f"an array of {value.dtype}" if _is_plain_array(value) else f"a {_class_text(value)}"
 
 
-def _kind(value: Any) -> str:
+def _class_text(value: Any) -> str:
     return f"{type(value).__module__}.{type(value).__name__}".removeprefix("builtins.")
 
 
@@ -176,7 +179,7 @@ def missing_signals(needs: Needs, hook: str, signals: Signals) -> list[str]:
     ]
 
 
-def _arrays(signals: Signals) -> dict[str, Any]:
+def _measured_arrays(signals: Signals) -> dict[str, Any]:
     """What was measured, by name; statistics by `statistics.` and theirs."""
     numbers = ("step", "batch_rows", "statistics")
     given = {n: v for n, v in vars(signals).items() if v is not None and n not in numbers}
@@ -191,18 +194,18 @@ def type_problems(signals: Signals) -> list[str]:
     problems = [
         f"{name}: {value!r} must be a whole number, at least {least[name]}"
         for name, value in vars(signals).items()
-        if name in least and not (_is_whole(value) and value >= least[name])
+        if name in least and not (_is_whole_number(value) and value >= least[name])
     ]
     if not isinstance(signals.statistics, Statistics | None):
-        problems.append(f"statistics is a {_kind(signals.statistics)}: give a Statistics")
+        problems.append(f"statistics is a {_class_text(signals.statistics)}: give a Statistics")
     return problems + [
-        f"{name} is {_what(value)}: give a NumPy array of float64, of counts int64"
-        for name, value in _arrays(signals).items()
-        if not _is_plain(value) or value.dtype.kind not in "iuf"
+        f"{name} is {_kind_of_numbers_text(value)}: give a NumPy array of float64, of counts int64"
+        for name, value in _measured_arrays(signals).items()
+        if not _is_plain_array(value) or value.dtype.kind not in "iuf"
     ]
 
 
-def in_float64(signals: Signals) -> Signals:
+def signals_in_float64(signals: Signals) -> Signals:
     """The signals in float64, whatever numbers they were: squares of a float16 overflow.
 
     Counts of whole numbers become int64: an unsigned one less 1 could be huge.
@@ -226,14 +229,14 @@ def in_float64(signals: Signals) -> Signals:
     return dataclasses.replace(signals, **values)
 
 
-def contradictions(signals: Signals, K: int) -> list[str]:
+def signal_contradictions(signals: Signals, K: int) -> list[str]:
     """What cannot be true of K domains.
 
     A domain without rows is NaN; a loss that is infinite, or NaN although the batch has rows of the
     domain, is one that no method can follow. Statistics that are not finite count as none.
     """
     problems = []
-    for name, value in _arrays(signals).items():
+    for name, value in _measured_arrays(signals).items():
         if value.shape != ((K, K) if name == "gram_KxK" else (K,)):
             problems.append(f"{name} has the shape {value.shape}, but the state is of {K} domains")
         elif name in LOSSES:
@@ -258,10 +261,10 @@ def contradictions(signals: Signals, K: int) -> list[str]:
             f"count_K: {count_K.tolist()} sums to {count_K.sum():g}, but the batch has {b} rows "
             "(batch_rows)"
         )
-    return problems + _lost_measurements(signals, count_K)
+    return problems + _nan_problems(signals, count_K)
 
 
-def _lost_measurements(signals: Signals, count_K: Ints) -> list[str]:
+def _nan_problems(signals: Signals, count_K: Ints) -> list[str]:
     """Measurements of rows of the batch that are no number."""
     measured = {name: getattr(signals, name) for name in OF_BATCH}
     if signals.gram_KxK is not None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pike_mixing import foreign_json
-from pike_mixing.errors import InputError, refuse
+from pike_mixing.errors import InputError, refuse, refuse_without_package
 
 Columns = dict[str, list[object]]
 
@@ -23,10 +23,10 @@ def read_columns(path: Path, only: Sequence[str] | None = None) -> Columns:
     Raises:
         InputError: the file cannot be read, has no rows or a name twice, or rows of other lengths.
     """
-    return _parquet(path, only) if path.suffix == ".parquet" else _csv(path)
+    return _read_parquet(path, only) if path.suffix == ".parquet" else _read_csv(path)
 
 
-def _csv(path: Path) -> Columns:
+def _read_csv(path: Path) -> Columns:
     opened = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
@@ -41,26 +41,22 @@ def _csv(path: Path) -> Columns:
             f"{path}: columns stand between {other[0]!r}: write commas, and 0.5, not 0,5"
         )
     header = [name.strip() for name in header]
-    _refuse_twice(path, header)
+    _refuse_repeated_names(path, header)
     ragged = [
         f"{path}: row {n}: {len(row)} values for {len(header)} columns: mend it"
         for n, row in enumerate(rows, 1)
         if len(row) != len(header)
     ]
-    refuse_first(ragged)
+    refuse_first_problems(ragged)
     if not rows:
         raise InputError(f"{path} has no rows: give a header and a row for each run")
     return {name: [row[m] for row in rows] for m, name in enumerate(header)}
 
 
-def _parquet(path: Path, only: Sequence[str] | None) -> Columns:
-    try:
-        from pyarrow import ArrowInvalid, parquet
-    except ModuleNotFoundError:
-        raise InputError(
-            f"{path}: Parquet needs the package 'pyarrow', which is not installed: run "
-            "`pip install pyarrow`, or give a CSV"
-        ) from None
+def _read_parquet(path: Path, only: Sequence[str] | None) -> Columns:
+    refuse_without_package(f"{path}: Parquet", "pyarrow", ", or give a CSV")
+    from pyarrow import ArrowInvalid, parquet
+
     foreign_json.refuse_no_file(path, "write it anew")
     try:
         with parquet.ParquetFile(path) as file:
@@ -69,19 +65,19 @@ def _parquet(path: Path, only: Sequence[str] | None) -> Columns:
         raise InputError(f"{path} cannot be read: {error}: check the path") from None
     except ArrowInvalid as error:
         raise InputError(f"{path} is no Parquet file: {error}: write it anew") from None
-    _refuse_twice(path, table.column_names)
+    _refuse_repeated_names(path, table.column_names)
     if not table.num_rows:
         raise InputError(f"{path} has no rows: give a row for each run")
     return {name: table.column(name).to_pylist() for name in table.column_names}
 
 
-def _refuse_twice(path: Path, names: list[str]) -> None:
+def _refuse_repeated_names(path: Path, names: list[str]) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(f"{path}: the column {twice[0]!r} is there twice: rename one")
 
 
-def refuse_first(problems: list[str]) -> None:
+def refuse_first_problems(problems: list[str]) -> None:
     """Raises the first problems of a table: of a thousand rows all may be wrong alike."""
     more = [f"{len(problems) - 5} more"] if len(problems) > 5 else []
     refuse(problems[:5] + more)

@@ -89,9 +89,11 @@ class MixingTrainer(Trainer):  # type: ignore[misc]
         self._compares = needs.losses or needs.passes()
         self._own_loss = self.loss_fn
         if self._weighs:
-            self.loss_fn = lambda pred, labels: self.mixing.weigh(_of_rows(pred, labels))
+            self.loss_fn = lambda pred, labels: self.mixing.weigh(
+                _row_losses_of_logits(pred, labels)
+            )
         elif needs.losses or needs.losses_after:
-            self.loss_fn = self._note_losses
+            self.loss_fn = self._record_and_return_loss
         if len(self.model_parts) == 1:
             self.mixing.model = self.model_parts[0]
 
@@ -125,20 +127,20 @@ class MixingTrainer(Trainer):  # type: ignore[misc]
             dataset,
             loss_fn=self._row_losses,
             latency=math.ceil(batches_ahead(workers) / dataset.micro_batches),
-            group=self._group(),
+            group=self._data_parallel_group(),
             **self.options,
         )
-        self._refuse_unfit(mixing)
+        self._refuse_unfit_parallelism(mixing)
         return _Loader(mixing, workers)
 
-    def _group(self) -> Any:
+    def _data_parallel_group(self) -> Any:
         """The processes that have rows of their own."""
         dims = self.parallel_dims
         if dims.dp_enabled:
             return dims.get_mesh("batch").get_group()
         return None if dims.world_size == 1 else dist.new_subgroups(1)[0]
 
-    def _refuse_unfit(self, mixing: Mixing) -> None:
+    def _refuse_unfit_parallelism(self, mixing: Mixing) -> None:
         dims, needs = self.parallel_dims, mixing.method.needs()
         name = type(mixing.method).__name__
         if dims.dp_replicate_enabled and not dims.fsdp_enabled:
@@ -161,18 +163,18 @@ class MixingTrainer(Trainer):  # type: ignore[misc]
         """The loss of each row: a RowLosses."""
         inputs, labels, extra, masks = self.post_dataloading_process(*batch)
         with self.train_context(), self.maybe_enable_amp:
-            return _of_rows(model(inputs, **extra, **masks), labels)
+            return _row_losses_of_logits(model(inputs, **extra, **masks), labels)
 
-    def _own_losses(self, model: nn.Module, row: Rows) -> Tensor:
+    def _single_row_job_loss(self, model: nn.Module, row: Rows) -> Tensor:
         """The job's own loss of a single row, per token."""
         inputs, labels, extra, masks = self.post_dataloading_process(*row)
         with self.train_context(), self.maybe_enable_amp:
             loss: Tensor = self._own_loss(model(inputs, **extra, **masks), labels)
         return (loss / (labels != IGNORE_INDEX).sum()).reshape(1)
 
-    def _note_losses(self, pred: Tensor, labels: Tensor) -> Tensor:
+    def _record_and_return_loss(self, pred: Tensor, labels: Tensor) -> Tensor:
         with torch.no_grad():
-            self.mixing.record(_of_rows(pred, labels))
+            self.mixing.record(_row_losses_of_logits(pred, labels))
         result: Tensor = self._own_loss(pred, labels)
         return result
 
@@ -183,8 +185,8 @@ class MixingTrainer(Trainer):  # type: ignore[misc]
         if self._compares:
             self._compares = False
             batch, remedy = (input_dict, labels), "a loss function of cross-entropy"
-            losses = (self._row_losses, self._own_losses)
-            model_losses.compare_losses(
+            losses = (self._row_losses, self._single_row_job_loss)
+            model_losses.refuse_differing_losses(
                 self.model_parts[0], batch, *losses, "by torchtitan", remedy
             )
         if self._weighs:
@@ -205,5 +207,5 @@ class MixingTrainer(Trainer):  # type: ignore[misc]
             logger.info("mixing: %s", " ".join(shown))
 
 
-def _of_rows(pred: Tensor, labels: Tensor) -> Tensor:
+def _row_losses_of_logits(pred: Tensor, labels: Tensor) -> Tensor:
     return losses_of_logits(pred, labels, shifted=False)

@@ -25,7 +25,7 @@ from pike_mixing.interface import Method
 from pike_mixing.torch import MixedDataset, Mixing, model_losses, rows
 from pike_mixing.torch.losses import logits_of, losses_of_outputs
 from pike_mixing.torch.mixed_loader import batches_ahead
-from pike_mixing.torch.pass_interface import without_gradient
+from pike_mixing.torch.pass_interface import losses_without_gradient
 from pike_mixing.torch.row_checks import Columns
 from pike_mixing.torch.rows import Rows
 
@@ -36,7 +36,7 @@ OF_OTHER_LOSSES = (
 """Trainers of TRL whose loss is none of a row's labels."""
 
 
-def refuse_unfit(trainer: Any, datasets: Mapping[str, Any]) -> None:
+def refuse_unfit_trainer(trainer: Any, datasets: Mapping[str, Any]) -> None:
     """Refuses a Trainer of transformers that would read other rows, or another number of them.
 
     Args:
@@ -115,7 +115,7 @@ def attach(
         trainer: With `max_steps` set: domains are read again and again.
         method: A rule with settings, or the name of one without.
         datasets: By domain; their rows are what `data_collator` takes.
-        row_losses: The loss of each row, which is not compared; when absent, `of_outputs`.
+        row_losses: The loss of each row, which is not compared; when absent, `losses_of_outputs`.
         columns: Whether the domains' rows are compared, see `MixedDataset`.
         options: Further arguments of `Mixing`: statistics_micro_batch_rows, excess_fn, ...
 
@@ -125,7 +125,7 @@ def attach(
     Raises:
         InputError: the Trainer's arguments do not fit.
     """
-    refuse_unfit(trainer, datasets)
+    refuse_unfit_trainer(trainer, datasets)
     if any(isinstance(c, MixingCallback) for c in trainer.callback_handler.callbacks):
         raise InputError("attach: the Trainer has a method already: make a new one for another")
     args = trainer.args
@@ -137,7 +137,7 @@ def attach(
         steps=args.max_steps,
         columns=columns,
     )
-    loss_fn = _RowLosses(trainer, row_losses or losses_of_outputs)
+    loss_fn = _TrainerRowLosses(trainer, row_losses or losses_of_outputs)
     loading = {
         "num_workers": args.dataloader_num_workers,
         "prefetch_factor": args.dataloader_prefetch_factor,
@@ -148,7 +148,7 @@ def attach(
         dataset,
         loss_fn=loss_fn,
         collate_fn=functools.partial(
-            _collate, trainer._get_collator_with_removed_columns(trainer.data_collator)
+            _collate_or_refuse, trainer._get_collator_with_removed_columns(trainer.data_collator)
         ),
         latency=math.ceil(batches_ahead(loading) / args.gradient_accumulation_steps),
         **options,
@@ -163,11 +163,13 @@ def attach(
     trainer.callback_handler.callbacks.insert(0, kind())
     needs = mixing.method.needs()
     if needs.losses or needs.passes():
-        trainer.training_step = _training_step(trainer, mixing, loss_fn, row_losses is None)
+        trainer.training_step = _observed_training_step(
+            trainer, mixing, loss_fn, row_losses is None
+        )
     return mixing
 
 
-def _collate(collate: Callable[[list[Any]], Any], given: list[Any]) -> Any:
+def _collate_or_refuse(collate: Callable[[list[Any]], Any], given: list[Any]) -> Any:
     """The batch of a Trainer's collator, which may not take the rows."""
     try:
         batch = collate(given)
@@ -183,7 +185,7 @@ def _collate(collate: Callable[[list[Any]], Any], given: list[Any]) -> Any:
 
 
 @dataclasses.dataclass(frozen=True)
-class _RowLosses:
+class _TrainerRowLosses:
     """The losses of a batch's rows, in a pass of the model without labels: a RowLosses."""
 
     trainer: Trainer
@@ -213,12 +215,16 @@ class _RowLosses:
 
         with trainer.compute_loss_context_manager(), trainer.accelerator.autocast():
             remedy = "attach(row_losses=...), a function of outputs and labels"
-            model_losses.compare_losses(model, batch, self, own_loss, "by the Trainer", remedy)
+            model_losses.refuse_differing_losses(
+                model, batch, self, own_loss, "by the Trainer", remedy
+            )
         # SFTTrainer keeps numbers of every loss for its next evaluation.
         getattr(trainer, "_metrics", {}).get("eval", {}).clear()
 
 
-def _weighing(trainer: Trainer, mixing: Mixing, losses: OutputLosses) -> Callable[..., Tensor]:
+def _weighed_loss_function(
+    trainer: Trainer, mixing: Mixing, losses: OutputLosses
+) -> Callable[..., Tensor]:
     """The Trainer's `compute_loss_func`: the sum of the domains' mean losses by their factors."""
 
     def weigh(outputs: Any, labels: Tensor, num_items_in_batch: Any = None) -> Tensor:
@@ -230,23 +236,23 @@ def _weighing(trainer: Trainer, mixing: Mixing, losses: OutputLosses) -> Callabl
     return weigh
 
 
-def _training_step(
-    trainer: Trainer, mixing: Mixing, losses: _RowLosses, compares: bool
+def _observed_training_step(
+    trainer: Trainer, mixing: Mixing, losses: _TrainerRowLosses, compare_losses: bool
 ) -> Callable[..., Tensor]:
     """The Trainer's `training_step`, of whose rows the method gets the losses."""
     plain, needs = trainer.training_step, mixing.method.needs()
 
     def step(model: nn.Module, inputs: Rows, *args: Any, **kwargs: Any) -> Tensor:
-        nonlocal compares
+        nonlocal compare_losses
         batch = rows.to_device(inputs, trainer.args.device)
         result: list[Tensor] = []
-        if compares:
+        if compare_losses:
             losses.compare(model, batch)
-            compares = False
+            compare_losses = False
         if needs.weighs():
             # Evaluations keep the Trainer's own loss.
             own = trainer.compute_loss_func
-            trainer.compute_loss_func = _weighing(trainer, mixing, losses.of_outputs)
+            trainer.compute_loss_func = _weighed_loss_function(trainer, mixing, losses.of_outputs)
             try:
                 return plain(model, losses.inputs(batch), *args, **kwargs)
             finally:
@@ -262,7 +268,7 @@ def _training_step(
         with trainer.model.register_forward_hook(note):
             loss = plain(model, inputs, *args, **kwargs)
         # Fused losses leave no logits.
-        mixing.record(result[0] if result else without_gradient(model, losses, batch))
+        mixing.record(result[0] if result else losses_without_gradient(model, losses, batch))
         return loss
 
     return step

@@ -70,7 +70,7 @@ def _explain(error: Exception) -> tuple[str, int] | None:
 
 def _exit_code(command: str, message: str, code: int) -> int:
     """Says why a command ended; returns its exit code."""
-    name = output_formats.paint(f"pike {command}:", "red", sys.stderr)
+    name = output_formats.colour_text(f"pike {command}:", "red", sys.stderr)
     print(f"{name} {message}", file=sys.stderr)
     return code
 
@@ -92,8 +92,8 @@ def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes
             # Before torch is imported, which takes seconds.
             during.enter_context(signal_handler.ignore_signal(chosen["save_on"]))
             minutes = chosen.pop("wait")
-            if minutes and not launch.is_part():
-                locks.await_free(chosen["given"].parent, minutes)
+            if minutes and not launch.is_worker_process():
+                locks.await_lease_end(chosen["given"].parent, minutes)
             chosen = _share_out(chosen, words)
         if not (place := chosen.pop("place")):
             # What all stages stand on is imported for a stage alone.
@@ -113,18 +113,23 @@ def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes
         finally:
             gc.freeze()
             gc.enable()
+        if accelerator := chosen.pop("accelerator", None):
+            # It imports torch, which the stage has imported by now.
+            from pipeline.runtime import planned_gpu
+
+            planned_gpu.warn_of_another(accelerator, chosen["device"])
         return called(chosen.pop("given"), **chosen)
 
 
 def _share_out(chosen: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
     """The arguments of one process of a training, which this becomes several of where asked to."""
     processes, threads, nodes = chosen["processes"], chosen["threads"], chosen.pop("nodes")
-    launch.refuse_nodes(nodes, chosen["device"])
+    launch.refuse_several_nodes(nodes, chosen["device"])
     # One process has all chips of a TPU VM.
     if processes == nodes == 1 or chosen["device"] == "xla":
         return chosen
     each = None if threads is None else max(1, threads // processes)
-    if not launch.under_torchrun():
+    if not launch.is_under_torchrun():
         launch.exec_torchrun(processes, words, chosen["save_on"], each or 1, nodes)
     return {**chosen, "threads": each}
 

@@ -18,7 +18,7 @@ from pipeline.runtime import (
     manifests,
     programs,
     signal_handler,
-    validation,
+    validate_settings,
 )
 
 
@@ -137,7 +137,7 @@ def parse_arguments(words: Sequence[str]) -> dict[str, Any]:
         lines = [
             "A first visit:",
             *lines,
-            f"`{programs.program('pike')} --help` lists all commands.",
+            f"`{programs.program_command('pike')} --help` lists all commands.",
         ]
         top.exit(2, "\n".join(lines) + "\n")
     if not words[0].startswith("-") and words[0] not in known:
@@ -147,7 +147,8 @@ def parse_arguments(words: Sequence[str]) -> dict[str, Any]:
         own, word = known[values.command], rest[0].partition("=")[0]
         options = [name for action in own._actions for name in action.option_strings]
         told = unknown(word, options, "option") if word.startswith("-") else f"{word} is too much"
-        own.error(told)
+        lists = [a.metavar for a in own._actions if not a.option_strings and a.nargs in ("*", "+")]
+        own.error(told + "".join(f": type every {name} in one place" for name in lists))
     return vars(values)
 
 
@@ -155,15 +156,17 @@ def warm_up(names: Iterable[str]) -> None:
     """Does what each job of these stages begins with, once for the forks of a process."""
     from pipeline.planning import stages
 
-    manifests.warm_up()
+    manifests.warm_up_manifests()
     environment.installed_versions(None)
     for name in stages.SETTINGS.keys() & names:
-        validation.warm_up(environment.import_attribute(stages.SETTINGS[name], name, name))
+        validate_settings.warm_up_validation(
+            environment.import_attribute(stages.SETTINGS[name], name, name)
+        )
 
 
 def build_parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """The whole parser, and those of the subcommands by name."""
-    declared, pike = commands(), programs.program("pike")
+    declared, pike = commands(), programs.program_command("pike")
     lists = []
     for group, about in GROUPS.items():
         lines = [f"    {c.name:<12}{c.about}" for c in declared if c.group == group]
@@ -233,6 +236,9 @@ def commands() -> list[Command]:
     settings = _positional("SETTINGS", "the stage's settings, which the workflow writes")
     corpora = _path("--corpora", "folder of the tokenizer's corpora, one subfolder per domain")
     device = _option("--device", "auto, cpu, cuda or xla (default: auto)", default="auto")
+    planned = _option("--accelerator", "kind of device that the job was planned for (default: "
+                      "cpu): the log names a GPU of another kind", metavar="NAME", default="cpu",
+                      choices=accelerators.ACCELERATORS)
     newest = "default: the one made last of results/ and restored/"
     asked = _path("--database", newest, default=None)
     database = _path("--database", "the database to read")
@@ -244,7 +250,7 @@ def commands() -> list[Command]:
             _positional("RUN", "run.json; everything appears beside it"), corpora,
             _path("--reference", "run whose model is the method's reference", default=None),
             _path("--mixture", "manifest of a found mixture, or of a grid's choice, for a method "
-                  "that takes one", default=None), device,
+                  "that takes one", default=None), device, planned,
             _option("--processes", "devices that train the run together: torchrun starts a "
                     "process for each; on xla, one has all chips", type=whole_parser(1), default=1,
                     metavar="N"),
@@ -267,20 +273,21 @@ def commands() -> list[Command]:
             _switch("--recompute", "compute blocks again in the backward pass, for memory")),
         _command("plumbing", "evaluate", "evaluate a run's checkpoints",
             settings, run, corpora, pieces,
-            _path("--tasks", "folder of the fetched downstream tasks", default=None), device),
+            _path("--tasks", "folder of the fetched downstream tasks", default=None), device,
+            planned),
         _command("plumbing", "probe", "compare the domains' gradients at a run's checkpoints",
-            settings, run, corpora, device),
+            settings, run, corpora, device, planned),
         _command("run", "fetch", "fetch the data sets of downstream tasks",
             _positional("NAME", "task: arc_easy, csqa, hellaswag, piqa, ...", nargs="+", type=str),
             _path("--out", "default: results/tasks", default=Path("results/tasks")),
             _option("--revision", "commit to fetch instead of the pinned one"),
-            _option("--from", "files of the data set that are here already", dest="taken",
+            _option("--from", "files of the data set that are here already", dest="given_files",
                     metavar="SPLIT=FILE", nargs="+", default=[]),
-            by="pipeline.tasks.fetch:fetch"),
+            by="pipeline.tasks.fetch:fetch_tasks"),
         _command("run", "export", "write a run's model as a directory that transformers loads",
             _positional("RUN", "the folder of a finished run"), out,
             _option("--step", "its checkpoint (default: the last)", type=whole_parser(0)),
-            by="pipeline.model.export:export"),
+            by="pipeline.model.export:export_run"),
         _command("look", "methods", "list the mixing rules, with settings and costs",
             _positional("NAME", "one rule (default: all)", nargs="?", type=str),
             _format("text", "markdown", "json"),
@@ -289,11 +296,12 @@ def commands() -> list[Command]:
             _option("targets", "a file to make, as results/tables/table2.md: count its jobs and "
                     "those that it needs (default: all of the experiment)",
                     metavar="TARGET", nargs="*"),
-            _path("--config", "default: config.yaml", dest="given", metavar="FILE",
-                  default=Path("config.yaml")),
-            _option("--devices", f"kinds of devices: {', '.join(accelerators.ACCELERATORS)}; "
-                    "tpu-v4:8 for eight that train a run together",
-                    metavar="NAME", nargs="+", default=["cpu", "h100", "tpu-v4"]),
+            _path("--config", "default: config.yaml; values of a later file replace those of an "
+                  "earlier one", dest="given", metavar="FILE", nargs="+", default=[]),
+            _option("--devices", "kinds of devices, with commas between them (default: "
+                    f"cpu,h100,tpu-v4): {', '.join(accelerators.ACCELERATORS)}; tpu-v4:4 for four "
+                    "that train a run together", metavar="NAME[,NAME]", action="extend",
+                    type=lambda text: text.split(","), default=[]),
             _format("text", "json"), by="pipeline.planning.cost:plan"),
         _command("run", "scenarios", "write the configuration of a registered benchmark",
             _positional("FILE", "the registration: workflow/registered/*.yaml"),

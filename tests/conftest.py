@@ -26,7 +26,7 @@ from pipeline import settings
 from pipeline.data import packing, sources, tokenizer
 from pipeline.planning import planner
 from pipeline.runtime import atomic_files, code_fingerprint, made_from
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 
 __all__ = ["asked", "benchmarks", "standin", "tokenizers"]
 
@@ -147,15 +147,18 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.get_closest_marker("workflow") is None)
 
 
+OWN_MODULES = ("mine", "spread")
+
+
 @pytest.fixture
 def own_modules(tmp_path, monkeypatch):
     """A folder from which modules of the user's own are imported, forgotten before and after."""
 
     def forget():
         code = code_fingerprint
-        for cached in (code._root, code._near, code.path_of):
+        for cached in (code._import_root, code._own_imports, code.module_path):
             cached.cache_clear()
-        for name in [name for name in sys.modules if name.partition(".")[0] == "mine"]:
+        for name in [name for name in sys.modules if name.partition(".")[0] in OWN_MODULES]:
             del sys.modules[name]
 
     monkeypatch.syspath_prepend(tmp_path)
@@ -191,7 +194,7 @@ def corpora(tmp_path_factory):
     """Folder with a packed corpus of each of two small languages, `easy` and `hard`."""
     root = tmp_path_factory.mktemp("data")
     for name, values in DOMAINS.items():
-        sources.download(written(root / f"{name}.json", values), root / name)
+        sources.download_source(written(root / f"{name}.json", values), root / name)
     model = root / "symbols.model"
     wanted = {"model": "char", "vocabulary": 64, "characters": 4000, "validation_share": 0.2}
     tokenizer.build_tokenizer(
@@ -201,7 +204,7 @@ def corpora(tmp_path_factory):
     )
     chosen = written(root / "packing.json", {"validation_share": 0.2})
     for name in DOMAINS:
-        packing.pack(chosen, root / name, model, root / "corpora" / name)
+        packing.pack_corpus(chosen, root / name, model, root / "corpora" / name)
     return root / "corpora"
 
 
@@ -263,7 +266,7 @@ def finish_untrained():
     `change` edits the model of step 3.
     """
     from pipeline.model import checkpoint
-    from pipeline.model.adamw import adamw
+    from pipeline.model.adamw import build_adamw
     from pipeline.model.transformer import initial_model
 
     def finish(path, pieces, change=None):
@@ -275,7 +278,7 @@ def finish_untrained():
                 change(model)
             none = np.zeros(len(work.domains), dtype=np.int64)
             state = checkpoint.TrainState(step, {}, none, none)
-            optimizer = adamw(model, work.training)
+            optimizer = build_adamw(model, work.training)
             taken = checkpoint.take_snapshot(model, optimizer, state, "identity")
             checkpoint.write_checkpoint(path.parent / "checkpoints" / f"step{step}", taken)
         values = atomic_files.read_json(path)

@@ -37,6 +37,7 @@ HOW = [
     (r"pike-mixing (compare|noise) ", "compared"),
     (r"pike-mixing bench( .*)?", "not run: minutes; test_bench.py scores the page's method"),
     (r"pike-mixing swarms \S+", "not run: GitHub; test_swarms.py has files"),
+    (r"(\.venv/bin/)?pike-mixing export interleave-datasets ", "exported"),
     (r"(python -m pike_mixing|pike-mixing) ", "library"),
     (r"\.venv/bin/pike registered ", "not run: test_registered.py has a database of all its runs"),
     (r"\.venv/bin/pike crate ", "not run: test_crate.py reads one with rocrate"),
@@ -51,6 +52,7 @@ HOW = [
     (r"(HF_HUB_OFFLINE=1 )?\.venv/bin/pike fetch ", "not run: the Hub; test_fetch.py has a copy"),
     (r"\.venv/bin/torchrun ", "not run: test_distributed.py starts several processes"),
     (r"\.venv/bin/python -m benchmarks\.stream_resumes", "not run: PyPI; test_benchmarks.py"),
+    (r"\.venv/bin/python -m pip freeze ", "not run: it lists what is installed"),
     (r"pip install ", "not run: test_wheel.py builds the wheel and uses it"),
     (r"git clone ", "not run: the page's own address"),
     (r"gcloud ", "not run: a cloud"),
@@ -61,6 +63,7 @@ HOW = [
 - make: `make -n` knows the targets
 - new: in a copy of the tree in which nothing is made; the workflow as a dry run
 - finished: in a tiny finished experiment, under its names of runs
+- exported: beside files as the page names them, by test_export.py
 - library: beside tables as the page describes them
 - compared: beside samples, tables and records as the page describes them
 """

@@ -125,7 +125,7 @@ def cut(root: Path, path: str, kept: float = 0.5) -> None:
 @_edit
 def remove(root: Path, path: str) -> None:
     """Deletes a file or a folder."""
-    atomic_files.remove(root / path)
+    atomic_files.remove_path(root / path)
 
 
 @_edit
@@ -146,6 +146,6 @@ def link(root: Path, path: str, target: str) -> None:
     """Makes a symbolic link, in place of what is there."""
     place = root / path
     if place.exists():
-        atomic_files.remove(place)
+        atomic_files.remove_path(place)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.symlink_to(target)

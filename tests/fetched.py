@@ -10,7 +10,7 @@ from pipeline.data import sources
 from pipeline.data.tokenizer import Tokenizer, build_tokenizer
 from pipeline.tasks import data_sets
 from pipeline.tasks.benchmark import TaskSpec
-from pipeline.tasks.fetch import fetch
+from pipeline.tasks.fetch import fetch_tasks
 
 STANDINS = Path(__file__).with_name("tasks") / "standins"
 OTHER = "0" * 40
@@ -31,11 +31,11 @@ def asked():
 
 @pytest.fixture(scope="session")
 def standin():
-    """Arguments of `fetch` that take a task's stand-in."""
+    """Arguments of `fetch_tasks` that take a task's stand-in."""
 
     def given(task):
         paths = sorted((STANDINS / task).glob("*.jsonl"))
-        return {"revision": OTHER, "taken": [f"{path.stem}={path}" for path in paths]}
+        return {"revision": OTHER, "given_files": [f"{path.stem}={path}" for path in paths]}
 
     return given
 
@@ -45,7 +45,7 @@ def benchmarks(tmp_path_factory, standin):
     """Folder with the stand-ins of all tasks, fetched."""
     out = tmp_path_factory.mktemp("benchmarks")
     for task in data_sets.TASKS:
-        fetch([task], out=out, **standin(task))
+        fetch_tasks([task], out=out, **standin(task))
     return out
 
 
@@ -58,7 +58,7 @@ def tokenizers(tmp_path_factory):
     lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
     (root / "texts.jsonl").write_text(lines, encoding="utf-8")
     wanted = {"kind": "local", "files": [str(root / "texts.jsonl")], "licence": "our own"}
-    sources.download(written(root / "source.json", wanted), root / "source")
+    sources.download_source(written(root / "source.json", wanted), root / "source")
     made = {}
     for model in ("unigram", "bpe"):
         for newlines in (False, True):

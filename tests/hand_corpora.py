@@ -9,7 +9,7 @@ from pipeline.data.shards import (
     FORMAT,
     ShardWriter,
     data_fingerprint,
-    documents_file,
+    documents_file_name,
     token_dtype,
 )
 from pipeline.runtime import atomic_files, made_from
@@ -29,7 +29,7 @@ def write(folder, splits, *, vocabulary, eos, shard_tokens):
             writer.append(np.asarray(tokens))
             shards = writer.close()
         listed = np.array(documents, DOCUMENT)
-        np.save(folder / documents_file(split), listed)
+        np.save(folder / documents_file_name(split), listed)
         facts[split] = {
             "tokens": len(tokens),
             "documents": len(documents),

@@ -15,7 +15,8 @@ from repository import ROOT, run
 
 from pipeline import __main__, cli
 from pipeline.planning import stages
-from pipeline.runtime import environment, locks, validation
+from pipeline.planning.profile import TRAINS
+from pipeline.runtime import environment, locks, validate_settings
 from pipeline.tasks.evaluation_settings import Evaluation, Probe
 
 
@@ -112,6 +113,15 @@ def test_the_version_is_shown(capsys):
         (["watch", "results", "--every", "inf"], "argument --every: 'inf' is not a number"),
         (["query", "x", "--fromat", "json"], "pike query: error: option: '--fromat' is unknown: "),
         (["theory", "--out", "o", "c"], "pike theory: error: c is too much"),
+        (["plan", "a", "--format", "json", "b"], "b is too much: type every TARGET in one place"),
+        (
+            ["restore", "--only", "table2", "recorded"],
+            "ARCHIVE: type it before --only: an option of",
+        ),
+        (
+            ["fetch", "--from", "test=x", "piqa"],
+            "NAME: type it before --from: an option of several",
+        ),
         ([], "A first visit:\n  make restore "),
         *(
             (words.split(), "usage: pike")
@@ -148,7 +158,7 @@ def test_a_mistake_is_told_in_the_words_of_the_command(arguments, expected, caps
 @pytest.mark.slow
 def test_a_run_that_another_process_writes_is_waited_for_where_asked(run_pipeline, tmp_path):
     asked = ("pretrain", tmp_path / "run.json", "--corpora", tmp_path, "--wait", "0.001")
-    with locks.acquire(tmp_path):
+    with locks.acquire_lease(tmp_path):
         done = run_pipeline(*asked)
     assert (done.returncode, done.stdout) == (2, "")
     first, last = done.stderr.splitlines()
@@ -173,9 +183,10 @@ def test_the_arguments_of_a_command_are_those_of_its_function(command):
         extra = environment.EXTRAS[(error.name or "").partition(".")[0]]
         pytest.skip(f"needs the extra {extra!r}")
     _, *others = inspect.signature(function).parameters
-    # The command itself waits for the run and starts the stage in so many processes, on so many
-    # nodes; only tests give the theory other sizes.
-    names = {"nodes", "wait"} if command.name == "pretrain" else set()
+    # The command itself looks at its GPU, waits for the run and starts the stage in so many
+    # processes, on so many nodes; only tests give the theory other sizes.
+    own = {"pretrain": {"accelerator", "nodes", "wait"}}
+    names = own.get(command.name, {"accelerator"} if command.name in TRAINS else set())
     typed = {a.dest for a in cli.build_parsers()[1][command.name]._actions} - {"help", "given"}
     assert typed == names | {*others} - {"sizes"}
 
@@ -234,10 +245,10 @@ def test_how_child_processes_end_is_known_where_the_parent_ignores_it():
 
 
 def test_forks_find_prepared_what_jobs_begin_with(monkeypatch):
-    validation._adapter.cache_clear()
+    validate_settings._type_adapter.cache_clear()
     cli.warm_up(["probe", "theory"])
-    monkeypatch.delattr(validation, "TypeAdapter")
+    monkeypatch.delattr(validate_settings, "TypeAdapter")
     values = {"rows": 4, "microbatch": 2, "checkpoints": "last"}
-    assert validation.validate(Probe, values, "probe.json").rows == 4
+    assert validate_settings.validate(Probe, values, "probe.json").rows == 4
     with pytest.raises(NameError):
-        validation.validate(Evaluation, values, "evaluation.json")
+        validate_settings.validate(Evaluation, values, "evaluation.json")

@@ -9,7 +9,7 @@ import urllib.parse
 
 import pytest
 import yaml
-from documented import PAGES, ROOT
+from documented import NAMES, PAGES, ROOT, blocks, spans
 
 from docs import reference
 from pike_mixing import METHODS
@@ -41,6 +41,24 @@ def test_links_and_paths_exist(page):
             assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
     for path in re.findall(rf"`((?:{FOLDERS})/[\w./-]+)`", text):
         assert (ROOT / path).exists(), path
+
+
+def test_pages_call_and_import_what_is_there():
+    folders = ("benchmarks", "examples", "pike_mixing", "pipeline")
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    code = [path.read_text(encoding="utf-8") for path in paths]
+    code += [block for name in NAMES for block in blocks(name, "python")]
+    found = re.findall(r"^ *(?:def|class) (\w+)|^(\w+)(?:: .+)? = ", "\n".join(code), re.MULTILINE)
+    known = {name for pair in found for name in pair} | {path.stem for path in paths}
+    # Of Python and other packages.
+    known |= {"DataLoader", "Trainer", "load_dataset", "repeat", "exp", "pop", "print", "round"}
+    known |= {"get_device_name"}
+    imported = re.compile(r"^\W*from (?:pike_mixing|pipeline)\S* import (.+)", re.MULTILINE)
+    for name in {*NAMES} - {*reference.PAGES}:
+        used = {word for span in spans(name) for word in re.findall(r"(\w+)\(", span)}
+        for names in imported.findall((ROOT / name).read_text(encoding="utf-8")):
+            used |= set(re.findall(r"\w+", names.partition("#")[0]))
+        assert used <= known, f"{name}: {used - known}"
 
 
 def test_the_tree_of_the_page_is_the_tree():
@@ -92,7 +110,10 @@ def test_the_readmes_numbers_are_those_of_their_sources():
     (shown,) = re.findall(r"^```text\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
     assert shown in (ROOT / "docs" / "mixtures.md").read_text(encoding="utf-8")
     short = re.findall(r"^\| ([\w-]+) \| (\d+) \| \w+ \d+", readme, re.MULTILINE)
-    shared = {"CAGrad": (surgery.CAGrad,), "Nash-MTL": (surgery.NashMTL, surgery.nash_bargain)}
+    shared = {
+        "CAGrad": (surgery.CAGrad,),
+        "Nash-MTL": (surgery.NashMTL, surgery.nash_bargain_and_decrement),
+    }
     for method, lines in short:
         parts = shared.get(method) or [inspect.getmodule(METHODS[method.lower()])]
         counted = sum(len(inspect.getsource(part).splitlines()) for part in parts)

@@ -17,13 +17,13 @@ from logged import DATE, line, write, write_lighteval, write_opencompass
 from repository import run
 
 from pike_mixing import Needs, Signals
-from pike_mixing.__main__ import _parser
+from pike_mixing.__main__ import _build_parser
 from pike_mixing.__main__ import main as library
 from pike_mixing.signals import Statistics
 from pipeline import cli
 from pipeline.planning import planner, schema
 from pipeline.planning.registration import Registration
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 
 LANGUAGES = {"diff", "python", "snakemake", "sh", "sql", "text", "yaml"}
 BEFORE = {
@@ -76,7 +76,7 @@ def test_the_command_line_knows_every_option(name, command):
 def test_make_knows_every_target(name, command):
     # Not the Makefile itself: that make would really make anew, with the environment, despite `-n`.
     # A configuration of the reader's is not here; of two that are given, make takes the later one.
-    words = command.replace("make ", "make -n ", 1).split()
+    words = shlex.split(command.replace("make ", "make -n ", 1))
     done = run(*words, "READY=README.md", "TPU_VENV=build", "CONFIG=config.yaml")
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
@@ -109,19 +109,27 @@ def _printed(folder, *command):
 def test_a_pages_yaml_is_a_configuration_or_fits_into_one(name, own_modules):
     # The module that a page's configuration may name is the page's Python, or that of the example.
     shown = documented.blocks(name, "python") or documented.blocks("docs/your-method.md", "python")
-    (own_modules / "mine.py").write_text("\n".join(shown))
+    for module in ("mine", "spread"):
+        (own_modules / f"{module}.py").write_text("\n".join(shown))
     config = planner.read_configuration(documented.ROOT / "config.yaml")
+    whole = own_modules / "whole.yaml"
     for block in documented.blocks(name, "yaml"):
         if "run: |" in block:
             # A step of a CI's job.
             (step,) = yaml.safe_load(block)
             command = step["run"].replace("\\\n", " ").splitlines()[-1]
-            assert _parser().parse_args(shlex.split(command)[1:]).gate == "not-worse"
+            assert _build_parser().parse_args(shlex.split(command)[1:]).gate == "not-worse"
             continue
         if "include:" in block:
-            path = own_modules / "mine.yaml"
+            path = own_modules / "mine.yaml" if whole.exists() else whole
             path.write_text(block.replace("include: ", f"include: {documented.ROOT}/"))
             assert schema.problems(planner.read_configuration(path), name) == []
+            continue
+        if whole.exists():
+            # What the page adds to its first file, or replaces in it by a second one.
+            second = own_modules / "second.yaml"
+            second.write_text(block)
+            assert planner.plan_of_workflow([whole, second], {})[0].runs
             continue
         if "hypotheses:" in block:
             # A copy of a registration, with these values in the place of its own.

@@ -9,9 +9,9 @@ from pike_mixing.alarms import AlarmLimits
 from pike_mixing.errors import InputError
 from pike_mixing.interface import StatisticsNeed
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveFloat, PositiveInt, Share
-from pike_mixing.settings import CheckedSettings, is_of_type, meanings, parse, unknown
+from pike_mixing.settings import CheckedSettings, is_of_type, parse, setting_docstrings, unknown
 from pipeline import settings
-from pipeline.runtime.validation import OrOne, validate
+from pipeline.runtime.validate_settings import OrOne, validate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,8 +203,8 @@ def test_the_library_says_the_same(values):
 
 
 def test_a_setting_means_what_stands_below_it_in_its_own_class_or_the_one_it_inherits():
-    assert meanings(AlarmLimits)["epochs"].startswith("Times that a domain's text may be")
-    assert meanings(Limited) == {}
+    assert setting_docstrings(AlarmLimits)["epochs"].startswith("Times that a domain's text may be")
+    assert setting_docstrings(Limited) == {}
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_or_with_all():

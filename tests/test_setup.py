@@ -229,6 +229,14 @@ def test_the_profile_that_is_named_is_used(given):
     assert found == f"workflow/profiles/{'gpu' if given else 'default'}"
 
 
+def test_a_run_is_of_everything_or_of_the_files_that_are_named():
+    files = ["results/paper/tables/table1.md", "results/paper/tables/table2.md"]
+    paper = ("CONFIG=workflow/configs/paper.yaml", "PROFILE=slurm")
+    everything, of_two = made("run", *paper), made("run", *paper, f"TARGETS={' '.join(files)}")
+    assert of_two == [*everything, *files]
+    assert made("dag", *paper, f"TARGETS={' '.join(files)}")[-3:] == [*files, "--dry-run"]
+
+
 NESTED = "a0: &a0 {k: x}\n" + "".join(
     f"a{n}: &a{n} {{{', '.join(f'k{k}: *a{n - 1}' for k in range(10))}}}\n" for n in range(1, 10)
 )

@@ -107,8 +107,20 @@ def test_the_command_line_needs_numpy_alone(alone, tmp_path):
     table = (str(tmp_path / "s.csv"), "--target", "a")
     assert "a       0.5000" in alone("-m", "pike_mixing", "fit", "best", *table)
     assert "first = 1000" in alone("-m", "pike_mixing", "methods", "ado")
-    refused = alone("-m", "pike_mixing", "compare", "--a", "x", "--b", "y", code=2)
-    assert "`pip install scipy`" in refused
-    assert "bench needs the package 'scipy'" in alone("-m", "pike_mixing", "bench", code=2)
-    refused = alone("-m", "pike_mixing", "fit", "regmix", *table, code=2)
-    assert "`pip install lightgbm scikit-learn scipy` elsewhere" in refused
+    parquet = str(tmp_path / "s.parquet")
+    for words, what, lacking, install in (
+        (("try",), "try", "scipy", "scipy`, or name the extra: `uvx --from"),
+        (("bench",), "bench", "scipy", "scipy`"),
+        (("noise", "x"), "noise", "scipy", "scipy`"),
+        (("fit", "regmix", *table), "the finder 'regmix'", "lightgbm", "lightgbm scipy` (for the"),
+        (
+            ("fit", "gaussian-process", *table),
+            "the finder 'gaussian-process'",
+            "scipy",
+            "scipy scikit-learn` (for the clone's .venv: `make setup EXTRAS=finders`)",
+        ),
+        (("fit", "best", *table, "--at", "tokens=9"), "--at", "scipy", "scipy`"),
+        (("fit", "best", parquet, "--target", "a"), f"{parquet}: Parquet", "pyarrow", "pyarrow`, "),
+    ):
+        said = f"{what} needs the package '{lacking}', which is not installed: run `pip install "
+        assert said + install in alone("-m", "pike_mixing", *words, code=2)

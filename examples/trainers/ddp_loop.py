@@ -27,7 +27,7 @@ def main() -> None:
     mixing = Mixing(ScaleFreePiKE(every=5), dataset, model, causal_losses)
     for batch in mixing.data_loader():
         mixing.loss(model, batch).backward()
-        if mixing.is_complete:
+        if mixing.is_step_complete:
             optimizer.step()
             optimizer.zero_grad()
             mixing.end_step()

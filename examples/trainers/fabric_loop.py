@@ -25,9 +25,9 @@ def main() -> None:
     )
     mixing = Mixing(ScaleFreePiKE(every=5), dataset, model, causal_losses)
     for batch in mixing.data_loader():
-        with fabric.no_backward_sync(model, enabled=not mixing.last):
+        with fabric.no_backward_sync(model, enabled=not mixing.is_last_micro_batch):
             fabric.backward(mixing.loss(model, batch))
-        if mixing.is_complete:
+        if mixing.is_step_complete:
             optimizer.step()
             optimizer.zero_grad()
             mixing.end_step()

@@ -5,20 +5,24 @@
         --tokenizer my/tokenizer --model my/config --length 2048 --steps 10000 --advice advice.json
 
 Each argument is a domain and a pattern of its files: JSON lines or text, plain or as .gz or .zst,
-or Parquet. `code:content=` names the field that holds the text, which is `text` elsewhere. Without
-`--tokenizer` and `--model`, small ones are made here. `--advice` takes the method that
-`pike advise --format json` chose; if you know how much each domain counts, give `--shares`.
+or Parquet. `code:content=` names the field that holds the text, which is `text` elsewhere;
+`code:content.text=` is the field `text` within `content`. Without `--tokenizer` and `--model`,
+small ones are made here. `--advice` takes the method that `pike advise --format json` chose; if you
+know how much each domain counts, give `--shares`.
 
-Files are streams that are tokenized while the model trains: memory holds one document of each
-domain. If the accelerator waits for that, write the rows of `pack` to a data set once.
+Files are streams, read in the order of their names, or in random order with `--shuffle`. They are
+tokenized while the model trains: memory holds one document of each domain, and those of
+`--shuffle`. If the accelerator waits for that, write the rows of `pack` to a data set once.
 """
 
 import argparse
+import contextlib
 import glob
 import gzip
 import io
 import itertools
 import json
+import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -41,8 +45,8 @@ from transformers import (
 from pike_mixing import Fixed, make
 from pike_mixing.transformers import attach
 
-PIECE = 2**20
-"""Characters after which a text file goes on as another document, at the end of a line."""
+PIECE = 1_000_000
+"""A longer text file is cut into documents of at most so many characters, at white space."""
 HELD_OUT = 1000
 """Of so many first rows of a domain each tenth is held out."""
 
@@ -55,6 +59,8 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--steps", type=int, default=60, help="optimizer steps")
     parser.add_argument("--tokenizer", help="name or folder (default: a small one is trained)")
     parser.add_argument("--model", help="name or folder of a configuration (default: a small one)")
+    shuffle = "read files in random order, documents at random from N of a domain in memory"
+    parser.add_argument("--shuffle", type=int, default=0, metavar="N", help=shuffle)
     parser.add_argument("--out", default="trained", help="folder for checkpoints and the model")
     method = parser.add_mutually_exclusive_group()
     method.add_argument("--method", default="mix", help="a name of `pike-mixing methods`")
@@ -63,42 +69,92 @@ def options() -> argparse.ArgumentParser:
     return parser
 
 
-def documents(pattern: str, field: str) -> Iterator[str]:
-    """The texts of all files that fit a pattern, one after another."""
+def documents(pattern: str, field: str, shuffle: int = 0) -> Iterator[str]:
+    """The texts of all files that fit a pattern."""
     paths = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 - it may be absolute
     if not paths:
         raise SystemExit(f"no file fits {pattern}")
+    if not shuffle:
+        yield from _texts(paths, field)
+        return
+    draw, waiting = random.Random(0), []
+    draw.shuffle(paths)
+    for text in _texts(paths, field):
+        waiting.append(text)
+        if len(waiting) > shuffle:
+            place = draw.randrange(len(waiting))
+            waiting[place], waiting[-1] = waiting[-1], waiting[place]
+            yield waiting.pop()
+    draw.shuffle(waiting)
+    yield from waiting
+
+
+def _texts(paths: Iterable[str], field: str) -> Iterator[str]:
+    """The texts of files, one after another."""
     for path in paths:
         kind = Path(path.removesuffix(".gz").removesuffix(".zst")).suffix
         if kind == ".parquet":
             with pq.ParquetFile(path) as table:
-                _check(field, table.schema_arrow.names, path)
+                names = table.schema_arrow.names
                 for batch in table.iter_batches(batch_size=64, columns=[field]):
-                    yield from filter(None, batch[field].to_pylist())
+                    texts = (_text(record, field, names, path) for record in batch.to_pylist())
+                    yield from filter(None, texts)
         elif kind in (".json", ".jsonl"):
             with _open(path) as file:
                 for record in map(json.loads, filter(str.strip, file)):
-                    _check(field, record, path)
-                    if record[field]:
-                        yield record[field]
+                    if text := _text(record, field, record, path):
+                        yield text
         elif kind == ".txt":
             with _open(path) as file:
-                while lines := file.readlines(PIECE):
-                    yield "".join(lines)
+                yield from pieces(file)
         else:
             raise SystemExit(f"{path}: give .txt, .jsonl, .json (also .gz, .zst) or .parquet")
 
 
-def _check(field: str, known: Iterable[str], path: str) -> None:
-    if field not in known:
-        names = ", ".join(known)
-        raise SystemExit(f"{path}: no field {field!r} but {names}: write DOMAIN:FIELD={path}")
+def pieces(file: Any) -> Iterator[str]:
+    """A text file, whole or cut: memory holds PIECE characters."""
+    text = ""
+    while text := text + file.read(PIECE + 1 - len(text)):
+        end = len(text)
+        if end > PIECE:
+            end = max(text.rfind(sign, 0, PIECE) for sign in " \n") + 1 or PIECE
+        yield text[:end]
+        text = text[end:]
+
+
+def _text(record: dict[str, Any], field: str, names: Iterable[str], path: str) -> str | None:
+    try:
+        text = text_of(record, field)
+    except KeyError:
+        known = ", ".join(names)
+        raise SystemExit(
+            f"{path}: no field {field!r} but {known}: write DOMAIN:FIELD={path}"
+        ) from None
+    if text is not None and not isinstance(text, str):
+        raise SystemExit(
+            f"{path}: {field!r} is no text but {text!r:.80}: write DOMAIN:FIELD={path}"
+        )
+    return text
+
+
+def text_of(record: dict[str, Any] | None, field: str) -> Any:
+    """The text in a field; `content.text` names a field of this name, or `text` in `content`."""
+    if record is None:
+        return None
+    if field in record:
+        return record[field]
+    for end in (place for place, sign in enumerate(field) if sign == "."):
+        within = record.get(field[:end], "")
+        if within is None or isinstance(within, dict):
+            with contextlib.suppress(KeyError):
+                return text_of(within, field[end + 1 :])
+    raise KeyError(field)
 
 
 def _open(path: str) -> Any:
     if path.endswith(".zst"):
-        return io.TextIOWrapper(pa.input_stream(path, compression="zstd"), encoding="utf-8")
-    return (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8")
+        return io.TextIOWrapper(pa.input_stream(path, compression="zstd"), encoding="utf-8-sig")
+    return (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8-sig")
 
 
 def pack(texts: Iterable[str], tokenizer: Any, length: int) -> Iterator[dict[str, torch.Tensor]]:
@@ -120,10 +176,11 @@ class Domain:
     def __init__(self, given: str, options: argparse.Namespace) -> None:
         name, _, self.files = given.partition("=")
         self.name, _, field = name.partition(":")
-        self.field, self.length, self.tokenizer = field or "text", options.length, None
+        self.field, self.shuffle = field or "text", options.shuffle
+        self.length, self.tokenizer = options.length, None
 
     def texts(self) -> Iterator[str]:
-        return documents(self.files, self.field)
+        return documents(self.files, self.field, self.shuffle)
 
     def rows(self) -> Iterator[dict[str, torch.Tensor]]:
         return pack(self.texts(), self.tokenizer, self.length)

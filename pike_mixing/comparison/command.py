@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from pike_mixing.errors import InputError, refuse_without_scipy
+from pike_mixing.errors import InputError, refuse_without_package
 
 GATES = ("better", "not-worse")
 HOLDS, FAILS, OPEN = 0, 1, 3
@@ -22,7 +22,7 @@ MODELS = "names of a table's column `model`, or SCENARIO/SIZE/METHOD of a result
 def add_commands(subparsers: Any) -> None:
     """Adds both commands to the library's."""
     compare = subparsers.add_parser("compare", help=ABOUT, description=ABOUT)
-    compare.set_defaults(run=compare_sides)
+    compare.set_defaults(run=comparison_and_exit_code)
     compare.add_argument(
         "source", nargs="*", type=Path, help="one table or database with both, or the two sides"
     )
@@ -39,22 +39,22 @@ def add_commands(subparsers: Any) -> None:
     about = "exit code by the verdict over tasks: 0 it holds, 1 it does not, 3 cannot tell"
     compare.add_argument("--gate", choices=GATES, help=about)
     compare.add_argument("--plot", type=Path, metavar="FILE.svg", help="a figure of the intervals")
-    _add_reading(compare)
+    _add_reading_options(compare)
     choices = ("text", "json", "markdown", "csv")
     compare.add_argument("--format", choices=choices, default="text")
     noise = subparsers.add_parser("noise", help=ABOUT_NOISE, description=ABOUT_NOISE)
-    noise.set_defaults(run=measure_noise)
+    noise.set_defaults(run=noise_and_exit_code)
     noise.add_argument("source", nargs="+", type=Path, help=SOURCES)
     about = f"recipes, each by itself; all of a table when absent: {MODELS}"
     noise.add_argument("--models", nargs="+", metavar="MODEL", help=about)
     noise.add_argument(
         "--missing", type=float, default=0.01, metavar="SHARE", help=argparse.SUPPRESS
     )
-    _add_reading(noise)
+    _add_reading_options(noise)
     noise.add_argument("--format", choices=("text", "json"), default="text")
 
 
-def _add_reading(command: Any) -> None:
+def _add_reading_options(command: Any) -> None:
     about = "several evaluations under one model's name: runs, each of a model trained anew; or "
     about += "repeats of one checkpoint, which are one run with the mean score of each item"
     command.add_argument("--evaluations", choices=("runs", "repeats"), help=about)
@@ -73,9 +73,9 @@ def _add_reading(command: Any) -> None:
     command.add_argument("--columns", nargs="+", default=[], metavar="WHAT=NAME", help=about)
 
 
-def _reading(arguments: argparse.Namespace) -> Any:
-    refuse_without_scipy(arguments.command)
-    from pike_mixing.comparison.sources import Reading
+def _reading_of_options(arguments: argparse.Namespace) -> Any:
+    refuse_without_package(arguments.command, "scipy")
+    from pike_mixing.comparison.read_sides import Reading
 
     columns = {}
     for given in arguments.columns:
@@ -97,20 +97,20 @@ def _reading(arguments: argparse.Namespace) -> Any:
     )
 
 
-def compare_sides(arguments: argparse.Namespace) -> tuple[str, int]:
+def comparison_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
     """The verdict as text, and the gate's exit code."""
-    how = _reading(arguments)
-    from pike_mixing.comparison import evaluations, plot, report, scores, sources, verdicts
+    how = _reading_of_options(arguments)
+    from pike_mixing.comparison import evaluations, plot, read_sides, report, scores, verdicts
 
     read = scores.Scores(tasks=how.tasks)
-    for paths, side, model in _sides(arguments):
-        sources.add_side(paths, side, model, how, read)
+    for paths, side, model in _read_sides(arguments):
+        read_sides.add_side(paths, side, model, how, read)
     evaluations.gather(read, how.evaluations)
-    columns = _choose(read, how)
+    columns = _choose_columns(read, how)
     sides = read.runs("A"), read.runs("B")
     for side, runs in zip("AB", sides, strict=True):
         if not runs:
-            why = "".join(f"; {note}" for note in [*read.notes, *read.left_out()])
+            why = "".join(f"; {note}" for note in [*read.notes, *read.left_out_notes()])
             raise InputError(f"side {side} has no scores of these metrics: check --metric{why}")
     codes: dict[Any, int] = {}
     paired = [scores.pair_runs(column, sides, codes, arguments.missing) for column in columns]
@@ -122,19 +122,19 @@ def compare_sides(arguments: argparse.Namespace) -> tuple[str, int]:
             f"--margin {margin:g}: these scores lie between 0 and 1: of five points give 0.05"
         )
     found = verdicts.compare(paired, sides, margin, arguments.mean)
-    notes = [*read.notes, *read.left_out()]
+    notes = [*read.notes, *read.left_out_notes()]
     text = report.FORMATS[arguments.format](found, notes)
     if arguments.plot is not None:
         plot.write_svg(found, arguments.plot)
     if arguments.gate is None:
         return text, HOLDS
-    code = _gate(arguments.gate, found)
+    code = _gate_exit_code(arguments.gate, found)
     if arguments.format == "text":
         text += f"\ngate {arguments.gate}: {GATE_SAYS[code]}"
     return text, code
 
 
-def _sides(arguments: argparse.Namespace) -> Any:
+def _read_sides(arguments: argparse.Namespace) -> Any:
     if arguments.models is not None and len(arguments.models) != 2:
         named = ", ".join(arguments.models)
         raise InputError(f"--models: {named}: name two, first A, then B: --models A B")
@@ -166,48 +166,48 @@ def _sides(arguments: argparse.Namespace) -> Any:
     return (arguments.a, "A", models[0]), (arguments.b, "B", models[1])
 
 
-def _choose(read: Any, how: Any) -> Any:
-    from pike_mixing.comparison import scores, sources
+def _choose_columns(scores_read: Any, reading: Any) -> Any:
+    from pike_mixing.comparison import read_sides, scores
 
-    columns = scores.choose_columns(read, how.metrics, how.tasks)
+    columns = scores.choose_columns(scores_read, reading.metrics, reading.tasks)
     if not columns:
-        why = "".join(f"; {note}" for note in [*read.notes, *read.left_out()])
+        why = "".join(f"; {note}" for note in [*scores_read.notes, *scores_read.left_out_notes()])
         raise InputError(f"no scores were read: check --metric{why}")
-    sources.set_directions(columns, how)
-    sources.check_facts(read, [column.task for column in columns])
+    read_sides.set_directions(columns, reading)
+    read_sides.refuse_differing_facts(scores_read, [column.task for column in columns])
     return columns
 
 
-def _gate(gate: str, found: Any) -> int:
+def _gate_exit_code(gate: str, comparison: Any) -> int:
     """The exit code of a gate: by the mean over tasks, or the only task."""
     from pike_mixing.comparison.verdicts import BETTER, EQUAL, WORSE
 
-    row = found.mean or found.tasks[0]
-    if found.mean is None and len(found.tasks) > 1:
+    row = comparison.mean or comparison.tasks[0]
+    if comparison.mean is None and len(comparison.tasks) > 1:
         raise InputError("--gate: the tasks' scores have no common mean: choose one with --tasks")
     if gate == "better":
         return {BETTER: HOLDS, WORSE: FAILS, EQUAL: FAILS}.get(row.verdict, OPEN)
-    if found.margin is None:
+    if comparison.margin is None:
         raise InputError("--gate not-worse: say how much worse does not matter: --margin M")
     if row.why is not None or row.low is None:
         return OPEN
     low, high = (row.low, row.high) if row.higher else (-row.high, -row.low)
-    if low > -found.margin:
+    if low > -comparison.margin:
         return HOLDS
-    return FAILS if high < -found.margin else OPEN
+    return FAILS if high < -comparison.margin else OPEN
 
 
-def measure_noise(arguments: argparse.Namespace) -> tuple[str, int]:
+def noise_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
     """The noise of each recipe as text."""
-    how = _reading(arguments)
-    from pike_mixing.comparison import evaluations, long_table, noise, scores, sources
+    how = _reading_of_options(arguments)
+    from pike_mixing.comparison import evaluations, long_table, noise, read_sides, scores
 
     read = scores.Scores(tasks=how.tasks)
     for model in arguments.models or [None]:
-        sources.add_side(arguments.source, model or long_table.EVERY, model, how, read)
+        read_sides.add_side(arguments.source, model or long_table.EVERY, model, how, read)
     found = evaluations.join(read, how.evaluations)
     # Folders of one run each are repeats of one recipe, a folder of several is a recipe.
     found = evaluations.pool(found, read, long_table.EVERY)
     evaluations.average(read, found, how.evaluations)
-    columns = _choose(read, how)
-    return noise.describe_noise(read, columns, arguments.missing, arguments.format), 0
+    columns = _choose_columns(read, how)
+    return noise.noise_text(read, columns, arguments.missing, arguments.format), 0

@@ -12,7 +12,7 @@ import numpy as np
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference
 from pike_mixing.comparison.distributions import t_tail
-from pike_mixing.comparison.mean_difference import Estimate, Part
+from pike_mixing.comparison.mean_difference import DocumentDifferences, Estimate
 
 FAR_OFF = 0.001
 """Level at which one run counts as far off from the others of its recipe."""
@@ -21,7 +21,7 @@ BEYOND_ITEMS = 3.0
 
 
 def estimate_contrast(
-    groups: Sequence[Sequence[Part]],
+    groups: Sequence[Sequence[DocumentDifferences]],
     weights: Sequence[float],
     unseen: Sequence[float],
     *,
@@ -45,7 +45,7 @@ def estimate_contrast(
         unseen: By task as `Estimate.unseen`.
         drawn: Whether the runs stand for more of their recipes: then at least two of each group.
     """
-    apart = [_apart([group[k] for group in groups]) for k in range(len(weights))]
+    apart = [_difference_of_run_means([group[k] for group in groups]) for k in range(len(weights))]
     base = mean_difference.estimate(apart, weights)
     weight_K = np.array(weights, np.float64) / math.fsum(weights)
     names = [one.document_G for one in apart]
@@ -72,9 +72,9 @@ def estimate_contrast(
     )
 
 
-def _apart(parts: Sequence[Part]) -> Part:
+def _difference_of_run_means(groups: Sequence[DocumentDifferences]) -> DocumentDifferences:
     """The mean over runs of one group, less that of the other."""
-    first, *rest = parts
+    first, *rest = groups
     mean, error_G = first.by_seed_S.mean(keepdims=True), first.error_SxG.mean(axis=0, keepdims=True)
     for other in rest:
         mean = mean - other.by_seed_S.mean(keepdims=True)
@@ -82,7 +82,7 @@ def _apart(parts: Sequence[Part]) -> Part:
     return replace(first, by_seed_S=mean, error_SxG=error_G)
 
 
-def means_by_run(parts: Sequence[Part], weight_K: Floats) -> tuple[Floats, Floats]:
+def means_by_run(parts: Sequence[DocumentDifferences], weight_K: Floats) -> tuple[Floats, Floats]:
     """The runs' means [S] over tasks, and what each document adds to each of them [S x N].
 
     Args:

@@ -74,21 +74,21 @@ def wanted_item_factor(
         f, to 1 %; None where even `MOST` would not do, since the seeds differ too much.
     """
 
-    def enough(factor: float) -> bool:
+    def is_enough(factor: float) -> bool:
         error = item_stderr / math.sqrt(factor)
         return detection_probability(difference, seed_sd, seeds, error, level) >= POWER
 
-    return smallest_factor(enough)
+    return smallest_sufficient_factor(is_enough)
 
 
-def smallest_factor(enough: Callable[[float], bool]) -> float | None:
+def smallest_sufficient_factor(is_enough: Callable[[float], bool]) -> float | None:
     """The smallest factor from 1 to `MOST` that is enough, to 1 %; None where none is."""
-    if not enough(MOST):
+    if not is_enough(MOST):
         return None
     low, high = 0.0, math.log(MOST)
     while high - low > 0.01:
         middle = (low + high) / 2
-        low, high = (low, middle) if enough(math.exp(middle)) else (middle, high)
+        low, high = (low, middle) if is_enough(math.exp(middle)) else (middle, high)
     return math.exp(high)
 
 

@@ -60,7 +60,7 @@ def effective_documents(share_G: Floats) -> float:
     return min(alike, LEAST_DOCUMENTS * documents / asked)
 
 
-def length_factor(effective: float, follows: float) -> float:
+def variance_factor(effective_documents: float, share_by_length: float) -> float:
     """By how much the variance over documents is larger than a sample of them shows.
 
     Where few samples of unequal documents get a verdict, those do that lack the longest ones, and
@@ -70,8 +70,9 @@ def length_factor(effective: float, follows: float) -> float:
     verdicts with it and without, by simulation: docs/error-rates.md.
 
     Args:
-        effective: `effective_documents`; of fewer than L, intervals are shown without a verdict.
-        follows: The share of the variance that follows length, by the sample.
+        effective_documents: As that function gives; of fewer than L, intervals are shown without a
+            verdict.
+        share_by_length: The share of the variance that follows length, by the sample.
     """
-    beyond = max(effective - LEAST_DOCUMENTS, LEAST_DOCUMENTS / MOST)
-    return 1 + follows * LEAST_DOCUMENTS / beyond
+    beyond = max(effective_documents - LEAST_DOCUMENTS, LEAST_DOCUMENTS / MOST)
+    return 1 + share_by_length * LEAST_DOCUMENTS / beyond

@@ -3,7 +3,7 @@
 A harness writes one file for each task of an evaluation, into a folder that is named after the
 model. Two files of one task in one folder are two evaluations: of one checkpoint, or of a model
 that was trained anew and saved in the same place. No file says which, so that the reader must.
-Evaluations whose logs name the same weights count as one run, unless the reader says otherwise.
+The same is asked of folders whose logs name one model (three jobs that each saved `out`).
 """
 
 from collections import Counter
@@ -16,6 +16,8 @@ from pike_mixing.errors import InputError
 
 RUNS, REPEATS = "runs", "repeats"
 """What evaluations of one model's name are: of models trained anew, or of one checkpoint."""
+SHOWN = 4
+"""Evaluations that a message names."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +36,12 @@ def gather(scores: Scores, way: str | None) -> None:
 
     Args:
         scores: What was read.
-        way: What several evaluations of one model's name are, `RUNS` or `REPEATS`; None: repeats
-            where they were given one by one, and an error where a folder has them.
+        way: What several evaluations of one model's name are, `RUNS` or `REPEATS`; None: not
+            known, so that they are refused.
 
     Raises:
-        InputError: a folder has several evaluations and nothing says what they are.
+        InputError: a side has several evaluations of a task under one model's name, and `way` is
+            None; or as `join`.
     """
     average(scores, join(scores, way), way)
 
@@ -72,7 +75,11 @@ def join(scores: Scores, way: str | None) -> list[Evaluation]:
 
 
 def average(scores: Scores, found: Sequence[Evaluation], way: str | None) -> None:
-    """Makes one run of evaluations of the same weights: an item's score is their mean."""
+    """Makes one run of evaluations of the same weights: an item's score is their mean.
+
+    Raises:
+        InputError: they evaluated one task several times, and nothing says what they are.
+    """
     if way == RUNS:
         return
     same: dict[tuple[str, str], list[Evaluation]] = {}
@@ -82,21 +89,26 @@ def average(scores: Scores, found: Sequence[Evaluation], way: str | None) -> Non
         if len(parts) == 1:
             continue
         runs = [one.run for one in parts]
-        repeated = any(len({*runs} & {*of.found}) > 1 for of in scores.columns.values())
+        # Of the task that was evaluated most often: its evaluations.
+        having = {c.task: [r for r in runs if r in c.found] for c in scores.columns.values()}
+        task = max(having, key=lambda name: len(having[name]), default="")
+        times = len(having.get(task, ()))
+        is_repeated = times > 1
         names = [*dict.fromkeys(run.name for run in runs)]
-        if repeated and len({one.folder for one in parts}) == 1:
+        if is_repeated and way is None:
+            of_side = f"side {side}: " if side in ("A", "B") else ""
+            where = [run.name for run in having[task]]
+            more = [f"and {times - SHOWN} more"] if times > SHOWN else []
+            raise InputError(
+                f"{of_side}{times} evaluations of {task} name one model ({model}): "
+                f"{', '.join([*where[:SHOWN], *more])}: {_ask(times)}"
+            )
+        if is_repeated and len({one.folder for one in parts}) == 1:
             names = [str(parts[0].folder)]
         name = names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
-        into = Run(side, name + (f" (mean of {len(runs)} evaluations)" if repeated else ""))
+        into = Run(side, name + (f" (mean of {len(runs)} evaluations)" if is_repeated else ""))
         for column in scores.columns.values():
-            column.average(runs, into)
-        if repeated and way is None:
-            of_side = f"side {side}: " if side in ("A", "B") else ""
-            scores.notes.append(
-                f"{of_side}the logs of {len(runs)} evaluations name one model ({model}), so that "
-                "they count as one run, with the mean score of each item. If a model was trained "
-                f"anew for each, add --evaluations {RUNS}"
-            )
+            column.average_runs(runs, into)
 
 
 def pool(found: Sequence[Evaluation], scores: Scores, side: str) -> list[Evaluation]:
@@ -115,12 +127,18 @@ def _refuse_several(logs: Sequence[Log]) -> None:
         if count > 1:
             of = sorted((o for o in logs if (o.given, o.task) == (given, task)), key=_time)
             names = ", ".join(dict.fromkeys(log.model for log in of if log.model is not None))
-            about = f" of {names}" if names else ""
+            about = f" ({names})" if names else ""
             raise InputError(
-                f"{of[0].folder} has {count} evaluations of {task}{about}: add --evaluations "
-                f"{RUNS} if a model was trained anew for each, --evaluations {REPEATS} if they "
-                f"repeat one checkpoint's, or give the file that counts: {of[-1].path}"
+                f"{of[0].folder} has {count} evaluations of {task}{about}: {_ask(count)} If one "
+                f"alone counts, give its file: {of[-1].path}"
             )
+
+
+def _ask(count: int) -> str:
+    return (
+        f"are these {count} trained models (add --evaluations {RUNS}), or {count} evaluations of "
+        f"one (add --evaluations {REPEATS})?"
+    )
 
 
 def _time(log: Log) -> tuple[str, str]:

@@ -13,10 +13,10 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pike_mixing import foreign_json
-from pike_mixing.comparison.scores import Log, Run, Scores, metric_without_filter, name_weights
+from pike_mixing.comparison.scores import Log, Run, Scores, metric_without_filter, weights_name
 from pike_mixing.errors import InputError
 
 NAME = re.compile(
@@ -42,7 +42,7 @@ ROLLING = {
 """Metrics of a sum of log-likelihoods and a count: what their mean over the count is called."""
 
 
-def find_samples(path: Path) -> list[Path]:
+def find_sample_files(path: Path) -> list[Path]:
     """The files of samples that a path stands for."""
     return sorted(path.rglob("samples_*.jsonl")) if path.is_dir() else [path]
 
@@ -65,75 +65,83 @@ def add_logs(
     Raises:
         InputError: a file is damaged, cut, of another form, or was read before.
     """
-    for path in find_samples(given):
+    for path in find_sample_files(given):
         match = NAME.match(path.name)
         task, date = (match["task"], match["date"]) if match else (path.stem, None)
-        if scores.is_unasked(task):
+        if scores.is_skipped(task):
             continue
-        about = _About(path, task, date)
+        about = _TaskAbout(path, task, date)
         log = Log(path, given, path.parent, task, date or "", about.model() or None)
         run = scores.add_log(side, log)
-        _read_file(path, run, about, scores, metrics, cluster, same_document)
+        _add_samples(path, run, about, scores, metrics, cluster, same_document)
 
 
-class _About:
+class _MetricKind(NamedTuple):
+    """How a metric makes one number of many items."""
+
+    aggregation: str
+    is_higher_better: bool | None
+    is_mean: bool
+
+
+class _TaskAbout:
     """What the results file says of one task; nothing where there is none."""
 
     def __init__(self, path: Path, task: str, date: str | None) -> None:
         self.task = task
         found = sorted(path.parent.glob(f"*_{date}.json")) if date else []
-        self.whole = _results(found[0]) if found else {}
-        self.config = self._of("configs") or {}
+        self.whole = _read_results(found[0]) if found else {}
+        self.config = self._entry("configs") or {}
         listed = self.config.get("metric_list") or []
         filters = self.config.get("filter_list") or [{"name": "none"}]
         self.filters = [str(one.get("name")) for one in filters]
         self.listed = {one["metric"]: one for one in listed if isinstance(one.get("metric"), str)}
 
-    def _of(self, part: str) -> Any:
+    def _entry(self, part: str) -> Any:
         return (self.whole.get(part) or {}).get(self.task)
 
     def model(self) -> str:
-        """What was evaluated, as `name_weights` says it."""
+        """What was evaluated, as `weights_name` says it."""
         config = self.whole.get("config") or {}
         given = config.get("model_args")
         if isinstance(given, str):
             given = dict(part.split("=", 1) for part in given.split(",") if "=" in part)
         known = given if isinstance(given, dict) else {}
-        return name_weights(known, config.get("model_revision"), config.get("model_sha"))
+        return weights_name(known, config.get("model_revision"), config.get("model_sha"))
 
-    def state(self, scores: Scores, run: Run) -> None:
+    def note_facts(self, scores: Scores, run: Run) -> None:
         """Notes what runs must share."""
         for fact, part in (("version", "versions"), ("number of shots", "n-shot")):
-            if (value := self._of(part)) is not None:
-                scores.state(self.task, fact, value, run.name)
+            if (value := self._entry(part)) is not None:
+                scores.note_fact(self.task, fact, value, run.name)
 
     def expected_documents(self) -> int | None:
         """How many documents were evaluated."""
-        number = (self._of("n-samples") or {}).get("effective")
+        number = (self._entry("n-samples") or {}).get("effective")
         return number if isinstance(number, int) and number > 0 else None
 
-    def kind(self, metric: str) -> tuple[str, bool | None, bool]:
-        """The aggregation of a metric, whether higher is better, and whether that is said."""
-        higher = (self._of("higher_is_better") or {}).get(metric)
+    def kind_of_metric(self, metric: str) -> _MetricKind:
+        """How a metric aggregates, and whether higher is better; None where nothing says so."""
+        higher = (self._entry("higher_is_better") or {}).get(metric)
         listed = self.listed.get(metric, {})
         if higher is None:
             higher = listed.get("higher_is_better")
         aggregation = listed.get("aggregation")
         if metric in (*ROLLING, "perplexity"):
-            return metric, False, True
+            return _MetricKind(metric, False, is_mean=True)
         if aggregation is None and (metric in UP or higher is not None):
             aggregation = "mean"
         if higher is None and metric in UP:
             higher = True
-        return str(aggregation), higher, aggregation in ("mean", "nanmean")
+        return _MetricKind(str(aggregation), higher, aggregation in ("mean", "nanmean"))
 
 
 @functools.cache
-def _results(path: Path) -> dict[str, Any]:
+def _read_results(path: Path) -> dict[str, Any]:
     return foreign_json.read_object(path, "evaluate again")
 
 
-def _lines(path: Path, whole: bool) -> Iterator[tuple[int, dict[str, Any]]]:
+def _numbered_rows(path: Path, parse_whole: bool) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows with their numbers; by default their ends alone are parsed.
 
     A row is long by its prompt, and what counts stands at both ends. A quotation mark in a text is
@@ -151,7 +159,7 @@ def _lines(path: Path, whole: bool) -> Iterator[tuple[int, dict[str, Any]]]:
                     raise ValueError("control characters")
                 text.decode()
                 plain_ = all(line.find(key, head, tail) > 0 for key in BETWEEN)
-                if whole or min(head, tail) < 0 or not plain_ or line.count(START) != 1:
+                if parse_whole or min(head, tail) < 0 or not plain_ or line.count(START) != 1:
                     yield number, foreign_json.parse_json(line)
                 else:
                     row = foreign_json.parse_json((line[:head] + line[tail:]).decode())
@@ -162,17 +170,17 @@ def _lines(path: Path, whole: bool) -> Iterator[tuple[int, dict[str, Any]]]:
         raise InputError(f"{path}: line {number} is cut or damaged: evaluate again") from None
 
 
-def _read_file(
-    path: Path, run: Run, about: _About, scores: Scores, metrics: Sequence[str],
+def _add_samples(
+    path: Path, run: Run, about: _TaskAbout, scores: Scores, metrics: Sequence[str],
     cluster: str | None, same_document: bool,
 ) -> None:  # fmt: skip
     times: dict[Any, int] = {}
-    about.state(scores, run)
+    about.note_facts(scores, run)
     wanted = set(map(metric_without_filter, metrics))
     number = 0
     readers: dict[tuple[str, str], Any] = {}
     seen: dict[tuple[Any, Any], int] = {}
-    for number, row in _lines(path, cluster is not None):
+    for number, row in _numbered_rows(path, cluster is not None):
         try:
             identity = row["doc_id"], row["doc_hash"], row["prompt_hash"]
             time = times[identity[0]] = times.get(identity[0], 0) + 1
@@ -194,19 +202,19 @@ def _read_file(
                 f"{path}: line {number} has no doc_id, doc_hash, prompt_hash or metrics, as "
                 "lm-evaluation-harness writes them since 0.4.3: evaluate with it"
             ) from None
-        of = identity[1] if cluster is None else _cluster(path, number, row, cluster)
+        of = identity[1] if cluster is None else _cluster_of_row(path, number, row, cluster)
         item = identity[:2] if same_document else identity
         for metric, value in values:
             reader = readers.get((metric, filter_))
             if reader is None:
-                reader = readers[metric, filter_] = _reader(
+                reader = readers[metric, filter_] = _score_adder(
                     path, run, about, scores, metric, filter_
                 )
             if reader is not False:
                 reader(item, of, value, number)
     if not number:
         raise InputError(f"{path} is empty: evaluate again")
-    scores.pass_over(about.task, named, wanted)
+    scores.note_unwanted_metrics(about.task, named, wanted)
     expected = about.expected_documents()
     if expected is not None and len(times) < expected:
         raise InputError(
@@ -214,7 +222,7 @@ def _read_file(
         )
 
 
-def _cluster(path: Path, number: int, row: dict[str, Any], field: str) -> str:
+def _cluster_of_row(path: Path, number: int, row: dict[str, Any], field: str) -> str:
     document = row.get("doc")
     if not isinstance(document, dict) or field not in document:
         known = ", ".join(document) if isinstance(document, dict) else "none"
@@ -224,9 +232,11 @@ def _cluster(path: Path, number: int, row: dict[str, Any], field: str) -> str:
     return json.dumps(document[field], sort_keys=True)
 
 
-def _reader(path: Path, run: Run, about: _About, scores: Scores, metric: str, filter_: str) -> Any:
+def _score_adder(
+    path: Path, run: Run, about: _TaskAbout, scores: Scores, metric: str, filter_: str
+) -> Any:
     """A function that adds one score; False for a metric that is no mean over items."""
-    aggregation, higher, is_mean = about.kind(metric)
+    aggregation, higher, is_mean = about.kind_of_metric(metric)
     label, scale = ROLLING.get(metric, (metric, 1.0))
     if metric == "perplexity":
         label = "perplexity (nats per item)"
@@ -237,7 +247,7 @@ def _reader(path: Path, run: Run, about: _About, scores: Scores, metric: str, fi
         scores.notes += [] if note in scores.notes else [note]
         return False
     column = scores.column(about.task, label, higher)
-    places, values = column.rows(run)
+    places, values = column.indices_and_scores(run)
     items, weights, clusters = column.items, column.weight, column.cluster
     rolling = metric in ROLLING
     sign = -1.0 if rolling or metric == "perplexity" else 1.0
@@ -258,7 +268,7 @@ def _reader(path: Path, run: Run, about: _About, scores: Scores, metric: str, fi
             raise refuse(number, given)
         place = items.get(item)
         if place is None or weights[place] != weight or clusters[place] != cluster:
-            place = column.place(item, weight, cluster, f"{path}: line {number}")
+            place = column.index_of_item(item, weight, cluster, f"{path}: line {number}")
         places.append(place)
         values.append(value)
 

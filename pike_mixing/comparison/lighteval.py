@@ -23,7 +23,7 @@ from pike_mixing.comparison.scores import (
     Scores,
     hash_item,
     metric_without_filter,
-    name_weights,
+    weights_name,
 )
 from pike_mixing.errors import InputError
 from pike_mixing.table_files import read_columns
@@ -33,7 +33,7 @@ COLUMNS = ("doc", "metric", "model_response.input")
 PROMPT = ("instruction", "fewshot_samples")
 
 
-def find_details(path: Path) -> list[Path]:
+def find_details_files(path: Path) -> list[Path]:
     """The files of details that a path stands for."""
     if path.is_dir():
         return sorted(found for found in path.rglob("details_*.parquet") if NAME.match(found.name))
@@ -58,29 +58,29 @@ def add_logs(
     Raises:
         InputError: a file is damaged or of another form, has no results file, or was read before.
     """
-    for path in find_details(given):
+    for path in find_details_files(given):
         match = NAME.match(path.name)
         assert match is not None
-        if scores.is_unasked(match["task"]):
+        if scores.is_skipped(match["task"]):
             continue
         folder = path.parent.parent if path.parent.name == match["date"] else path.parent
-        results = _results(path, match["date"])
-        log = Log(path, given, folder, match["task"], match["date"], _model(results) or None)
+        results = _read_results(path, match["date"])
+        log = Log(path, given, folder, match["task"], match["date"], _model_name(results) or None)
         run = scores.add_log(side, log)
-        _read_file(
+        _add_details(
             path, match["task"], run, results, scores, metrics, cluster, same_document
         )  # fmt: skip
 
 
-def _model(results: dict[str, Any]) -> str:
-    """What was evaluated, as `name_weights` says it."""
+def _model_name(results: dict[str, Any]) -> str:
+    """What was evaluated, as `weights_name` says it."""
     about = results.get("config_general") or {}
     settings = about.get("model_config")
     known = settings if isinstance(settings, dict) else {}
-    return name_weights({"model_name": about.get("model_name"), **known})
+    return weights_name({"model_name": about.get("model_name"), **known})
 
 
-def _results(path: Path, date: str) -> dict[str, Any]:
+def _read_results(path: Path, date: str) -> dict[str, Any]:
     """What the results file of an evaluation says."""
     name = f"results_{date}.json"
     top = next((folder for folder in path.parents if folder.name == "details"), path.parent)
@@ -93,7 +93,7 @@ def _results(path: Path, date: str) -> dict[str, Any]:
     return foreign_json.read_object(found, "evaluate again")
 
 
-def _read_file(
+def _add_details(
     path: Path, task: str, run: Run, results: dict[str, Any], scores: Scores,
     metrics: Sequence[str], cluster: str | None, same_document: bool,
 ) -> None:  # fmt: skip
@@ -104,29 +104,31 @@ def _read_file(
             "read: evaluate with 0.13, or make a table with the columns model, item and score"
         )
     if (version := (results.get("versions") or {}).get(task)) is not None:
-        scores.state(task, "version", version, run.name)
+        scores.note_fact(task, "version", version, run.name)
     wanted = set(map(metric_without_filter, metrics))
     found: dict[str, list[tuple[Any, str, Any]]] = {}
     inputs = columns.get("model_response") or [None] * len(columns["doc"])
     for n, (doc, values, response) in enumerate(
         zip(columns["doc"], columns["metric"], inputs, strict=True), 1
     ):
-        item, text = _item(path, n, doc, response)
-        of = text if cluster is None else _cluster(path, n, doc, cluster)
+        item, text = _item_key_and_document(path, n, doc, response)
+        of = text if cluster is None else _cluster_of_row(path, n, doc, cluster)
         for metric, value in (values if isinstance(values, dict) else {}).items():
             # A document that is sampled in two ways has two rows, each with its own metrics.
             if wanted and metric_without_filter(metric) not in wanted:
-                scores.pass_over(task, [metric], wanted)
+                scores.note_unwanted_metrics(task, [metric], wanted)
             elif value is not None:
                 row = (item[:2] if same_document else item, of, value)
                 found.setdefault(metric, []).append(row)
     for metric, rows in found.items():
-        _add(path, task, run, metric, rows, results, scores)
+        _add_metric(path, task, run, metric, rows, results, scores)
 
 
-def _item(path: Path, n: int, doc: Any, response: Any) -> tuple[tuple[str, str, str], str]:
+def _item_key_and_document(
+    path: Path, n: int, doc: Any, response: Any
+) -> tuple[tuple[str, str, str], str]:
     """What identifies a row, and its document."""
-    if not isinstance(doc, dict) or _is_unnamed(doc):
+    if not isinstance(doc, dict) or _has_no_identity(doc):
         raise InputError(f"{path}: row {n} is no document of lighteval: evaluate again")
     text = hash_item([doc["query"], doc["choices"], doc["gold_index"]])
     given = (response or {}).get("input")
@@ -134,12 +136,12 @@ def _item(path: Path, n: int, doc: Any, response: Any) -> tuple[tuple[str, str, 
     return (str(doc["id"]), text, prompt), text
 
 
-def _is_unnamed(doc: dict[str, Any]) -> bool:
+def _has_no_identity(doc: dict[str, Any]) -> bool:
     """Whether a document has no identity."""
     return any(name not in doc for name in ("id", "query", "choices", "gold_index"))
 
 
-def _cluster(path: Path, n: int, doc: Any, field: str) -> str:
+def _cluster_of_row(path: Path, n: int, doc: Any, field: str) -> str:
     known = doc.get("specific") or {}
     if field not in known:
         raise InputError(
@@ -149,7 +151,7 @@ def _cluster(path: Path, n: int, doc: Any, field: str) -> str:
     return json.dumps(known[field], sort_keys=True, default=repr)
 
 
-def _add(
+def _add_metric(
     path: Path, task: str, run: Run, metric: str, rows: list[tuple[Any, str, Any]],
     results: dict[str, Any], scores: Scores,
 ) -> None:  # fmt: skip
@@ -162,7 +164,7 @@ def _add(
         if rolling:
             value, weight = value.get("logprobs"), value.get("weights")
         if isinstance(value, (dict, list, str)) or not isinstance(weight, (int, float)):
-            _leave_out(scores, task, metric, "its rows hold no number")
+            _note_left_out(scores, task, metric, "its rows hold no number")
             return
         if value is None or not math.isfinite(value) or not weight > 0:
             raise InputError(
@@ -175,21 +177,23 @@ def _add(
     if rolling and metric != "bits_per_byte":
         mean = math.exp(mean)
     if not isinstance(said, (int, float)) or abs(mean - said) > 1e-6 * max(1.0, abs(said)):
-        _leave_out(scores, task, metric, f"the scores' mean is {mean:.6g}, its result {said}")
+        _note_left_out(scores, task, metric, f"the scores' mean is {mean:.6g}, its result {said}")
         return
-    column = scores.column(task, label, False if rolling else _higher(results, task, metric))
-    places, found = column.rows(run)
+    column = scores.column(
+        task, label, False if rolling else _is_higher_better(results, task, metric)
+    )
+    places, found = column.indices_and_scores(run)
     for (item, of, _), value, weight in zip(rows, values, weights, strict=True):
-        places.append(column.place(item, weight, of, path))
+        places.append(column.index_of_item(item, weight, of, path))
         found.append(value)
 
 
-def _leave_out(scores: Scores, task: str, metric: str, why: str) -> None:
+def _note_left_out(scores: Scores, task: str, metric: str, why: str) -> None:
     note = f"{task}: {metric} is left out: it is no mean over items ({why})"
     scores.notes += [] if note in scores.notes else [note]
 
 
-def _higher(results: dict[str, Any], task: str, metric: str) -> bool | None:
+def _is_higher_better(results: dict[str, Any], task: str, metric: str) -> bool | None:
     """Whether a higher score is better; None where the results file does not say."""
     for one in ((results.get("config_tasks") or {}).get(task) or {}).get("metrics") or []:
         named, higher = one.get("metric_name"), one.get("higher_is_better")

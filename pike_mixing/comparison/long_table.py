@@ -35,7 +35,7 @@ TRUTH = {"true": 1.0, "false": 0.0}
 
 
 def add_runs(
-    path: Path, side: str, scores: Scores, *, model: str | None, names: Mapping[str, str]
+    path: Path, side: str, scores: Scores, *, model: str | None, column_names: Mapping[str, str]
 ) -> None:
     """Adds the rows of one model to the scores.
 
@@ -44,20 +44,20 @@ def add_runs(
         side: Which side the model is.
         scores: Where to.
         model: Which model; the only one of the table when absent.
-        names: Columns with other names, by what they are: `item=question_id`.
+        column_names: Columns with other names, by what they are: `item=question_id`.
 
     Raises:
         InputError: the table cannot be read, a column is missing, or a value is no number.
     """
-    columns = _json_lines(path) if ".jsonl" in path.suffixes else read_columns(path)
-    if wrong := [name for name in names if name not in COLUMNS]:
+    columns = _read_json_lines(path) if ".jsonl" in path.suffixes else read_columns(path)
+    if wrong := [name for name in column_names if name not in COLUMNS]:
         raise InputError(unknown(wrong[0], COLUMNS, "--columns"))
-    found = {what: columns.get(names.get(what, what)) for what in COLUMNS}
-    for what in ("item", "score", *names):
+    found = {what: columns.get(column_names.get(what, what)) for what in COLUMNS}
+    for what in ("item", "score", *column_names):
         if found[what] is None:
             raise InputError(
-                f"{path} has no column {names.get(what, what)!r}: it has {', '.join(columns)}: say "
-                f"which one it is: --columns {what}=NAME"
+                f"{path} has no column {column_names.get(what, what)!r}: it has "
+                f"{', '.join(columns)}: say which one it is: --columns {what}=NAME"
             )
     count = len(found["item"] or [])
     model_N = found["model"] or [path.stem] * count
@@ -71,12 +71,12 @@ def add_runs(
         raise InputError(unknown(model, known, f"{path}: --models"))
     for n in range(count):
         if model is None or str(model_N[n]) == model:
-            _add(
+            _add_row(
                 path, n, {what: of[n] for what, of in found.items() if of is not None}, side, scores
             )
 
 
-def _add(path: Path, n: int, row: dict[str, Any], side: str, scores: Scores) -> None:
+def _add_row(path: Path, n: int, row: dict[str, Any], side: str, scores: Scores) -> None:
     source = f"{path}: row {n + 1}"
     seed = None if row.get("seed") in (None, "") else str(row["seed"])
     name = str(row.get("model", path.stem))
@@ -85,8 +85,8 @@ def _add(path: Path, n: int, row: dict[str, Any], side: str, scores: Scores) -> 
     run = Run(side, name if repeat is None else f"{name}/{repeat}", seed)
     task, item = str(row.get("task", "items")), str(row["item"])
     score, weight = (
-        _number(source, "score", row["score"]),
-        _number(source, "weight", row.get("weight", 1.0)),
+        _parse_number(source, "score", row["score"]),
+        _parse_number(source, "weight", row.get("weight", 1.0)),
     )
     if weight <= 0:
         raise InputError(
@@ -96,23 +96,23 @@ def _add(path: Path, n: int, row: dict[str, Any], side: str, scores: Scores) -> 
     cluster = row.get("document", row.get("cluster"))
     named = f"{task}/{item}" if cluster is None else str(cluster)
     column = scores.column(task, str(row.get("metric", "score")), None)
-    places, values = column.rows(run)
-    places.append(column.place(item, weight, named, source))
+    places, values = column.indices_and_scores(run)
+    places.append(column.index_of_item(item, weight, named, source))
     values.append(score)
 
 
-def _number(source: str, what: str, value: object) -> float:
+def _parse_number(source: str, column: str, value: object) -> float:
     try:
         text = str(value).strip().lower()
         number = TRUTH[text] if text in TRUTH else float(text)
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise InputError(f"{source}: {what} {value!r} is no number: mend or leave out the row")
+        raise InputError(f"{source}: {column} {value!r} is no number: mend or leave out the row")
     return number
 
 
-def _json_lines(path: Path) -> Columns:
+def _read_json_lines(path: Path) -> Columns:
     rows: list[dict[str, object]] = []
     number = 0
     try:

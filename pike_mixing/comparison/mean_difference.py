@@ -16,7 +16,7 @@ from scipy import optimize
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison.distributions import t_quantile
 from pike_mixing.comparison.document_sizes import LEAST_DOCUMENTS as LEAST_DOCUMENTS
-from pike_mixing.comparison.document_sizes import effective_documents, length_factor
+from pike_mixing.comparison.document_sizes import effective_documents, variance_factor
 
 LEVEL = 0.05
 ALIKE = 0.1
@@ -27,7 +27,7 @@ LEAST_SEEDS = 3
 
 
 @dataclass(frozen=True)
-class Part:
+class DocumentDifferences:
     """Two methods on one text or task, document by document."""
 
     by_seed_S: Floats
@@ -39,12 +39,14 @@ class Part:
     document_G: npt.NDArray[Any]
     """Their names: a text in several parts is one document."""
 
-    def of_seeds(self, rows: Sequence[int]) -> "Part":
+    def of_seeds(self, rows: Sequence[int]) -> "DocumentDifferences":
         """Over some of its seeds."""
         return replace(self, by_seed_S=self.by_seed_S[rows], error_SxG=self.error_SxG[rows])
 
 
-def part(sum_SxG: npt.ArrayLike, count_G: npt.ArrayLike, document_G: npt.ArrayLike) -> Part:
+def differences_of_sums(
+    sum_SxG: npt.ArrayLike, count_G: npt.ArrayLike, document_G: npt.ArrayLike
+) -> DocumentDifferences:
     """The differences of two methods whose means over a text or task are sum / count.
 
     Args:
@@ -54,12 +56,14 @@ def part(sum_SxG: npt.ArrayLike, count_G: npt.ArrayLike, document_G: npt.ArrayLi
     """
     total_SxG, size_G = np.asarray(sum_SxG, np.float64), np.asarray(count_G, np.float64)
     by_seed_S = total_SxG.sum(axis=1) / size_G.sum()
-    return part_of_residuals(by_seed_S, total_SxG - by_seed_S[:, None] * size_G, size_G, document_G)
+    return differences_of_residuals(
+        by_seed_S, total_SxG - by_seed_S[:, None] * size_G, size_G, document_G
+    )
 
 
-def part_of_residuals(
+def differences_of_residuals(
     by_seed_S: Floats, residual_SxG: Floats, count_G: npt.ArrayLike, document_G: npt.ArrayLike
-) -> Part:
+) -> DocumentDifferences:
     """A part of any number whose residuals by document are known to first order.
 
     With h_g = n_g / sum n and H = sum h^2 the squares of r_g / sum n / sqrt(1 - 2 h_g + H) sum to
@@ -77,7 +81,7 @@ def part_of_residuals(
     leverage_G = 1 - 2 * share_G + (share_G**2).sum()
     alone = len(size_G) == 1
     scale_G = np.full(1, np.nan) if alone else 1 / np.sqrt(leverage_G) / size_G.sum()
-    return Part(by_seed_S, residual_SxG * scale_G, share_G, np.asarray(document_G))
+    return DocumentDifferences(by_seed_S, residual_SxG * scale_G, share_G, np.asarray(document_G))
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ class Estimate:
     """How many documents of one size tell as much (`effective_documents`): of the part that has
     fewest, or all together."""
     factor: float = 1.0
-    """By which the variance over documents is larger for their lengths (`length_factor`)."""
+    """By which the variance over documents is larger for their lengths (`variance_factor`)."""
     lower: int = 0
     """Seeds whose difference is below zero."""
     welch: float | None = None
@@ -126,7 +130,9 @@ class Estimate:
         return self.seeds >= LEAST_SEEDS and self.effective >= LEAST_DOCUMENTS
 
 
-def estimate(parts: Sequence[Part], weights: Sequence[float] | None = None) -> Estimate:
+def estimate(
+    parts: Sequence[DocumentDifferences], weights: Sequence[float] | None = None
+) -> Estimate:
     """The mean difference over seeds, documents and parts, with its error.
 
     Seeds are paired, and all read the same documents. A difference is made of what its seed, its
@@ -137,7 +143,7 @@ def estimate(parts: Sequence[Part], weights: Sequence[float] | None = None) -> E
 
     the seeds with what is random in both, and the documents net of it: their sum is the variance
     without bias (Cameron, Gelbach and Miller 2011). One seed: of_items^2 = M. Where documents are
-    unequal, of_items^2 is larger by `length_factor`: of M follows length what the regression of
+    unequal, of_items^2 is larger by `variance_factor`: of M follows length what the regression of
     each part's errors on those of a difference linear in length explains.
 
     Without weights all parts count alike in the mean; of a part without weight nothing counts.
@@ -154,27 +160,27 @@ def estimate(parts: Sequence[Part], weights: Sequence[float] | None = None) -> E
     for one, weight, place_G in zip(parts, weight_K, places, strict=True):
         error_SxN[:, place_G] += weight * one.error_SxG
         share_N[place_G] += weight * one.share_G
-        follows_N[place_G] += weight * _follows_length(one)
+        follows_N[place_G] += weight * _errors_by_length(one)
     whole = shared = float((error_SxN.mean(axis=0) ** 2).sum())
     if seeds > 1:
         shared = (seeds * shared - float((error_SxN**2).sum()) / seeds) / (seeds - 1)
     # Twenty alike are twenty, not a rounding less.
-    effective = round(_effective(parts, share_N), 9)
+    effective = round(_effective_documents(parts, share_N), 9)
     follows = float((follows_N**2).sum()) / whole if whole > 0 else 0.0
-    factor = length_factor(effective, follows)
+    factor = variance_factor(effective, follows)
     return Estimate(
         difference=float(by_seed_S.mean()),
-        of_seeds=_root(by_seed_S.var(ddof=1) / seeds) if seeds > 1 else None,
-        of_items=None if math.isnan(shared) else _root(shared * factor),
+        of_seeds=_standard_error(by_seed_S.var(ddof=1) / seeds) if seeds > 1 else None,
+        of_items=None if math.isnan(shared) else _standard_error(shared * factor),
         seeds=seeds,
-        degrees=_degrees(parts, weight_K, share_N),
+        degrees=_degrees_of_freedom(parts, weight_K, share_N),
         effective=effective,
         factor=factor,
         lower=int((by_seed_S < 0).sum()),
     )
 
 
-def _effective(parts: Sequence[Part], share_N: Floats) -> float:
+def _effective_documents(parts: Sequence[DocumentDifferences], share_N: Floats) -> float:
     """`effective_documents` of the part that has fewest.
 
     Where each has enough by its shares alone, those of all together if these are more: the error of
@@ -187,7 +193,7 @@ def _effective(parts: Sequence[Part], share_N: Floats) -> float:
     return result
 
 
-def _follows_length(one: Part) -> Floats:
+def _errors_by_length(one: DocumentDifferences) -> Floats:
     """What each document adds to the error by its length, as of a difference linear in length."""
     error_G, share_G = one.error_SxG.mean(axis=0), one.share_G
     squares = float((share_G**2).sum())
@@ -197,33 +203,35 @@ def _follows_length(one: Part) -> Floats:
     return length_G * float(error_G @ length_G) / float(length_G @ length_G)
 
 
-def _root(variance: float) -> float:
+def _standard_error(variance: float) -> float:
     """A standard error; what is rounding of a constant difference is none."""
     return math.sqrt(variance) if variance > 1e-24 else 0.0
 
 
-def _degrees(parts: Sequence[Part], weight_K: Floats, share_N: Floats) -> float:
+def _degrees_of_freedom(
+    parts: Sequence[DocumentDifferences], weight_K: Floats, share_N: Floats
+) -> float:
     """Satterthwaite's degrees of freedom over the parts, fewer where they share documents.
 
     Parts in which the same text stands add up, so that it counts once: the degrees fall by the
     ratio of (sum h^2)^2 / sum h^4 of their joint shares to that of the shares one by one.
     """
-    own_K = np.array([_degrees_of(p.share_G) for p in parts])
+    own_K = np.array([_degrees_of_one_part(p.share_G) for p in parts])
     pairs = zip(weight_K, parts, strict=True)
     variance_K = np.array([w**2 * (p.error_SxG.mean(axis=0) ** 2).sum() for w, p in pairs])
     alone_J = np.concatenate([w * p.share_G for w, p in zip(weight_K, parts, strict=True)])
-    distinct = _spread(share_N) / _spread(alone_J)
+    distinct = _effective_squares(share_N) / _effective_squares(alone_J)
     whole = float(variance_K.sum())
     known = math.isfinite(whole) and whole > 0
     degrees = whole**2 / float((variance_K**2 / own_K).sum()) if known else own_K.sum()
     return max(1.0, min(1.0, distinct) * float(degrees))
 
 
-def _spread(share_N: Floats) -> float:
+def _effective_squares(share_N: Floats) -> float:
     return float((share_N**2).sum() ** 2 / (share_N**4).sum())
 
 
-def _degrees_of(share_G: Floats) -> float:
+def _degrees_of_one_part(share_G: Floats) -> float:
     """Satterthwaite's degrees of freedom of one part's error; G documents of one size: G - 1.
 
     With g = h^2 / (1 - 2 h + H): H^2 / sum_de g_d g_e C_de^2, C_de = (d = e) - h_d - h_e + H.
@@ -271,7 +279,7 @@ def half_width(estimate: Estimate, level: float = LEVEL) -> float | None:
     return math.hypot(t_quantile(level, estimate.seed_degrees) * estimate.of_seeds, items)
 
 
-def widening(estimate: Estimate) -> float:
+def interval_widening(estimate: Estimate) -> float:
     """How many times as wide the interval is as one without `unseen`; 1 where there is none."""
     without = half_width(replace(estimate, unseen=0.0))
     if not estimate.unseen or without is None:
@@ -300,6 +308,6 @@ def p_value(estimate: Estimate) -> float | None:
     return math.exp(optimize.brentq(lambda x: math.log(half(math.exp(x)) / size), *ends))
 
 
-def verdict_p(estimate: Estimate) -> float | None:
+def p_value_if_enough(estimate: Estimate) -> float | None:
     """`p_value` where a verdict may rest on it: not over few seeds or documents."""
     return p_value(estimate) if estimate.has_enough else None

@@ -50,7 +50,7 @@ class Noise:
     warnings: list[str]
 
 
-def estimate_noise(column: Column, runs: Sequence[scores.Run], most: float) -> Noise:
+def estimate_noise(column: Column, runs: Sequence[scores.Run], most_missing: float) -> Noise:
     """The noise of one recipe on one task.
 
     Two recipes with this spread are taken to differ on no item more than two runs of one do. One
@@ -59,7 +59,7 @@ def estimate_noise(column: Column, runs: Sequence[scores.Run], most: float) -> N
     Args:
         column: Scores of the task.
         runs: Repeats of the recipe.
-        most: Share of items that may be left out because not all runs have them.
+        most_missing: Share of items that may be left out because not all runs have them.
 
     Raises:
         InputError: there are fewer than three runs, or they do not share their items.
@@ -72,12 +72,12 @@ def estimate_noise(column: Column, runs: Sequence[scores.Run], most: float) -> N
             "folder that holds them, or name other recipes with --models"
         )
     codes: dict[Any, int] = {}
-    paired = scores.pair_runs(column, (runs, runs), codes, most)
+    paired = scores.pair_runs(column, (runs, runs), codes, most_missing)
     document_G, place_I = np.unique(paired.document_I, return_inverse=True)
     weight_I, value_SxI = paired.weight_I, paired.value_AxI
     count_G = np.bincount(place_I, weights=weight_I)
     sums_SxG = np.stack([np.bincount(place_I, weights=row * weight_I) for row in value_SxI])
-    part = mean_difference.part(sums_SxG, count_G, document_G)
+    part = mean_difference.differences_of_sums(sums_SxG, count_G, document_G)
     mean_S, degrees = part.by_seed_S, len(runs) - 1
     sd = float(mean_S.std(ddof=1))
     low, high = (
@@ -88,7 +88,7 @@ def estimate_noise(column: Column, runs: Sequence[scores.Run], most: float) -> N
     apart = float(error_SxG.var(axis=0, ddof=1).sum()) * 2
     of_difference = None if math.isnan(apart) else math.sqrt(apart)
     base = Estimate(0.0, 0.0, 0.0, LEAST_SEEDS, alone.degrees, alone.effective)
-    shown = {count: _show(base, sd, count, degrees) for count in SEEDS}
+    shown = {count: _smallest_shown_difference(base, sd, count, degrees) for count in SEEDS}
     names = [run.name for run in runs]
     return Noise(
         recipe,
@@ -103,7 +103,7 @@ def estimate_noise(column: Column, runs: Sequence[scores.Run], most: float) -> N
         None if alone.of_items is None else alone.of_items / math.sqrt(alone.factor),
         of_difference,
         shown,
-        _warnings(part, names),
+        _noise_warnings(part, names),
     )
 
 
@@ -113,7 +113,7 @@ def recipe_name(side: str) -> str:
     return "these runs" if side == EVERY else side
 
 
-def _show(base: Estimate, sd: float, count: int, degrees: int) -> float | None:
+def _smallest_shown_difference(base: Estimate, sd: float, count: int, degrees: int) -> float | None:
     if not sd:
         return None
     own = count >= LEAST_SEEDS
@@ -128,7 +128,7 @@ def _show(base: Estimate, sd: float, count: int, degrees: int) -> float | None:
     return smallest_detectable(found)
 
 
-def _warnings(part: mean_difference.Part, names: Sequence[str]) -> list[str]:
+def _noise_warnings(part: mean_difference.DocumentDifferences, names: Sequence[str]) -> list[str]:
     mean_S = part.by_seed_S
     whole = float(mean_S.var(ddof=1))
     if not whole:
@@ -147,7 +147,7 @@ def _warnings(part: mean_difference.Part, names: Sequence[str]) -> list[str]:
     return []
 
 
-def find_differing_recipes(found: Sequence[Noise]) -> list[str]:
+def differing_recipes_warnings(found: Sequence[Noise]) -> list[str]:
     """Pairs of recipes whose spread differs on a task, by the F test, over all pairs by Holm."""
     from pike_mixing.comparison.sign_flip import holm
 
@@ -168,17 +168,19 @@ def find_differing_recipes(found: Sequence[Noise]) -> list[str]:
     ]
 
 
-def describe_noise(read: Scores, columns: Sequence[Column], most: float, form: str) -> str:
+def noise_text(read: Scores, columns: Sequence[Column], most_missing: float, format: str) -> str:
     """The noise of all recipes and tasks as text or JSON."""
     recipes = sorted({run.side for column in columns for run in column.found})
     try:
         found = [
-            estimate_noise(column, read.runs(side), most) for side in recipes for column in columns
+            estimate_noise(column, read.runs(side), most_missing)
+            for side in recipes
+            for column in columns
         ]
     except InputError as error:
         raise InputError("; ".join([str(error), *read.notes])) from None
-    warnings = [*read.notes, *read.left_out(), *find_differing_recipes(found)]
-    if form == "json":
+    warnings = [*read.notes, *read.left_out_notes(), *differing_recipes_warnings(found)]
+    if format == "json":
         rows = [
             {
                 **{name: getattr(one, name) for name in ("recipe", "task", "metric", "runs", "sd")},
@@ -193,10 +195,10 @@ def describe_noise(read: Scores, columns: Sequence[Column], most: float, form: s
             for one in found
         ]
         return json.dumps({"recipes": rows, "warnings": warnings}, indent=2, allow_nan=False)
-    return "\n".join([*_repeats(read), _table(found), *_remarks(found, warnings)])
+    return "\n".join([*_repeats_lines(read), _noise_table(found), *_closing_lines(found, warnings)])
 
 
-def _repeats(read: Scores) -> list[str]:
+def _repeats_lines(read: Scores) -> list[str]:
     """Which runs count as repeats of one recipe, where the paths of logs alone say so."""
     sides = dict.fromkeys([EVERY, *(run.side for run in read.logs)])
     named = {side: [run.name for run in read.runs(side)] for side in sides}
@@ -210,7 +212,7 @@ def _repeats(read: Scores) -> list[str]:
     return [*lines, ""] if lines else []
 
 
-def _table(found: Sequence[Noise]) -> str:
+def _noise_table(found: Sequence[Noise]) -> str:
     head = ["recipe", "task", "runs", "mean", "SD of seeds", "95 % interval", "error of items"]
     head += [f"{count} seed{'s' if count > 1 else ''}" for count in SEEDS]
     table = [head]
@@ -234,7 +236,7 @@ def _table(found: Sequence[Noise]) -> str:
     return "\n".join(lines)
 
 
-def _remarks(found: Sequence[Noise], warnings: Sequence[str]) -> list[str]:
+def _closing_lines(found: Sequence[Noise], warnings: Sequence[str]) -> list[str]:
     lines = [
         "",
         "1 to 10 seeds a side: the smallest difference of two such recipes that shows with 80 %",

@@ -22,7 +22,7 @@ RIGHT = ("correct", "is_correct", "cascade_correct")
 TABLE = "make a table of its scores, with the columns model, item and score"
 
 
-def find_results(path: Path) -> list[Path]:
+def find_results_files(path: Path) -> list[Path]:
     """The files of results that a path stands for: of a model's folder or of an evaluation's."""
     if path.is_file():
         return [path] if path.suffix == ".json" and path.parent.parent.name == "results" else []
@@ -52,24 +52,24 @@ def add_logs(
         raise InputError(
             f"--cluster: results of OpenCompass have no fields of documents: {TABLE}, and document"
         )
-    for path in find_results(given):
-        if scores.is_unasked(path.stem):
+    for path in find_results_files(given):
+        if scores.is_skipped(path.stem):
             continue
         log = Log(path, given, path.parent, path.stem, path.parents[2].name, path.parent.name)
         run = scores.add_log(side, log)
-        metric, found = _read_file(path)
+        metric, found = _read_metric_and_scores(path)
         if metrics and metric not in map(metric_without_filter, metrics):
-            scores.pass_over(path.stem, [metric], metrics)
+            scores.note_unwanted_metrics(path.stem, [metric], metrics)
             continue
         column = scores.column(path.stem, metric, True)
-        places, values = column.rows(run)
+        places, values = column.indices_and_scores(run)
         for (name, reference, prompt), value in found:
             item = (name, reference) if same_document else (name, reference, prompt)
-            places.append(column.place(item, 1.0, f"{path.stem}/{name}", path))
+            places.append(column.index_of_item(item, 1.0, f"{path.stem}/{name}", path))
             values.append(value)
 
 
-def _read_file(path: Path) -> tuple[str, list[tuple[tuple[str, str, str], float]]]:
+def _read_metric_and_scores(path: Path) -> tuple[str, list[tuple[tuple[str, str, str], float]]]:
     """The metric's name, and the items with their scores."""
     whole = foreign_json.read_object(path, "evaluate again")
     details = whole.get("details")
@@ -81,7 +81,7 @@ def _read_file(path: Path) -> tuple[str, list[tuple[tuple[str, str, str], float]
         raise InputError(
             f"{path} has no scores by item: evaluate with --dump-eval-details, or {TABLE}"
         )
-    values = [_score(path, one) for one in details]
+    values = [_replica_points(path, one) for one in details]
     mean = 100 * math.fsum(math.fsum(of) / len(of) for of in values) / len(values)
     said = {n: v for n, v in whole.items() if isinstance(v, (int, float)) and n != "details"}
     metric = next((n for n, v in said.items() if abs(v - mean) < 1e-6 * max(1.0, mean)), None)
@@ -91,30 +91,30 @@ def _read_file(path: Path) -> tuple[str, list[tuple[tuple[str, str, str], float]
             f"{path}: right answers are {mean:.6g} %, and the file reports {reported}: its score "
             f"is no mean over items: {TABLE}"
         )
-    asked = _predictions(path)
+    asked = _read_predictions(path)
     if len(asked) != sum(map(len, values)):
         raise InputError(
             f"{path} has {sum(map(len, values))} answers, its predictions {len(asked)}: evaluate "
             "again"
         )
-    items = [_item(one, ask) for one, ask in zip(details, asked, strict=False)]
+    items = [_item_key(one, ask) for one, ask in zip(details, asked, strict=False)]
     averages = (math.fsum(of) / len(of) for of in values)
     return metric_without_filter(metric), list(zip(items, averages, strict=True))
 
 
-def _score(path: Path, one: dict[str, Any]) -> list[float]:
+def _replica_points(path: Path, details: dict[str, Any]) -> list[float]:
     """Points of an item's replicas."""
-    given = next((one[name] for name in RIGHT if one.get(name) is not None), None)
+    given = next((details[name] for name in RIGHT if details.get(name) is not None), None)
     values: list[Any] = given if isinstance(given, list) else [given]
     if not values or not all(v in (0, 1) for v in values):
         raise InputError(
-            f"{path}: {one.get('example_abbr')}: its evaluator does not say whether the answer is "
-            f"right ({', '.join(RIGHT)}): {TABLE}"
+            f"{path}: {details.get('example_abbr')}: its evaluator does not say whether the answer "
+            f"is right ({', '.join(RIGHT)}): {TABLE}"
         )
     return [float(v) for v in values]
 
 
-def _predictions(path: Path) -> list[dict[str, Any]]:
+def _read_predictions(path: Path) -> list[dict[str, Any]]:
     """What the model was asked, in the order of the details: one file, or numbered parts."""
     folder = path.parents[2] / "predictions" / path.parent.name
     files, whole = [folder / path.name], folder / path.name
@@ -137,8 +137,8 @@ def _predictions(path: Path) -> list[dict[str, Any]]:
     return result
 
 
-def _item(one: dict[str, Any], asked: dict[str, Any]) -> tuple[str, str, str]:
+def _item_key(details: dict[str, Any], prediction: dict[str, Any]) -> tuple[str, str, str]:
     """What identifies an item: its name, its reference and its prompt."""
-    labels = {n: v.get("prompt") for n, v in asked.items() if isinstance(v, dict)}
-    prompt = [asked.get("origin_prompt"), asked.get("prompt"), labels]
-    return str(one.get("example_abbr")), hash_item(asked.get("gold")), hash_item(prompt)
+    labels = {n: v.get("prompt") for n, v in prediction.items() if isinstance(v, dict)}
+    prompt = [prediction.get("origin_prompt"), prediction.get("prompt"), labels]
+    return str(details.get("example_abbr")), hash_item(prediction.get("gold")), hash_item(prompt)

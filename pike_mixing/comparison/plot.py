@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pike_mixing.comparison.report import label, rows, verdict
+from pike_mixing.comparison.report import row_label, tasks_and_mean, verdict_text
 from pike_mixing.comparison.verdicts import Comparison
 from pike_mixing.errors import InputError
 
@@ -31,11 +31,11 @@ def write_svg(found: Comparison, path: Path) -> None:
 
 def draw_svg(found: Comparison) -> str:
     """The figure's text."""
-    shown = [row for row in rows(found) if row.low is not None and row.high is not None]
+    shown = [row for row in tasks_and_mean(found) if row.low is not None and row.high is not None]
     reach = [abs(end) for row in shown for end in (row.low or 0.0, row.high or 0.0)]
     most = 1.05 * max([*reach, found.margin or 0.0], default=0.0) or 1.0
     height = TOP + STEP * len(shown) + 44
-    left = 20 + math.ceil(LETTER * max(len(label(found, row)) for row in rows(found)))
+    left = 20 + math.ceil(LETTER * max(len(row_label(found, row)) for row in tasks_and_mean(found)))
 
     def x(value: float) -> str:
         return f"{left + WIDTH * (value + most) / (2 * most):.1f}"
@@ -58,12 +58,12 @@ def draw_svg(found: Comparison) -> str:
         y, colour = TOP + STEP * n + 8, COLOURS.get(row.verdict, "#222")
         assert row.low is not None
         assert row.high is not None
-        name = escape(label(found, row))
+        name = escape(row_label(found, row))
         lines += [
             f'<text x="{left - 10}" y="{y + 4}" text-anchor="end">{name}</text>',
             f'<line x1="{x(row.low)}" x2="{x(row.high)}" y1="{y}" y2="{y}" stroke="{colour}"/>',
             f'<circle cx="{x(row.estimate.difference)}" cy="{y}" r="4" fill="{colour}"/>',
-            f'<text x="{left + WIDTH + 10}" y="{y + 4}">{escape(verdict(found, row))}</text>',
+            f'<text x="{left + WIDTH + 10}" y="{y + 4}">{escape(verdict_text(found, row))}</text>',
         ]
     for tick in symmetric_ticks(most):
         lines += [
@@ -76,9 +76,9 @@ def draw_svg(found: Comparison) -> str:
 def _figure_in_words(found: Comparison) -> str:
     """The figure in words."""
     return "; ".join(
-        f"{label(found, row)}: {row.estimate.difference:.4g} ({row.low:.4g} to {row.high:.4g}), "
-        f"{verdict(found, row)}"
-        for row in rows(found)
+        f"{row_label(found, row)}: {row.estimate.difference:.4g} "
+        f"({row.low:.4g} to {row.high:.4g}), {verdict_text(found, row)}"
+        for row in tasks_and_mean(found)
         if row.low is not None
     )
 

@@ -14,17 +14,17 @@ NUMBERS = range(2, 7)
 """Columns of numbers, which stand at the right."""
 
 
-def rows(found: Comparison) -> list[Row]:
+def tasks_and_mean(found: Comparison) -> list[Row]:
     """The tasks, and behind them their mean."""
     return [*found.tasks, *([found.mean] if found.mean else [])]
 
 
-def label(found: Comparison, row: Row) -> str:
+def row_label(found: Comparison, row: Row) -> str:
     """A row's name."""
     return row.task or f"mean of {len(found.tasks)} tasks"
 
 
-def describe_sides(found: Comparison) -> str:
+def sides_text(found: Comparison) -> str:
     """What the comparison is about."""
     counts = [len(runs) for runs in found.runs]
     if found.recipes:
@@ -37,8 +37,8 @@ def describe_sides(found: Comparison) -> str:
     return f"About {two}, on items like these; nothing is said of other runs of their recipes."
 
 
-def verdict(found: Comparison, row: Row) -> str:
-    """A row's verdict in words; `describe_power` says why there is none."""
+def verdict_text(found: Comparison, row: Row) -> str:
+    """A row's verdict in words; `power_text` says why there is none."""
     if row.why is not None:
         return "no verdict"
     return f"equal within {found.margin:g}" if row.verdict == EQUAL else row.verdict
@@ -48,9 +48,9 @@ def p_text(p: float | None) -> str:
     return "" if p is None else "< 0.0001" if p < 1e-4 else f"{p:.4f}"
 
 
-def describe_power(found: Comparison, row: Row) -> str:
+def power_text(found: Comparison, row: Row) -> str:
     """What the comparison of a row could have shown, and what would tell."""
-    name = label(found, row)
+    name = row_label(found, row)
     if row.why is not None:
         return f"{name}: no verdict: {row.why}."
     if row.shown is None:
@@ -75,14 +75,14 @@ def describe_power(found: Comparison, row: Row) -> str:
     return f"{said}; {would} {size:.4f}.{wide}"
 
 
-def _cells(found: Comparison, row: Row) -> list[str]:
+def _row_cells(found: Comparison, row: Row) -> list[str]:
     interval = "" if row.low is None else f"{row.low:.4f} to {row.high:.4f}"
     numbers = [f"{number:.4f}" for number in (row.a, row.b, row.estimate.difference)]
-    name = label(found, row)
-    return [name, row.metric, *numbers, interval, p_text(row.p_holm), verdict(found, row)]
+    name = row_label(found, row)
+    return [name, row.metric, *numbers, interval, p_text(row.p_holm), verdict_text(found, row)]
 
 
-def _sides(found: Comparison) -> list[str]:
+def _side_lines(found: Comparison) -> list[str]:
     result = []
     for side, runs in zip("AB", found.runs, strict=True):
         names = ", ".join(run.name for run in runs[:3])
@@ -91,7 +91,7 @@ def _sides(found: Comparison) -> list[str]:
     return result
 
 
-def _closing(found: Comparison, notes: Sequence[str]) -> list[str]:
+def _closing_lines(found: Comparison, notes: Sequence[str]) -> list[str]:
     higher = {row.higher for row in found.tasks}
     way = "Higher is better" if higher == {True} else "Lower is better"
     if len(higher) > 1:
@@ -107,38 +107,38 @@ def _closing(found: Comparison, notes: Sequence[str]) -> list[str]:
 
 def as_text(found: Comparison, notes: Sequence[str]) -> str:
     """Tables in columns, for a terminal."""
-    table = [list(HEAD), *(_cells(found, row) for row in rows(found))]
+    table = [list(HEAD), *(_row_cells(found, row) for row in tasks_and_mean(found))]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = [*_sides(found), describe_sides(found), ""]
+    lines = [*_side_lines(found), sides_text(found), ""]
     for cells in table:
         placed = (
             cell.rjust(width) if n in NUMBERS else cell.ljust(width)
             for n, (cell, width) in enumerate(zip(cells, widths, strict=True))
         )
         lines.append("  ".join(placed).rstrip())
-    lines += ["", *(describe_power(found, row) for row in rows(found))]
-    if not found.recipes and any(row.verdict == UNKNOWN for row in rows(found)):
+    lines += ["", *(power_text(found, row) for row in tasks_and_mean(found))]
+    if not found.recipes and any(row.verdict == UNKNOWN for row in tasks_and_mean(found)):
         lines.append(
             f"Of recipes: {LEAST_SEEDS} runs a side, with seeds of their own, would tell more."
         )
-    return "\n".join([*lines, *_closing(found, notes)])
+    return "\n".join([*lines, *_closing_lines(found, notes)])
 
 
 def as_markdown(found: Comparison, notes: Sequence[str]) -> str:
     """The same as a table of Markdown, for a pull request."""
     marks = ["--:" if n in NUMBERS else "---" for n in range(len(HEAD))]
-    table = [HEAD, marks, *(_cells(found, row) for row in rows(found))]
+    table = [HEAD, marks, *(_row_cells(found, row) for row in tasks_and_mean(found))]
     lines = ["| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |" for cells in table]
-    told = [f"- {describe_power(found, row)}" for row in rows(found)]
-    sides = [f"- {side}" for side in _sides(found)]
-    closing = [f"- {line}" for line in _closing(found, notes)]
-    return "\n".join([describe_sides(found), "", *sides, "", *lines, "", *told, *closing])
+    told = [f"- {power_text(found, row)}" for row in tasks_and_mean(found)]
+    sides = [f"- {side}" for side in _side_lines(found)]
+    closing = [f"- {line}" for line in _closing_lines(found, notes)]
+    return "\n".join([sides_text(found), "", *sides, "", *lines, "", *told, *closing])
 
 
 def row_values(found: Comparison, row: Row) -> dict[str, Any]:
     """A row's numbers by name."""
     return {
-        "task": label(found, row),
+        "task": row_label(found, row),
         "metric": row.metric,
         "higher_is_better": row.higher,
         "a": row.a,
@@ -180,7 +180,7 @@ def as_json(found: Comparison, notes: Sequence[str]) -> str:
 def as_csv(found: Comparison, notes: Sequence[str]) -> str:
     """A line for each task and the mean; empty where there is no number."""
     file = io.StringIO()
-    table = [row_values(found, row) for row in rows(found)]
+    table = [row_values(found, row) for row in tasks_and_mean(found)]
     writer = csv.DictWriter(file, [*table[0]], lineterminator="\n")
     writer.writeheader()
     writer.writerows(table)

@@ -5,6 +5,7 @@ Shapes: R runs of one side, I items that all runs have, G documents.
 
 import hashlib
 import json
+import os
 from array import array
 from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -64,24 +65,26 @@ class Column:
     found: "dict[Run, tuple[array[int], array[float]]]" = field(default_factory=dict)
     """Places and scores of each run's rows."""
 
-    def rows(self, run: Run) -> "tuple[array[int], array[float]]":
+    def indices_and_scores(self, run: Run) -> "tuple[array[int], array[float]]":
         """A run's places and scores, to add to."""
         return self.found.setdefault(run, (array("q"), array("d")))
 
-    def average(self, runs: Sequence[Run], into: Run) -> None:
+    def average_runs(self, runs: Sequence[Run], into: Run) -> None:
         """Puts one run in the place of several, with the mean score of each item.
 
         Items that one of them lacks are left out; runs without the task count for nothing.
         """
         having = [run for run in runs if run in self.found]
         if having:
-            mean_I = _table(self, having).mean(axis=0)
+            mean_I = _score_matrix(self, having).mean(axis=0)
             for run in having:
                 del self.found[run]
             place_I = np.flatnonzero(np.isfinite(mean_I))
             self.found[into] = (array("q", place_I.tolist()), array("d", mean_I[place_I].tolist()))
 
-    def place(self, item: Hashable, weight: float, cluster: Hashable, source: object) -> int:
+    def index_of_item(
+        self, item: Hashable, weight: float, cluster: Hashable, source: object
+    ) -> int:
         """The place of an item, which all runs weigh and cluster alike.
 
         Raises:
@@ -119,7 +122,7 @@ WHICH = (
 """Arguments that say which weights of that name."""
 
 
-def name_weights(arguments: Mapping[str, Any], revision: object = None, sha: object = "") -> str:
+def weights_name(arguments: Mapping[str, Any], revision: object = None, sha: object = "") -> str:
     """What a harness's arguments for its model say of the weights; empty where they say nothing.
 
     Args:
@@ -128,6 +131,8 @@ def name_weights(arguments: Mapping[str, Any], revision: object = None, sha: obj
         sha: The commit of that revision, where the log has it.
     """
     found = {name: arguments.get(name) for name in WEIGHTS}
+    # out/ and ./out are one folder.
+    found = {n: os.path.normpath(v) if isinstance(v, str) and v else v for n, v in found.items()}
     if not any(found.values()):
         return ""
     found |= {name: arguments.get(name) for name in WHICH}
@@ -186,13 +191,15 @@ class Scores:
         self.logs[run] = log
         return run
 
-    def pass_over(self, task: str, metrics: Iterable[str], wanted: Container[str]) -> None:
+    def note_unwanted_metrics(
+        self, task: str, metrics: Iterable[str], wanted: Container[str]
+    ) -> None:
         """Notes metrics that nobody asked for; all are asked for where none is named."""
         others = {name: None for name in metrics if wanted and name not in wanted}
         if others:
             self.others.setdefault(task, {}).update(others)
 
-    def left_out(self) -> list[str]:
+    def left_out_notes(self) -> list[str]:
         """What is said of tasks that have none of the metrics that were asked for."""
         read = {task for task, _ in self.columns}
         lacking = {task: names for task, names in self.others.items() if task not in read}
@@ -200,7 +207,7 @@ class Scores:
         more = f" and {len(said) - 5} more" if len(said) > 5 else ""
         return [f"without these metrics, and left out: {', '.join(said[:5])}{more}"] if said else []
 
-    def is_unasked(self, task: str) -> bool:
+    def is_skipped(self, task: str) -> bool:
         """Whether a file of one task need not be read, since others are asked for."""
         if self.tasks and task not in self.tasks:
             self.unread[task] = None
@@ -213,7 +220,7 @@ class Scores:
         made.higher = higher if made.higher is None else made.higher
         return made
 
-    def state(self, task: str, fact: str, value: object, source: object) -> None:
+    def note_fact(self, task: str, fact: str, value: object, source: object) -> None:
         """Notes what a run says about its task."""
         self.facts.setdefault((task, fact), {}).setdefault(str(value), str(source))
 
@@ -246,7 +253,7 @@ class Paired:
         return all(v.min() >= 0 and v.max() <= 1 for v in (self.value_AxI, self.value_BxI))
 
     @property
-    def points(self) -> bool:
+    def has_only_points(self) -> bool:
         """Whether all scores are 0 or 1, of items that weigh alike."""
         values = (self.value_AxI, self.value_BxI)
         whole = all(np.isin(value, (0.0, 1.0)).all() for value in values)
@@ -288,31 +295,33 @@ def choose_columns(scores: Scores, metrics: Sequence[str], tasks: Sequence[str])
 def pair_runs(
     column: Column,
     sides: tuple[Sequence[Run], Sequence[Run]],
-    codes: dict[Hashable, int],
-    most: float,
+    document_codes: dict[Hashable, int],
+    most_missing: float,
 ) -> Paired:
     """Pairs both sides by item.
 
     Args:
         column: The scores.
         sides: Runs of both sides.
-        codes: Places of documents, of all tasks together; new ones are added.
-        most: Share of items that may be left out because not all runs have them.
+        document_codes: Places of documents, of all tasks together; new ones are added.
+        most_missing: Share of items that may be left out because not all runs have them.
 
     Raises:
-        InputError: a run has an item twice or none at all, or more than `most` is left out.
+        InputError: a run has an item twice or none at all, or more than `most_missing` is left out.
     """
     assert column.higher is not None
-    tables = [_table(column, runs) for runs in sides]
+    tables = [_score_matrix(column, runs) for runs in sides]
     on_A, on_B = (np.any(np.isfinite(table), axis=0, keepdims=True)[0] for table in tables)
     whole_I = np.isfinite(np.concatenate(tables)).all(axis=0)
     only_a, only_b = int((on_A & ~on_B).sum()), int((on_B & ~on_A).sum())
     incomplete = int((on_A & on_B & ~whole_I).sum())
     left = only_a + only_b + incomplete
-    if left > most * len(column.items):
-        raise InputError(_why(column, on_A, on_B, only_a, only_b, incomplete))
+    if left > most_missing * len(column.items):
+        raise InputError(_unpaired_items_message(column, on_A, on_B, only_a, only_b, incomplete))
     kept = np.flatnonzero(whole_I)
-    document_I = [codes.setdefault(column.cluster[i], len(codes)) for i in kept.tolist()]
+    document_I = [
+        document_codes.setdefault(column.cluster[i], len(document_codes)) for i in kept.tolist()
+    ]
     return Paired(
         column.task,
         column.metric,
@@ -327,7 +336,7 @@ def pair_runs(
     )
 
 
-def _table(column: Column, runs: Sequence[Run]) -> Floats:
+def _score_matrix(column: Column, runs: Sequence[Run]) -> Floats:
     """R x I scores; no number where a run lacks an item."""
     result = np.full((len(runs), len(column.items)), np.nan)
     for row, run in zip(result, runs, strict=True):
@@ -352,7 +361,7 @@ def _table(column: Column, runs: Sequence[Run]) -> Floats:
     return result
 
 
-def _why(
+def _unpaired_items_message(
     column: Column, on_A: npt.NDArray[Any], on_B: npt.NDArray[Any], only_a: int, only_b: int,
     incomplete: int,
 ) -> str:  # fmt: skip

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.comparison.distributions import binomial_pmf
-from pike_mixing.comparison.mean_difference import Estimate, verdict_p
+from pike_mixing.comparison.mean_difference import Estimate, p_value_if_enough
 
 
 def exact_sign_flip_p(sum_G: npt.ArrayLike) -> float:
@@ -62,11 +62,11 @@ def sign_flip_p(sum_SxG: npt.ArrayLike, result: Estimate) -> float | None:
     """The p-value of sums of differences in points, with their estimate.
 
     One seed: `exact_sign_flip_p` over documents, which says nothing about other seeds. Several:
-    `verdict_p`, None where seeds or documents are too few for one; where they are enough and
-    nothing varies there is no error to go by, and documents are flipped too.
+    `p_value_if_enough`, None where seeds or documents are too few for one; where they are enough
+    and nothing varies there is no error to go by, and documents are flipped too.
     """
     if result.seeds == 1 or (result.stderr == 0 and result.has_enough):
         return exact_sign_flip_p(
             [math.fsum(row_S) / result.seeds for row_S in np.asarray(sum_SxG).T]
         )
-    return verdict_p(result)
+    return p_value_if_enough(result)

@@ -12,14 +12,14 @@ import numpy as np
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.comparison import mean_difference, sign_flip
 from pike_mixing.comparison.contrast import estimate_contrast, find_outlying_run, means_by_run
-from pike_mixing.comparison.detectable import POWER, smallest_factor, variance_grid
+from pike_mixing.comparison.detectable import POWER, smallest_sufficient_factor, variance_grid
 from pike_mixing.comparison.distributions import t_quantile
 from pike_mixing.comparison.mean_difference import (
     LEAST_DOCUMENTS,
     LEAST_SEEDS,
     LEVEL,
+    DocumentDifferences,
     Estimate,
-    Part,
 )
 from pike_mixing.comparison.scores import Paired, Run
 
@@ -95,25 +95,29 @@ def compare(
     """
     recipes, paired = is_about_recipes(runs), _are_paired(runs)
     facts = [_Task(one, runs, paired) for one in tasks]
-    found = [_judge([one], [1.0], recipes) for one in facts]
+    found = [_judge_mean([one], [1.0], recipes) for one in facts]
     # All tasks are of the family: which ones have no verdict follows from the same numbers.
     holm_K = sign_flip.holm([p for _, p, _ in found])
     rows = [
-        _row([one], judged, None if judged[2] else p, len(facts), margin, recipes)
+        _build_row([one], judged, None if judged[2] else p, len(facts), margin, recipes)
         for one, judged, p in zip(facts, found, holm_K, strict=True)
     ]
     mean = None
-    if len(facts) > 1 and _common(tasks):
+    if len(facts) > 1 and _have_common_unit(tasks):
         weights = [float(len(one.weight_I)) if by == "items" else 1.0 for one in tasks]
-        judged = _judge(facts, weights, recipes)
-        mean = _row(facts, judged, None if judged[2] else judged[1], 1, margin, recipes, weights)
-    return Comparison(recipes, runs, paired, margin, rows, mean, _warnings(facts, runs, recipes))
+        judged = _judge_mean(facts, weights, recipes)
+        mean = _build_row(
+            facts, judged, None if judged[2] else judged[1], 1, margin, recipes, weights
+        )
+    return Comparison(
+        recipes, runs, paired, margin, rows, mean, _comparison_warnings(facts, runs, recipes)
+    )
 
 
-def judge(tasks: Sequence[Paired], runs: Runs) -> "Judged":
+def judge_mean_over_tasks(tasks: Sequence[Paired], runs: Runs) -> "Judged":
     """The estimate of the mean over tasks, its p-value, and why no verdict may rest on it."""
     facts = [_Task(one, runs, _are_paired(runs)) for one in tasks]
-    return _judge(facts, [1.0] * len(facts), is_about_recipes(runs))
+    return _judge_mean(facts, [1.0] * len(facts), is_about_recipes(runs))
 
 
 def is_about_recipes(runs: Runs) -> bool:
@@ -134,8 +138,12 @@ class _Task:
         sides = [one.value_AxI - one.value_BxI] if paired else [one.value_AxI, one.value_BxI]
         self.document_G, place_I = np.unique(one.document_I, return_inverse=True)
         self.count_G: Floats = np.bincount(place_I, weights=one.weight_I).astype(np.float64)
-        self.groups: list[Part] = [self._part(value_SxI, place_I) for value_SxI in sides]
-        self.means = [_means(value, one.weight_I) for value in (one.value_AxI, one.value_BxI)]
+        self.groups: list[DocumentDifferences] = [
+            self._document_differences(value_SxI, place_I) for value_SxI in sides
+        ]
+        self.means = [
+            _weighted_means(value, one.weight_I) for value in (one.value_AxI, one.value_BxI)
+        ]
         mean_I = (one.value_AxI.mean(axis=0) - one.value_BxI.mean(axis=0)) * one.weight_I
         self.sum_G = np.bincount(place_I, weights=mean_I)
         tell_G = np.round(self.sum_G / self.count_G, 12)
@@ -145,9 +153,9 @@ class _Task:
         self.apart = self.document_G[tell_G != told[times.argmax()]]
         """The other documents."""
 
-    def _part(self, value_SxI: Floats, place_I: Ints) -> Part:
+    def _document_differences(self, value_SxI: Floats, place_I: Ints) -> DocumentDifferences:
         sums = [np.bincount(place_I, weights=row * self.one.weight_I) for row in value_SxI]
-        return mean_difference.part(np.stack(sums), self.count_G, self.document_G)
+        return mean_difference.differences_of_sums(np.stack(sums), self.count_G, self.document_G)
 
     def effective(self) -> float:
         """How many documents of one size tell as much."""
@@ -173,30 +181,35 @@ class _Task:
         return size * float((share_G**2).sum()) * (2 * self.alike - 1)
 
 
-def _means(value_SxI: Floats, weight_I: Floats) -> Floats:
+def _weighted_means(value_SxI: Floats, weight_I: Floats) -> Floats:
     return value_SxI @ weight_I / weight_I.sum()
 
 
 Judged = tuple[Estimate, float | None, str | None]
 
 
-def _judge(facts: Sequence[_Task], weights: Sequence[float], recipes: bool) -> Judged:
+def _judge_mean(facts: Sequence[_Task], weights: Sequence[float], recipes: bool) -> Judged:
     """The estimate, its p-value, and why no verdict may rest on it."""
     groups = [[one.groups[g] for one in facts] for g in range(len(facts[0].groups))]
     found = estimate_contrast(groups, weights, [one.unseen() for one in facts], drawn=recipes)
     p = mean_difference.p_value(found)
-    if p is not None and not recipes and len(facts) == 1 and facts[0].one.points:
+    if p is not None and not recipes and len(facts) == 1 and facts[0].one.has_only_points:
         # One run a side: what the exact test by document does not find, is not found.
-        p = max(p, sign_flip.exact_sign_flip_p(np.rint(facts[0].sum_G * _whole(facts[0]))))
-    return found, p, _doubt(facts, found)
+        p = max(
+            p,
+            sign_flip.exact_sign_flip_p(
+                np.rint(facts[0].sum_G * _common_multiple_of_runs(facts[0]))
+            ),
+        )
+    return found, p, _why_no_verdict(facts, found)
 
 
-def _whole(fact: _Task) -> int:
+def _common_multiple_of_runs(fact: _Task) -> int:
     """What makes whole numbers of differences of means over runs."""
     return math.lcm(len(fact.one.value_AxI), len(fact.one.value_BxI))
 
 
-def _doubt(facts: Sequence[_Task], found: Estimate) -> str | None:
+def _why_no_verdict(facts: Sequence[_Task], found: Estimate) -> str | None:
     if found.effective < LEAST_DOCUMENTS:
         few = min(facts, key=lambda one: one.effective())
         name = f"{few.one.task} has " if len(facts) > 1 else ""
@@ -209,7 +222,7 @@ def _doubt(facts: Sequence[_Task], found: Estimate) -> str | None:
     return None
 
 
-def _row(
+def _build_row(
     facts: Sequence[_Task], judged: Judged, p_holm: float | None, tests: int, margin: float | None,
     recipes: bool, weights: Sequence[float] | None = None,
 ) -> Row:  # fmt: skip
@@ -246,14 +259,14 @@ def _row(
         items=sum(len(one.one.weight_I) for one in facts),
         documents=len(names),
         alike=len(names) - len(np.unique(np.concatenate([one.apart for one in facts]))),
-        wide=mean_difference.widening(found) >= WIDE,
+        wide=mean_difference.interval_widening(found) >= WIDE,
         shown=smallest_detectable(found, level) if known else None,
         runs_wanted=_runs_wanted(found, level) if open_ and recipes else None,
         items_wanted=_items_wanted(facts, found, level) if open_ else None,
     )
 
 
-def _far_off(facts: Sequence[_Task], runs: Runs) -> list[str]:
+def _outlying_run_warnings(facts: Sequence[_Task], runs: Runs) -> list[str]:
     """Runs, or pairs of them, that lie far off from the others, with the tasks where they do.
 
     The verdict stays: such a run makes the interval wide, and errs less. Without a verdict there
@@ -274,7 +287,7 @@ def _far_off(facts: Sequence[_Task], runs: Runs) -> list[str]:
     ]
 
 
-def _common(tasks: Sequence[Paired]) -> bool:
+def _have_common_unit(tasks: Sequence[Paired]) -> bool:
     """Whether scores of all tasks have one unit, so that their mean says something."""
     if len({one.higher for one in tasks}) > 1:
         return False
@@ -327,17 +340,21 @@ def smallest_detectable(found: Estimate, level: float = LEVEL) -> float:
 
 def _runs_wanted(found: Estimate, level: float) -> float | None:
     size = abs(found.difference)
-    factor = smallest_factor(lambda f: detection_power(size, found, level, runs=f) >= POWER)
+    factor = smallest_sufficient_factor(
+        lambda f: detection_power(size, found, level, runs=f) >= POWER
+    )
     return None if factor is None else float(math.ceil(round(factor * found.seeds, 2)))
 
 
 def _items_wanted(facts: Sequence[_Task], found: Estimate, level: float) -> float | None:
     size, items = abs(found.difference), sum(len(one.one.weight_I) for one in facts)
-    factor = smallest_factor(lambda f: detection_power(size, found, level, items=f) >= POWER)
+    factor = smallest_sufficient_factor(
+        lambda f: detection_power(size, found, level, items=f) >= POWER
+    )
     return None if factor is None else float(math.ceil(factor * items))
 
 
-def _warnings(facts: Sequence[_Task], runs: Runs, recipes: bool) -> list[str]:
+def _comparison_warnings(facts: Sequence[_Task], runs: Runs, recipes: bool) -> list[str]:
     result = []
     for fact in facts:
         one = fact.one
@@ -346,7 +363,7 @@ def _warnings(facts: Sequence[_Task], runs: Runs, recipes: bool) -> list[str]:
                 f"{one.task}: {left} items are left out: {one.only_a} only on side A, {one.only_b} "
                 f"only on side B, {one.incomplete} not in all runs"
             )
-    result += _far_off(facts, runs) if recipes else []
+    result += _outlying_run_warnings(facts, runs) if recipes else []
     known: dict[bytes, Run] = {}
     for side, of_side in enumerate(runs):
         for n, run in enumerate(of_side):

@@ -10,7 +10,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import validation
+from pike_mixing.finders import cross_validation
 from pike_mixing.finders.interface import FinderResult, Proxy, Reads, Swarm
 from pike_mixing.limits import PositiveFloat, Proportions
 from pike_mixing.numerics.simplex import effective_domains
@@ -40,12 +40,12 @@ class Best(CheckedSettings):
             InputError: no runs, or one without a static mixture or with a loss that is not finite;
                 or none within the cap on epochs.
         """
-        runs = self._within(swarm)
-        weights_NxK, loss_NxM = dataclasses.replace(swarm, runs=runs).arrays()
+        runs = self._runs_within_epochs(swarm)
+        weights_NxK, loss_NxM = dataclasses.replace(swarm, runs=runs).weights_and_losses()
         # Mixtures are in the order of the first names of their runs.
-        mixture_N = validation.mixture_numbers(weights_NxK)
+        mixture_N = cross_validation.mixture_indices(weights_NxK)
         _, first_M = np.unique(mixture_N, return_index=True)
-        target_N = loss_NxM @ swarm.target(self.target)
+        target_N = loss_NxM @ swarm.target_weights(self.target)
         loss_M = np.bincount(mixture_N, target_N) / np.bincount(mixture_N)
         order = loss_M.argsort(kind="stable")
         names = [runs[n].name for n in first_M[order]]
@@ -65,9 +65,9 @@ class Best(CheckedSettings):
             BestRun(best_K),
         )
 
-    def _within(self, swarm: Swarm) -> list[Proxy]:
+    def _runs_within_epochs(self, swarm: Swarm) -> list[Proxy]:
         """The runs whose mixtures read no text too often, by name."""
-        (weights_NxK, _), cap_K = swarm.arrays(), swarm.caps(self.epochs)
+        (weights_NxK, _), cap_K = swarm.weights_and_losses(), swarm.epoch_caps(self.epochs)
         fits_N = np.all(weights_NxK <= cap_K + 1e-9, axis=1, keepdims=True)[:, 0]
         if not fits_N.any():
             raise InputError(

@@ -15,11 +15,11 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import (
     conformal_intervals,
+    cross_validation,
     options,
     prediction_scores,
     saved,
     scaling,
-    validation,
 )
 from pike_mixing.finders.fit import Fit, fit
 from pike_mixing.finders.interface import Swarm, SwarmFinder
@@ -39,7 +39,7 @@ MOST_NAMED = 20
 """More losses of one weight than this are counted, not named."""
 
 
-def fit_mixture(arguments: argparse.Namespace) -> str:
+def fitted_mixtures_text(arguments: argparse.Namespace) -> str:
     """The mixture that a finder finds for a table, for each target."""
     if arguments.resamples < 0 or arguments.resamples == 1:
         raise InputError("--resamples: must be at least 2, or 0 for no uncertainty")
@@ -51,14 +51,14 @@ def fit_mixture(arguments: argparse.Namespace) -> str:
     if arguments.format == "json":
         values = parts[0] if len(parts) == 1 else {"targets": parts}
         return json.dumps(values, indent=2, allow_nan=False)
-    return "\n\n".join(_text(part) for part in parts)
+    return "\n\n".join(_fit_text(part) for part in parts)
 
 
-def _fit_target(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
+def _fit_target(arguments: argparse.Namespace, losses: Sequence[str]) -> dict[str, Any]:
     """What is said of one target, as JSON values."""
-    swarm, target = options.read_targets(arguments, names)
-    swarm, unread = swarm.without_unread()
-    finder = options.build_finder(arguments, target, unread)
+    swarm, target = options.read_swarm_and_target(arguments, losses)
+    swarm, unread = swarm.drop_unread_domains()
+    finder = options.finder_of_options(arguments, target, unread)
     if arguments.at:
         swarm = scaling.extrapolate(
             swarm, options.parse_numbers(arguments.at, "--at", options.SIZES)
@@ -69,14 +69,14 @@ def _fit_target(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str
         "finder": arguments.finder,
         "target": target,
         "rows": len(swarm.runs),
-        "mixture": _by_name(swarm, result.result.weights_K),
-        "standard_error": _by_name(swarm, result.standard_error),
-        "low": _by_name(swarm, result.quantile(0.05)),
-        "high": _by_name(swarm, result.quantile(0.95)),
-        "epochs": _epochs(swarm, result.result.weights_K),
+        "mixture": _by_domain_or_none(swarm, result.result.weights_K),
+        "standard_error": _by_domain_or_none(swarm, result.standard_error),
+        "low": _by_domain_or_none(swarm, result.quantile(0.05)),
+        "high": _by_domain_or_none(swarm, result.quantile(0.95)),
+        "epochs": _epochs_by_domain(swarm, result.result.weights_K),
         "resamples": result.resamples,
-        "gain": _gain(result),
-        "interval": _interval(result),
+        "gain": _predicted_gain(result),
+        "interval": _loss_interval(result),
         "warnings": [
             *(f"no row reads {domain!r}: it gets no weight, unseen" for domain in unread),
             *result.warnings,
@@ -97,13 +97,13 @@ def _fit_target(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str
     return values
 
 
-def _epochs(swarm: Swarm, weights_K: Floats) -> dict[str, float | None] | None:
+def _epochs_by_domain(swarm: Swarm, weights_K: Floats) -> dict[str, float | None] | None:
     """How often the mixture reads each domain's text; None where that is not known."""
-    goal = swarm.goal()
-    return None if goal is None else _by_name(swarm, goal.epochs(weights_K))
+    goal = swarm.final_inventory()
+    return None if goal is None else _by_domain_or_none(swarm, goal.epochs(weights_K))
 
 
-def _by_name(swarm: Swarm, values_K: Floats) -> dict[str, float | None]:
+def _by_domain_or_none(swarm: Swarm, values_K: Floats) -> dict[str, float | None]:
     values = [None if np.isnan(value) else value for value in values_K.tolist()]
     return dict(zip(swarm.domains, values, strict=True))
 
@@ -118,7 +118,7 @@ def schedule_settings(mixture: Mapping[str, float], phases: Sequence[float]) -> 
     return {"rule": "schedule", "points": points, "at": at.tolist()}
 
 
-def _gain(result: Fit) -> dict[str, float] | None:
+def _predicted_gain(result: Fit) -> dict[str, float] | None:
     """By how much the mixture is predicted to lower the loss of equal weights, with 90 %."""
     diagnostics = result.result.diagnostics
     if "predicted_loss" not in diagnostics or len(result.gain_S) < 2:
@@ -128,7 +128,7 @@ def _gain(result: Fit) -> dict[str, float] | None:
     return {"value": value, "low": low, "high": high}
 
 
-def _interval(result: Fit) -> dict[str, float] | None:
+def _loss_interval(result: Fit) -> dict[str, float] | None:
     """Where a run of the mixture would end, and how often such intervals held; None without."""
     found = result.result
     if result.intervals is None or found.predictor is None:
@@ -148,14 +148,14 @@ def _test_predictions(
     arguments: argparse.Namespace, swarm: Swarm, finder: SwarmFinder, result: Fit
 ) -> dict[str, Any]:
     """Predictions for another table, judged by its mixtures' mean losses."""
-    other, _ = options.read_swarm(arguments, swarm.losses, TEST).without_unread()
+    other, _ = options.swarm_of_options(arguments, swarm.losses, TEST).drop_unread_domains()
     scaling.refuse_several_sizes(other, "--test-where")
     if further := [domain for domain in other.domains if domain not in swarm.domains]:
         raise InputError(
             f"{arguments.test}: its runs read {', '.join(further)}, but no run of the fit does: "
             "leave those rows out"
         )
-    read_NxJ, loss_NxM = other.arrays()
+    read_NxJ, loss_NxM = other.weights_and_losses()
     weights_NxK = np.zeros((len(read_NxJ), len(swarm.domains)))
     place_J = [swarm.domains.index(domain) for domain in other.domains]
     weights_NxK[:, place_J] = read_NxJ
@@ -166,9 +166,9 @@ def _test_predictions(
         epochs_NxK[:, place_J] = read_epochs_NxJ
     predicted_N = result.result.predictor.losses(weights_NxK, epochs_NxK)
     # The settings, `target` among them, are those of the finder's class.
-    actual_N = loss_NxM @ swarm.target(cast(Any, finder).target)
+    actual_N = loss_NxM @ swarm.target_weights(cast(Any, finder).target)
     # Runs of one mixture have one prediction: as many of them would narrow the intervals.
-    mixture_N = validation.mixture_numbers(weights_NxK)
+    mixture_N = cross_validation.mixture_indices(weights_NxK)
     runs_M = np.bincount(mixture_N)
     predicted_M, actual_M = (np.bincount(mixture_N, n) / runs_M for n in (predicted_N, actual_N))
     judged = prediction_scores.score_predictions(predicted_M, actual_M, seed=arguments.seed)
@@ -180,16 +180,16 @@ def _test_predictions(
     return judged
 
 
-def _target(weights: Mapping[str, float]) -> str:
+def _target_text(weights: Mapping[str, float]) -> str:
     if len(weights) > MOST_NAMED and len(set(weights.values())) == 1:
         return f"the mean of {len(weights)} losses"
     return " ".join(f"{name}={weight:g}" for name, weight in weights.items())
 
 
-def _text(values: dict[str, Any]) -> str:
-    target, domains = _target(values["target"]), len(values["mixture"])
+def _fit_text(values: dict[str, Any]) -> str:
+    target, domains = _target_text(values["target"]), len(values["mixture"])
     lines = [f"{values['finder']}: {values['rows']} rows, {domains} domains, target {target}", ""]
-    lines += [*_table(values), ""]
+    lines += [*_mixture_table(values), ""]
     if values["resamples"]:
         lines.append(f"error, 5 % and 95 %: of {values['resamples']} tables of drawn mixtures")
     for name, words in SAID.items():
@@ -215,11 +215,11 @@ def _text(values: dict[str, Any]) -> str:
     elif "held_out_rmse" in values["diagnostics"]:
         lines.append("no interval: the mixtures are too few, or the runs read other epochs")
     if test := values.get("test"):
-        lines += _test_lines(test)
+        lines += _test_scores_lines(test)
     return "\n".join(lines + [f"WARNING: {warning}" for warning in values["warnings"]])
 
 
-def _table(values: dict[str, Any]) -> list[str]:
+def _mixture_table(values: dict[str, Any]) -> list[str]:
     """A line for each domain: its weight, and what else is known of it."""
     columns = {"mixture": "weight", "standard_error": " error", "low": "   5 %", "high": "  95 %"}
     if not values["resamples"]:
@@ -235,7 +235,7 @@ def _table(values: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _test_lines(test: Mapping[str, Any]) -> list[str]:
+def _test_scores_lines(test: Mapping[str, Any]) -> list[str]:
     lines = [f"on {test['runs']} test mixtures, with 95 % over them:"]
     for name, words in (
         ("spearman", "rank correlation"),
@@ -250,7 +250,7 @@ def _test_lines(test: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _mixture(arguments: argparse.Namespace, swarm: Swarm) -> Floats:
+def _parse_mixture(arguments: argparse.Namespace, swarm: Swarm) -> Floats:
     """The mixture [K] that is asked for; each phase has its share of the run."""
     given = options.parse_numbers(arguments.mixture, "--mixture", swarm.domains)
     weights, count = dict.fromkeys(swarm.domains, 0.0) | given, len(swarm.domains)
@@ -259,15 +259,17 @@ def _mixture(arguments: argparse.Namespace, swarm: Swarm) -> Floats:
     parts = [
         by_domain.shares_in_order({d: weights[d] for d in one}, one, "--mixture") for one in phases
     ]
-    return np.concatenate([s * part for s, part in zip(swarm.shares(), parts, strict=True)])
+    return np.concatenate([s * part for s, part in zip(swarm.phase_shares(), parts, strict=True)])
 
 
-def predict_loss(arguments: argparse.Namespace) -> str:
+def predicted_loss_text(arguments: argparse.Namespace) -> str:
     """The loss that a saved predictor gives a mixture."""
     kept = saved.load_predictor(arguments.predictor)
-    weights_K = _mixture(arguments, kept.swarm)
-    losses = kept.predictor.losses(np.stack([weights_K, kept.optimum_K, kept.swarm.uniform()]))
-    mixture = _by_name(kept.swarm, weights_K)
+    weights_K = _parse_mixture(arguments, kept.swarm)
+    losses = kept.predictor.losses(
+        np.stack([weights_K, kept.optimum_K, kept.swarm.uniform_weights()])
+    )
+    mixture = _by_domain_or_none(kept.swarm, weights_K)
     half = None
     if kept.scale is not None:
         half = kept.scale * float(
@@ -280,7 +282,7 @@ def predict_loss(arguments: argparse.Namespace) -> str:
         "loss_of_equal_weights": float(losses[2]),
         "held_out_rmse": kept.held_out_rmse,
         "half_width": half,
-        "extrapolates": validation.is_outside(weights_K, kept.measured_NxK),
+        "extrapolates": cross_validation.is_outside_hull(weights_K, kept.measured_NxK),
     }
     if arguments.format == "json":
         return json.dumps(values, indent=2)

@@ -56,8 +56,8 @@ class Program:
         return self.laws.losses(weights_SxK) @ self.target_K
 
     def optimum(self) -> Floats:
-        """The weights of `solve`."""
-        return solve(self)[0]
+        """The weights of `solve_with_residual`."""
+        return solve_with_residual(self)[0]
 
     def record(self) -> dict[str, Any]:
         """The laws; the rest are settings of the finder."""
@@ -73,7 +73,7 @@ class Program:
         some_K = weights_K > 0
         return float((weights_K[some_K] * np.log(weights_K[some_K] / self.prior_K[some_K])).sum())
 
-    def residual(self, weights_K: Floats) -> float:
+    def kkt_residual(self, weights_K: Floats) -> float:
         """How far w is from meeting the KKT conditions, nats per token; 0 at the optimum alone.
 
         The conditions say that w minimises the program whose loss is replaced by its tangent at
@@ -82,13 +82,13 @@ class Program:
         the loss is convex, w's objective is above the optimum by no more than this.
         """
         slope_K = self.slope(weights_K)
-        best_K = self.of_tangent(slope_K, self.kl)
+        best_K = self.minimise_tangent(slope_K, self.kl)
         gain = float(slope_K @ (weights_K - best_K))
         if self.kl > 0:
             gain += self.kl * (self.divergence(weights_K) - self.divergence(best_K))
         return max(gain, 0.0)
 
-    def of_tangent(self, slope_K: Floats, kl: float) -> Floats:
+    def minimise_tangent(self, slope_K: Floats, kl: float) -> Floats:
         """argmin_v slope . v + kl KL(v || p) within the constraints, phase by phase."""
         parts = zip(
             self.share_P,
@@ -96,7 +96,7 @@ class Program:
             strict=True,
         )
         return np.concatenate(
-            [s * _of_tangent(slope, kl, prior, cap / s) for s, slope, prior, cap in parts]
+            [s * _minimise_tangent(slope, kl, prior, cap / s) for s, slope, prior, cap in parts]
         )
 
     def normalise(self, weights_K: Floats) -> Floats:
@@ -106,7 +106,7 @@ class Program:
         return (weights_PxK / weights_PxK.sum(axis=1, keepdims=True) * shares_Px1).ravel()
 
 
-def _of_tangent(slope_K: Floats, kl: float, prior_K: Floats, cap_K: Floats) -> Floats:
+def _minimise_tangent(slope_K: Floats, kl: float, prior_K: Floats, cap_K: Floats) -> Floats:
     """argmin_v slope . v + kl KL(v || p) over mixtures under their caps, in closed form.
 
     The sum of p does not matter.
@@ -137,7 +137,7 @@ def _of_tangent(slope_K: Floats, kl: float, prior_K: Floats, cap_K: Floats) -> F
     return weights(nu)
 
 
-def solve(program: Program) -> tuple[Floats, float]:
+def solve_with_residual(program: Program) -> tuple[Floats, float]:
     """The optimal weights and the residual of their KKT conditions.
 
     Raises:
@@ -157,26 +157,28 @@ def solve(program: Program) -> tuple[Floats, float]:
             slope_K = slope_K + program.kl * (np.log(weights_K / program.prior_K) + 1)
         return slope_K / scale
 
-    start_K = np.maximum(program.of_tangent(np.zeros(len(program.cap_K)), 1.0), lower)
+    start_K = np.maximum(program.minimise_tangent(np.zeros(len(program.cap_K)), 1.0), lower)
     bounds = [(lower, max(lower, min(1.0, cap))) for cap in program.cap_K]
     for _ in range(SEARCHES):
-        done = slsqp.minimise(objective, start_K, slope, bounds, _phases(program), ftol=1e-15)
+        done = slsqp.minimise_over_simplex(
+            objective, start_K, slope, bounds, _phase_constraints(program), ftol=1e-15
+        )
         weights_K = np.minimum(np.maximum(done.x, 0), program.cap_K)
         weights_K = program.normalise(weights_K)
-        residual = program.residual(weights_K)
-        if residual <= TOLERANCE * scale:
-            return weights_K, residual
+        kkt_residual = program.kkt_residual(weights_K)
+        if kkt_residual <= TOLERANCE * scale:
+            return weights_K, kkt_residual
         # It ended early beside weights near 0, where the divergence is steep: halfway to the
         # tangent's optimum they are not.
-        start_K = (weights_K + program.of_tangent(program.slope(weights_K), program.kl)) / 2
+        start_K = (weights_K + program.minimise_tangent(program.slope(weights_K), program.kl)) / 2
         start_K = np.maximum(start_K, lower)
     raise InputError(
-        f"the program for the mixture was not solved: its KKT residual is {residual:.2g} nats "
+        f"the program for the mixture was not solved: its KKT residual is {kkt_residual:.2g} nats "
         f"({done.message}): raise kl, or leave out proxy runs that diverged"
     )
 
 
-def _phases(program: Program) -> list[dict[str, Any]]:
+def _phase_constraints(program: Program) -> list[dict[str, Any]]:
     """Constraints on the sums of all phases but the last, which that of all weights fixes."""
     member_PxK = np.repeat(
         np.eye(len(program.share_P)), len(program.cap_K) // len(program.share_P), 1

@@ -24,7 +24,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import mixmin, slsqp, validation
+from pike_mixing.finders import cross_validation, mixmin, slsqp
 from pike_mixing.finders.interface import FinderResult, Proxy, Reads, Swarm
 from pike_mixing.limits import Limits, NonNegativeInt, Proportions
 from pike_mixing.numerics.simplex import effective_domains
@@ -64,53 +64,53 @@ class MDE(CheckedSettings):
         Raises:
             InputError: a domain without an expert or with several, or too few proxies.
         """
-        experts = _experts(swarm)
+        experts = _expert_of_each_domain(swarm)
         because = "a regression needs three mixtures beside those of one domain each"
-        weights_NxK, loss_NxI = swarm.arrays(len(swarm.domains) + 3, because)
-        target_I = swarm.target(self.target)
+        weights_NxK, loss_NxI = swarm.weights_and_losses(len(swarm.domains) + 3, because)
+        target_I = swarm.target_weights(self.target)
         target_N = loss_NxI @ target_I
         features = Features(experts, target_I)
         feature_NxC, base_N = features.evaluate(weights_NxK)
-        line, penalty = self._fit(weights_NxK, feature_NxC, target_N - base_N)
+        line, penalty = self._fit_by_cross_validation(weights_NxK, feature_NxC, target_N - base_N)
         held_out_N = np.empty_like(target_N)
-        for rest, part in validation.make_folds(weights_NxK, self.folds, self.seed):
+        for rest, part in cross_validation.make_folds(weights_NxK, self.folds, self.seed):
             left_R = target_N[rest] - base_N[rest]
-            other, _ = self._fit(weights_NxK[rest], feature_NxC[rest], left_R)
+            other, _ = self._fit_by_cross_validation(weights_NxK[rest], feature_NxC[rest], left_R)
             held_out_N[part] = base_N[part] + other.predict(feature_NxC[part])
-        uniform_K = swarm.uniform()
+        uniform_K = swarm.uniform_weights()
         order = np.argsort(base_N + line.predict(feature_NxC), kind="stable")[: self.starts]
-        weights_K = _lowest(features, line, [*weights_NxK[order], uniform_K])
+        weights_K = _lowest_mixture(features, line, [*weights_NxK[order], uniform_K])
         return FinderResult(
             weights_K,
             {
                 "runs": len(target_N),
                 "penalty": penalty,
-                **validation.held_out_diagnostics(held_out_N, target_N),
-                "predicted_loss": _predict(features, line, weights_K)[0],
-                "predicted_loss_uniform": _predict(features, line, uniform_K)[0],
+                **cross_validation.held_out_diagnostics(held_out_N, target_N),
+                "predicted_loss": _predicted_loss_and_slope(features, line, weights_K)[0],
+                "predicted_loss_uniform": _predicted_loss_and_slope(features, line, uniform_K)[0],
                 "best_proxy_loss": float(target_N.min()),
                 "effective_domains": effective_domains(weights_K),
             },
         )
 
-    def _fit(
+    def _fit_by_cross_validation(
         self, weights_NxK: Floats, feature_NxC: Floats, left_N: Floats
-    ) -> "tuple[Line, float]":
+    ) -> "tuple[LinearModel, float]":
         """The regression, and its penalty.
 
         The penalty is that of the lowest squared error on held-out rows, of equal ones the largest.
         """
-        parts = validation.make_folds(weights_NxK, self.folds, self.seed)
+        parts = cross_validation.make_folds(weights_NxK, self.folds, self.seed)
 
         def error(penalty: float) -> float:
             squares = 0.0
             for rest, part in parts:
-                line = _ridge(feature_NxC[rest], left_N[rest], penalty)
+                line = _fit_ridge(feature_NxC[rest], left_N[rest], penalty)
                 squares += float(((left_N[part] - line.predict(feature_NxC[part])) ** 2).sum())
             return squares
 
         penalty = min(reversed(PENALTIES), key=error)
-        return _ridge(feature_NxC, left_N, penalty), penalty
+        return _fit_ridge(feature_NxC, left_N, penalty), penalty
 
 
 class Features:
@@ -139,7 +139,7 @@ class Features:
 
 
 @dataclasses.dataclass(frozen=True)
-class Line:
+class LinearModel:
     """b + c . x."""
 
     b: float
@@ -150,7 +150,7 @@ class Line:
         return self.b + feature_SxC @ self.c_C
 
 
-def _experts(swarm: Swarm) -> list[Proxy]:
+def _expert_of_each_domain(swarm: Swarm) -> list[Proxy]:
     """The runs of one domain alone, in the order of the domains."""
     result: list[Proxy] = []
     for k, domain in enumerate(swarm.domains):
@@ -166,17 +166,19 @@ def _experts(swarm: Swarm) -> list[Proxy]:
     return result
 
 
-def _ridge(feature_NxC: Floats, left_N: Floats, penalty: float) -> Line:
+def _fit_ridge(feature_NxC: Floats, left_N: Floats, penalty: float) -> LinearModel:
     """The b and c of least |left - b - c . x|^2 + penalty N |c sd|^2; a constant feature gets 0."""
     centre_C, spread_C = feature_NxC.mean(axis=0), feature_NxC.std(axis=0)
     unit_C = np.where(spread_C > 1e-12, spread_C, np.inf)
     x_NxC = (feature_NxC - centre_C) / unit_C
     gram_CxC = x_NxC.T @ x_NxC + penalty * len(left_N) * np.eye(len(centre_C))
     c_C = np.linalg.solve(gram_CxC, x_NxC.T @ (left_N - left_N.mean())) / unit_C
-    return Line(float(left_N.mean() - centre_C @ c_C), c_C)
+    return LinearModel(float(left_N.mean() - centre_C @ c_C), c_C)
 
 
-def _predict(features: Features, line: Line, weights_K: Floats) -> tuple[float, Floats]:
+def _predicted_loss_and_slope(
+    features: Features, line: LinearModel, weights_K: Floats
+) -> tuple[float, Floats]:
     """The predicted loss of a mixture, and its slope."""
     feature_1xC, base_1 = features.evaluate(weights_K[None])
     slope_IxK = features.slope(weights_K)
@@ -185,15 +187,15 @@ def _predict(features: Features, line: Line, weights_K: Floats) -> tuple[float, 
     return float(base_1[0] + line.predict(feature_1xC)[0]), slope_K
 
 
-def _lowest(features: Features, line: Line, starts: Sequence[Floats]) -> Floats:
+def _lowest_mixture(features: Features, line: LinearModel, starts: Sequence[Floats]) -> Floats:
     """The mixture of the lowest prediction, by SLSQP from each start; never worse than the best."""
     result = list(starts)
     for start_K in starts:
         bounds = [(0.0, 1.0)] * len(start_K)
-        done = slsqp.minimise(
-            lambda w: _predict(features, line, w), start_K, True, bounds, steps=500
+        done = slsqp.minimise_over_simplex(
+            lambda w: _predicted_loss_and_slope(features, line, w), start_K, True, bounds, steps=500
         )
         at_K = np.maximum(done.x, 0)
         if np.isfinite(at_K).all() and at_K.sum() > 0:
             result.append(at_K / at_K.sum())
-    return min(result, key=lambda w: _predict(features, line, w)[0])
+    return min(result, key=lambda w: _predicted_loss_and_slope(features, line, w)[0])

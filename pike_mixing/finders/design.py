@@ -39,7 +39,7 @@ SURE = 1.96
 
 
 @dataclass(frozen=True)
-class Draw:
+class MixtureDistribution:
     """Where mixtures are drawn from."""
 
     prior_K: Floats
@@ -62,10 +62,10 @@ class Draw:
         return cap_weights(drawn, self.cap_K)
 
 
-def propose(
+def propose_mixtures(
     kind: Kind,
     count: int,
-    draw: Draw,
+    distribution: MixtureDistribution,
     trained_NxK: Floats,
     optimum_SxK: Floats | None = None,
     *,
@@ -76,7 +76,7 @@ def propose(
     Args:
         kind: How they are chosen.
         count: n.
-        draw: Where candidates are drawn from.
+        distribution: Where candidates are drawn from.
         trained_NxK: What is there already; no rows when nothing is.
         optimum_SxK: Where the optimum may lie; needed by informative.
         seed: Of the candidates.
@@ -86,7 +86,7 @@ def propose(
             mixtures than candidates.
     """
     if kind == "dirichlet":
-        return draw.mixtures(count, seed)
+        return distribution.mixtures(count, seed)
     if kind == "informative" and (optimum_SxK is None or len(optimum_SxK) < 2):
         raise InputError("an informative design needs a table and --target")
     if count > CANDIDATES:
@@ -94,11 +94,13 @@ def propose(
             f"--count: {count} mixtures cannot be chosen among {CANDIDATES} candidates: ask for "
             "fewer, or draw them (--kind dirichlet)"
         )
-    candidate_CxK = draw.mixtures(CANDIDATES, seed)
+    candidate_CxK = distribution.mixtures(CANDIDATES, seed)
     near_SxK = optimum_SxK if kind == "informative" else None
     if near_SxK is not None:
-        candidate_CxK = _near(candidate_CxK, near_SxK, draw.cap_K, seed)
-    best = functools.partial(_best, _information(trained_NxK), candidate_CxK, near_SxK)
+        candidate_CxK = _move_towards_optima(candidate_CxK, near_SxK, distribution.cap_K, seed)
+    best = functools.partial(
+        _best_candidate, _information_matrix(trained_NxK), candidate_CxK, near_SxK
+    )
     chosen: list[int] = []
     # The first round chooses, the others exchange.
     for _ in range(1 + ROUNDS):
@@ -110,7 +112,7 @@ def propose(
     return candidate_CxK[chosen]
 
 
-def resolution(optimum_SxK: Floats, trained_NxK: Floats, noise: float) -> float:
+def smallest_visible_difference(optimum_SxK: Floats, trained_NxK: Floats, noise: float) -> float:
     """The smallest difference of loss between possible optima that a fit would see, nats per token.
 
     It is 1.96 standard errors of a predicted difference from their mean, root mean square over
@@ -121,13 +123,15 @@ def resolution(optimum_SxK: Floats, trained_NxK: Floats, noise: float) -> float:
         trained_NxK: All mixtures that are or will be trained.
         noise: Standard deviation of a run's loss around the fit, nats per token.
     """
-    inverse_KxK = np.linalg.inv(_information(trained_NxK))
+    inverse_KxK = np.linalg.inv(_information_matrix(trained_NxK))
     apart_SxK = optimum_SxK - optimum_SxK.mean(axis=0)
     variance_S = np.einsum("sk,kj,sj->s", apart_SxK, inverse_KxK, apart_SxK)
     return float(SURE * noise * np.sqrt(variance_S.mean()))
 
 
-def _near(candidate_CxK: Floats, optimum_SxK: Floats, cap_K: Floats, seed: int) -> Floats:
+def _move_towards_optima(
+    candidate_CxK: Floats, optimum_SxK: Floats, cap_K: Floats, seed: int
+) -> Floats:
     """The candidates, each moved by half to the whole of the way to a possible optimum."""
     random, C = np.random.default_rng([seed, 1]), len(candidate_CxK)
     goal_CxK = optimum_SxK[random.integers(0, len(optimum_SxK), C)]
@@ -136,24 +140,24 @@ def _near(candidate_CxK: Floats, optimum_SxK: Floats, cap_K: Floats, seed: int) 
     return cap_weights(moved_CxK, cap_K)
 
 
-def _information(trained_NxK: Floats) -> Floats:
+def _information_matrix(trained_NxK: Floats) -> Floats:
     return trained_NxK.T @ trained_NxK + RIDGE * np.eye(trained_NxK.shape[1])
 
 
-def _best(
-    start_KxK: Floats, candidate_CxK: Floats, optimum_SxK: Floats | None, others: list[int]
+def _best_candidate(
+    information_KxK: Floats, candidate_CxK: Floats, optimum_SxK: Floats | None, chosen: list[int]
 ) -> int:
     """The candidate that adds most to what is trained and the others that are chosen."""
-    other_MxK = candidate_CxK[others]
-    inverse_KxK = np.linalg.inv(start_KxK + other_MxK.T @ other_MxK)
+    other_MxK = candidate_CxK[chosen]
+    inverse_KxK = np.linalg.inv(information_KxK + other_MxK.T @ other_MxK)
     reach_CxK = candidate_CxK @ inverse_KxK
     own_C = (reach_CxK * candidate_CxK).sum(axis=1)
     if optimum_SxK is None:
         # |M + x x'| = |M| (1 + x' M^-1 x).
-        own_C[others] = -np.inf
+        own_C[chosen] = -np.inf
         return int(own_C.argmax())
     # (M + x x')^-1 = M^-1 - M^-1 x x' M^-1 / (1 + x' M^-1 x).
     apart_SxK = optimum_SxK - optimum_SxK.mean(axis=0)
     gain_C = ((reach_CxK @ apart_SxK.T) ** 2).sum(axis=1) / (1 + own_C)
-    gain_C[others] = -np.inf
+    gain_C[chosen] = -np.inf
     return int(gain_C.argmax())

@@ -70,8 +70,8 @@ def fit(weights_NxK: Floats, loss_NxM: Floats, *, starts: int, huber: float) -> 
     # has several: one start is not enough.
     loss_BxN = np.repeat(loss_NxM.T, starts, axis=0)
     c_B = loss_BxN.min(axis=1) * np.tile(1 - np.geomspace(1, 1e-3, starts), M)
-    search = _Search(weights_NxK, loss_BxN, huber)
-    found_BxC, cost_B, converged_B = search.run(_start(weights_NxK, loss_BxN, c_B))
+    search = _LevenbergMarquardt(weights_NxK, loss_BxN, huber)
+    found_BxC, cost_B, converged_B = search.run(_starting_coefficients(weights_NxK, loss_BxN, c_B))
     best_M = cost_B.reshape(M, starts).argmin(axis=1) + starts * np.arange(M)
     if not converged_B[best_M].all():
         raise InputError(
@@ -83,25 +83,27 @@ def fit(weights_NxK: Floats, loss_NxM: Floats, *, starts: int, huber: float) -> 
     return Laws(c_M, b_M, s_MxK - b_M[:, None])
 
 
-def _start(weights_NxK: Floats, loss_BxN: Floats, c_B: Floats) -> Floats:
+def _starting_coefficients(weights_NxK: Floats, loss_BxN: Floats, c_B: Floats) -> Floats:
     """Each c with the s of linear equations [B, C].
 
     With c given, log(L - c) = s . w is linear in s; an error of L counts 1 / (L - c) there, so the
     equations are weighed by L - c.
     """
     rest_BxN = loss_BxN - c_B[:, None]
-    matrix_BxKxK = _products(weights_NxK, rest_BxN**2) + RIDGE * np.eye(weights_NxK.shape[1])
+    matrix_BxKxK = _weighted_outer_products(weights_NxK, rest_BxN**2) + RIDGE * np.eye(
+        weights_NxK.shape[1]
+    )
     right_BxK = (rest_BxN**2 * np.log(rest_BxN)) @ weights_NxK
     return np.column_stack([c_B, np.linalg.solve(matrix_BxKxK, right_BxK[..., None])[..., 0]])
 
 
-def _products(weights_NxK: Floats, value_BxN: Floats) -> Floats:
+def _weighted_outer_products(weights_NxK: Floats, value_BxN: Floats) -> Floats:
     """sum_n value_n w_n w_n^T of each row [B, K, K]."""
     return np.matmul(weights_NxK.T * value_BxN[:, None], weights_NxK)
 
 
 @dataclass(frozen=True)
-class _Search:
+class _LevenbergMarquardt:
     """Damped Gauss-Newton steps (Levenberg-Marquardt) of all searches at once, c >= 0."""
 
     weights_NxK: Floats
@@ -169,8 +171,8 @@ class _Search:
             push_IxN, error_IxN, out=np.ones_like(push_IxN), where=error_IxN != 0
         )
         curvature_IxN = (push_IxN == error_IxN).astype(np.float64) if sharp else weight_IxN
-        matrix_IxCxC = self.squares(e_IxN, curvature_IxN)
-        scale_IxC = np.einsum("icc->ic", self.squares(e_IxN, weight_IxN))
+        matrix_IxCxC = self.normal_matrices(e_IxN, curvature_IxN)
+        scale_IxC = np.einsum("icc->ic", self.normal_matrices(e_IxN, weight_IxN))
         damped_IxCxC = matrix_IxCxC.copy()
         np.einsum("icc->ic", damped_IxCxC)[...] += damping_I[:, None] * scale_IxC
         step_IxC = -np.linalg.solve(damped_IxCxC, slope_IxC[..., None])[..., 0]
@@ -182,12 +184,12 @@ class _Search:
         curved_I = np.einsum("ic,icd,id->i", step_IxC, matrix_IxCxC, step_IxC)
         return now_IxC + step_IxC, -(slope_IxC * step_IxC).sum(axis=1) - curved_I / 2
 
-    def squares(self, e_IxN: Floats, weight_IxN: Floats) -> Floats:
+    def normal_matrices(self, e_IxN: Floats, weight_IxN: Floats) -> Floats:
         """Sum over runs of weighted products of the errors' slopes, and the ridge [I, C, C]."""
         K = self.weights_NxK.shape[1]
         result = np.empty((len(e_IxN), K + 1, K + 1))
         result[:, 0, 0] = weight_IxN.sum(axis=1)
         result[:, 0, 1:] = result[:, 1:, 0] = (weight_IxN * e_IxN) @ self.weights_NxK
-        result[:, 1:, 1:] = _products(self.weights_NxK, weight_IxN * e_IxN**2)
+        result[:, 1:, 1:] = _weighted_outer_products(self.weights_NxK, weight_IxN * e_IxN**2)
         result[:, 1:, 1:] += RIDGE * np.eye(K)
         return result

@@ -55,7 +55,7 @@ class ExposureLaw(SurfaceFinder):
         coefficient_MxC = np.empty((M, 2 * epochs_NxK.shape[1] + 1))
         for rate, power, onset in itertools.product(RATES, POWERS, ONSETS):
             shape = rate / typical, power, np.log1p(onset)
-            features_NxC = features(epochs_NxK, *shape)
+            features_NxC = exposure_features(epochs_NxK, *shape)
             for m, loss_N in enumerate(loss_NxM.T):
                 found_C, error = optimize.nnls(features_NxC, loss_N)
                 if error < best_M[m]:
@@ -67,7 +67,7 @@ class ExposureLaw(SurfaceFinder):
         return Exposures(np.array(record["shapes"]), np.array(record["coefficients"]))
 
 
-def features(epochs_SxK: Floats, rho: float, p: float, tau: float) -> Floats:
+def exposure_features(epochs_SxK: Floats, rho: float, p: float, tau: float) -> Floats:
     """What non-negative coefficients are given to [S, C]: 1, -benefit of each domain, its harm."""
     benefit_SxK = -np.expm1(-((rho * epochs_SxK.clip(min=0)) ** p))
     harm_SxK = np.logaddexp(0, np.log1p(epochs_SxK.clip(min=0)) - tau) ** 2
@@ -87,7 +87,9 @@ class Exposures:
         """Predicted losses of each mixture [S, M]."""
         epochs_SxK = _require_epochs(epochs_SxK)
         pairs = zip(self.shape_Mx3, self.coefficient_MxC, strict=True)
-        return np.stack([features(epochs_SxK, *shape) @ c_C for shape, c_C in pairs], axis=1)
+        return np.stack(
+            [exposure_features(epochs_SxK, *shape) @ c_C for shape, c_C in pairs], axis=1
+        )
 
     def record(self) -> dict[str, Any]:
         """Shapes and coefficients."""

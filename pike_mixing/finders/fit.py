@@ -6,8 +6,8 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import validation
-from pike_mixing.finders.conformal_intervals import Intervals, calibrate
+from pike_mixing.finders import cross_validation
+from pike_mixing.finders.conformal_intervals import Intervals, calibrated_intervals
 from pike_mixing.finders.interface import FinderResult, Swarm, SwarmFinder
 
 APART = 2.0
@@ -43,13 +43,13 @@ class Fit:
     @property
     def standard_error(self) -> Floats:
         """Standard deviation of the weights over them; NaN where fewer than two were fitted."""
-        return np.asarray(self._spread().std(axis=0, ddof=1))
+        return np.asarray(self._resampled_mixtures().std(axis=0, ddof=1))
 
     def quantile(self, share: float) -> Floats:
         """Weights [K] below which this share of the resampled ones lies; NaN as above."""
-        return np.asarray(np.quantile(self._spread(), share, axis=0))
+        return np.asarray(np.quantile(self._resampled_mixtures(), share, axis=0))
 
-    def _spread(self) -> Floats:
+    def _resampled_mixtures(self) -> Floats:
         """The resampled mixtures; two of NaN where fewer were fitted."""
         if self.resamples > 1:
             return self.optimum_SxK
@@ -73,8 +73,8 @@ def fit(finder: SwarmFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 
     """
     result = finder.find(swarm)
     K, random = len(swarm.domains), np.random.default_rng(seed)
-    two_2xK = np.stack([result.weights_K, swarm.uniform()])
-    mixture_N = validation.mixture_numbers(swarm.arrays()[0])
+    two_2xK = np.stack([result.weights_K, swarm.uniform_weights()])
+    mixture_N = cross_validation.mixture_indices(swarm.weights_and_losses()[0])
     row_M = [np.flatnonzero(mixture_N == m) for m in range(mixture_N.max() + 1)]
     optima, gains = [], []
     for _ in range(resamples):
@@ -93,7 +93,7 @@ def fit(finder: SwarmFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 
         result=result,
         optimum_SxK=np.array(optima).reshape(len(optima), K),
         gain_S=np.array(gains),
-        warnings=tuple(_warnings(swarm, result, len(optima), resamples)),
+        warnings=tuple(_fit_warnings(swarm, result, len(optima), resamples)),
         intervals=calibrate_intervals(finder, swarm, result),
     )
 
@@ -106,12 +106,12 @@ def calibrate_intervals(
     A finder of epochs predicts the training that the mixture is for: where that reads its text more
     or less often than the runs, no held-out run tells of it. Others predict runs like these.
     """
-    goal, runs = swarm.goal(), swarm.inventories()
+    goal, runs = swarm.final_inventory(), swarm.run_inventories()
     if finder.reads == "epochs" and goal is not None and runs is not None:
         had = np.array([run.tokens / run.available_K for run in runs])
         if not np.allclose(had, goal.tokens / goal.available_K):
             return None
-    return None if result.held_out is None else calibrate(result.held_out)
+    return None if result.held_out is None else calibrated_intervals(result.held_out)
 
 
 def epoch_warnings(swarm: Swarm, weights_K: Floats) -> list[str]:
@@ -121,7 +121,7 @@ def epoch_warnings(swarm: Swarm, weights_K: Floats) -> list[str]:
         swarm: The runs, with what is known of text.
         weights_K: The mixture that is trained on.
     """
-    goal, runs = swarm.goal(), swarm.inventories()
+    goal, runs = swarm.final_inventory(), swarm.run_inventories()
     if goal is None or runs is None:
         return []
     wanted_K = goal.epochs(weights_K)
@@ -141,8 +141,8 @@ def epoch_warnings(swarm: Swarm, weights_K: Floats) -> list[str]:
     ]
 
 
-def _warnings(swarm: Swarm, result: FinderResult, fitted: int, resamples: int) -> list[str]:
-    diagnostics, weights_NxK = result.diagnostics, swarm.arrays()[0]
+def _fit_warnings(swarm: Swarm, result: FinderResult, fitted: int, resamples: int) -> list[str]:
+    diagnostics, weights_NxK = result.diagnostics, swarm.weights_and_losses()[0]
     mixtures = len(np.unique(weights_NxK, axis=0))
     problems = []
     if "held_out_spearman" in diagnostics:
@@ -156,7 +156,7 @@ def _warnings(swarm: Swarm, result: FinderResult, fitted: int, resamples: int) -
                 f"{scores[1]}; do not use the mixture: add rows, train them for longer, or choose "
                 "another target"
             )
-        if validation.is_outside(result.weights_K, weights_NxK):
+        if cross_validation.is_outside_hull(result.weights_K, weights_NxK):
             problems.append(
                 "the mixture lies outside of all averages of the rows: it is extrapolated; train "
                 "it before you rely on it (`design` proposes runs)"

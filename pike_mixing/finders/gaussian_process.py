@@ -47,8 +47,10 @@ class GaussianProcess(SurfaceFinder):
             with warnings.catch_warnings():
                 # A parameter at its bound, as of losses without noise, is an answer.
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                process = GaussianProcessRegressor(_kernel(), normalize_y=True)
-                shape_Mx4.append(process.fit(_place(weights_NxK), np.log(loss_N)).kernel_.theta)
+                process = GaussianProcessRegressor(_build_kernel(), normalize_y=True)
+                shape_Mx4.append(
+                    process.fit(_process_inputs(weights_NxK), np.log(loss_N)).kernel_.theta
+                )
         return Processes(weights_NxK, loss_NxM, np.array(shape_Mx4))
 
     def restore_model(self, record: Mapping[str, Any]) -> "Processes":
@@ -56,12 +58,12 @@ class GaussianProcess(SurfaceFinder):
         return Processes(*(np.array(record[name]) for name in ("weights", "losses", "kernels")))
 
 
-def _place(weights_SxK: Floats) -> Floats:
+def _process_inputs(weights_SxK: Floats) -> Floats:
     """The x of the process."""
     return np.asarray(weights_SxK.clip(min=0) ** POWER)
 
 
-def _kernel() -> Any:
+def _build_kernel() -> Any:
     from sklearn.gaussian_process import kernels
 
     line = kernels.ConstantKernel(1.0, (1e-4, 1e4)) * kernels.DotProduct(0, "fixed")
@@ -79,19 +81,19 @@ class Processes:
         self.weights_NxK, self.loss_NxM, self.kernel_Mx4 = weights_NxK, loss_NxM, kernel_Mx4
         self.fitted = [
             GaussianProcessRegressor(
-                _kernel().clone_with_theta(theta), optimizer=None, normalize_y=True
-            ).fit(_place(weights_NxK), np.log(loss_N))
+                _build_kernel().clone_with_theta(theta), optimizer=None, normalize_y=True
+            ).fit(_process_inputs(weights_NxK), np.log(loss_N))
             for theta, loss_N in zip(kernel_Mx4, loss_NxM.T, strict=True)
         ]
 
     def losses(self, weights_SxK: Floats, epochs_SxK: Floats | None) -> Floats:
         """Expected losses of each mixture [S, M]."""
-        x_SxK = _place(weights_SxK)
+        x_SxK = _process_inputs(weights_SxK)
         return np.exp([process.predict(x_SxK) for process in self.fitted]).T
 
     def standard_deviations(self, weights_SxK: Floats) -> Floats:
         """Standard deviations of a run's losses [S, M], by the processes' own account."""
-        x_SxK = _place(weights_SxK)
+        x_SxK = _process_inputs(weights_SxK)
         told = [process.predict(x_SxK, return_std=True) for process in self.fitted]
         return np.stack([np.exp(mean_S) * spread_S for mean_S, spread_S in told], axis=1)
 
@@ -102,7 +104,7 @@ class Processes:
         """
         return {
             "power": POWER,
-            "points": _place(self.weights_NxK).tolist(),
+            "points": _process_inputs(self.weights_NxK).tolist(),
             "processes": [
                 dict(zip(("line", "bump", "length"), np.exp(theta[:3]).tolist(), strict=True))
                 | {"mean": float(log_N.mean()), "spread": float(log_N.std()) or 1.0}

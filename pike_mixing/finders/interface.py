@@ -74,7 +74,7 @@ class Swarm:
         """Names the losses."""
         object.__setattr__(self, "losses", self.losses or self.domains)
 
-    def arrays(
+    def weights_and_losses(
         self, at_least: int = 1, because: str = "there is nothing to choose from"
     ) -> tuple[Floats, Floats]:
         """Mixtures [N, K] and losses [N, M].
@@ -103,9 +103,9 @@ class Swarm:
             )
         return weights_NxK, np.array([run.loss_K for run in self.runs], dtype=np.float64)
 
-    def without_unread(self) -> tuple["Swarm", tuple[str, ...]]:
+    def drop_unread_domains(self) -> tuple["Swarm", tuple[str, ...]]:
         """The swarm without domains that no run reads, and those: nothing is known of them."""
-        weights_NxK, _ = self.arrays()
+        weights_NxK, _ = self.weights_and_losses()
         read_K = weights_NxK.any(axis=0)
         if read_K.all() or len(self.phases) > 1:
             return self, ()
@@ -122,7 +122,7 @@ class Swarm:
         swarm = replace(self, domains=tuple(names[read_K].tolist()), runs=runs, final=final)
         return swarm, tuple(names[~read_K].tolist())
 
-    def inventories(self) -> list[Inventory] | None:
+    def run_inventories(self) -> list[Inventory] | None:
         """Each run's; None where one's tokens or text are not known."""
         known = [
             Inventory(run.tokens, run.available_K)
@@ -133,14 +133,14 @@ class Swarm:
 
     def epochs(self) -> Floats | None:
         """How often each run read each domain's text [N, K]; None where that is not known."""
-        known, (weights_NxK, _) = self.inventories(), self.arrays()
+        known, (weights_NxK, _) = self.run_inventories(), self.weights_and_losses()
         if known is None:
             return None
         return np.stack([i.epochs(w) for i, w in zip(known, weights_NxK, strict=True)])
 
-    def goal(self) -> Inventory | None:
+    def final_inventory(self) -> Inventory | None:
         """`final`, else what all runs have in common; None where they differ or it is unknown."""
-        known = self.inventories()
+        known = self.run_inventories()
         if self.final is not None or known is None:
             return self.final
         first, *rest = known
@@ -148,13 +148,13 @@ class Swarm:
         same = (np.array_equal(one.available_K, first.available_K) for one in rest)
         return first if all(alike) and all(same) else None
 
-    def known_goal(self, asking: str) -> Inventory:
-        """`goal`, of what cannot do without.
+    def require_final_inventory(self, asking: str) -> Inventory:
+        """`final_inventory`, of what cannot do without.
 
         Raises:
             InputError: it is not known; `asking` says who asks.
         """
-        if (goal := self.goal()) is None:
+        if (goal := self.final_inventory()) is None:
             raise InputError(
                 f"{asking}: how much text there is for the mixture is not known: give the table "
                 "columns `tokens` and `available/<domain>`, or say --budget TOKENS and --available "
@@ -162,8 +162,8 @@ class Swarm:
             )
         return goal
 
-    def caps(self, epochs: float | None) -> Floats:
-        """Weights [K] with which `goal` reads each domain's text `epochs` times; else infinite.
+    def epoch_caps(self, epochs: float | None) -> Floats:
+        """Weights [K] that read each domain's text `epochs` times; infinite without `epochs`.
 
         Raises:
             InputError: runs of phases, text that is not known, or too little for a mixture.
@@ -172,7 +172,7 @@ class Swarm:
             return np.full(len(self.domains), np.inf)
         if len(self.phases) > 1:
             raise InputError("epochs: of several phases, give the cap to the rule `schedule`")
-        goal = self.known_goal("epochs")
+        goal = self.require_final_inventory("epochs")
         cap_K = epochs * goal.available_K / goal.tokens
         # Caps of exactly a whole mixture can fall short of 1 by rounding.
         if cap_K.sum() < 1 - 1e-9:
@@ -183,16 +183,16 @@ class Swarm:
             )
         return cap_K
 
-    def shares(self) -> Floats:
+    def phase_shares(self) -> Floats:
         """Share of each phase [P], summing to 1."""
         return np.array(self.phases) / np.sum(self.phases)
 
-    def uniform(self) -> Floats:
+    def uniform_weights(self) -> Floats:
         """Equal weights of all domains, in every phase."""
         count = len(self.domains) // len(self.phases)
-        return np.repeat(self.shares(), count) / count
+        return np.repeat(self.phase_shares(), count) / count
 
-    def target(self, target: Mapping[str, float] | None) -> Floats:
+    def target_weights(self, target: Mapping[str, float] | None) -> Floats:
         """Weight of each loss [M] in the target, divided by their sum; 1/M when absent."""
         return by_domain.shares_in_order(target, self.losses, "target")
 
@@ -204,7 +204,7 @@ class Predictor(Protocol):
         """The predicted loss of the target for each mixture [S], nats per token.
 
         `epochs_SxK` says how often each reads each domain's text; absent: with the inventory of
-        `Swarm.goal`. Finders that see weights alone do not read it.
+        `Swarm.final_inventory`. Finders that see weights alone do not read it.
         """
 
     def optimum(self) -> Floats:

@@ -13,9 +13,9 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import exponential_law, validation
+from pike_mixing.finders import cross_validation, exponential_law
 from pike_mixing.finders.conformal_intervals import HeldOut
-from pike_mixing.finders.convex_program import Program, solve
+from pike_mixing.finders.convex_program import Program, solve_with_residual
 from pike_mixing.finders.interface import FinderResult, Inventory, Reads, Swarm
 from pike_mixing.limits import (
     Limits,
@@ -78,30 +78,30 @@ class MixingLaw(CheckedSettings):
                 converge.
         """
         domains, losses = swarm.domains, swarm.losses
-        weights_NxK, loss_NxK = self._arrays(swarm)
+        weights_NxK, loss_NxK = self._mixtures_and_losses(swarm)
         program = self.fit(swarm)
         laws = program.laws
-        weights_K, residual = solve(program)
-        uniform_K, full_K = swarm.uniform(), weights_K >= program.cap_K - 1e-9
+        weights_K, residual = solve_with_residual(program)
+        uniform_K, full_K = swarm.uniform_weights(), weights_K >= program.cap_K - 1e-9
         predicted_NxK, blocks = self._predict_held_out(weights_NxK, loss_NxK, program.target_K)
         diagnostics = {
             "runs": len(loss_NxK),
-            "held_out_rmse_by_domain": _by_name(
+            "held_out_rmse_by_domain": _by_domain(
                 losses, np.sqrt(((predicted_NxK - loss_NxK) ** 2).mean(axis=0))
             ),
-            **validation.held_out_diagnostics(blocks.predicted_N, blocks.actual_N),
+            **cross_validation.held_out_diagnostics(blocks.predicted_N, blocks.actual_N),
             "predicted_loss": program.loss(weights_K),
-            "predicted_loss_by_domain": _by_name(losses, laws.losses(weights_K[None])[0]),
+            "predicted_loss_by_domain": _by_domain(losses, laws.losses(weights_K[None])[0]),
             "predicted_loss_uniform": program.loss(uniform_K),
             "predicted_loss_prior": program.loss(program.prior_K),
             "best_proxy_loss": float((loss_NxK @ program.target_K).min()),
             "kl_to_prior": program.divergence(weights_K),
             "kkt_residual": residual,
             "capped": [d for d, full in zip(domains, full_K, strict=True) if full],
-            "outside_proxies": validation.is_outside(weights_K, weights_NxK),
+            "outside_proxies": cross_validation.is_outside_hull(weights_K, weights_NxK),
             "effective_domains": effective_domains(weights_K),
             "laws": {
-                d: {"c": float(c), "b": float(b), "t": _by_name(domains, t_K)}
+                d: {"c": float(c), "b": float(b), "t": _by_domain(domains, t_K)}
                 for d, c, b, t_K in zip(losses, laws.c_K, laws.b_K, laws.t_KxK, strict=True)
             },
         }
@@ -109,48 +109,48 @@ class MixingLaw(CheckedSettings):
 
     def fit(self, swarm: Swarm, like: FinderResult | None = None) -> Program:
         """The laws alone, without errors on held-out proxies."""
-        weights_NxK, loss_NxK = swarm.arrays()
-        _refuse_flat(weights_NxK, len(swarm.phases))
-        return self._program(swarm, self._laws(weights_NxK, loss_NxK))
+        weights_NxK, loss_NxK = swarm.weights_and_losses()
+        _refuse_few_directions(weights_NxK, len(swarm.phases))
+        return self._build_program(swarm, self._fit_laws(weights_NxK, loss_NxK))
 
     def restore(self, swarm: Swarm, record: dict[str, Any]) -> Program:
         """The program of a record's laws, with these settings."""
         arrays = {name: np.array(values) for name, values in record.items()}
-        return self._program(swarm, exponential_law.Laws(**arrays))
+        return self._build_program(swarm, exponential_law.Laws(**arrays))
 
-    def _laws(self, weights_NxK: Floats, loss_NxM: Floats) -> exponential_law.Laws:
+    def _fit_laws(self, weights_NxK: Floats, loss_NxM: Floats) -> exponential_law.Laws:
         if (loss_NxM <= 0).any():
             raise InputError("the proxies' losses must be positive: they are nats per token")
         return exponential_law.fit(weights_NxK, loss_NxM, starts=self.starts, huber=self.huber)
 
-    def _program(self, swarm: Swarm, laws: exponential_law.Laws) -> Program:
+    def _build_program(self, swarm: Swarm, laws: exponential_law.Laws) -> Program:
         return Program(
             laws=laws,
-            target_K=swarm.target(self.target),
+            target_K=swarm.target_weights(self.target),
             kl=self.kl,
             prior_K=(
-                swarm.uniform()
+                swarm.uniform_weights()
                 if self.prior is None
                 else by_domain.shares_in_order(self.prior, swarm.domains, "prior")
             ),
-            cap_K=self._caps(swarm),
-            share_P=swarm.shares(),
+            cap_K=self._weight_caps(swarm),
+            share_P=swarm.phase_shares(),
         )
 
-    def _arrays(self, swarm: Swarm) -> tuple[Floats, Floats]:
+    def _mixtures_and_losses(self, swarm: Swarm) -> tuple[Floats, Floats]:
         K = len(swarm.domains)
         # A part of the cross-validation is left out, and K + 1 coefficients still need K + 1 runs.
-        return swarm.arrays(
-            validation.fewest_mixtures(K + 1, self.folds),
+        return swarm.weights_and_losses(
+            cross_validation.fewest_mixtures_for_folds(K + 1, self.folds),
             f"each of {K} laws has {K + 1} coefficients and {self.folds} parts take turns "
             "in being held out",
         )
 
-    def _caps(self, swarm: Swarm) -> Floats:
+    def _weight_caps(self, swarm: Swarm) -> Floats:
         if self.budget_tokens is not None and len(swarm.phases) == 1:
             text_K = by_domain.tokens_in_order(self.tokens_by_domain, swarm.domains)
             swarm = dataclasses.replace(swarm, final=Inventory(self.budget_tokens, text_K))
-        return swarm.caps(self.epochs)
+        return swarm.epoch_caps(self.epochs)
 
     def _predict_held_out(
         self, weights_NxK: Floats, loss_NxK: Floats, target_K: Floats
@@ -160,15 +160,15 @@ class MixingLaw(CheckedSettings):
         A part may hold the only run that reads a domain: then its error says that.
         """
         predicted_NxK = np.empty_like(loss_NxK)
-        parts = validation.make_folds(weights_NxK, self.folds, self.seed)
+        parts = cross_validation.make_folds(weights_NxK, self.folds, self.seed)
         for rest, part in parts:
-            laws = self._laws(weights_NxK[rest], loss_NxK[rest])
+            laws = self._fit_laws(weights_NxK[rest], loss_NxK[rest])
             predicted_NxK[part] = laws.losses(weights_NxK[part])
         both = predicted_NxK @ target_K, loss_NxK @ target_K
-        return predicted_NxK, validation.held_out_blocks(*both, weights_NxK, parts)
+        return predicted_NxK, cross_validation.held_out_of_folds(*both, weights_NxK, parts)
 
 
-def _refuse_flat(weights_NxK: Floats, phases: int) -> None:
+def _refuse_few_directions(weights_NxK: Floats, phases: int) -> None:
     rank = np.linalg.matrix_rank(weights_NxK, tol=1e-6)
     # The sum of a phase's weights is the same in every run.
     directions = weights_NxK.shape[1] - phases + 1
@@ -179,5 +179,5 @@ def _refuse_flat(weights_NxK: Floats, phases: int) -> None:
         )
 
 
-def _by_name(domains: tuple[str, ...], values_K: Floats) -> dict[str, float]:
+def _by_domain(domains: tuple[str, ...], values_K: Floats) -> dict[str, float]:
     return dict(zip(domains, values_K.tolist(), strict=True))

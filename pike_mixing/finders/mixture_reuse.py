@@ -14,7 +14,9 @@ from pike_mixing.errors import InputError, refuse
 from pike_mixing.settings import unknown
 
 
-def kept_weights(old: Mapping[str, float], changed: Collection[str] = ()) -> dict[str, float]:
+def kept_weights(
+    old_mixture: Mapping[str, float], changed: Collection[str] = ()
+) -> dict[str, float]:
     """Weights within the virtual domain: those of the unchanged domains, divided by their sum.
 
     Changed are domains that are removed, revised or split, or whose ratio is not to be kept.
@@ -22,8 +24,10 @@ def kept_weights(old: Mapping[str, float], changed: Collection[str] = ()) -> dic
     Raises:
         InputError: `changed` names no domain of the old mixture, or no weight is left.
     """
-    problems = [unknown(domain, old, "changed") for domain in changed if domain not in old]
-    rest = {domain: weight for domain, weight in old.items() if domain not in changed}
+    problems = [
+        unknown(domain, old_mixture, "changed") for domain in changed if domain not in old_mixture
+    ]
+    rest = {domain: weight for domain, weight in old_mixture.items() if domain not in changed}
     total = math.fsum(rest.values())
     if any(weight < 0 for weight in rest.values()) or not 0 < total < math.inf:
         problems.append(
@@ -35,7 +39,7 @@ def kept_weights(old: Mapping[str, float], changed: Collection[str] = ()) -> dic
 
 
 def expand_mixture(
-    mixture: Mapping[str, float], virtual: str, within: Mapping[str, float]
+    mixture: Mapping[str, float], virtual_domain: str, weights_within: Mapping[str, float]
 ) -> dict[str, float]:
     """The mixture of all domains: the virtual domain's weight goes to its domains by their ratios.
 
@@ -43,21 +47,23 @@ def expand_mixture(
 
     Args:
         mixture: Of the virtual domain and the changed or new ones.
-        virtual: Name of the virtual domain in it.
-        within: Weights within the virtual domain, from `kept`.
+        virtual_domain: Name of the virtual domain in it.
+        weights_within: Weights within the virtual domain, from `kept`.
 
     Raises:
         InputError: there is no such virtual domain, a domain is in both, or a weight is negative.
     """
-    if virtual not in mixture:
-        raise InputError(unknown(virtual, mixture, "virtual"))
+    if virtual_domain not in mixture:
+        raise InputError(unknown(virtual_domain, mixture, "virtual"))
     if negative := [f"{d}={weight:g}" for d, weight in mixture.items() if not weight >= 0]:
         raise InputError(f"mixture: {', '.join(negative)}: weights must not be negative")
-    rest = {domain: weight for domain, weight in mixture.items() if domain != virtual}
-    twice = sorted(rest.keys() & within.keys())
+    rest = {domain: weight for domain, weight in mixture.items() if domain != virtual_domain}
+    twice = sorted(rest.keys() & weights_within.keys())
     if twice:
         raise InputError(
-            f"mixture: {', '.join(twice)} also lies within {virtual!r}: name it in `changed` of "
-            "`kept`, or give the new domain another name"
+            f"mixture: {', '.join(twice)} also lies within {virtual_domain!r}: name it in "
+            "`changed` of `kept`, or give the new domain another name"
         )
-    return {domain: mixture[virtual] * weight for domain, weight in within.items()} | rest
+    return {
+        domain: mixture[virtual_domain] * weight for domain, weight in weights_within.items()
+    } | rest

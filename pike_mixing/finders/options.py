@@ -29,7 +29,7 @@ def parse_pairs(texts: Sequence[str], option: str, default: float | None = None)
     """
     alone = [text for text in texts if "=" not in text and default is not None]
     pairs = parse_texts([f"{text}=" if text in alone else text for text in texts], option)
-    return {name: default if name in alone else _value(text) for name, text in pairs.items()}
+    return {name: default if name in alone else _parse_value(text) for name, text in pairs.items()}
 
 
 def parse_texts(texts: Sequence[str], option: str) -> dict[str, str]:
@@ -45,7 +45,7 @@ def parse_texts(texts: Sequence[str], option: str) -> dict[str, str]:
     return result
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     """JSON, a number such as .5, or the text."""
     with contextlib.suppress(ValueError):
         return foreign_json.parse_json(text)
@@ -80,8 +80,8 @@ def parse_numbers(
     return values
 
 
-def read_targets(
-    arguments: argparse.Namespace, weighed: Sequence[str]
+def read_swarm_and_target(
+    arguments: argparse.Namespace, losses: Sequence[str]
 ) -> tuple[Swarm, dict[str, float]]:
     """The table that the options name, with the losses of a target, and their weights in it.
 
@@ -91,7 +91,7 @@ def read_targets(
     Raises:
         InputError: a weight is no number or negative, or what `table.read_swarm` refuses.
     """
-    weights = parse_pairs(weighed, "--target", 1.0)
+    weights = parse_pairs(losses, "--target", 1.0)
     wrong = [
         f"--target: {name}={value} is no finite number of at least 0"
         for name, value in weights.items()
@@ -100,13 +100,13 @@ def read_targets(
         or not 0 <= value < math.inf
     ]
     refuse(wrong)
-    swarm = read_swarm(arguments, None if "*" in weights else list(weights))
+    swarm = swarm_of_options(arguments, None if "*" in weights else list(weights))
     every = dict.fromkeys(swarm.losses, weights.pop("*")) if "*" in weights else {}
     names = table.loss_names(weights, arguments.loss_columns or table.LOSS)
     return swarm, every | dict(zip(names, weights.values(), strict=True))
 
 
-def build_finder(
+def finder_of_options(
     arguments: argparse.Namespace, target: Mapping[str, float], unread: Collection[str] = ()
 ) -> SwarmFinder:
     """The finder that the options name, for this target.
@@ -133,23 +133,23 @@ def build_finder(
     return cast(SwarmFinder, registry.build_finder(name, settings, "--set"))
 
 
-def read_swarm(
+def swarm_of_options(
     arguments: argparse.Namespace,
     losses: Sequence[str] | None,
-    named: tuple[str, str, str] = ("table", "metrics", "where"),
+    option_names: tuple[str, str, str] = ("table", "metrics", "where"),
 ) -> Swarm:
     """The runs of a table.
 
     Args:
         arguments: The options.
         losses: Those to read; all of the table when absent.
-        named: Which options hold its path, its second file and the rows to read.
+        option_names: Which options hold its path, its second file and the rows to read.
 
     Raises:
         InputError: a size of another name, or what `table.read_swarm` refuses.
     """
-    path, metrics, chosen = (getattr(arguments, name) for name in named)
-    where = parse_texts(chosen, f"--{named[2]}".replace("_", "-"))
+    path, metrics, chosen = (getattr(arguments, name) for name in option_names)
+    where = parse_texts(chosen, f"--{option_names[2]}".replace("_", "-"))
     sizes = parse_texts(arguments.size_columns, "--size-columns")
     refuse([unknown(name, SIZES, "--size-columns") for name in sizes if name not in SIZES])
     swarm = table.read_swarm(
@@ -164,10 +164,10 @@ def read_swarm(
         skip_unmeasured=arguments.skip_unmeasured,
         run=getattr(arguments, "run_column", None),
     )
-    return _with_inventory(swarm, arguments.available, arguments.budget)
+    return _add_inventory(swarm, arguments.available, arguments.budget)
 
 
-def _with_inventory(swarm: Swarm, available: Sequence[str], budget: float | None) -> Swarm:
+def _add_inventory(swarm: Swarm, available: Sequence[str], budget: float | None) -> Swarm:
     """The swarm with what is typed in of text: of the final training, and of runs without any."""
     if budget is not None and not 0 < budget < math.inf:
         raise InputError(f"--budget: {budget:g} must be a finite number of tokens above 0")

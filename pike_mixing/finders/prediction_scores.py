@@ -48,8 +48,8 @@ def score_predictions(
     if np.ptp(predicted_N) == 0 or np.ptp(actual_N) == 0:
         raise InputError("all predictions, or all measured losses, are equal: nothing to judge")
     rows_SxN = np.random.default_rng(seed).integers(0, N, (resamples, N))
-    measured = _measures(predicted_N[None], actual_N[None])
-    drawn = _measures(predicted_N[rows_SxN], actual_N[rows_SxN])
+    measured = _scores_of_draws(predicted_N[None], actual_N[None])
+    drawn = _scores_of_draws(predicted_N[rows_SxN], actual_N[rows_SxN])
     told = {
         name: value_with_interval(value_1[0], drawn[name]) for name, value_1 in measured.items()
     }
@@ -69,8 +69,8 @@ def value_with_interval(value: float, drawn_S: Floats) -> dict[str, float]:
     return {"value": float(value), "low": low, "high": high}
 
 
-def _measures(predicted_SxN: Floats, actual_SxN: Floats) -> dict[str, Floats]:
-    regret_S = regrets(predicted_SxN, actual_SxN)
+def _scores_of_draws(predicted_SxN: Floats, actual_SxN: Floats) -> dict[str, Floats]:
+    regret_S = regret_of_choice(predicted_SxN, actual_SxN)
     return {
         "spearman": correlations(ranks(predicted_SxN), ranks(actual_SxN)),
         "regret": regret_S,
@@ -95,7 +95,7 @@ def correlations(one_SxN: Floats, other_SxN: Floats) -> Floats:
     return np.asarray((one_SxN * other_SxN).sum(axis=1) / lengths_S)
 
 
-def regrets(predicted_SxN: Floats, actual_SxN: Floats) -> Floats:
+def regret_of_choice(predicted_SxN: Floats, actual_SxN: Floats) -> Floats:
     """What the choice by prediction costs in each row; of equal predictions their mean loss."""
     chosen_SxN = predicted_SxN == predicted_SxN.min(axis=1, keepdims=True)
     chosen_S = (actual_SxN * chosen_SxN).sum(axis=1) / chosen_SxN.sum(axis=1)

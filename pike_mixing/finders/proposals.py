@@ -21,29 +21,29 @@ from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import Swarm
 
 
-def design_mixtures(arguments: argparse.Namespace) -> str:
+def proposed_mixtures_csv(arguments: argparse.Namespace) -> str:
     """The next mixtures to train, as CSV; on stderr, what they would show."""
-    _refuse_options(arguments)
+    _refuse_bad_options(arguments)
     swarm, optimum_SxK, noise = None, None, None
     if arguments.table is not None:
-        swarm, target = options.read_targets(arguments, arguments.target or [])
+        swarm, target = options.read_swarm_and_target(arguments, arguments.target or [])
         if target:
-            optimum_SxK, noise = _optima(arguments, swarm, target)
+            optimum_SxK, noise = _resampled_optima(arguments, swarm, target)
     domains = swarm.domains if swarm else tuple(arguments.domains)
     if len(domains) < 2:
         raise InputError("--domains: name two at least, or give a table")
-    trained_NxK = swarm.arrays()[0] if swarm else np.empty((0, len(domains)))
-    new_NxK = design.propose(
+    trained_NxK = swarm.weights_and_losses()[0] if swarm else np.empty((0, len(domains)))
+    new_NxK = design.propose_mixtures(
         arguments.kind,
         arguments.count,
-        _draw(arguments, domains),
+        _mixture_distribution(arguments, domains),
         trained_NxK,
         optimum_SxK,
         seed=arguments.seed,
     )
     if optimum_SxK is not None and noise is not None:
         before, after = (
-            design.resolution(optimum_SxK, mixtures, noise)
+            design.smallest_visible_difference(optimum_SxK, mixtures, noise)
             for mixtures in (trained_NxK, np.concatenate([trained_NxK, new_NxK]))
         )
         # Beside the table, which is read by programs.
@@ -62,7 +62,7 @@ def design_mixtures(arguments: argparse.Namespace) -> str:
     return text.getvalue().rstrip()
 
 
-def _optima(
+def _resampled_optima(
     arguments: argparse.Namespace, swarm: Swarm, target: Mapping[str, float]
 ) -> tuple[Floats, float | None]:
     """Mixtures [S, K] of resampled tables, and the error of the fit on held-out runs, if any.
@@ -70,8 +70,8 @@ def _optima(
     A domain that no run reads has no weight in them, but a place in the design.
     """
     scaling.refuse_several_sizes(swarm)
-    read, unread = swarm.without_unread()
-    result = fit(options.build_finder(arguments, target, unread), read, seed=arguments.seed)
+    read, unread = swarm.drop_unread_domains()
+    result = fit(options.finder_of_options(arguments, target, unread), read, seed=arguments.seed)
     optimum_SxK = np.zeros((result.resamples, len(swarm.domains)))
     place_J = [swarm.domains.index(domain) for domain in read.domains]
     optimum_SxK[:, place_J] = result.optimum_SxK
@@ -80,7 +80,7 @@ def _optima(
     return optimum_SxK, result.result.diagnostics.get("held_out_rmse")
 
 
-def _refuse_options(arguments: argparse.Namespace) -> None:
+def _refuse_bad_options(arguments: argparse.Namespace) -> None:
     if arguments.count < 1:
         raise InputError("--count: must be at least 1")
     if arguments.seed < 0:
@@ -93,19 +93,21 @@ def _refuse_options(arguments: argparse.Namespace) -> None:
         raise InputError("--phases: a design is of one mixture for the whole run: leave it out")
 
 
-def _draw(arguments: argparse.Namespace, domains: tuple[str, ...]) -> design.Draw:
+def _mixture_distribution(
+    arguments: argparse.Namespace, domains: tuple[str, ...]
+) -> design.MixtureDistribution:
     caps = options.parse_numbers(arguments.cap, "--cap", domains)
     prior = options.parse_numbers(arguments.prior, "--prior", domains)
     if negative := [f"{name}={cap:g}" for name, cap in caps.items() if cap < 0]:
         raise InputError(f"--cap: {', '.join(negative)} must not be negative")
-    return design.Draw(
+    return design.MixtureDistribution(
         by_domain.shares_in_order(prior or None, domains, "--prior"),
         np.array([float(caps.get(domain, np.inf)) for domain in domains]),
         arguments.concentration,
     )
 
 
-def reuse_mixture(arguments: argparse.Namespace) -> str:
+def reused_mixture_json(arguments: argparse.Namespace) -> str:
     """An old mixture's ratios where domains come and go, or the new mixture of all domains."""
     within = mixture_reuse.kept_weights(
         options.parse_numbers(arguments.old, "--old"), arguments.changed
@@ -117,13 +119,13 @@ def reuse_mixture(arguments: argparse.Namespace) -> str:
     return json.dumps(within, indent=2)
 
 
-def find_stages(arguments: argparse.Namespace) -> str:
+def schedule_json(arguments: argparse.Namespace) -> str:
     """The settings of a rule `schedule`, from losses over steps of several runs."""
     if arguments.stages < 1:
         raise InputError("--stages: must be at least 1")
     if not math.isfinite(arguments.eta):
         raise InputError("--eta: must be a finite number")
-    swarm, target = options.read_targets(arguments, arguments.target)
+    swarm, target = options.read_swarm_and_target(arguments, arguments.target)
     seen = schedule_finder.cut_into_stages(swarm, arguments.stages)
     weights_SxK = schedule_finder.find_schedule(seen, target, arguments.eta)
     points = [dict(zip(seen.domains, row, strict=True)) for row in weights_SxK.tolist()]

@@ -1,11 +1,11 @@
 """From a finder's name and plain settings to the finder itself."""
 
 import importlib
-import importlib.util
 from collections.abc import Mapping
 from typing import Any, cast
 
-from pike_mixing.errors import InputError, install_command
+from pike_mixing import errors
+from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders.interface import Finder
 from pike_mixing.settings import parse, unknown
@@ -23,36 +23,34 @@ def finder_class(finder: str) -> type[Any]:
     return cast(type[Any], getattr(importlib.import_module(module), name))
 
 
-def build_finder(finder: str, values: Mapping[str, Any], where: str) -> Finder:
+def build_finder(finder: str, values: Mapping[str, Any], place: str) -> Finder:
     """The finder of this name with its settings, ready to find.
 
     Args:
         finder: A name of `FINDERS`.
         values: Plain JSON values by setting.
-        where: Where they were set, for messages.
+        place: Where they were set, for messages.
 
     Raises:
         InputError: unknown finder, settings that do not fit it (all of them in one message), or a
             package that it needs is not installed.
     """
-    built = cast(Finder, parse(finder_class(finder), values, where))
-    if problem := missing_package(finder):
+    built = cast(Finder, parse(finder_class(finder), values, place))
+    if problem := unusable_finder_message(finder):
         raise InputError(problem)
     return built
 
 
-def missing_package(finder: str) -> str | None:
+def unusable_finder_message(finder: str) -> str | None:
     """Which package a finder needs and this Python lacks; None when it has all."""
-    for package in finder_class(finder).packages:
-        if importlib.util.find_spec(package) is None:
-            return (
-                f"the finder {finder!r} needs the package {package!r}, which is not installed: run "
-                f"`{install_command('finders')}` in the clone, "
-                "`pip install lightgbm scikit-learn scipy` elsewhere"
-            )
-    return None
+    problem = errors.missing_package_message(
+        f"the finder {finder!r}", finder_class(finder).packages
+    )
+    if problem is None:
+        return None
+    return f"{problem} (for the clone's .venv: `{errors.install_command('finders')}`)"
 
 
-def code_modules(finder: str) -> tuple[str, str]:
+def modules_behind_mixture(finder: str) -> tuple[str, str]:
     """The modules whose code a mixture of this finder is a function of."""
     return "pipeline.training.find_mixture", FINDERS[finder].partition(":")[0]

@@ -14,7 +14,7 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import validation
+from pike_mixing.finders import cross_validation
 from pike_mixing.finders.conformal_intervals import HeldOut
 from pike_mixing.finders.interface import FinderResult, Reads, Swarm
 from pike_mixing.limits import (
@@ -102,9 +102,9 @@ class RegMix(CheckedSettings):
         Raises:
             InputError: too few proxies, or one without a static mixture or a finite loss.
         """
-        weights_NxK, target_N = self._arrays(swarm)
+        weights_NxK, target_N = self._mixtures_and_target_losses(swarm)
         trees = self.fit(swarm)
-        weights_K, averaged = trees.search()
+        weights_K, averaged = trees.search_optimum()
         uniform_K = by_domain.equal_weights(len(swarm.domains))
         blocks = self._predict_held_out(weights_NxK, target_N)
         predicted_2 = trees.losses(np.stack([weights_K, uniform_K]))
@@ -112,7 +112,7 @@ class RegMix(CheckedSettings):
             weights_K,
             {
                 "runs": len(target_N),
-                **validation.held_out_diagnostics(blocks.predicted_N, target_N),
+                **cross_validation.held_out_diagnostics(blocks.predicted_N, target_N),
                 "trees": trees.booster.num_trees(),
                 "averaged": averaged,
                 "predicted_loss": float(predicted_2[0]),
@@ -131,15 +131,15 @@ class RegMix(CheckedSettings):
         which the same share is kept.
         """
         if like is None:
-            booster = self._fit(*self._arrays(swarm))
-            return Trees(booster, self, swarm.domains, swarm.caps(self.epochs))
-        weights_NxK, loss_NxM = swarm.arrays()
-        target_N = loss_NxM @ swarm.target(self.target)
-        booster = self._train(weights_NxK, target_N, like.diagnostics["trees"])
+            booster = self._fit_trees(*self._mixtures_and_target_losses(swarm))
+            return Trees(booster, self, swarm.domains, swarm.epoch_caps(self.epochs))
+        weights_NxK, loss_NxM = swarm.weights_and_losses()
+        target_N = loss_NxM @ swarm.target_weights(self.target)
+        booster = self._train_rounds(weights_NxK, target_N, like.diagnostics["trees"])
         samples = min(self.samples, 10_000)
         kept = max(self.kept * samples // self.samples, 1)
         finder = dataclasses.replace(self, samples=samples, kept=kept)
-        return Trees(booster, finder, swarm.domains, swarm.caps(self.epochs))
+        return Trees(booster, finder, swarm.domains, swarm.epoch_caps(self.epochs))
 
     def restore(self, swarm: Swarm, record: dict[str, Any]) -> "Trees":
         """The trees of a record, with these settings."""
@@ -147,27 +147,27 @@ class RegMix(CheckedSettings):
 
         try:
             booster = lgb.Booster(model_str=record["model"])
-            return Trees(booster, self, swarm.domains, swarm.caps(self.epochs))
+            return Trees(booster, self, swarm.domains, swarm.epoch_caps(self.epochs))
         except lgb.basic.LightGBMError as error:
             raise ValueError(str(error)) from None
 
-    def _arrays(self, swarm: Swarm) -> tuple[Floats, Floats]:
+    def _mixtures_and_target_losses(self, swarm: Swarm) -> tuple[Floats, Floats]:
         if len(swarm.phases) > 1:
             raise InputError("the finder 'regmix' knows no phases: use 'mixing-law'")
         # The outer cross-validation leaves one part out; the inner one needs whole parts of the
         # rest, and a split needs two leaves' worth of what then remains.
         split = 2 * self.min_data_in_leaf
-        nested = validation.fewest_mixtures(
-            validation.fewest_mixtures(split, self.folds), self.folds
+        nested = cross_validation.fewest_mixtures_for_folds(
+            cross_validation.fewest_mixtures_for_folds(split, self.folds), self.folds
         )
-        weights_NxK, loss_NxM = swarm.arrays(
+        weights_NxK, loss_NxM = swarm.weights_and_losses(
             max(LEAST_PER_FOLD * self.folds, nested),
             f"{self.folds} parts take turns in being held out, twice nested, and a split of the "
             f"rest needs {split} runs",
         )
-        return weights_NxK, loss_NxM @ swarm.target(self.target)
+        return weights_NxK, loss_NxM @ swarm.target_weights(self.target)
 
-    def _fit(self, weights_NxK: Floats, target_N: Floats) -> "lgb.Booster":
+    def _fit_trees(self, weights_NxK: Floats, target_N: Floats) -> "lgb.Booster":
         """Trees on all the proxies, as many as do best on held-out ones.
 
         The number is that with the lowest mean squared error over the parts; 1 tree at least.
@@ -175,22 +175,22 @@ class RegMix(CheckedSettings):
         import lightgbm as lgb
 
         scores = lgb.cv(
-            self._parameters(),
+            self._lightgbm_parameters(),
             lgb.Dataset(weights_NxK, target_N, free_raw_data=False),
             num_boost_round=self.rounds,
-            folds=validation.make_folds(weights_NxK, self.folds, self.seed),
+            folds=cross_validation.make_folds(weights_NxK, self.folds, self.seed),
             callbacks=[lgb.early_stopping(self.patience, verbose=False)],
         )
         rounds = 1 + int(np.argmin(np.asarray(scores["valid l2-mean"])))
-        return self._train(weights_NxK, target_N, rounds)
+        return self._train_rounds(weights_NxK, target_N, rounds)
 
-    def _train(self, weights_NxK: Floats, target_N: Floats, rounds: int) -> "lgb.Booster":
+    def _train_rounds(self, weights_NxK: Floats, target_N: Floats, rounds: int) -> "lgb.Booster":
         import lightgbm as lgb
 
         data = lgb.Dataset(weights_NxK, target_N, free_raw_data=False)
-        return lgb.train(self._parameters(), data, num_boost_round=rounds)
+        return lgb.train(self._lightgbm_parameters(), data, num_boost_round=rounds)
 
-    def _parameters(self) -> dict[str, Any]:
+    def _lightgbm_parameters(self) -> dict[str, Any]:
         """LightGBM's parameters; the same data give the same bits."""
         return {
             "objective": "regression",
@@ -209,11 +209,11 @@ class RegMix(CheckedSettings):
     def _predict_held_out(self, weights_NxK: Floats, target_N: Floats) -> HeldOut:
         """Mixtures that saw neither the trees nor the choice of their number."""
         predicted_N = np.empty_like(target_N)
-        parts = validation.make_folds(weights_NxK, self.folds, self.seed)
+        parts = cross_validation.make_folds(weights_NxK, self.folds, self.seed)
         for rest, part in parts:
-            booster = self._fit(weights_NxK[rest], target_N[rest])
-            predicted_N[part] = _predict(booster, weights_NxK[part])
-        return validation.held_out_blocks(predicted_N, target_N, weights_NxK, parts)
+            booster = self._fit_trees(weights_NxK[rest], target_N[rest])
+            predicted_N[part] = _predict_losses(booster, weights_NxK[part])
+        return cross_validation.held_out_of_folds(predicted_N, target_N, weights_NxK, parts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -227,17 +227,17 @@ class Trees:
 
     def losses(self, weights_SxK: Floats, epochs_SxK: Floats | None = None) -> Floats:
         """The prediction for each mixture [S], nats per token."""
-        return _predict(self.booster, weights_SxK)
+        return _predict_losses(self.booster, weights_SxK)
 
     def optimum(self) -> Floats:
         """The mean of the drawn mixtures with the lowest predictions."""
-        return self.search()[0]
+        return self.search_optimum()[0]
 
     def record(self) -> dict[str, Any]:
         """LightGBM's text of the trees."""
         return {"model": self.booster.model_to_string()}
 
-    def search(self) -> tuple[Floats, int]:
+    def search_optimum(self) -> tuple[Floats, int]:
         """The optimum, and how many drawn mixtures it is the mean of."""
         finder = self.finder
         prior_K = by_domain.shares_in_order(finder.prior, self.domains, "prior")
@@ -250,5 +250,5 @@ class Trees:
         return drawn_SxK[chosen_S].mean(axis=0), int(chosen_S.sum())
 
 
-def _predict(booster: "lgb.Booster", weights_SxK: Floats) -> Floats:
+def _predict_losses(booster: "lgb.Booster", weights_SxK: Floats) -> Floats:
     return np.asarray(booster.predict(weights_SxK, num_threads=1), dtype=np.float64)

@@ -60,8 +60,8 @@ def predictor_record(
         "domains": list(swarm.domains),
         "losses": list(swarm.losses),
         "phases": list(swarm.phases),
-        "inventory": _inventory(swarm),
-        "measured": swarm.arrays()[0].tolist(),
+        "inventory": _inventory_record(swarm),
+        "measured": swarm.weights_and_losses()[0].tolist(),
         "optimum": dict(zip(swarm.domains, result.weights_K.tolist(), strict=True)),
         "held_out_rmse": result.diagnostics["held_out_rmse"],
         "interval_scale": None if found is None else found.scale,
@@ -70,8 +70,8 @@ def predictor_record(
     }
 
 
-def _inventory(swarm: Swarm) -> dict[str, Any] | None:
-    goal = swarm.goal()
+def _inventory_record(swarm: Swarm) -> dict[str, Any] | None:
+    goal = swarm.final_inventory()
     if goal is None:
         return None
     return {"tokens": goal.tokens, "available": goal.available_K.tolist()}
@@ -94,20 +94,20 @@ def load_predictor(path: Path) -> SavedPredictor:
     if missing := [key for key in (*keys, *errors, "predictor") if key not in values]:
         raise InputError(f"{path} lacks {', '.join(missing)}: make it anew with `fit --save`")
     try:
-        return _restore(values, str(path))
+        return _restore_predictor(values, str(path))
     except InputError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise InputError(f"{path} is not whole ({error}): make it anew with `fit --save`") from None
 
 
-def _restore(values: dict[str, Any], where: str) -> SavedPredictor:
+def _restore_predictor(values: dict[str, Any], place: str) -> SavedPredictor:
     """The predictor of a file's values; any error says that these do not fit together."""
     for name in ("domains", "losses"):
         texts = values[name]
         if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
             raise TypeError(f"{name}: no list of names")
-    finder = cast(SwarmFinder, registry.build_finder(values["finder"], values["settings"], where))
+    finder = cast(SwarmFinder, registry.build_finder(values["finder"], values["settings"], place))
     domains, phases = tuple(values["domains"]), tuple(map(float, values["phases"]))
     final = values["inventory"]
     if final is not None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse_without_package
 from pike_mixing.finders.interface import Proxy, Swarm
 
 EXPONENTS = (0.02, 2.0)
@@ -30,25 +30,26 @@ FEWEST = 3
 """Points of a curve: it has three coefficients, one of them shared."""
 
 
-def extrapolate(swarm: Swarm, at: Mapping[str, float]) -> Swarm:
-    """One run for each mixture (and other size), with the losses of the laws at the sizes of `at`.
+def extrapolate(swarm: Swarm, target_sizes: Mapping[str, float]) -> Swarm:
+    """One run for each mixture (and other size), with the losses of the laws at these sizes.
 
     Sizes are tokens, parameters, or both. Mixtures with fewer than three sizes are left out.
 
     Raises:
-        InputError: a run's size is unknown, or no mixture has three sizes.
+        InputError: a run's size is unknown, no mixture has three sizes, or SciPy is missing.
     """
+    refuse_without_package("--at", "scipy")
     for axis in ("tokens", "parameters"):
-        if axis in at:
-            swarm = replace(swarm, runs=_along(swarm, axis, at[axis]))
+        if axis in target_sizes:
+            swarm = replace(swarm, runs=_extrapolate_along(swarm, axis, target_sizes[axis]))
     return swarm
 
 
-def refuse_several_sizes(swarm: Swarm, where: str = "--where") -> None:
+def refuse_several_sizes(swarm: Swarm, option: str = "--where") -> None:
     """Refuses runs of several sizes: the largest model's loss is lowest, whatever its mixture.
 
     Raises:
-        InputError: they differ in parameters or tokens by more than ALIKE; `where` is the option
+        InputError: they differ in parameters or tokens by more than ALIKE; `option` is the option
             that chooses rows.
     """
     for axis in ("parameters", "tokens"):
@@ -56,14 +57,14 @@ def refuse_several_sizes(swarm: Swarm, where: str = "--where") -> None:
         if sizes and max(sizes) > min(sizes) * (1 + ALIKE):
             raise InputError(
                 f"rows of {len(sizes)} {axis}: their losses do not compare: choose with "
-                f"{where} {axis}={max(sizes):g}, or extrapolate with `fit --at`"
+                f"{option} {axis}={max(sizes):g}, or extrapolate with `fit --at`"
             )
 
 
-def _along(swarm: Swarm, axis: str, at: float) -> list[Proxy]:
-    weights_NxK, loss_NxM = swarm.arrays()
+def _extrapolate_along(swarm: Swarm, axis: str, size: float) -> list[Proxy]:
+    weights_NxK, loss_NxM = swarm.weights_and_losses()
     x_N = np.array([getattr(run, axis) or np.nan for run in swarm.runs])
-    if not (x_N > 0).all() or not at > 0:
+    if not (x_N > 0).all() or not size > 0:
         raise InputError(
             f"--at {axis}: every row needs a positive number of {axis}: name its column "
             f"(--size-columns {axis}=NAME)"
@@ -79,31 +80,31 @@ def _along(swarm: Swarm, axis: str, at: float) -> list[Proxy]:
             f"the {axis} as they are (--where)"
         )
     predicted_MxN = [
-        extrapolated_losses([x_N[rows] for rows in kept], [loss_N[rows] for rows in kept], at)
+        power_law_losses([x_N[rows] for rows in kept], [loss_N[rows] for rows in kept], size)
         for loss_N in loss_NxM.T
     ]
-    reached: dict[str, Any] = {axis: at}
+    reached: dict[str, Any] = {axis: size}
     return [
         replace(swarm.runs[rows[0]], loss_K=loss_K, **reached)
         for rows, loss_K in zip(kept, np.array(predicted_MxN).T, strict=True)
     ]
 
 
-def extrapolated_losses(x_NxP: Sequence[Floats], loss_NxP: Sequence[Floats], at: float) -> Floats:
+def power_law_losses(x_NxP: Sequence[Floats], loss_NxP: Sequence[Floats], size: float) -> Floats:
     """The loss [N], nats, that each curve reaches at a size; curves may differ in their points."""
     from scipy import optimize
 
     curves = list(zip(x_NxP, loss_NxP, strict=True))
 
     def error(alpha: float) -> float:
-        return sum(_fit(x_P / at, loss_P, alpha)[1] for x_P, loss_P in curves)
+        return sum(_fit_power_law(x_P / size, loss_P, alpha)[1] for x_P, loss_P in curves)
 
     alpha = optimize.minimize_scalar(error, bounds=EXPONENTS, method="bounded").x
     # With x as parts of `at`, c + k is the loss there.
-    return np.array([_fit(x_P / at, loss_P, alpha)[0].sum() for x_P, loss_P in curves])
+    return np.array([_fit_power_law(x_P / size, loss_P, alpha)[0].sum() for x_P, loss_P in curves])
 
 
-def _fit(x_P: Floats, loss_P: Floats, alpha: float) -> tuple[Floats, float]:
+def _fit_power_law(x_P: Floats, loss_P: Floats, alpha: float) -> tuple[Floats, float]:
     """Gives c and k, neither negative, and the sum of the squared errors."""
     from scipy import optimize
 

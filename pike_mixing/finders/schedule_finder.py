@@ -90,23 +90,23 @@ def cut_into_stages(swarm: Swarm, count: int) -> Stages:
     )
 
 
-def find_schedule(seen: Stages, target: Mapping[str, float], eta: float = 1.0) -> Floats:
+def find_schedule(stages: Stages, target: Mapping[str, float], eta: float = 1.0) -> Floats:
     """Weights [S, K] of each stage by Aioli's formula.
 
     Args:
-        seen: The runs.
+        stages: The runs.
         target: Weights of the losses.
         eta: Step of the logarithm of the weights, as Aioli's.
 
     Raises:
         InputError: the mixtures of a stage do not span the simplex.
     """
-    target_M = by_domain.shares_in_order(target, seen.losses, "target")
-    parts = zip(seen.weights_SxNxK, seen.fall_SxNxM, strict=True)
-    return np.array([_weights(*part, target_M, eta) for part in parts])
+    target_M = by_domain.shares_in_order(target, stages.losses, "target")
+    parts = zip(stages.weights_SxNxK, stages.fall_SxNxM, strict=True)
+    return np.array([_stage_weights(*part, target_M, eta) for part in parts])
 
 
-def _weights(weights_NxK: Floats, fall_NxM: Floats, target_M: Floats, eta: float) -> Floats:
+def _stage_weights(weights_NxK: Floats, fall_NxM: Floats, target_M: Floats, eta: float) -> Floats:
     K = weights_NxK.shape[1]
     if np.linalg.matrix_rank(weights_NxK, tol=SPREAD) < K:
         raise InputError(

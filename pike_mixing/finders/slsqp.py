@@ -8,12 +8,12 @@ import numpy as np
 from pike_mixing.arrays import Floats
 
 
-def minimise(
+def minimise_over_simplex(
     objective: Callable[[Floats], Any],
     start_K: Floats,
     slope: Callable[[Floats], Floats] | bool,
     bounds: Sequence[tuple[float, float]],
-    further: Sequence[Mapping[str, Any]] = (),
+    constraints: Sequence[Mapping[str, Any]] = (),
     *,
     steps: int = 1000,
     ftol: float = 1e-10,
@@ -25,7 +25,7 @@ def minimise(
         start_K: Where the search begins.
         slope: Its gradient [K]; True where the objective gives both.
         bounds: Lowest and highest weight of each domain.
-        further: Further constraints, as SciPy takes them.
+        constraints: Further constraints, as SciPy takes them.
         steps: Iterations at most.
         ftol: Change of the objective at which the search ends.
     """
@@ -39,6 +39,6 @@ def minimise(
         jac=slope,
         method="SLSQP",
         bounds=bounds,
-        constraints=[sums_to_1, *further],
+        constraints=[sums_to_1, *constraints],
         options=options,
     )

@@ -15,7 +15,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import slsqp, validation
+from pike_mixing.finders import cross_validation, slsqp
 from pike_mixing.finders.interface import FinderResult, Inventory, Reads, Swarm
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveFloat, PositiveInt, Proportions
 from pike_mixing.numerics.simplex import effective_domains
@@ -27,7 +27,7 @@ FEWEST = 10
 """Mixtures below which nothing is fitted."""
 
 
-class Model(Protocol):
+class LossModel(Protocol):
     """A fitted formula for every loss."""
 
     def losses(self, weights_SxK: Floats, epochs_SxK: Floats | None) -> Floats:
@@ -56,11 +56,13 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
     """Seed of the parts."""
 
     @abc.abstractmethod
-    def fit_model(self, weights_NxK: Floats, epochs_NxK: Floats | None, loss_NxM: Floats) -> Model:
+    def fit_model(
+        self, weights_NxK: Floats, epochs_NxK: Floats | None, loss_NxM: Floats
+    ) -> LossModel:
         """Fits every loss."""
 
     @abc.abstractmethod
-    def restore_model(self, record: Mapping[str, Any]) -> Model:
+    def restore_model(self, record: Mapping[str, Any]) -> LossModel:
         """The model of a record."""
 
     def find(self, swarm: Swarm) -> FinderResult:
@@ -70,57 +72,71 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
             InputError: too few runs, runs of phases, or no inventory for a finder that needs it.
         """
         surface = self.fit(swarm)
-        (weights_NxK, loss_NxM), epochs_NxK = swarm.arrays(), swarm.epochs()
+        (weights_NxK, loss_NxM), epochs_NxK = swarm.weights_and_losses(), swarm.epochs()
         held_out_NxM, uncertainty_N = np.empty_like(loss_NxM), np.ones(len(loss_NxM))
-        parts = validation.make_folds(weights_NxK, self.folds, self.seed)
+        parts = cross_validation.make_folds(weights_NxK, self.folds, self.seed)
         for rest, part in parts:
-            model = self.fit_model(weights_NxK[rest], _rows(epochs_NxK, rest), loss_NxM[rest])
-            held_out_NxM[part] = model.losses(weights_NxK[part], _rows(epochs_NxK, part))
+            model = self.fit_model(
+                weights_NxK[rest], _select_rows(epochs_NxK, rest), loss_NxM[rest]
+            )
+            held_out_NxM[part] = model.losses(weights_NxK[part], _select_rows(epochs_NxK, part))
             uncertainty_N[part] = _relative_uncertainty(model, weights_NxK[part], surface.target_M)
         predicted_N = held_out_NxM @ surface.target_M
-        weights_K, uniform_K = surface.optimum(), swarm.uniform()
+        weights_K, uniform_K = surface.optimum(), swarm.uniform_weights()
         predicted_2 = surface.losses(np.stack([weights_K, uniform_K]))
         target_N = loss_NxM @ surface.target_M
-        errors = [validation.rmse(*pair) for pair in zip(held_out_NxM.T, loss_NxM.T, strict=True)]
+        errors = [
+            cross_validation.rmse(*pair) for pair in zip(held_out_NxM.T, loss_NxM.T, strict=True)
+        ]
         return FinderResult(
             weights_K,
             {
                 "runs": len(target_N),
                 "held_out_rmse_by_domain": dict(zip(swarm.losses, errors, strict=True)),
-                **validation.held_out_diagnostics(predicted_N, target_N),
+                **cross_validation.held_out_diagnostics(predicted_N, target_N),
                 "predicted_loss": float(predicted_2[0]),
                 "predicted_loss_uniform": float(predicted_2[1]),
                 "best_proxy_loss": float(target_N.min()),
                 "effective_domains": effective_domains(weights_K),
             },
             surface,
-            validation.held_out_blocks(predicted_N, target_N, weights_NxK, parts, uncertainty_N),
+            cross_validation.held_out_of_folds(
+                predicted_N, target_N, weights_NxK, parts, uncertainty_N
+            ),
         )
 
     def fit(self, swarm: Swarm, like: FinderResult | None = None) -> "Surface":
         """The formulas alone, without errors on held-out runs."""
         if len(swarm.phases) > 1:
             raise InputError("this finder knows no phases: use 'mixing-law'")
-        weights_NxK, loss_NxM = swarm.arrays(FEWEST, "a formula of all domains is fitted")
+        weights_NxK, loss_NxM = swarm.weights_and_losses(
+            FEWEST, "a formula of all domains is fitted"
+        )
         epochs_NxK = swarm.epochs()
         model = self.fit_model(weights_NxK, epochs_NxK, loss_NxM)
-        order = (model.losses(weights_NxK, epochs_NxK) @ swarm.target(self.target)).argsort()
-        return self._surface(swarm, model, weights_NxK[order[: self.starts]])
+        order = (
+            model.losses(weights_NxK, epochs_NxK) @ swarm.target_weights(self.target)
+        ).argsort()
+        return self._build_surface(swarm, model, weights_NxK[order[: self.starts]])
 
     def restore(self, swarm: Swarm, record: dict[str, Any]) -> "Surface":
         """The surface of a record, with these settings."""
-        return self._surface(swarm, self.restore_model(record["model"]), np.array(record["starts"]))
+        return self._build_surface(
+            swarm, self.restore_model(record["model"]), np.array(record["starts"])
+        )
 
-    def _surface(self, swarm: Swarm, model: Model, start_SxK: Floats) -> "Surface":
-        cap_K = np.minimum(swarm.caps(self.epochs), 1)
-        return Surface(model, swarm.target(self.target), swarm.goal(), cap_K, start_SxK)
+    def _build_surface(self, swarm: Swarm, model: LossModel, start_SxK: Floats) -> "Surface":
+        cap_K = np.minimum(swarm.epoch_caps(self.epochs), 1)
+        return Surface(
+            model, swarm.target_weights(self.target), swarm.final_inventory(), cap_K, start_SxK
+        )
 
 
-def _rows(values_NxK: Floats | None, rows: Any) -> Floats | None:
+def _select_rows(values_NxK: Floats | None, rows: Any) -> Floats | None:
     return None if values_NxK is None else values_NxK[rows]
 
 
-def _relative_uncertainty(model: Model, weights_SxK: Floats, target_M: Floats) -> Floats:
+def _relative_uncertainty(model: LossModel, weights_SxK: Floats, target_M: Floats) -> Floats:
     """Mean of the losses' standard deviations [S], of a model that tells them; else 1."""
     tell = getattr(model, "standard_deviations", None)
     return np.ones(len(weights_SxK)) if tell is None else np.asarray(tell(weights_SxK) @ target_M)
@@ -130,7 +146,7 @@ def _relative_uncertainty(model: Model, weights_SxK: Floats, target_M: Floats) -
 class Surface:
     """A model's loss of the target, and the search for its lowest point."""
 
-    model: Model
+    model: LossModel
     target_M: Floats
     goal: Inventory | None
     """Of the training that the mixture is for."""
@@ -160,7 +176,7 @@ class Surface:
         for start_K in [*self.start_SxK, np.full(K, 1 / K)]:
             bounds = [(0.0, float(cap)) for cap in self.cap_K]
             begin_K = np.minimum(start_K, self.cap_K)
-            done = slsqp.minimise(
+            done = slsqp.minimise_over_simplex(
                 lambda w: float(self.losses(w[None])[0]), begin_K, self.slope, bounds, steps=200
             )
             at_K = np.clip(done.x, 0, self.cap_K)

@@ -26,7 +26,7 @@ from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.settings import unknown
 from pike_mixing.swarms.catalogue import KEYS, LABELS
-from pike_mixing.table_files import Columns, read_columns, refuse_first
+from pike_mixing.table_files import Columns, read_columns, refuse_first_problems
 
 WEIGHT, LOSS = "weight/*", "loss/*"
 """Columns of weights and losses, where no other pattern is given."""
@@ -104,12 +104,14 @@ def read_swarm(
     names = tuple(known if losses is None else loss_names(losses, loss or LOSS))
     refuse([unknown(name, known, f"{path}: target") for name in names if name not in known])
     if skip_unmeasured:
-        rows = [n for n in rows if all(_finite(columns[known[name]][n]) for name in names)]
-    weights_NxK = _numbers(path, columns, rows, list(weights.values()))
-    loss_NxM = _numbers(path, columns, rows, [known[name] for name in names])
-    weights_NxK = _exposures(path, domains, weights_NxK, rows, phases)
-    values = _sizes(path, columns, rows, sizes or {})
-    values |= _available(path, columns, rows, domains, len(phases))
+        rows = [
+            n for n in rows if all(_is_finite_number(columns[known[name]][n]) for name in names)
+        ]
+    weights_NxK = _read_numbers(path, columns, rows, list(weights.values()))
+    loss_NxM = _read_numbers(path, columns, rows, [known[name] for name in names])
+    weights_NxK = _phase_exposures(path, domains, weights_NxK, rows, phases)
+    values = _read_sizes(path, columns, rows, sizes or {})
+    values |= _read_available_tokens(path, columns, rows, domains, len(phases))
     if run is not None and run not in columns:
         raise InputError(unknown(run, columns, f"{path}: run"))
     runs = [
@@ -149,20 +151,22 @@ def pair_pattern(columns: Columns, given: str | None, usual: str) -> str:
     return given or (usual if matching_columns(columns, usual) else "*")
 
 
-def _sizes(
-    path: Path, columns: Columns, rows: list[int], named: Mapping[str, str]
+def _read_sizes(
+    path: Path, columns: Columns, rows: list[int], column_names: Mapping[str, str]
 ) -> dict[str, list[Any]]:
     """Parameters and tokens of the rows, as far as the table has them.
 
     A column of one of these names that holds one text, or nothing, tells no size.
     """
-    refuse([unknown(n, columns, f"{path}: sizes") for n in named.values() if n not in columns])
-    places = dict(named)
+    refuse(
+        [unknown(n, columns, f"{path}: sizes") for n in column_names.values() if n not in columns]
+    )
+    places = dict(column_names)
     for name in ("parameters", "tokens"):
-        if name in named or name not in columns:
+        if name in column_names or name not in columns:
             continue
         values = {columns[name][n] for n in rows}
-        if all(map(_finite, values)):
+        if all(map(_is_finite_number, values)):
             places[name] = name
         elif len(values) > 1:
             raise InputError(
@@ -170,12 +174,12 @@ def _sizes(
                 f"(--where {name}=...), or name the column of sizes (--size-columns {name}=NAME)"
             )
     return {
-        name: _numbers(path, columns, rows, [column])[:, 0].tolist()
+        name: _read_numbers(path, columns, rows, [column])[:, 0].tolist()
         for name, column in places.items()
     }
 
 
-def _available(
+def _read_available_tokens(
     path: Path, columns: Columns, rows: list[int], domains: tuple[str, ...], phases: int
 ) -> dict[str, Any]:
     """Tokens of each domain's text in each row, where the table has them."""
@@ -188,7 +192,7 @@ def _available(
             f"{path}: the column {AVAILABLE.replace('*', missing[0])} is missing, others of its "
             "kind are there: give it, or leave all of them out"
         )
-    tokens_NxK = _numbers(path, columns, rows, [known[name] for name in names])
+    tokens_NxK = _read_numbers(path, columns, rows, [known[name] for name in names])
     for n, k in np.argwhere(tokens_NxK <= 0)[:1]:
         raise InputError(
             f"{path}: row {rows[n] + 1}: {known[names[k]]} must be above 0: a domain without text "
@@ -201,13 +205,15 @@ def _choose_rows(path: Path, columns: Columns, where: Mapping[str, str]) -> list
     """The rows that have these values: as numbers, as texts, or within a range A..B."""
     refuse([unknown(name, columns, f"{path}: where") for name in where if name not in columns])
     rows = range(len(next(iter(columns.values()))))
-    result = [n for n in rows if all(_same(columns[name][n], v) for name, v in where.items())]
+    result = [
+        n for n in rows if all(_matches_condition(columns[name][n], v) for name, v in where.items())
+    ]
     if not result:
         raise InputError(f"{path}: no row has {dict(where)}: check the values")
     return result
 
 
-def _same(value: object, wanted: str) -> bool:
+def _matches_condition(value: object, wanted: str) -> bool:
     low, dots, high = wanted.partition("..")
     with contextlib.suppress(ValueError):
         return float(low) <= float(str(value)) <= float(high if dots else low)
@@ -234,7 +240,7 @@ def _join_pair(
         for name in first[key]
         if name not in place
     ]
-    refuse_first(problems)
+    refuse_first_problems(problems)
     order = [place[name] for name in first[key]]
     second = {name: [values[n] for n in order] for name, values in second.items()}
     # One name may be a domain's in the first file and a loss's in the second.
@@ -251,7 +257,7 @@ def _join_pair(
     return result, found[0], found[1]
 
 
-def _exposures(
+def _phase_exposures(
     path: Path,
     domains: tuple[str, ...],
     weights_NxK: Floats,
@@ -269,14 +275,14 @@ def _exposures(
         )
     parts = np.split(weights_NxK, len(phases), axis=1)
     for part_NxK in parts:
-        _refuse_no_mixture(path, part_NxK, rows)
+        _refuse_bad_weights(path, part_NxK, rows)
     shares = [phase / sum(phases) for phase in phases]
     return np.concatenate(
         [s * p / p.sum(axis=1, keepdims=True) for s, p in zip(shares, parts, strict=True)], axis=1
     )
 
 
-def _refuse_no_mixture(path: Path, weights_NxK: Floats, rows: list[int]) -> None:
+def _refuse_bad_weights(path: Path, weights_NxK: Floats, rows: list[int]) -> None:
     total_N = weights_NxK.sum(axis=1)
     negative = np.flatnonzero(weights_NxK.min(axis=1) < 0)
     problems = [
@@ -288,16 +294,16 @@ def _refuse_no_mixture(path: Path, weights_NxK: Floats, rows: list[int]) -> None
         "domain's share"
         for n in np.flatnonzero(np.abs(total_N - 1) > TOLERANCE + ROUNDING)
     ]
-    refuse_first(problems)
+    refuse_first_problems(problems)
 
 
-def _numbers(path: Path, columns: Columns, rows: list[int], names: list[str]) -> Floats:
+def _read_numbers(path: Path, columns: Columns, rows: list[int], names: list[str]) -> Floats:
     """Finite numbers of these rows and columns [N, M]."""
     values_NxM, problems = np.full((len(rows), len(names)), np.nan), []
     for m, name in enumerate(names):
         for n, row in enumerate(rows):
             value = columns[name][row]
-            if _finite(value):
+            if _is_finite_number(value):
                 values_NxM[n, m] = float(str(value))
             else:
                 shown = "nothing" if value in (None, "") else repr(value)
@@ -305,11 +311,11 @@ def _numbers(path: Path, columns: Columns, rows: list[int], names: list[str]) ->
                     f"{path}: row {row + 1}: {name} is {shown}, no finite number: leave the row "
                     "out (rows without a loss: --skip-unmeasured)"
                 )
-    refuse_first(problems)
+    refuse_first_problems(problems)
     return values_NxM
 
 
-def _finite(value: object) -> bool:
+def _is_finite_number(value: object) -> bool:
     try:
         return math.isfinite(float(str(value)))
     except ValueError:

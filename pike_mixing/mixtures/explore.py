@@ -17,7 +17,7 @@ from pike_mixing.finders import exposure_law, gaussian_process, options, saved, 
 from pike_mixing.finders.convex_program import Program
 from pike_mixing.finders.regmix import Trees
 from pike_mixing.finders.smooth_finder import Surface
-from pike_mixing.mixtures.formats import FORMATS, TEXT_FILE, Each, Format
+from pike_mixing.mixtures.formats import FORMATS, TEXT_FILE, EachDomain, TrainerFormat
 
 TEMPLATE = Path(__file__).with_name("explorer.html")
 LARGEST = 1_000_000
@@ -28,7 +28,7 @@ def add_command(subparsers: Any) -> None:
     """Adds the command `explore`."""
     about = "a saved predictor as an HTML page with sliders"
     command = subparsers.add_parser("explore", help=about, description=__doc__)
-    command.set_defaults(run=run_command)
+    command.set_defaults(run=write_page)
     command.add_argument("predictor", type=Path, help="a file that `fit --save` wrote")
     about = "the page (default: mixture.html)"
     command.add_argument("-o", "--out", type=Path, default=Path("mixture.html"), help=about)
@@ -39,7 +39,7 @@ def add_command(subparsers: Any) -> None:
     command.add_argument("--epochs", type=float, help=about)
 
 
-def run_command(arguments: argparse.Namespace) -> str:
+def write_page(arguments: argparse.Namespace) -> str:
     """Writes the page; where it is.
 
     Raises:
@@ -95,12 +95,12 @@ def render_page(
         )
     record = json.loads(path.read_text(encoding="utf-8"))
     settings = record["settings"]
-    goal = kept.swarm.goal()
+    goal = kept.swarm.final_inventory()
     known = {} if goal is None else dict(zip(domains, goal.available_K.tolist(), strict=True))
     stock = {**known, **(settings.get("tokens_by_domain") or {}), **(inventory or {})}
     if further := [name for name in stock if name not in domains]:
         raise InputError(f"--inventory: {further[0]!r} is no domain of {path}")
-    target_K = kept.swarm.target(settings.get("target"))
+    target_K = kept.swarm.target_weights(settings.get("target"))
     names = [n for n, u in zip(kept.swarm.losses, target_K, strict=True) if u]
     by_loss = kept.held_out_rmse_by_loss or {}
     data = {
@@ -112,18 +112,18 @@ def render_page(
         "target": target_K.tolist(),
         "targetName": names[0] if len(names) == 1 else f"Weighted mean of {len(names)} losses",
         "optimum": kept.optimum_K.tolist(),
-        "equal": kept.swarm.uniform().tolist(),
+        "equal": kept.swarm.uniform_weights().tolist(),
         "measured": kept.measured_NxK.tolist(),
         "rmse": kept.held_out_rmse,
         "rmseByLoss": [by_loss.get(name) for name in kept.swarm.losses],
-        "inventory": [_number(stock.get(name)) for name in domains],
-        "budget": _number(
+        "inventory": [_number_text(stock.get(name)) for name in domains],
+        "budget": _number_text(
             budget or settings.get("budget_tokens") or (None if goal is None else goal.tokens)
         ),
-        "epochs": _number(epochs or settings.get("epochs") or 4),
+        "epochs": _number_text(epochs or settings.get("epochs") or 4),
         "textFile": TEXT_FILE,
-        "formats": {name: _format(one) for name, one in FORMATS.items()},
-        **_formula(record["finder"], kept.predictor),
+        "formats": {name: _format_values(one) for name, one in FORMATS.items()},
+        **_prediction_formula(record["finder"], kept.predictor),
     }
     # A name with </script> in it ends no script.
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
@@ -136,7 +136,7 @@ def render_page(
     return result
 
 
-def _number(value: float | None) -> str:
+def _number_text(value: float | None) -> str:
     """As a person types it, 25B, where nothing is lost; else all digits."""
     if value is None:
         return ""
@@ -147,7 +147,7 @@ def _number(value: float | None) -> str:
     return f"{value:.17g}"
 
 
-def _formula(finder: str, predictor: Any) -> dict[str, Any]:
+def _prediction_formula(finder: str, predictor: Any) -> dict[str, Any]:
     """What the page computes predictions from."""
     if isinstance(predictor, Program):
         laws = predictor.laws
@@ -155,7 +155,7 @@ def _formula(finder: str, predictor: Any) -> dict[str, Any]:
         return {"law": {name: array.tolist() for name, array in values.items()}}
     if isinstance(predictor, Trees):
         dumped = predictor.booster.dump_model()["tree_info"]
-        return {"trees": [_flat(tree["tree_structure"]) for tree in dumped]}
+        return {"trees": [_tree_as_arrays(tree["tree_structure"]) for tree in dumped]}
     if isinstance(predictor, Surface):
         model = predictor.model
         if isinstance(model, scheffe.Polynomials):
@@ -173,11 +173,11 @@ def _formula(finder: str, predictor: Any) -> dict[str, Any]:
     )
 
 
-def _flat(root: Mapping[str, Any]) -> dict[str, list[Any]]:
+def _tree_as_arrays(root: Mapping[str, Any]) -> dict[str, list[Any]]:
     """A tree as arrays: children below 0 are leaves ~child."""
     tree: dict[str, list[Any]] = {n: [] for n in ("feature", "threshold", "left", "right", "leaf")}
 
-    def place(node: Mapping[str, Any]) -> int:
+    def append_node(node: Mapping[str, Any]) -> int:
         if "split_feature" not in node:
             tree["leaf"].append(node["leaf_value"])
             return ~(len(tree["leaf"]) - 1)
@@ -188,16 +188,16 @@ def _flat(root: Mapping[str, Any]) -> dict[str, list[Any]]:
         for side in ("left", "right"):
             tree[side].append(0)
         for side in ("left", "right"):
-            tree[side][number] = place(node[f"{side}_child"])
+            tree[side][number] = append_node(node[f"{side}_child"])
         return number
 
-    place(root)
+    append_node(root)
     return tree
 
 
-def _format(form: Format) -> dict[str, Any]:
-    def parts(file: Sequence[Any]) -> list[Any]:
-        return [vars(part) if isinstance(part, Each) else part for part in file]
+def _format_values(form: TrainerFormat) -> dict[str, Any]:
+    def file_parts(file: Sequence[Any]) -> list[Any]:
+        return [vars(part) if isinstance(part, EachDomain) else part for part in file]
 
     return {
         "trainer": form.trainer,
@@ -208,5 +208,5 @@ def _format(form: Format) -> dict[str, Any]:
         "wants": form.wants,
         "needsRows": form.needs_rows,
         "named": form.writes_names,
-        "files": {name: parts(file) for name, file in form.files.items()},
+        "files": {name: file_parts(file) for name, file in form.files.items()},
     }

@@ -24,11 +24,11 @@ from pike_mixing.finders import commands, options, saved
 from pike_mixing.mixtures.formats import (
     FORMATS,
     TEXT_FILE,
-    Format,
-    PerStage,
-    Source,
+    DomainSource,
+    EachStage,
     Stage,
-    render,
+    TrainerFormat,
+    render_file,
 )
 from pike_mixing.rules.schedule import Schedule
 from pike_mixing.rules.static import Fixed, Mix
@@ -67,7 +67,7 @@ class Plan:
         for start, end, shares in zip(self.starts, ends, self.shares, strict=True):
             count_K = apportion(np.array(shares), round((end - start) * rows)).tolist()
             sources = tuple(
-                Source(name, paths.get(name, ""), share, count, field_of[name])
+                DomainSource(name, paths.get(name, ""), share, count, field_of[name])
                 for name, share, count in zip(self.domains, shares, count_K, strict=True)
                 if share >= SMALLEST
             )
@@ -79,7 +79,7 @@ def add_command(subparsers: Any) -> None:
     """Adds the command `export`."""
     about = "a mixture as the files that a trainer reads"
     command = subparsers.add_parser("export", help=about, description=__doc__)
-    command.set_defaults(run=run_command)
+    command.set_defaults(run=export_from_options)
     about = f"{', '.join(FORMATS)}; without it they are listed"
     command.add_argument("trainer", nargs="?", help=about)
     given = command.add_mutually_exclusive_group()
@@ -102,7 +102,7 @@ def add_command(subparsers: Any) -> None:
     command.add_argument("--out", type=Path, help=about)
 
 
-def run_command(arguments: argparse.Namespace) -> str:
+def export_from_options(arguments: argparse.Namespace) -> str:
     """The files as a text, or where they were written; remarks go to the standard error.
 
     Raises:
@@ -127,8 +127,8 @@ def run_command(arguments: argparse.Namespace) -> str:
     files, remarks = export(
         arguments.trainer,
         plan,
-        _by_domain(arguments.path, "--path", plan.domains),
-        fields=_by_domain(arguments.field, "--field", plan.domains),
+        _expand_star(arguments.path, "--path", plan.domains),
+        fields=_expand_star(arguments.field, "--field", plan.domains),
         steps=arguments.steps,
         rows=arguments.rows,
         epochs=arguments.epochs,
@@ -136,7 +136,7 @@ def run_command(arguments: argparse.Namespace) -> str:
     remarks = [f"shares are of: {form.counts}", *remarks]
     sys.stderr.write("".join(f"{form.trainer}: {remark}\n" for remark in remarks))
     if arguments.out is not None:
-        return _write(files, arguments.out)
+        return _write_files(files, arguments.out)
     if len(files) == 1:
         return next(iter(files.values())).rstrip("\n")
     return "\n".join(f"==> {name} <==\n{text}" for name, text in files.items()).rstrip("\n")
@@ -168,7 +168,10 @@ def export(
             parser would take for something else; or a number that is needed and missing.
     """
     form, staged = FORMATS[trainer], len(plan.starts) > 1
-    refuse(_problems(form, plan, paths, steps, rows, epochs) or _path_problems(form, plan, paths))
+    refuse(
+        _export_problems(form, plan, paths, steps, rows, epochs)
+        or _path_problems(form, plan, paths)
+    )
     stages = plan.stages(paths, steps or 0, rows or 0, fields)
     if fields and not form.has_fields:
         raise InputError(f"--field: {form.trainer} is told elsewhere which field holds the text")
@@ -183,12 +186,14 @@ def export(
             "counts what was read"
         )
     if not staged:
-        return {n: render(parts, stages, repetition) for n, parts in form.files.items()}, remarks
+        return {
+            n: render_file(parts, stages, repetition) for n, parts in form.files.items()
+        }, remarks
     if form.staged is not None:
         # Sources are those that any stage reads.
         every = {s.name: s for stage in reversed(stages) for s in stage.sources}
         whole = Stage(0, tuple(every[d] for d in plan.domains if d in every))
-        files = {n: _with_stages(parts, whole, stages) for n, parts in form.staged.items()}
+        files = {n: _render_with_stages(parts, whole, stages) for n, parts in form.staged.items()}
         return files, remarks
     assert steps is not None
     ends = [*(stage.start for stage in stages[1:]), steps]
@@ -199,7 +204,7 @@ def export(
     )
     for n, (stage, end) in enumerate(zip(stages, ends, strict=True), 1):
         for name, parts in form.files.items():
-            files[f"stage-{n}/{name}"] = render(parts, [stage], repetition)
+            files[f"stage-{n}/{name}"] = render_file(parts, [stage], repetition)
         then = "from the start" if n == 1 else f"from the checkpoint of stage-{n - 1}"
         remarks.append(
             f"stage-{n}: steps {stage.start} to {end} ({end - stage.start} steps), {then}, with "
@@ -208,14 +213,14 @@ def export(
     return files, remarks
 
 
-def _with_stages(parts: Sequence[Any], whole: Stage, stages: Sequence[Stage]) -> str:
+def _render_with_stages(parts: Sequence[Any], whole: Stage, stages: Sequence[Stage]) -> str:
     return "".join(
-        render([part], stages if isinstance(part, PerStage) else [whole]) for part in parts
+        render_file([part], stages if isinstance(part, EachStage) else [whole]) for part in parts
     )
 
 
-def _problems(
-    form: Format,
+def _export_problems(
+    form: TrainerFormat,
     plan: Plan,
     paths: Mapping[str, str],
     steps: int | None,
@@ -236,10 +241,10 @@ def _problems(
         )
     if problems:
         return problems
-    return _uncounted(form, plan.stages(paths, steps or 0, rows or 0), steps, rows)
+    return _empty_stage_problems(form, plan.stages(paths, steps or 0, rows or 0), steps, rows)
 
 
-def _path_problems(form: Format, plan: Plan, paths: Mapping[str, str]) -> list[str]:
+def _path_problems(form: TrainerFormat, plan: Plan, paths: Mapping[str, str]) -> list[str]:
     """Paths that are missing, or that the trainer does not read or takes for something else."""
     problems = []
     for domain, shares in zip(plan.domains, zip(*plan.shares, strict=True), strict=True):
@@ -271,8 +276,8 @@ def _unreadable_ending(path: str, reads: str) -> str | None:
     return ending
 
 
-def _uncounted(
-    form: Format, stages: Sequence[Stage], steps: int | None, rows: int | None
+def _empty_stage_problems(
+    form: TrainerFormat, stages: Sequence[Stage], steps: int | None, rows: int | None
 ) -> list[str]:
     """Stages without a step, domains without a row."""
     problems = []
@@ -306,7 +311,7 @@ def plan_of_shares(values: Mapping[str, float], setting: str) -> Plan:
 
 def plan_of_rule(
     settings: Mapping[str, Any],
-    where: str,
+    place: str,
     steps: int | None = None,
     tokens: float | None = None,
     shares: Mapping[str, float] | None = None,
@@ -315,7 +320,7 @@ def plan_of_rule(
 
     Args:
         settings: With the rule's name as `rule`.
-        where: Where they were set, for messages.
+        place: Where they were set, for messages.
         steps: Of the run.
         tokens: Of the run.
         shares: What the rule drew on average, where that is known.
@@ -327,35 +332,38 @@ def plan_of_rule(
     rule, values = settings.get("rule"), {k: v for k, v in settings.items() if k != "rule"}
     if values.get("objective") is not None:
         raise InputError(
-            f"{where}: objective: no trainer's file sets weights of losses apart from shares: "
+            f"{place}: objective: no trainer's file sets weights of losses apart from shares: "
             "train with an adapter of pike_mixing, or leave the objective out"
         )
     if rule == "fixed":
-        fixed = parse(Fixed, values, where)
+        fixed = parse(Fixed, values, place)
         if fixed.weights_by_domain is None:
-            raise InputError(f"{where}: mixture: give its shares as weights_by_domain")
-        return plan_of_shares(fixed.weights_by_domain, where)
+            raise InputError(f"{place}: mixture: give its shares as weights_by_domain")
+        return plan_of_shares(fixed.weights_by_domain, place)
     if rule == "mix" and shares is not None:
-        parse(Mix, values, where)
-        return plan_of_shares(dict.fromkeys(shares, 1.0), where)
+        parse(Mix, values, place)
+        return plan_of_shares(dict.fromkeys(shares, 1.0), place)
     if rule == "schedule":
-        return _of_schedule(parse(Schedule, values, where), where, steps, tokens)
+        return _plan_of_schedule(parse(Schedule, values, place), place, steps, tokens)
     if shares is None:
         raise InputError(
-            f"{where}: rule {rule!r}: its weights follow what it measures, so that no file can "
+            f"{place}: rule {rule!r}: its weights follow what it measures, so that no file can "
             "hold them: train with an adapter of pike_mixing, or give shares by --mixture"
         )
-    told = f"{rule} moved its weights; these are the shares that it drew, untried as fixed ones"
-    return dataclasses.replace(plan_of_shares(shares, where), warnings=(told,))
+    told = (
+        f"{rule} changed its shares during training; these are its average shares: nobody has "
+        "trained with them as fixed ones"
+    )
+    return dataclasses.replace(plan_of_shares(shares, place), warnings=(told,))
 
 
-def _of_schedule(rule: Schedule, where: str, steps: int | None, tokens: float | None) -> Plan:
+def _plan_of_schedule(rule: Schedule, place: str, steps: int | None, tokens: float | None) -> Plan:
     points = rule.points
     if points is None:
-        raise InputError(f"{where}: points: give the weights of each stage")
+        raise InputError(f"{place}: points: give the weights of each stage")
     if rule.between != "constant" and len(points) > 1:
         raise InputError(
-            f"{where}: between: no trainer's file has a {rule.between} ramp: write the points of "
+            f"{place}: between: no trainer's file has a {rule.between} ramp: write the points of "
             "its steps with `between: constant`"
         )
     rule = dataclasses.replace(
@@ -369,10 +377,10 @@ def _of_schedule(rule: Schedule, where: str, steps: int | None, tokens: float | 
         raise InputError(f"--{rule.unit}: give those of the run: the schedule's places are in them")
     state = rule.init(domains, 0)
     # Before the first point its weights hold.
-    starts = [0.0, *(place / length for place in rule.at[1:])]
+    starts = [0.0, *(start / length for start in rule.at[1:])]
     if starts[-1] >= 1:
         raise InputError(
-            f"{where}: at: {rule.at[-1]:g} lies behind the end of the run ({length:g})"
+            f"{place}: at: {rule.at[-1]:g} lies behind the end of the run ({length:g})"
         )
     weighted_PxK = state["points_PxK"] * state["factor_K"]
     shares_PxK = weighted_PxK / weighted_PxK.sum(axis=1, keepdims=True)
@@ -396,7 +404,7 @@ def plan_of_file(path: Path, steps: int | None = None, tokens: float | None = No
     except (OSError, ValueError) as error:
         raise InputError(f"--from: {path} cannot be read: {error}: check the path") from None
     try:
-        return _of_values(values, str(path), steps, tokens)
+        return _plan_of_values(values, str(path), steps, tokens)
     except (AttributeError, LookupError, TypeError) as error:
         raise InputError(
             f"{path}: is no mixture that `export` reads ({type(error).__name__}: {error}): give "
@@ -405,13 +413,13 @@ def plan_of_file(path: Path, steps: int | None = None, tokens: float | None = No
         ) from None
 
 
-def _of_values(values: Any, where: str, steps: int | None, tokens: float | None) -> Plan:
+def _plan_of_values(values: Any, place: str, steps: int | None, tokens: float | None) -> Plan:
     """The plan of a file's values; an error that is no InputError says that they are no mixture."""
     several = values if isinstance(values, list) else values.get("targets", [values]) \
         if isinstance(values, dict) else []  # fmt: skip
     if len(several) != 1 or not isinstance(several[0], dict):
         raise InputError(
-            f"{where}: holds {len(several)} mixtures, one is needed: give `fit` one --target, or "
+            f"{place}: holds {len(several)} mixtures, one is needed: give `fit` one --target, or "
             "`pike advise` one --scenario and --model"
         )
     values = several[0]
@@ -419,19 +427,19 @@ def _of_values(values: Any, where: str, steps: int | None, tokens: float | None)
         phases = values["phases"]
         if len(phases) > 1:
             return plan_of_rule(
-                commands.schedule_settings(values["optimum"], phases), where, steps, tokens
+                commands.schedule_settings(values["optimum"], phases), place, steps, tokens
             )
-        return plan_of_shares(values["optimum"], where)
+        return plan_of_shares(values["optimum"], place)
     if isinstance(values.get("rule"), dict):
-        return plan_of_rule(values["rule"], where, steps, tokens, values["shares"])
+        return plan_of_rule(values["rule"], place, steps, tokens, values["shares"])
     if "rule" in values:
-        return plan_of_rule(values, where, steps, tokens)
+        return plan_of_rule(values, place, steps, tokens)
     if "schedule" in values:
-        return plan_of_rule(values["schedule"], where, steps, tokens)
-    return plan_of_shares(values.get("mixture", values), where)
+        return plan_of_rule(values["schedule"], place, steps, tokens)
+    return plan_of_shares(values.get("mixture", values), place)
 
 
-def _by_domain(texts: Sequence[str], option: str, domains: tuple[str, ...]) -> dict[str, str]:
+def _expand_star(texts: Sequence[str], option: str, domains: tuple[str, ...]) -> dict[str, str]:
     """Paths or fields by domain; that of `*` is all others', its own * stands for their names."""
     values = {k: str(v) for k, v in options.parse_texts(texts, option).items()}
     pattern = values.pop("*", None)
@@ -441,7 +449,7 @@ def _by_domain(texts: Sequence[str], option: str, domains: tuple[str, ...]) -> d
     return {name: pattern.replace("*", name) for name in domains} | values
 
 
-def _write(files: Mapping[str, str], folder: Path) -> str:
+def _write_files(files: Mapping[str, str], folder: Path) -> str:
     try:
         for name, text in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """How each trainer is told of a mixture: one entry of `FORMATS` for each.
 
-A file is a sequence of parts: a text, or `Each`, whose item is written for each domain, or
-`PerStage`, whose parts are written for each stage. The explorer's page writes the same parts in
+A file is a sequence of parts: a text, or `EachDomain`, whose item is written for each domain, or
+`EachStage`, whose parts are written for each stage. The explorer's page writes the same parts in
 JavaScript. Fields of an item:
 
     {weight} {rows} {name} {path}    share, whole rows, name and path as they are
@@ -22,7 +22,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Source:
+class DomainSource:
     """One domain of a stage."""
 
     name: str
@@ -40,11 +40,11 @@ class Stage:
 
     start: int
     """First step."""
-    sources: tuple[Source, ...]
+    sources: tuple[DomainSource, ...]
 
 
 @dataclass(frozen=True)
-class Each:
+class EachDomain:
     """A text for each domain, and what stands between two of them."""
 
     item: str
@@ -52,17 +52,17 @@ class Each:
 
 
 @dataclass(frozen=True)
-class PerStage:
+class EachStage:
     """Parts for each stage; {start} is its first step."""
 
-    parts: tuple[str | Each, ...]
+    parts: tuple[str | EachDomain, ...]
 
 
-Part = str | Each | PerStage
+Part = str | EachDomain | EachStage
 
 
 @dataclass(frozen=True)
-class Format:
+class TrainerFormat:
     """One trainer's files."""
 
     trainer: str
@@ -90,7 +90,7 @@ class Format:
     notes: tuple[str, ...] = ()
 
     @property
-    def refusals(self) -> str:
+    def refusals_text(self) -> str:
         """What is refused beside ramps, weights of losses and rules that follow signals."""
         names = {" ": "space", "\t": "tab", "\n": "line break"}
         marks = [names.get(mark, f"`{mark}`") for mark in self.forbidden]
@@ -103,13 +103,13 @@ class Format:
     @property
     def writes_names(self) -> bool:
         """Whether its parser sees domains' names as they are."""
-        items = [p.item for file in self.files.values() for p in file if isinstance(p, Each)]
+        items = [p.item for file in self.files.values() for p in file if isinstance(p, EachDomain)]
         return any("{name}" in item for item in items)
 
 
-def _levanter(weights: tuple[Part, ...]) -> tuple[Part, ...]:
+def _levanter_parts(weights: tuple[Part, ...]) -> tuple[Part, ...]:
     source = "    {name:j}:\n      source: {{type: url, train_urls: [{path:j}]}}\n"
-    return ("data:\n  components:\n", Each(source), "  train_weights:\n", *weights)
+    return ("data:\n  components:\n", EachDomain(source), "  train_weights:\n", *weights)
 
 
 PACKED = '''\
@@ -143,38 +143,83 @@ HEAD_OF_MIXTURE = '''\
 
 The result is a streaming data set: give it to a Trainer as train_dataset, and set max_steps. Rows
 that are packed already are mixed as they are stored by `mixture()`: shares are then of rows.
+It needs the package datasets, and zstandard for files that end in .zst.
 """
 
+import contextlib
 from pathlib import PurePath
 
+import fsspec
 from datasets import IterableDataset, interleave_datasets, load_dataset
 
 '''
 BODY_OF_MIXTURE = '''\
-# What a document of .txt is: the file. Of files that hold many, write "paragraph" or "line".
-DOCUMENT = "document"
+# What a document of a .txt file is: the file. Of files that hold many, write "paragraph" or "line".
+DOCUMENT = "file"
+# A longer text file is cut into documents of at most so many characters, at white space.
+PIECE = 1_000_000
 FILES = {"json": "json", "jsonl": "json", "csv": "csv", "txt": "text"}
 FILES |= {"parquet": "parquet", "arrow": "arrow"}
 
 
-def records(name):
+def records(name, shuffle):
     """The records of a domain: of files by their ending, of a folder or of a name on the Hub."""
     path = paths[name]
     ending = PurePath(path.lower().removesuffix(".gz").removesuffix(".zst")).suffix[1:]
     if ending not in FILES:
-        return load_dataset(path, split="train", streaming=True)
-    options = {"sample_by": DOCUMENT} if ending == "txt" else {}
-    return load_dataset(FILES[ending], data_files=path, split="train", streaming=True, **options)
+        found = load_dataset(path, split="train", streaming=True)
+    elif ending == "txt" and DOCUMENT == "file":
+        files = [*fsspec.open_files(path, "rt", encoding="utf-8-sig", compression="infer")]
+        if not files:
+            raise FileNotFoundError(f"{name}: no file fits {path}: set it in `paths`")
+        found = IterableDataset.from_generator(pieces, gen_kwargs={"files": files})
+    else:
+        options = {"sample_by": DOCUMENT} if ending == "txt" else {}
+        options |= {"data_files": path, "split": "train", "streaming": True}
+        found = load_dataset(FILES[ending], **options)
+    return found.shuffle(seed=0, buffer_size=shuffle) if shuffle else found
 
 
-def pack(name, tokenizer, length):
+def pieces(files):
+    """Each file as a record, or as several: memory holds PIECE characters."""
+    for file in files:
+        with file as stream:
+            text = ""
+            while text := text + stream.read(PIECE + 1 - len(text)):
+                end = len(text)
+                if end > PIECE:
+                    end = max(text.rfind(sign, 0, PIECE) for sign in " \\n") + 1 or PIECE
+                yield {"text": text[:end]}
+                text = text[end:]
+
+
+def text_of(record, field):
+    """The text in a field; `content.text` names a field of this name, or `text` in `content`."""
+    if record is None:
+        return None
+    if field in record:
+        return record[field]
+    for end in (place for place, sign in enumerate(field) if sign == "."):
+        within = record.get(field[:end], "")
+        if within is None or isinstance(within, dict):
+            with contextlib.suppress(KeyError):
+                return text_of(within, field[end + 1 :])
+    raise KeyError(field)
+
+
+def pack(name, tokenizer, length, shuffle):
     """Rows of `length` tokens: documents one after another, an end token behind each."""
-    tokens, count = [], 0
-    for record in records(name):
-        if fields[name] not in record:
+    tokens, count, field = [], 0, fields[name]
+    for record in records(name, shuffle):
+        try:
+            text = text_of(record, field)
+        except KeyError:
             known = ", ".join(record)
-            raise ValueError(f"{name}: no field {fields[name]!r} but {known}: set it in `fields`")
-        if text := record[fields[name]]:
+            message = f"{name}: no field {field!r} but {known}: set it in `fields`"
+            raise ValueError(message) from None
+        if not isinstance(text, str | None):
+            raise ValueError(f"{name}: {field!r} is no text but {text!r:.70}: set it in `fields`")
+        if text:
             tokens += tokenizer(text, add_special_tokens=False)["input_ids"]
             tokens.append(tokenizer.eos_token_id)
         whole = len(tokens) // length * length
@@ -187,14 +232,19 @@ def pack(name, tokenizer, length):
         raise ValueError(f"{name}: its text has fewer than {length} tokens: give it more")
 
 
-def mixture(tokenizer=None, length=1024):
-    """Rows of all domains by their shares; small domains are read again until the largest ends."""
+def mixture(tokenizer=None, length=1024, shuffle=0):
+    """Rows of all domains by their shares; small domains are read again until the largest ends.
+
+    Documents come in the order of the files, or with `shuffle=1000`: the files of a domain in
+    random order, and each next document at random from 1,000 that are kept in memory.
+    """
     if tokenizer is None:
-        parts = [records(name) for name in shares]
+        parts = [records(name, shuffle) for name in shares]
     elif tokenizer.eos_token_id is None:
         raise ValueError("the tokenizer has no eos_token, which ends each document: set it")
     else:
-        given = [{"name": name, "tokenizer": tokenizer, "length": length} for name in shares]
+        same = {"tokenizer": tokenizer, "length": length, "shuffle": shuffle}
+        given = [{"name": name, **same} for name in shares]
         parts = [IterableDataset.from_generator(pack, gen_kwargs=one) for one in given]
     return interleave_datasets(
         parts, probabilities=list(shares.values()), seed=0, stopping_strategy="all_exhausted"
@@ -206,14 +256,14 @@ PLAIN = r"(json|jsonl|csv|txt|parquet|arrow)"
 """Endings that loaders of `datasets` know."""
 
 FORMATS = {
-    "interleave-datasets": Format(
+    "interleave-datasets": TrainerFormat(
         "datasets.interleave_datasets (Hugging Face)",
         "tokens, where `mixture` is given a tokenizer and packs; else rows as they are stored",
         {
             "mixture.py": (
-                HEAD_OF_MIXTURE + "paths = {{\n", Each("    {name:j}: {path:j},\n"),
-                "}}\nfields = {{\n", Each("    {name:j}: {field:j},\n"),
-                "}}\nshares = {{\n", Each("    {name:j}: {weight},\n"),
+                HEAD_OF_MIXTURE + "paths = {{\n", EachDomain("    {name:j}: {path:j},\n"),
+                "}}\nfields = {{\n", EachDomain("    {name:j}: {field:j},\n"),
+                "}}\nshares = {{\n", EachDomain("    {name:j}: {weight},\n"),
                 "}}\n" + BODY_OF_MIXTURE.replace("{", "{{").replace("}", "}}"),
             )
         },
@@ -224,14 +274,18 @@ FORMATS = {
         wants="JSON lines, CSV or text, plain or as .gz or .zst, or .parquet or .arrow",
         notes=(
             "give `mixture` your tokenizer: it packs each domain into rows of one length",
-            "a .txt file is one document, unless DOCUMENT says otherwise",
+            "mixture.py needs the package datasets, and zstandard for .zst: pip install datasets "
+            "zstandard",
+            "a .txt file is one document of up to 1,000,000 characters; if it holds many, set "
+            "DOCUMENT",
+            "documents come in the order of the files; `mixture(..., shuffle=1000)` mixes them",
             "small domains are read again until the largest has ended",
         ),
     ),
-    "megatron-lm": Format(
+    "megatron-lm": TrainerFormat(
         "Megatron-LM",
         "sequences of seq_length tokens",
-        {"blend.txt": (Each("{weight} {path}", "\n"), "\n")},
+        {"blend.txt": (EachDomain("{weight} {path}", "\n"), "\n")},
         "its own code: get_blend_from_list, build_blending_indices, megatron-core 0.16.1",
         "to a row",
         forbidden=" \t\n",
@@ -239,14 +293,14 @@ FORMATS = {
         reads="",
         wants="prefixes of the .bin and .idx files that its preprocess_data.py wrote",
     ),
-    "megatron-energon": Format(
+    "megatron-energon": TrainerFormat(
         "Megatron-Energon",
         "samples, before packing",
         {
             "metadataset.yaml": (
                 "__module__: megatron.energon\n__class__: MetadatasetV2\n"
                 "splits:\n  train:\n    blend:\n",
-                Each("      - weight: {weight}\n        path: {path:j}\n"
+                EachDomain("      - weight: {weight}\n        path: {path:j}\n"
                      "        subflavors: {{domain: {name:j}}}\n"),
             )
         },
@@ -256,13 +310,13 @@ FORMATS = {
         reads="",
         wants="folders that `energon prepare` made",
     ),
-    "olmo-core": Format(
+    "olmo-core": TrainerFormat(
         "OLMo-core",
         "tokens",
         {
             "source_mixture.yaml": (
                 "sources:\n",
-                Each("  - source_name: {name:j}\n    target_ratio: {weight}\n"
+                EachDomain("  - source_name: {name:j}\n    target_ratio: {weight}\n"
                      "    paths: [{path:j}]\n    max_repetition_ratio: {repetition}\n"),
             )
         },
@@ -275,13 +329,13 @@ FORMATS = {
         reads="npy",
         wants=".npy files of tokens",
     ),
-    "torchtitan": Format(
+    "torchtitan": TrainerFormat(
         "torchtitan, main branch (Grain)",
         "packed rows of one length",
         {
             "mixture.py": (
                 PACKED + "mixture = DatasetMixConfig(\n    datasets=(\n",
-                Each("        WeightedDataset(dataset=packed({path:j}), weight={weight}),"
+                EachDomain("        WeightedDataset(dataset=packed({path:j}), weight={weight}),"
                      "  # {name}\n"),
                 "    )\n)\n",
             )
@@ -298,15 +352,19 @@ FORMATS = {
         reads=r"jsonl?(\.\w+)?",
         wants="JSON lines",
     ),
-    "levanter": Format(
+    "levanter": TrainerFormat(
         "levanter, marin",
         "sequences of the model's length",
-        {"data.yaml": _levanter((Each("    {name:j}: {weight}\n"),))},
+        {"data.yaml": _levanter_parts((EachDomain("    {name:j}: {weight}\n"),))},
         "its documented schema: LmDataConfig, September 2025",
         "one file",
         staged={
-            "data.yaml": _levanter(
-                (PerStage(("    - [{start}, {{", Each("{name:j}: {weight}", ", "), "}}]\n")),)
+            "data.yaml": _levanter_parts(
+                (
+                    EachStage(
+                        ("    - [{start}, {{", EachDomain("{name:j}: {weight}", ", "), "}}]\n")
+                    ),
+                )
             )
         },
         notes=(
@@ -314,14 +372,14 @@ FORMATS = {
             "step times the batch size must be a multiple of it",
         ),
     ),
-    "litdata": Format(
+    "litdata": TrainerFormat(
         "litData",
         "samples, as they were optimized",
         {
             "mixture.py": (
                 "from litdata import CombinedStreamingDataset, StreamingDataset\n\n"
-                "paths = {\n", Each("    {name:j}: {path:j},\n"), "}\n"
-                "shares = {\n", Each("    {name:j}: {weight},\n"), "}\n"
+                "paths = {\n", EachDomain("    {name:j}: {path:j},\n"), "}\n"
+                "shares = {\n", EachDomain("    {name:j}: {weight},\n"), "}\n"
                 "mixed = CombinedStreamingDataset(\n"
                 "    [StreamingDataset(paths[name], shuffle=True) for name in shares],\n"
                 "    weights=list(shares.values()),\n"
@@ -335,14 +393,14 @@ FORMATS = {
         reads="",
         wants="folders that litdata.optimize made",
     ),
-    "mosaicml-streaming": Format(
+    "mosaicml-streaming": TrainerFormat(
         "MosaicML Streaming",
         "samples, as they were written",
         {
             "mixture.py": (
                 "from streaming import Stream, StreamingDataset\n\n"
                 "streams = [\n",
-                Each("    Stream(local={path:j}, proportion={weight}),  # {name}\n"),
+                EachDomain("    Stream(local={path:j}, proportion={weight}),  # {name}\n"),
                 "]\nmixed = StreamingDataset(streams=streams, shuffle=True, batch_size=1)\n",
             )
         },
@@ -356,13 +414,13 @@ FORMATS = {
         reads="",
         wants="folders that its MDSWriter made",
     ),
-    "axolotl": Format(
+    "axolotl": TrainerFormat(
         "axolotl",
         "rows as they are stored",
         {
             "datasets.yaml": (
                 "datasets:\n",
-                Each("  - path: {path:j}\n    split: train[:{rows}]\n    type: completion\n"),
+                EachDomain("  - path: {path:j}\n    split: train[:{rows}]\n    type: completion\n"),
                 "shuffle_merged_datasets: true\n",
             )
         },
@@ -375,17 +433,17 @@ FORMATS = {
             "set `type` to your data's",
         ),
     ),
-    "llamafactory": Format(
+    "llamafactory": TrainerFormat(
         "LlamaFactory",
         "rows as they are stored, before packing",
         {
             "mixture.yaml": (
-                'dataset_dir: "."\ndataset: "', Each("{name}", ","), '"\n'
-                'interleave_probs: "', Each("{weight}", ","), '"\n'
+                'dataset_dir: "."\ndataset: "', EachDomain("{name}", ","), '"\n'
+                'interleave_probs: "', EachDomain("{weight}", ","), '"\n'
                 "mix_strategy: interleave_over\nstreaming: true\n",
             ),
             "dataset_info.json": (
-                "{{\n", Each('  {name:j}: {{"file_name": {path:j}}}', ",\n"), "\n}}\n",
+                "{{\n", EachDomain('  {name:j}: {{"file_name": {path:j}}}', ",\n"), "\n}}\n",
             ),
         },
         "its documented schema, split as its DataArguments do; run as it does, datasets 5.2.0",
@@ -395,13 +453,13 @@ FORMATS = {
         reads=PLAIN,
         wants="JSON, CSV, text, .parquet or .arrow without .gz or .zst",
     ),
-    "ms-swift": Format(
+    "ms-swift": TrainerFormat(
         "ms-swift",
         "rows as they are stored, before packing",
         {
             "arguments.sh": (
-                "--dataset ", Each("{path:s}", " "),
-                " --interleave_prob ", Each("{weight}", " "),
+                "--dataset ", EachDomain("{path:s}", " "),
+                " --interleave_prob ", EachDomain("{weight}", " "),
                 " --stopping_strategy all_exhausted --streaming true\n",
             )
         },
@@ -412,10 +470,10 @@ FORMATS = {
         reads=PLAIN,
         wants="JSON, CSV, text, .parquet or .arrow without .gz or .zst",
     ),
-    "nemo": Format(
+    "nemo": TrainerFormat(
         "NeMo (PreTrainingDataModule)",
         "sequences of seq_length tokens",
-        {"paths.json": ("[\n", Each('  "{weight}", {path:j}', ",\n"), "\n]\n")},
+        {"paths.json": ("[\n", EachDomain('  "{weight}", {path:j}', ",\n"), "\n]\n")},
         "get_blend_from_list, build_blending_indices, as NeMo calls them, megatron-core 0.16.1",
         "to a row",
         notes=("PreTrainingDataModule(paths=json.load(open('paths.json')), ...)",),
@@ -426,12 +484,12 @@ FORMATS = {
 """Trainers by the name that `export` knows them by."""
 
 
-def format_share(share: float) -> str:
+def decimal_text(share: float) -> str:
     """A share without an exponent, which YAML would take for a text, and without a loss."""
     return str(np.format_float_positional(share, unique=True, trim="0"))
 
 
-def render(parts: Sequence[Any], stages: Sequence[Stage], repetition: str = "1.0") -> str:
+def render_file(parts: Sequence[Any], stages: Sequence[Stage], repetition: str = "1.0") -> str:
     """The text of a file.
 
     Args:
@@ -441,11 +499,11 @@ def render(parts: Sequence[Any], stages: Sequence[Stage], repetition: str = "1.0
     """
     text = ""
     for part in parts:
-        if isinstance(part, PerStage):
+        if isinstance(part, EachStage):
             for stage in stages:
-                text += render(part.parts, [stage], repetition)
-        elif isinstance(part, Each):
-            items = [_item(part.item, s, repetition) for s in stages[0].sources]
+                text += render_file(part.parts, [stage], repetition)
+        elif isinstance(part, EachDomain):
+            items = [_fill_template(part.item, s, repetition) for s in stages[0].sources]
             text += part.between.join(items)
         else:
             start = str(stages[0].start)
@@ -453,12 +511,12 @@ def render(parts: Sequence[Any], stages: Sequence[Stage], repetition: str = "1.0
     return text
 
 
-def _item(template: str, source: Source, repetition: str) -> str:
+def _fill_template(template: str, source: DomainSource, repetition: str) -> str:
     """One pass over the fields: a path with braces in it is no field."""
     values = {
         "{{": "{",
         "}}": "}",
-        "{weight}": format_share(source.share),
+        "{weight}": decimal_text(source.share),
         "{rows}": str(source.rows),
         "{repetition}": repetition,
         "{name}": source.name,

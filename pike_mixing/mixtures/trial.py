@@ -8,7 +8,6 @@ Shapes: K domains, M losses, N models of 1B parameters.
 
 import argparse
 import dataclasses
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse_without_package
 from pike_mixing.finders import prediction_scores, registry, saved, table
 from pike_mixing.finders.interface import Swarm, SwarmFinder
 from pike_mixing.mixtures import explore
@@ -39,7 +38,7 @@ def add_command(subparsers: Any) -> None:
     """Adds the command `try`."""
     about = "a finder on public runs: from 1M to 1B parameters, in seconds"
     command = subparsers.add_parser("try", help=about, description=__doc__.split("\n\n")[1])
-    command.set_defaults(run=run_command)
+    command.set_defaults(run=trial_text)
     about = (
         "folder for law.json, the fitted law, and mixture.html, the page of `explore` (default: "
         "%(default)s)"
@@ -78,18 +77,15 @@ def run_trial(seed: int = 0) -> Trial:
     Raises:
         InputError: scipy is not installed.
     """
-    if importlib.util.find_spec("scipy") is None:
-        raise InputError(
-            "it fits with SciPy, which is not installed: name the extra `try` of the package, as "
-            "in `uvx --from 'pike_mixing-0.1.0-py3-none-any.whl[try]' pike-mixing try`, or type "
-            "`pip install scipy`"
-        )
+    refuse_without_package(
+        "try", "scipy", ", or name the extra: `uvx --from './pike_mixing[try]' pike-mixing try`"
+    )
     path = catalogue.find_table(Path("regmix"))
     proxies = table.read_swarm(path, where={"set": "train", "parameters": "1e6"})
     models = table.read_swarm(path, where={"parameters": "1e9"})
     finder: Any = registry.build_finder(FINDER, {}, "try")
     result = finder.find(proxies)
-    weights_NxK, loss_NxM = models.arrays()
+    weights_NxK, loss_NxM = models.weights_and_losses()
     targets = (dict.fromkeys(proxies.losses, 0.0) | {"pile_cc": 1.0}, None)
     predicted_2xN = np.stack(
         [
@@ -97,7 +93,7 @@ def run_trial(seed: int = 0) -> Trial:
             for t in targets
         ]
     )
-    measured_2xN = np.stack([loss_NxM @ models.target(t) for t in targets])
+    measured_2xN = np.stack([loss_NxM @ models.target_weights(t) for t in targets])
     pairs = zip(predicted_2xN, measured_2xN, strict=True)
     diagnostics = result.diagnostics
     return Trial(
@@ -121,7 +117,7 @@ def _predict_target(
     return np.asarray(aimed.restore(swarm, record).losses(weights_NxK))
 
 
-def run_command(arguments: argparse.Namespace) -> str:
+def trial_text(arguments: argparse.Namespace) -> str:
     """What the trial found, as text or JSON.
 
     Raises:
@@ -130,13 +126,13 @@ def run_command(arguments: argparse.Namespace) -> str:
     if arguments.seed < 0:
         raise InputError("--seed: must not be negative")
     found = run_trial(arguments.seed)
-    written = _write(found, arguments.out)
+    written = _write_law_and_page(found, arguments.out)
     if arguments.format == "json":
-        return json.dumps(_values(found), indent=2, allow_nan=False)
-    return "\n".join([*_text(found), *written])
+        return json.dumps(_trial_values(found), indent=2, allow_nan=False)
+    return "\n".join([*_trial_lines(found), *written])
 
 
-def _values(found: Trial) -> dict[str, Any]:
+def _trial_values(found: Trial) -> dict[str, Any]:
     chosen_K = found.weights_NxK[found.predicted_2xN[1].argmin()]
     return {
         "proxies": found.proxies,
@@ -147,7 +143,7 @@ def _values(found: Trial) -> dict[str, Any]:
     }
 
 
-def _text(found: Trial) -> list[str]:
+def _trial_lines(found: Trial) -> list[str]:
     N, names = len(found.weights_NxK), [f"{name:>24}" for name in TARGETS]
     lines = [
         f"Fitted: {found.proxies} public runs of 1M parameters, each on a different mixture of "
@@ -158,7 +154,7 @@ def _text(found: Trial) -> list[str]:
         f"{'target':<44}{''.join(names)}",
     ]
     for key, words, digits in MEASURES:
-        cells = [_interval(one[key], digits) for one in found.scores]
+        cells = [_interval_text(one[key], digits) for one in found.scores]
         lines.append(f"{words:<44}" + "".join(f"{cell:>24}" for cell in cells))
     slope = found.scores[1]["slope"]
     worth = [found.predicted_gain * slope[name] for name in ("value", "low", "high")]
@@ -169,7 +165,7 @@ def _text(found: Trial) -> list[str]:
         "",
         "Mixtures that the law chooses for the mean of the 13 losses:",
         "",
-        *_mixture(found),
+        *_mixture_lines(found),
         "",
         "The first column is the mixture of lowest predicted loss: at 1M "
         f"{found.predicted_gain:.3f} nats below equal shares,",
@@ -179,12 +175,12 @@ def _text(found: Trial) -> list[str]:
     ]
 
 
-def _interval(value: dict[str, float], digits: int) -> str:
+def _interval_text(value: dict[str, float], digits: int) -> str:
     numbers = [f"{value[name]:.{digits}f}" for name in ("value", "low", "high")]
     return f"{numbers[0]} ({numbers[1]} to {numbers[2]})"
 
 
-def _mixture(found: Trial) -> list[str]:
+def _mixture_lines(found: Trial) -> list[str]:
     chosen_K = found.weights_NxK[found.predicted_2xN[1].argmin()]
     width = max(map(len, found.domains))
     lines = [f"{'domain':<{width}}   law   of the 64"]
@@ -202,7 +198,7 @@ def draw_scatter(predicted_N: Floats, measured_N: Floats) -> list[str]:
     A cell holds `.` for one model, `:` for two, `#` for more, and X where the model is that was
     predicted best.
     """
-    column_N, row_N = (_cells(v, n) for v, n in ((predicted_N, WIDTH), (measured_N, HEIGHT)))
+    column_N, row_N = (_cell_indices(v, n) for v, n in ((predicted_N, WIDTH), (measured_N, HEIGHT)))
     count_YxX = np.zeros((HEIGHT, WIDTH), dtype=np.int64)
     np.add.at(count_YxX, (row_N, column_N), 1)
     cells = np.array(list(" .:#"))[count_YxX.clip(max=3)]
@@ -221,13 +217,13 @@ def draw_scatter(predicted_N: Floats, measured_N: Floats) -> list[str]:
     ]
 
 
-def _cells(value_N: Floats, count: int) -> Any:
+def _cell_indices(value_N: Floats, count: int) -> Any:
     """Number of the cell of each value, from the lowest value to the highest."""
     part_N = (value_N - value_N.min()) / np.ptp(value_N)
     return np.minimum((part_N * count).astype(np.int64), count - 1)
 
 
-def _write(found: Trial, folder: Path) -> list[str]:
+def _write_law_and_page(found: Trial, folder: Path) -> list[str]:
     law, html = folder / "law.json", folder / "mixture.html"
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -18,13 +18,13 @@ from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.numerics.moments import root_mean_square
 
 Means = dict[str, Array]
-"""Running means by name, which `add_losses` makes and takes: parts of a method's state."""
+"""Running means by name, which `with_batch_losses` makes and takes: parts of a method's state."""
 
 SLOPE_VARIANCE = 64 * (16 / 7 + 64 / 15 - 64 / 11)
 """Variance of a slope of the loss in log rows, times the number of rows, over that of a row: 47."""
 
 
-def add_losses(state: Means, loss_K: Floats, count_K: Ints) -> Means:
+def with_batch_losses(state: Means, loss_K: Floats, count_K: Ints) -> Means:
     """The state with the mean losses of one more batch's rows.
 
     The n-th row of a domain has the weight n^3 in its early loss, n^7 in its late one. Half of the
@@ -43,16 +43,16 @@ def add_losses(state: Means, loss_K: Floats, count_K: Ints) -> Means:
     last_P, last_count_P = state["last_loss_K"][seen_K], state["last_count_K"][seen_K]
     variance_P = (loss_P - last_P) ** 2 / (1 / count_P + 1 / last_count_P)
 
-    def mean(name: str, value_P: Floats, power: int) -> Floats:
+    def running_mean(name: str, value_P: Floats, power: int) -> Floats:
         mean_P, share_P = state[name][seen_K], 1 - (before_P / n_P) ** (power + 1)
         return np.where(np.isnan(mean_P), value_P, mean_P + share_P * (value_P - mean_P))
 
     first_P = state["first_loss_K"][seen_K]
     values = {
         "first_loss_K": np.where(np.isnan(first_P), loss_P, first_P),
-        "early_loss_K": mean("early_loss_K", loss_P, 3),
-        "late_loss_K": mean("late_loss_K", loss_P, 7),
-        "row_variance_K": mean("row_variance_K", variance_P, 1),
+        "early_loss_K": running_mean("early_loss_K", loss_P, 3),
+        "late_loss_K": running_mean("late_loss_K", loss_P, 7),
+        "row_variance_K": running_mean("row_variance_K", variance_P, 1),
         "rows_K": n_P,
         "last_loss_K": loss_P,
         "last_count_K": count_P,
@@ -77,7 +77,7 @@ def loss_decreases(state_P: Means, worth_P: Floats) -> tuple[Floats, Floats]:
     return (decrease_P / unit).clip(min=0), variance_P / unit**2
 
 
-def protected_scores(score_P: Floats, state_P: Means) -> Floats:
+def scores_of_fallen_losses(score_P: Floats, state_P: Means) -> Floats:
     """The scores, without those below 0 of domains that have not fallen by more than the mean part.
 
     The part of a loss that has fallen is 1 - late / first.
@@ -134,28 +134,30 @@ def fit_laws(rows_T: Ints, loss_TxK: Floats, min_log_irreducible: float) -> Floa
     high_3 = np.array([6.5, np.inf, 0.8])
     few = np.linspace(0, len(x_T) - 1, min(FEW, len(x_T))).round().astype(np.int64)
     law_KxSx3 = np.broadcast_to(STARTS_Sx3, (len(y_KxT), *STARTS_Sx3.shape))
-    law_KxSx3, value_KxS = _descend(law_KxSx3, x_T[few], y_KxT[:, few], low_3, high_3, tries=20)
+    law_KxSx3, value_KxS = _descend_laws(
+        law_KxSx3, x_T[few], y_KxT[:, few], low_3, high_3, tries=20
+    )
     best_KxS = value_KxS.argsort(axis=1, kind="stable")[:, :4]
     law_KxSx3 = np.take_along_axis(law_KxSx3, best_KxS[..., None], axis=1)
-    law_KxSx3, value_KxS = _descend(law_KxSx3, x_T, y_KxT, low_3, high_3, tries=100)
+    law_KxSx3, value_KxS = _descend_laws(law_KxSx3, x_T, y_KxT, low_3, high_3, tries=100)
     best_K = value_KxS.argmin(axis=1)
     return law_KxSx3[np.arange(len(best_K)), best_K]
 
 
-def _descend(
+def _descend_laws(
     law_KxSx3: Floats, x_T: Floats, y_KxT: Floats, low_3: Floats, high_3: Floats, *, tries: int
 ) -> tuple[Floats, Floats]:
     """Laws and objectives after `tries` steps, each taken only if it lowers the objective."""
     damping_KxS = np.full(law_KxSx3.shape[:2], 1e-2)
-    value_KxS, gradient, hessian = objective(law_KxSx3, x_T, y_KxT, low_3, high_3)
+    value_KxS, gradient, hessian = law_objective(law_KxSx3, x_T, y_KxT, low_3, high_3)
     for _ in range(tries):
         scale = hessian.diagonal(axis1=-2, axis2=-1) + 1e-12
-        damped = hessian + _diagonal(damping_KxS[..., None] * scale + 1e-15)
+        damped = hessian + _diagonal_matrices(damping_KxS[..., None] * scale + 1e-15)
         step = np.linalg.solve(damped, gradient[..., None])[..., 0]
         if (np.abs(step) <= 1e-10 * (1 + np.abs(law_KxSx3))).all():
             break
         trial = law_KxSx3 - step
-        value, slope, curvature = objective(trial, x_T, y_KxT, low_3, high_3)
+        value, slope, curvature = law_objective(trial, x_T, y_KxT, low_3, high_3)
         better_KxS = value < value_KxS
         damping_KxS = np.where(better_KxS, damping_KxS / 5, damping_KxS * 4).clip(1e-12, 1e12)
         law_KxSx3 = np.where(better_KxS[..., None], trial, law_KxSx3)
@@ -165,12 +167,12 @@ def _descend(
     return law_KxSx3, value_KxS
 
 
-def _diagonal(entry_KxSx3: Floats) -> Floats:
+def _diagonal_matrices(entry_KxSx3: Floats) -> Floats:
     return entry_KxSx3[..., None] * np.eye(3)
 
 
 @np.errstate(divide="ignore", over="ignore")
-def objective(
+def law_objective(
     law_KxSx3: Floats, x_T: Floats, y_KxT: Floats, low_3: Floats, high_3: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Objective_KxS, gradient_KxSx3, and a positive Hessian_KxSx3x3 that bounds its curvature.
@@ -199,5 +201,5 @@ def objective(
         kink = past.clip(max=ROUNDING)
         value_KxS = value_KxS + (kink * (past - kink / 2)).sum(-1) / ROUNDING
         gradient = gradient + sign * kink / ROUNDING
-        hessian = hessian + _diagonal(np.where(past > 0, 1 / past.clip(ROUNDING), 0))
+        hessian = hessian + _diagonal_matrices(np.where(past > 0, 1 / past.clip(ROUNDING), 0))
     return value_KxS, gradient, hessian

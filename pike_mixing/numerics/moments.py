@@ -39,7 +39,7 @@ def root_mean_square(value_P: Floats) -> np.float64:
     return np.float64(largest * np.sqrt(((value_P / largest) ** 2).mean()))
 
 
-def shrink_to_mean(mean_P: Floats, variance_P: Floats) -> Floats:
+def shrunk_distances_from_mean(mean_P: Floats, variance_P: Floats) -> Floats:
     """How far each domain is from the mean domain, beyond noise.
 
     Between domains the measured m_k vary by S, of which the truth has S - mean V: the

@@ -26,7 +26,7 @@ TOLERANCE = 1e-5
 
 
 @dataclasses.dataclass(frozen=True)
-class Point:
+class LowestPoint:
     """The best point of the search."""
 
     weights_P: Floats
@@ -43,7 +43,7 @@ class Point:
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def lowest_point(linear_P: Floats, c: float, gram_PxP: Floats) -> Point:
+def lowest_point(linear_P: Floats, c: float, gram_PxP: Floats) -> LowestPoint:
     """The weights that minimise b . w + c |g_w|.
 
     Args:
@@ -60,10 +60,12 @@ def lowest_point(linear_P: Floats, c: float, gram_PxP: Floats) -> Point:
     # s_k = w_k |g_k|, lengths of the gradients' parts, are of one size where norms are not.
     part_P = np.zeros(P)
     part_P[first] = norm_P[first]
-    active, best = [first], Point(part_P / norm_P, float("nan"), np.inf)
+    active, best = [first], LowestPoint(part_P / norm_P, float("nan"), np.inf)
     for _ in range(20 * (P + 1)):
         slope_A, b_A = 1 / norm_P[active], (linear_P / norm_P)[active]
-        step_A, furthest = _step(part_P[active], slope_A, b_A / c, cosine_PxP[active][:, active])
+        step_A, furthest = _step_and_share(
+            part_P[active], slope_A, b_A / c, cosine_PxP[active][:, active]
+        )
         limit_A = np.where(step_A < 0, -part_P[active] / step_A, np.inf)
         blocking = int(limit_A.argmin())
         if limit_A[blocking] <= furthest:
@@ -76,7 +78,7 @@ def lowest_point(linear_P: Floats, c: float, gram_PxP: Floats) -> Point:
         value_P = linear_P + c * norm_P * dot_P / length
         gain_P = (linear_P @ weights_P + c * length - value_P) / size_P
         if gain_P.max() < best.excess:
-            best = Point(weights_P / weights_P.sum(), length, float(gain_P.max()))
+            best = LowestPoint(weights_P / weights_P.sum(), length, float(gain_P.max()))
         gain_P[active] = -np.inf
         entering = int(gain_P.argmax())
         if gain_P[entering] <= ENTER:
@@ -85,7 +87,9 @@ def lowest_point(linear_P: Floats, c: float, gram_PxP: Floats) -> Point:
     return best
 
 
-def _step(part_A: Floats, slope_A: Floats, b_A: Floats, cosine_AxA: Floats) -> tuple[Floats, float]:
+def _step_and_share(
+    part_A: Floats, slope_A: Floats, b_A: Floats, cosine_AxA: Floats
+) -> tuple[Floats, float]:
     """Step to the lowest point among all s with slope . s = 1, and how much of it may be taken.
 
     Where the gradient of b . s + |s|_C - lambda slope . s vanishes, s is p + |s|_C q with
@@ -160,19 +164,19 @@ def fill_gaps(value_K: Floats, last_K: Floats) -> Floats:
     return np.where(known_K, value_K, value_K[known_K].mean()) if known_K.any() else value_K
 
 
-def visit_keys(domains: tuple[str, ...], seed: int) -> Ints:
-    """One int64 for each domain that stands for its name and the seed in `visit_orders`."""
+def domain_keys(domains: tuple[str, ...], seed: int) -> Ints:
+    """One int64 for each domain that stands for its name and the seed in `shuffled_others`."""
     texts = [f"visits {seed} {domain}".encode() for domain in domains]
     digests = [hashlib.sha256(text).digest() for text in texts]
     return np.array([int.from_bytes(d[:7], "big") for d in digests], dtype=np.int64)
 
 
-def visit_orders(key_P: Ints, step: int) -> list[list[int]]:
+def shuffled_others(key_P: Ints, step: int) -> list[list[int]]:
     """For each of P domains the indices of the P - 1 others in the order of this step's visits."""
     key = key_P.tolist()
     domains = range(len(key))
 
-    def draw(i: int, j: int) -> bytes:
+    def draw_key(i: int, j: int) -> bytes:
         return hashlib.sha256(f"{key[i]} {key[j]} {step}".encode()).digest()
 
-    return [sorted((j for j in domains if j != i), key=lambda j: draw(i, j)) for i in domains]
+    return [sorted((j for j in domains if j != i), key=lambda j: draw_key(i, j)) for i in domains]

@@ -90,16 +90,16 @@ class ADO(Method):
         if np.isnan(signals.loss_K).all():
             return state
         step = signals.step
-        state = self.remember(state, signals.loss_K, step)
+        state = self.with_losses(state, signals.loss_K, step)
         realised_K = signals.count_K.astype(np.float64) / signals.batch_rows
         state["share_K"] = 0.9 * state["share_K"] + 0.1 * realised_K
         if step >= self.first and (step - self.first) % self.every == 0:
             state["law_Kx3"] = self.fit_laws(state, step, signals.batch_rows)
         if np.isnan(state["law_Kx3"]).any():
             return state
-        return state | self.policy(state, (step + 1) * signals.batch_rows, step)
+        return state | self.with_next_weights(state, (step + 1) * signals.batch_rows, step)
 
-    def policy(self, state: State, rows: int, t: int) -> State:
+    def with_next_weights(self, state: State, rows: int, t: int) -> State:
         """The weights after step t, when `rows` rows of all domains have been seen.
 
         slope_k = max(alpha_k, 0.05) reducible_k / n;  rho ~ mu h^0.5 slope, at least `min_weight`;
@@ -121,7 +121,7 @@ class ADO(Method):
             "average_K": average_K + (rho_K - average_K) / (t + 1),
         }
 
-    def remember(self, state: State, loss_K: Floats, step: int) -> State:
+    def with_losses(self, state: State, loss_K: Floats, step: int) -> State:
         """The state with a step's losses; a domain without rows repeats its last loss.
 
         Args:
@@ -137,14 +137,14 @@ class ADO(Method):
             return state
         # The first full window smooths the beginning of the series too, later ones their middle.
         begin = 0 if step == self.window - 1 else self.window // 2
-        step_T, smooth_TxK = self.extend(state, step, begin, self.window // 2 + 1)
+        step_T, smooth_TxK = self.extend_history(state, step, begin, self.window // 2 + 1)
         if len(step_T) > self.points:
             stride = np.asarray(2 * state["stride"])
             kept_T = (step_T - self.ignore) % stride == 0
             state["stride"], step_T, smooth_TxK = stride, step_T[kept_T], smooth_TxK[kept_T]
         return state | {"step_T": step_T, "smooth_TxK": smooth_TxK}
 
-    def extend(self, state: State, step: int, begin: int, end: int) -> tuple[Ints, Floats]:
+    def extend_history(self, state: State, step: int, begin: int, end: int) -> tuple[Ints, Floats]:
         """The history of steps and smoothed losses, with those places that are points of a fit.
 
         Args:
@@ -174,7 +174,7 @@ class ADO(Method):
         """
         if len(state["recent_WxK"]) < self.window:
             return state["law_Kx3"]
-        step_T, smooth_TxK = self.extend(state, step, self.window // 2 + 1, self.window)
+        step_T, smooth_TxK = self.extend_history(state, step, self.window // 2 + 1, self.window)
         if len(step_T) < FEWEST:
             return state["law_Kx3"]
         for k in np.flatnonzero(smooth_TxK.min(axis=0) < np.exp(self.min_log_irreducible)):

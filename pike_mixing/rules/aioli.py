@@ -17,7 +17,7 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, Signals, State, ValidationNeed
 from pike_mixing.limits import PositiveFloat, PositiveInt, PositiveShare, ShareBelowOne
-from pike_mixing.numerics.simplex import softmax, visit_keys
+from pike_mixing.numerics.simplex import domain_keys, softmax
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -73,12 +73,12 @@ class Aioli(Method):
             "fall_KxK": np.zeros((K, K)),
             "graph_KxK": np.full((K, K), np.nan),
             "last_K": np.full(K, np.nan),
-            "key_K": visit_keys(domains, seed),
+            "key_K": domain_keys(domains, seed),
         }
 
     def weights(self, state: State, step: int) -> Floats:
         """The slot's leaning mixture, or the weights of the last update."""
-        k, weights_K = self.leaning(state, step), state["weights_K"]
+        k, weights_K = self.leaning_domain(state, step), state["weights_K"]
         return weights_K if k is None else leaning_mixtures(len(weights_K), self.lean)[k]
 
     def observe(self, state: State, signals: Signals) -> State:
@@ -91,16 +91,20 @@ class Aioli(Method):
         loss_K = np.where(
             np.isnan(signals.validation_loss_K), state["last_K"], signals.validation_loss_K
         )
-        ended = self.leaning(state, signals.step - 1)
+        ended = self.leaning_domain(state, signals.step - 1)
         if ended is None:
             return state | {"last_K": loss_K, "fall_KxK": np.zeros_like(state["fall_KxK"])}
         fall_K = np.nan_to_num(state["last_K"] - loss_K)
         fall_KxK = state["fall_KxK"].copy()
         fall_KxK[:, ended] += fall_K
         state = state | {"last_K": loss_K, "fall_KxK": fall_KxK}
-        return state if self.leaning(state, signals.step) is not None else self.update(state)
+        return (
+            state
+            if self.leaning_domain(state, signals.step) is not None
+            else self.with_updated_weights(state)
+        )
 
-    def update(self, state: State) -> State:
+    def with_updated_weights(self, state: State) -> State:
         """A from M A^T = falls^T, shifted to be non-negative, of sum 1, averaged; then w."""
         K, old_KxK = len(state["weights_K"]), state["graph_KxK"]
         graph_KxK = normalise_graph(
@@ -113,7 +117,7 @@ class Aioli(Method):
         weights_K = softmax(self.eta * graph_KxK.sum(axis=0))
         return state | {"weights_K": weights_K, "graph_KxK": graph_KxK}
 
-    def leaning(self, state: State, step: int) -> int | None:
+    def leaning_domain(self, state: State, step: int) -> int | None:
         """The domain of the slot that a step lies in; None in the rest of the round."""
         key_K, place = state["key_K"].tolist(), step % self.every // self.slot
         if place >= self.sweeps * len(key_K):

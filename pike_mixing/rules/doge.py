@@ -12,7 +12,7 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Signals, State
 from pike_mixing.limits import PositiveFloat
 from pike_mixing.numerics.simplex import softmax
-from pike_mixing.rules.surgery import Surgeon, present_gramian
+from pike_mixing.rules.surgery import Surgeon, gramian_of_present
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class DoGE(Surgeon):
     ) -> Floats:
         """w_k after this batch's update, times the clipping of g_k."""
         proxy_P = self.observe(state, signals)["proxy_K"][present_P]
-        return proxy_P / proxy_P.sum() * self.clipping(gram_PxP)
+        return proxy_P / proxy_P.sum() * self.clip_factors(gram_PxP)
 
     def observe(self, state: State, signals: Signals) -> State:
         """Adds rate clip(g_k . sum_j g_j / mean |g|) to log w_k and normalises; then the average.
@@ -59,10 +59,10 @@ class DoGE(Surgeon):
         """
         if signals.gram_KxK is None:
             return state
-        gram_PxP, present_P = present_gramian(signals)
+        gram_PxP, present_P = gramian_of_present(signals)
         if not len(present_P):
             return state
-        scale_P = self.clipping(gram_PxP)
+        scale_P = self.clip_factors(gram_PxP)
         gram_PxP = scale_P[:, None] * gram_PxP * scale_P
         norm_P, own_P = np.sqrt(gram_PxP.diagonal()), gram_PxP.diagonal()
         reach_P = gram_PxP.sum(axis=1) - (0 if self.self_term else own_P)
@@ -75,6 +75,6 @@ class DoGE(Surgeon):
         average_K = state["average_K"] + (proxy_K - state["average_K"]) / updates
         return state | {"proxy_K": proxy_K, "average_K": average_K, "updates": updates}
 
-    def clipping(self, gram_PxP: Floats) -> Floats:
+    def clip_factors(self, gram_PxP: Floats) -> Floats:
         """Factors that bring each gradient's norm down to `clip_norm`."""
         return (self.clip_norm / np.sqrt(gram_PxP.diagonal())).clip(max=1)

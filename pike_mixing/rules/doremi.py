@@ -62,15 +62,15 @@ class DoReMi(Method):
         domains' means weighed w.
         """
         assert signals.count_K is not None
-        dro_K, sampling_K = self.update(state, signals)["dro_K"], state["sampling_K"]
+        dro_K, sampling_K = self.with_updated_weights(state, signals)["dro_K"], state["sampling_K"]
         pull_K = np.where(sampling_K == 0, 0, dro_K / sampling_K * signals.count_K)
         return pull_K / pull_K.sum()
 
     def observe(self, state: State, signals: Signals) -> State:
-        """The state after `update`."""
-        return self.update(state, signals)
+        """The state after `with_updated_weights`."""
+        return self.with_updated_weights(state, signals)
 
-    def update(self, state: State, signals: Signals) -> State:
+    def with_updated_weights(self, state: State, signals: Signals) -> State:
         """Adds eta excess_k to log w_k, normalises; w <- (1 - c) w + c / K; then the average.
 
         A domain without rows counts with its last excess, before it ever had one with the others'

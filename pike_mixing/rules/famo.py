@@ -56,7 +56,7 @@ class FAMO(Mix):
         They sum to 1, Mix's scale. A domain without rows has weight 0.
         """
         assert signals.loss_K is not None
-        pull_K = measured_softmax(state["logits_K"], signals.loss_K) / self.gap(
+        pull_K = softmax_of_measured(state["logits_K"], signals.loss_K) / self.losses_above_bounds(
             state, signals.loss_K, signals
         )
         return np.nan_to_num(pull_K / np.nansum(pull_K))
@@ -65,9 +65,11 @@ class FAMO(Mix):
         """Adam on xi with gradient z (delta - z . delta) + gamma xi, delta the fall of log D."""
         if signals.loss_K is None or signals.loss_after_K is None:
             return state
-        before_K = self.gap(state, signals.loss_K, signals)
-        delta_K = np.log(before_K) - np.log(self.gap(state, signals.loss_after_K, signals))
-        z_K = measured_softmax(state["logits_K"], delta_K)
+        before_K = self.losses_above_bounds(state, signals.loss_K, signals)
+        delta_K = np.log(before_K) - np.log(
+            self.losses_above_bounds(state, signals.loss_after_K, signals)
+        )
+        z_K = softmax_of_measured(state["logits_K"], delta_K)
         slope_K = z_K * (delta_K - np.nansum(z_K * delta_K)) + self.gamma * state["logits_K"]
         present_K = ~np.isnan(slope_K)
         first_K = BETA1 * state["first_K"] + (1 - BETA1) * slope_K
@@ -84,7 +86,7 @@ class FAMO(Mix):
         }
         return state | {n: np.where(present_K, new, state[n]) for n, new in moved.items()}
 
-    def gap(self, state: State, loss_K: Floats, signals: Signals) -> Floats:
+    def losses_above_bounds(self, state: State, loss_K: Floats, signals: Signals) -> Floats:
         """D_k = L_k - m_k + 1e-8; NaN for a domain without rows.
 
         Args:
@@ -105,7 +107,7 @@ class FAMO(Mix):
         return loss_K - bound_K + EPSILON
 
 
-def measured_softmax(logits_K: Floats, measured_K: Floats) -> Floats:
+def softmax_of_measured(logits_K: Floats, measured_K: Floats) -> Floats:
     """Softmax of the logits of the domains that were measured; NaN for the others."""
     z_K = softmax(np.where(np.isnan(measured_K), -np.inf, logits_K))
     return np.where(np.isnan(measured_K), np.nan, z_K)

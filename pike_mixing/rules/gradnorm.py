@@ -10,7 +10,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, Signals, State
 from pike_mixing.limits import NonNegativeFloat, NonNegativeInt, PositiveFloat
 from pike_mixing.numerics.simplex import softmax
-from pike_mixing.rules.surgery import Surgeon, present_gramian
+from pike_mixing.rules.surgery import Surgeon, gramian_of_present
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class GradNorm(Surgeon):
             return state
         initial_K = state["initial_loss_K"]
         initial_K = np.where(np.isnan(initial_K), signals.loss_K, initial_K)
-        gram_PxP, present_P = present_gramian(signals)
+        gram_PxP, present_P = gramian_of_present(signals)
         if (signals.loss_K[present_P] <= 0).any():
             raise InputError(
                 f"step {signals.step}: gradnorm divides by the domains' losses "

@@ -107,11 +107,11 @@ class PiKE(Method):
         """Lines 5-7, when there are statistics."""
         if signals.statistics is None:
             return state
-        exponent_K = self.exponent(signals.statistics, signals.batch_rows)
+        exponent_K = self.log_weight_changes(signals.statistics, signals.batch_rows)
         log_weights_K = update_log_weights(state["log_weights_K"], exponent_K, self.min_weight)
         return {"log_weights_K": log_weights_K}
 
-    def exponent(self, statistics: Statistics, b: int) -> Floats:
+    def log_weight_changes(self, statistics: Statistics, b: int) -> Floats:
         """Line 6: zeta_1 |grad L_k|^2 - zeta_2 / (2b) sigma_k^2; not finite where not measured."""
         if self.norm == "plug-in":
             squared_norm_K = statistics.squared_norm_K
@@ -178,11 +178,14 @@ def proposed_coefficients(statistics: Statistics, b: int, target: float = 0.1) -
         zeta1 and zeta2, in the inverse of that unit; infinity where no coefficient moves a weight.
     """
     norm_K, noise_K = statistics.squared_norm_unbiased_K.clip(min=0), statistics.variance_K
-    spreads = {"zeta1": _lead(norm_K), "zeta2": _lead(noise_K / (2 * b))}
+    spreads = {
+        "zeta1": _largest_over_mean_of_others(norm_K),
+        "zeta2": _largest_over_mean_of_others(noise_K / (2 * b)),
+    }
     return {n: math.log1p(target) / v if v > 0 else math.inf for n, v in spreads.items()}
 
 
-def _lead(value_K: Floats) -> float:
+def _largest_over_mean_of_others(value_K: Floats) -> float:
     """The largest of the measured values minus the mean of the others; 0 for fewer than two."""
     value_P = value_K[np.isfinite(value_K)]
     if len(value_P) < 2:
@@ -207,19 +210,21 @@ class BalancedPiKE(PiKE):
     tau: PositiveFloat
     """Weight of the worst loss: towards 0 their mean is minimised, towards infinity the largest."""
 
-    def exponent(self, statistics: Statistics, b: int) -> Floats:
+    def log_weight_changes(self, statistics: Statistics, b: int) -> Floats:
         """Line 7: (y*_k)^2 (zeta_1 |grad L_k|^2 - zeta_2 / (2b) sigma_k^2)."""
-        return tilt(statistics.loss_K, self.tau) ** 2 * super().exponent(statistics, b)
+        return tilted_loss_weights(statistics.loss_K, self.tau) ** 2 * super().log_weight_changes(
+            statistics, b
+        )
 
     def proposed_settings(self, statistics: Statistics, b: int) -> dict[str, float]:
         """PiKE's, of norms and variances times (y*_k)^2."""
-        factor_K = tilt(statistics.loss_K, self.tau) ** 2
+        factor_K = tilted_loss_weights(statistics.loss_K, self.tau) ** 2
         names = ("squared_norm_K", "squared_norm_unbiased_K", "variance_K")
         tilted = {name: factor_K * getattr(statistics, name) for name in names}
         return super().proposed_settings(dataclasses.replace(statistics, **tilted), b)
 
 
-def tilt(loss_K: Floats, tau: float) -> Floats:
+def tilted_loss_weights(loss_K: Floats, tau: float) -> Floats:
     """Line 6 and Lemma `lemma:MinToMinMax`: y*_k = tau softmax(tau L)_k, which sum to tau.
 
     A domain without a finite loss has no part in the sum and gets NaN.
@@ -284,7 +289,7 @@ class ConceptualPiKE(Method):
         weights_K, known_K = state["weights_K"].copy(), np.isfinite(lam_K + kap_K)
         if known_K.any():
             rest = weights_K[known_K].sum()
-            weights_K[known_K] = rest * minimiser(lam_K[known_K], kap_K[known_K])
+            weights_K[known_K] = rest * descent_bound_minimiser(lam_K[known_K], kap_K[known_K])
         return {"weights_K": weights_K}
 
     def descent_bound(self, statistics: Statistics, b: int) -> tuple[Floats, Floats]:
@@ -294,10 +299,10 @@ class ConceptualPiKE(Method):
             squared_norm_K = statistics.squared_norm_unbiased_K.clip(min=0)
         # A square of NumPy's is infinite where that of a float raises an OverflowError.
         constants = (self.L, np.float64(self.eta), self.beta, self.gamma)
-        return coefficients(squared_norm_K, statistics.variance_K, b, *constants)
+        return descent_bound_terms(squared_norm_K, statistics.variance_K, b, *constants)
 
 
-def coefficients(
+def descent_bound_terms(
     squared_norm_K: Floats,
     variance_K: Floats,
     b: int,
@@ -323,7 +328,7 @@ def coefficients(
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def minimiser(lam_K: Floats, kap_K: Floats) -> Floats:
+def descent_bound_minimiser(lam_K: Floats, kap_K: Floats) -> Floats:
     """Lemma `le:optimal_w_for_relax_problem`: argmin of w . lam + w^2 . kap / 2 on the simplex.
 
     w_k = max(0, (nu - lam_k) / kap_k), where nu = -mu is the cost at the margin of all domains with

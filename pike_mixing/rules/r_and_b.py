@@ -11,7 +11,7 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Method, Needs, Signals, State
 from pike_mixing.limits import PositiveFloat, PositiveInt, Proportions
 from pike_mixing.numerics.simplex import softmax
-from pike_mixing.rules.surgery import present_gramian
+from pike_mixing.rules.surgery import gramian_of_present
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class RAndB(Method):
         """
         if signals.gram_KxK is None or signals.count_K is None:
             return state
-        gram_PxP, present_P = present_gramian(signals)
+        gram_PxP, present_P = gramian_of_present(signals)
         pairs_PxP = np.outer(signals.count_K[present_P], signals.count_K[present_P])
         pairs_KxK, products_KxK = state["pairs_KxK"].copy(), state["products_KxK"].copy()
         both = np.ix_(present_P, present_P)
@@ -84,27 +84,27 @@ class RAndB(Method):
         known_K = pairs_KxK.diagonal() > 0
         weights_K = state["weights_K"].copy()
         if known_K.any():
-            weights_K[known_K] = weights_K[known_K].sum() * balanced_weights(
+            weights_K[known_K] = weights_K[known_K].sum() * alignment_weights(
                 gram_KxK[known_K][:, known_K], state["target_K"][known_K], self.strength
             )
         empty = {name: np.zeros_like(state[name]) for name in ("pairs_KxK", "products_KxK")}
         return state | empty | {"weights_K": weights_K}
 
 
-def balanced_weights(gram_KxK: Floats, target_K: Floats, strength: float) -> Floats:
+def alignment_weights(gram_KxK: Floats, loss_weight_K: Floats, sharpness: float) -> Floats:
     """Line 14: softmax(strength G p / |G p|); equal weights where G p is 0.
 
     Args:
         gram_KxK: G, inner products of the domains' gradients.
-        target_K: p, weights of the losses.
-        strength: Length of the softmax's argument.
+        loss_weight_K: p, weights of the losses.
+        sharpness: Length of the softmax's argument.
     """
-    reach_K = gram_KxK @ target_K
+    reach_K = gram_KxK @ loss_weight_K
     # Beyond a float64 no square must be.
     reach_K = reach_K / max(np.abs(reach_K).max(initial=0), np.finfo(np.float64).tiny)
     length = np.linalg.norm(reach_K)
     return (
-        softmax(strength * reach_K / length)
+        softmax(sharpness * reach_K / length)
         if length > 0
         else by_domain.equal_weights(len(reach_K))
     )

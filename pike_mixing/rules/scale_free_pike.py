@@ -35,8 +35,8 @@ from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, RunFacts, Signals, State, StatisticsNeed
 from pike_mixing.limits import PositiveFloat, PositiveInt, PositiveShare, Proportions, VarianceRows
-from pike_mixing.numerics.laws import add_losses, loss_decreases, protected_scores
-from pike_mixing.numerics.moments import root_mean_square, shrink_to_mean
+from pike_mixing.numerics.laws import loss_decreases, scores_of_fallen_losses, with_batch_losses
+from pike_mixing.numerics.moments import root_mean_square, shrunk_distances_from_mean
 from pike_mixing.numerics.simplex import log_softmax, logsumexp
 
 UPDATES = 20
@@ -120,13 +120,13 @@ class ScaleFreePiKE(Method):
             "scatter_K": np.zeros(K),
             "last_K": np.full(K, np.nan),
             "estimates_K": np.zeros(K, dtype=np.int64),
-            "epochs_of_batch_K": self._epochs_of_batch(domains),
+            "epochs_of_batch_K": self._epochs_per_batch(domains),
             "epochs_K": np.zeros(K),
             "rows_K": np.zeros(K),
             **{f"{name}_K": np.full(K, np.nan) for name in none},
         }
 
-    def _epochs_of_batch(self, domains: tuple[str, ...]) -> Floats:
+    def _epochs_per_batch(self, domains: tuple[str, ...]) -> Floats:
         """How often a batch of one domain alone reads it; 0 where its size is not known."""
         if self.tokens_by_domain is None:
             return np.zeros(len(domains))
@@ -150,20 +150,20 @@ class ScaleFreePiKE(Method):
         """
         if signals.loss_K is not None and signals.count_K is not None:
             read_K = state["epochs_of_batch_K"] * signals.count_K / signals.batch_rows
-            state = add_losses(state, signals.loss_K, signals.count_K)
+            state = with_batch_losses(state, signals.loss_K, signals.count_K)
             state |= {"epochs_K": state["epochs_K"] + read_K}
         if signals.statistics is None:
             return state
         # The unit of u is no matter: equal ones leave every bit.
         worth_K = state["target_K"] / state["target_K"].max()
         q_K = worth_K * signals.statistics.squared_norm_unbiased_K
-        state = with_gradients(state, q_K)
+        state = with_gradient_scores(state, q_K)
         measured_K = np.isfinite(q_K) & (state["estimates_K"] >= LEAST_ESTIMATES)
         measured_K &= np.isfinite(state["row_variance_K"]) & (state["epochs_K"] <= 1)
         measured_K &= np.isfinite(state["log_prior_K"])
-        return state | {"log_weights_K": self.update(state, worth_K, measured_K)}
+        return state | {"log_weights_K": self.updated_log_weights(state, worth_K, measured_K)}
 
-    def update(self, state: State, worth_K: Floats, measured_K: Array) -> Floats:
+    def updated_log_weights(self, state: State, worth_K: Floats, measured_K: Array) -> Floats:
         """Log v after a step towards log tau, among domains measured now and those read over.
 
         Those measured share what the prior gives them together; those neither keep their weight.
@@ -181,19 +181,19 @@ class ScaleFreePiKE(Method):
         if measured_K.any():
             state_P = {name: value_K[measured_K] for name, value_K in state.items()}
             score_P = smaller_of_same_sign(
-                shrink_to_mean(*gradient_scores(state_P)),
-                shrink_to_mean(*loss_decreases(state_P, worth_K[measured_K])),
+                shrunk_distances_from_mean(*mean_scores_and_variances(state_P)),
+                shrunk_distances_from_mean(*loss_decreases(state_P, worth_K[measured_K])),
             )
-            lead_P = self.strength * protected_scores(score_P, state_P)
-            log_tau_K[measured_K] = log_target(state_P["log_prior_K"], lead_P)
+            lead_P = self.strength * scores_of_fallen_losses(score_P, state_P)
+            log_tau_K[measured_K] = log_target_weights(state_P["log_prior_K"], lead_P)
         log_mass = logsumexp(log_v_K[updated_K])
-        log_v_K[updated_K] = log_mass + step_towards(
+        log_v_K[updated_K] = log_mass + log_weights_after_step(
             log_softmax(log_tau_K[updated_K]), log_v_K[updated_K] - log_mass, self.max_change
         )
         return log_v_K
 
 
-def with_gradients(state: State, q_K: Floats) -> State:
+def with_gradient_scores(state: State, q_K: Floats) -> State:
     """The state with one more estimate of q, in root mean squares over the domains that have one.
 
     The variance of q from R rows of covariance C is 4 g . C g / R + 2 tr(C^2) / (R (R - 1)), but of
@@ -214,7 +214,7 @@ def with_gradients(state: State, q_K: Floats) -> State:
     }
 
 
-def gradient_scores(state_P: State) -> tuple[Floats, Floats]:
+def mean_scores_and_variances(state_P: State) -> tuple[Floats, Floats]:
     """Averages of two or more estimates of q, clipped at 0, and their variances.
 
     The average of n estimates of weights 1/2, 1/4, ... over their sum has the variance of one times
@@ -231,7 +231,7 @@ def smaller_of_same_sign(one_P: Floats, other_P: Floats) -> Floats:
     return np.where(one_P * other_P > 0, np.sign(one_P) * smaller_P, 0.0)
 
 
-def log_target(log_prior_P: Floats, lead_P: Floats) -> Floats:
+def log_target_weights(log_prior_P: Floats, lead_P: Floats) -> Floats:
     """Log tau: the prior without what domains of a negative lead give to those of a positive one.
 
     Where none has a positive lead, those of the largest get it by their prior weights: of lead 0,
@@ -245,7 +245,9 @@ def log_target(log_prior_P: Floats, lead_P: Floats) -> Floats:
     )
 
 
-def step_towards(log_goal_P: Floats, log_weights_P: Floats, max_divergence: float) -> Floats:
+def log_weights_after_step(
+    log_goal_P: Floats, log_weights_P: Floats, max_divergence: float
+) -> Floats:
     """Weights half way to a goal in logarithms, or nearer, with KL(new || old) <= max_divergence.
 
     Along the line the divergence grows from 0; bisection finds where it reaches the bound.

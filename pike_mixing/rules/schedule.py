@@ -90,7 +90,7 @@ class Schedule(WithObjective):
         ]
         state = {
             "points_PxK": np.stack(shares),
-            "at_P": np.array(self.at, dtype=np.float64) * self._steps_of_unit(),
+            "at_P": np.array(self.at, dtype=np.float64) * self._steps_per_unit(),
             "factor_K": np.ones(len(domains)),
         }
         if self.epochs is not None:
@@ -117,7 +117,7 @@ class Schedule(WithObjective):
         weights_K = state["factor_K"] * weights_K
         return np.asarray(weights_K / weights_K.sum())
 
-    def _steps_of_unit(self) -> float:
+    def _steps_per_unit(self) -> float:
         if self.unit == "steps" or max(self.at) == 0:
             return 1.0
         if self.unit == "share":

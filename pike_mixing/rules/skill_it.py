@@ -45,7 +45,7 @@ class SkillIt(Method):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Weights as if every loss were 1 nat; no losses."""
-        graph_KxK = self.edges(domains)
+        graph_KxK = self.edge_matrix(domains)
         return {
             "graph_KxK": graph_KxK,
             "weights_K": softmax(self.eta * graph_KxK.sum(axis=1)),
@@ -63,7 +63,7 @@ class SkillIt(Method):
         weights_K = softmax(self.eta * reach_K)
         return state | {"weights_K": weights_K, "losses_WxK": losses_WxK}
 
-    def edges(self, domains: tuple[str, ...]) -> Floats:
+    def edge_matrix(self, domains: tuple[str, ...]) -> Floats:
         """A in the order of the domains, with 0.5 for every edge of 1 between two domains.
 
         Raises:

@@ -21,9 +21,9 @@ from pike_mixing.numerics.simplex import (
     ENTER,
     RIDGE,
     TOLERANCE,
+    domain_keys,
     lowest_point,
-    visit_keys,
-    visit_orders,
+    shuffled_others,
 )
 from pike_mixing.rules.static import Mix
 
@@ -47,7 +47,7 @@ class Surgeon(Mix):
         Raises:
             InputError: the Gramian holds numbers that are not finite, or `solve` raises it.
         """
-        gram_PxP, present_P = present_gramian(signals)
+        gram_PxP, present_P = gramian_of_present(signals)
         coefficient_K = np.zeros(len(state["weights_K"]))
         if len(present_P):
             coefficient_K[present_P] = self.coefficients(gram_PxP, present_P, state, signals)
@@ -70,7 +70,7 @@ class Surgeon(Mix):
         """
 
 
-def present_gramian(signals: Signals) -> tuple[Floats, Ints]:
+def gramian_of_present(signals: Signals) -> tuple[Floats, Ints]:
     """Gramian of the domains that have a gradient (P x P), and their indices.
 
     A domain has none when the batch has no rows of it (NaN) or when its gradient is zero: its
@@ -94,7 +94,7 @@ def present_gramian(signals: Signals) -> tuple[Floats, Ints]:
             "number, or beyond the product of their lengths: lower training.peak_learning_rate or "
             "lengthen training.warmup_steps; the checkpoints before this step are sound"
         )
-    return _semidefinite(gram_PxP, lengths_PxP), present_P
+    return _without_negative_eigenvalues(gram_PxP, lengths_PxP), present_P
 
 
 def convergence_error(rule: str, step: int, why: str) -> InputError:
@@ -113,7 +113,7 @@ def convergence_error(rule: str, step: int, why: str) -> InputError:
     )
 
 
-def _semidefinite(gram_PxP: Floats, lengths_PxP: Floats) -> Floats:
+def _without_negative_eigenvalues(gram_PxP: Floats, lengths_PxP: Floats) -> Floats:
     """The Gramian without negative eigenvalues, or itself when it has none.
 
     Products of float32 gradients are off by some 1e-7 |g_j| |g_k|. Where gradients nearly coincide
@@ -152,14 +152,14 @@ class MGDA(Surgeon):
         self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals
     ) -> Floats:
         """Weights that minimise |sum_k w_k g_k / n_k|^2, equation (3) of Sener and Koltun."""
-        n_P = self._normaliser(gram_PxP, signals, present_P)
+        n_P = self._gradient_divisors(gram_PxP, signals, present_P)
         point = lowest_point(np.zeros(len(n_P)), 1.0, gram_PxP / np.outer(n_P, n_P))
         if not point.is_optimal:
             why = f"the shortest vector is off by {point.excess:.1g}"
             raise convergence_error("mgda", signals.step, why)
         return point.weights_P
 
-    def _normaliser(self, gram_PxP: Floats, signals: Signals, present_P: Ints) -> Floats:
+    def _gradient_divisors(self, gram_PxP: Floats, signals: Signals, present_P: Ints) -> Floats:
         norm_P = np.sqrt(gram_PxP.diagonal())
         if self.normalise == "none":
             return np.ones_like(norm_P)
@@ -241,14 +241,14 @@ class NashMTL(Surgeon):
         self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals
     ) -> Floats:
         """Weights alpha > 0 with G alpha = 1 / alpha, equation (2) of the paper."""
-        alpha_P, decrement = nash_bargain(gram_PxP)
+        alpha_P, decrement = nash_bargain_and_decrement(gram_PxP)
         if decrement > BARGAIN_TOLERANCE:
             why = f"their bargain is off by {decrement:.1g}"
             raise convergence_error("nash-mtl", signals.step, why)
         return alpha_P / alpha_P.sum() if self.scale == "mix" else alpha_P
 
 
-def nash_bargain(gram_PxP: Floats) -> tuple[Floats, float]:
+def nash_bargain_and_decrement(gram_PxP: Floats) -> tuple[Floats, float]:
     """Solution of G alpha = 1 / alpha, and the last Newton decrement.
 
     It is the minimum of the self-concordant alpha . G alpha / 2 - sum_k log alpha_k, on which
@@ -289,13 +289,13 @@ class PCGrad(Surgeon):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Weights 1/K, and keys for the random order of the projections."""
-        return {**super().init(domains, seed), "key_K": visit_keys(domains, seed)}
+        return {**super().init(domains, seed), "key_K": domain_keys(domains, seed)}
 
     def coefficients(
         self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals
     ) -> Floats:
         """Coefficients of the sum of the projected gradients, lines 8-9."""
-        order = visit_orders(state["key_K"][present_P], signals.step)
+        order = shuffled_others(state["key_K"][present_P], signals.step)
         sum_P = remove_conflicts(gram_PxP, order).sum(axis=0)
         return sum_P / len(sum_P) if self.scale == "mix" else sum_P
 
@@ -345,7 +345,7 @@ class GradVaccine(Surgeon):
         K = len(domains)
         return {
             **super().init(domains, seed),
-            "key_K": visit_keys(domains, seed),
+            "key_K": domain_keys(domains, seed),
             "target_KxK": np.zeros((K, K)),
         }
 
@@ -353,24 +353,26 @@ class GradVaccine(Surgeon):
         self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals
     ) -> Floats:
         """Coefficients of the sum of the turned gradients."""
-        sum_P = self._visit(state, signals.step, gram_PxP, present_P)[0].sum(axis=0)
+        sum_P = self._turn_visited_gradients(state, signals.step, gram_PxP, present_P)[0].sum(
+            axis=0
+        )
         return sum_P / len(sum_P) if self.scale == "mix" else sum_P
 
     def observe(self, state: State, signals: Signals) -> State:
         """The moving averages after the visits of this step; pairs with an absent domain stay."""
         if signals.gram_KxK is None:
             return state
-        gram_PxP, present_P = present_gramian(signals)
+        gram_PxP, present_P = gramian_of_present(signals)
         target_KxK = state["target_KxK"].copy()
-        _, target_PxP = self._visit(state, signals.step, gram_PxP, present_P)
+        _, target_PxP = self._turn_visited_gradients(state, signals.step, gram_PxP, present_P)
         target_KxK[present_P[:, None], present_P] = target_PxP
         return {**state, "target_KxK": target_KxK}
 
-    def _visit(
+    def _turn_visited_gradients(
         self, state: State, step: int, gram_PxP: Floats, present_P: Ints
     ) -> tuple[Floats, Floats]:
         target_PxP = state["target_KxK"][present_P[:, None], present_P]
-        order = visit_orders(state["key_K"][present_P], step)
+        order = shuffled_others(state["key_K"][present_P], step)
         return turn_gradients(
             gram_PxP, target_PxP, order, beta=self.beta, highest_target=self.highest_target
         )

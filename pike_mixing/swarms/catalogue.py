@@ -14,7 +14,7 @@ LABELS = ("", "Unnamed: 0", "run", "run_id", "name", "index")
 
 
 @dataclass(frozen=True)
-class Part:
+class TablePair:
     """A pair of files of a repository: mixtures, and losses of the same runs."""
 
     ratios: str
@@ -33,7 +33,7 @@ class PublicSwarm:
     revision: str
     licence: str
     """SPDX identifier."""
-    parts: tuple[Part, ...]
+    parts: tuple[TablePair, ...]
     ratio_prefix: str = ""
     """Begins the columns of mixtures in the repository's files, and is taken off."""
     metric_prefix: str = ""
@@ -74,14 +74,14 @@ BYTES_PER_TOKEN = 4
 """Of English text and usual vocabularies, roughly: no table of RegMix tells its tokens."""
 
 
-def _regmix(name: str, size: str, parameters: str, tokens: str) -> Part:
-    labels = {"set": name, "parameters": parameters, "tokens": tokens}
-    files = (f"data/{name}_mixture_{size}.csv", f"data/{name}_pile_loss_{size}.csv")
-    return Part(*files, labels)
+def _regmix_pair(split: str, size: str, parameters: str, tokens: str) -> TablePair:
+    labels = {"set": split, "parameters": parameters, "tokens": tokens}
+    files = (f"data/{split}_mixture_{size}.csv", f"data/{split}_pile_loss_{size}.csv")
+    return TablePair(*files, labels)
 
 
-def _olmix(name: str, revision: str, about: str) -> PublicSwarm:
-    part = Part(f"{name}_ratios.csv", f"{name}_metrics.csv", {"parameters": "3e7"})
+def _olmix_swarm(name: str, revision: str, about: str) -> PublicSwarm:
+    part = TablePair(f"{name}_ratios.csv", f"{name}_metrics.csv", {"parameters": "3e7"})
     return PublicSwarm(about, "allenai/olmix", revision, "Apache-2.0", (part,))
 
 
@@ -93,28 +93,28 @@ TABLES = {
         revision="b004d3a3f39846dcec6b3740da22bcd1ba95a5d0",
         licence="MIT",
         parts=(
-            _regmix("train", "1m", "1e6", "1e9"),
-            _regmix("test", "1m", "1e6", "1e9"),
-            _regmix("test", "60m", "6e7", "1e9"),
-            _regmix("test", "1B", "1e9", "2.5e10"),
+            _regmix_pair("train", "1m", "1e6", "1e9"),
+            _regmix_pair("test", "1m", "1e6", "1e9"),
+            _regmix_pair("test", "60m", "6e7", "1e9"),
+            _regmix_pair("test", "1B", "1e9", "2.5e10"),
         ),
         ratio_prefix="train_the_pile_",
         metric_prefix="metric/the_pile_",
         metric_suffix="_val_loss",
         available={name: round(gib * 2**30 / BYTES_PER_TOKEN, -6) for name, gib in GIB.items()},
     ),
-    "olmix-dclm": _olmix(
+    "olmix-dclm": _olmix_swarm(
         "dclm",
         "dd2900f8f1b67a248acded26fbd898190d796be9",
         "Olmix (arXiv 2602.12237): 24 topics of DCLM, 127 runs of 30M parameters, bits per byte of "
         "downstream tasks",
     ),
-    "olmix-full": _olmix(
+    "olmix-full": _olmix_swarm(
         "full_recomputation",
         "d6f852def112182441c43a5861528e29653ac675",
         "Olmix: 512 runs that mix all its sources anew, 30M parameters",
     ),
-    "olmix-reuse": _olmix(
+    "olmix-reuse": _olmix_swarm(
         "full_reuse_update_5_seed_0",
         "d6f852def112182441c43a5861528e29653ac675",
         "Olmix: 64 runs in which old ratios are one virtual domain, 30M parameters",
@@ -126,7 +126,7 @@ PACKAGED = ("regmix",)
 """Those that the package holds itself."""
 
 
-def digests(name: str) -> dict[str, str]:
+def recorded_digests(name: str) -> dict[str, str]:
     """The recorded SHA-256 of a swarm's files, by path."""
     lines = SHA256SUMS.read_text(encoding="utf-8").splitlines()
     pairs = [line.split("  ", 1) for line in lines]

@@ -11,13 +11,20 @@ from pathlib import Path
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
-from pike_mixing.swarms.catalogue import KEYS, LABELS, TABLES, Part, PublicSwarm, digests
+from pike_mixing.swarms.catalogue import (
+    KEYS,
+    LABELS,
+    TABLES,
+    PublicSwarm,
+    TablePair,
+    recorded_digests,
+)
 
 SECONDS = 60
 """After which a server that says nothing is given up."""
 
 
-def fetch(name: str, folder: Path, base: str | None = None) -> Path:
+def fetch_swarm(name: str, folder: Path, base: str | None = None) -> Path:
     """Writes `<name>.csv.gz` and `<name>.LICENSE` into a folder, each whole or not at all.
 
     The same files make the same bytes.
@@ -34,15 +41,15 @@ def fetch(name: str, folder: Path, base: str | None = None) -> Path:
     """
     if name not in TABLES:
         raise InputError(unknown(name, TABLES, "swarm"))
-    swarm, known = TABLES[name], digests(name)
+    swarm, known = TABLES[name], recorded_digests(name)
     if unseen := sorted({path for path in swarm.files() if path not in known}):
         raise InputError(
             f"swarm {name!r}: nobody has recorded the SHA-256 of {', '.join(unseen)} at "
             f"{swarm.repository} {swarm.revision}: download them, check them, and record it in "
             "pike_mixing/swarms/SHA256SUMS"
         )
-    files = {path: _check(swarm, path, known[path], base) for path in swarm.files()}
-    rows = [row for part in swarm.parts for row in _rows(swarm, part, files)]
+    files = {path: _download_verified(swarm, path, known[path], base) for path in swarm.files()}
+    rows = [row for part in swarm.parts for row in _join_pair(swarm, part, files)]
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
@@ -50,14 +57,14 @@ def fetch(name: str, folder: Path, base: str | None = None) -> Path:
     path = folder / f"{name}.csv.gz"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / f"{name}.LICENSE", files["LICENSE"])
-        _write(path, gzip.compress(text.getvalue().encode(), mtime=0))
+        _write_atomically(folder / f"{name}.LICENSE", files["LICENSE"])
+        _write_atomically(path, gzip.compress(text.getvalue().encode(), mtime=0))
     except OSError as error:
         raise InputError(f"{folder} cannot be written: {error}: give another folder") from None
     return path
 
 
-def _check(swarm: PublicSwarm, path: str, wanted: str, base: str | None) -> bytes:
+def _download_verified(swarm: PublicSwarm, path: str, wanted: str, base: str | None) -> bytes:
     url = swarm.url(path) if base is None else f"{base.rstrip('/')}/{path}"
     try:
         with urllib.request.urlopen(url, timeout=SECONDS) as answer:
@@ -76,7 +83,9 @@ def _check(swarm: PublicSwarm, path: str, wanted: str, base: str | None) -> byte
     return content
 
 
-def _rows(swarm: PublicSwarm, part: Part, files: dict[str, bytes]) -> list[dict[str, str]]:
+def _join_pair(
+    swarm: PublicSwarm, part: TablePair, files: dict[str, bytes]
+) -> list[dict[str, str]]:
     """The runs of a pair of files, with columns as `finders.table` reads them."""
     ratios, metrics = (
         list(csv.DictReader(io.StringIO(files[path].decode())))
@@ -86,10 +95,10 @@ def _rows(swarm: PublicSwarm, part: Part, files: dict[str, bytes]) -> list[dict[
     losses = {row[key]: row for row in metrics}
     return [
         {"run": row[key], **part.labels}
-        | {f"weight/{n.removeprefix(swarm.ratio_prefix)}": v for n, v in _values(row)}
+        | {f"weight/{n.removeprefix(swarm.ratio_prefix)}": v for n, v in _cells_without_labels(row)}
         | {
             f"loss/{n.removeprefix(swarm.metric_prefix).removesuffix(swarm.metric_suffix)}": v
-            for n, v in _values(losses[row[key]])
+            for n, v in _cells_without_labels(losses[row[key]])
         }
         | {f"available/{name}": f"{tokens:g}" for name, tokens in swarm.available.items()}
         for row in ratios
@@ -97,11 +106,11 @@ def _rows(swarm: PublicSwarm, part: Part, files: dict[str, bytes]) -> list[dict[
     ]
 
 
-def _values(row: dict[str, str]) -> list[tuple[str, str]]:
+def _cells_without_labels(row: dict[str, str]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in row.items() if name not in LABELS]
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write_atomically(path: Path, content: bytes) -> None:
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     beside.write_bytes(content)
     beside.replace(path)

@@ -75,7 +75,9 @@ def cross_entropy(
     if hidden_NxD.ndim == 3:
         # Nobody reads the gradients, so that XLA does not make them.
         no_weight = torch.zeros_like(target_N, dtype=torch.float32)
-        return _of_rows(hidden_NxD, embedding_VxD, target_N, no_weight, dtype, chips)[0]
+        return _losses_and_gradients_on_chips(
+            hidden_NxD, embedding_VxD, target_N, no_weight, dtype, chips
+        )[0]
     rows, factor_VxD = tokens_per_chunk(len(target_N), len(embedding_VxD)), embedding_VxD.to(dtype)
     pieces = zip(hidden_NxD.to(dtype).split(rows), target_N.split(rows), strict=True)
     result = [
@@ -106,13 +108,13 @@ def weighted_sum(
     Returns:
         The sum, a scalar, and the losses in nats, without gradient.
     """
-    result: tuple[Tensor, Tensor] = _Weighted.apply(  # type: ignore[no-untyped-call]
+    result: tuple[Tensor, Tensor] = _WeightedLoss.apply(  # type: ignore[no-untyped-call]
         hidden_NxD, embedding_VxD, target_N, weight_N, dtype, chips
     )
     return result
 
 
-class _Weighted(torch.autograd.Function):
+class _WeightedLoss(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
@@ -124,7 +126,11 @@ class _Weighted(torch.autograd.Function):
         chips: int,
     ) -> tuple[Tensor, Tensor]:
         given = (hidden_NxD, embedding_VxD, target_N, weight_N, dtype)
-        nll_N, *made = _of_rows(*given, chips) if hidden_NxD.ndim == 3 else _of_tokens(*given)
+        nll_N, *made = (
+            _losses_and_gradients_on_chips(*given, chips)
+            if hidden_NxD.ndim == 3
+            else _losses_and_gradients(*given)
+        )
         # Not among the saved tensors: the backward pass gives them away.
         ctx.made = made[0].to(hidden_NxD.dtype), made[1].to(embedding_VxD.dtype)
         ctx.mark_non_differentiable(nll_N)
@@ -143,7 +149,7 @@ class _Weighted(torch.autograd.Function):
         return of_hidden_NxD, of_embedding_VxD, None, None, None, None
 
 
-def _of_tokens(
+def _losses_and_gradients(
     hidden_NxD: Tensor,
     embedding_VxD: Tensor,
     target_N: Tensor,
@@ -165,7 +171,7 @@ def _of_tokens(
     # Smaller than a chunk it would be slower than one.
     first = first if first > rows else 0
     if first:
-        nll_N[:first] = _in_place(
+        nll_N[:first] = _losses_and_gradients_in_place(
             hidden_NxD[:first].to(dtype),
             factor_VxD,
             target_N[:first],
@@ -180,7 +186,9 @@ def _of_tokens(
         piece = slice(begin, begin + rows)
         hidden_nxD = hidden_NxD[piece].to(dtype)
         logits_nxV = product_of_rows(hidden_nxD, factor_VxD).to(exact)
-        nll_N[piece] = _turn_into_gradient(logits_nxV, target_N[piece, None], weight_N[piece, None])
+        nll_N[piece] = _losses_to_gradient_by_pieces(
+            logits_nxV, target_N[piece, None], weight_N[piece, None]
+        )
         slope_nxV = logits_nxV.to(dtype)
         of_hidden_NxD[piece] = product_of_rows(slope_nxV, factor_VxD.T)
         for low in range(0, len(factor_VxD), height):
@@ -191,7 +199,7 @@ def _of_tokens(
     return nll_N, of_hidden_NxD, of_embedding_VxD
 
 
-def _of_rows(
+def _losses_and_gradients_on_chips(
     hidden_BxLxD: Tensor,
     embedding_VxD: Tensor,
     target_BxL: Tensor,
@@ -222,7 +230,7 @@ def _of_rows(
     return torch.cat(nll, dim=1), torch.cat(of_hidden, dim=1), of_embedding_cxVxD.sum(dim=0)
 
 
-def _in_place(
+def _losses_and_gradients_in_place(
     hidden_nxD: Tensor,
     embedding_VxD: Tensor,
     target_n: Tensor,
@@ -238,7 +246,7 @@ def _in_place(
     """
     n, V = len(target_n), len(embedding_VxD)
     height = min(V, max(1, BLOCK_NUMBERS // n))
-    blocks = _blocks(target_n, V, height)
+    blocks = _vocabulary_blocks(target_n, V, height)
     highest_n = embedding_VxD.new_full((n,), -torch.inf)
     sum_n, of_target_n = torch.zeros_like(highest_n), torch.empty_like(highest_n)
     shifts = []
@@ -262,7 +270,7 @@ def _in_place(
     return log_sum_n - of_target_n
 
 
-def _blocks(target_n: Tensor, V: int, height: int) -> list[tuple[slice, Tensor, Tensor]]:
+def _vocabulary_blocks(target_n: Tensor, V: int, height: int) -> list[tuple[slice, Tensor, Tensor]]:
     """The vocabulary by `height`; the tokens whose target is in each, and where it is there."""
     order_n = target_n.argsort()
     begins = range(0, V, height)
@@ -275,15 +283,19 @@ def _blocks(target_n: Tensor, V: int, height: int) -> list[tuple[slice, Tensor, 
     ]
 
 
-def _turn_into_gradient(logits_nxV: Tensor, target_nx1: Tensor, weight_nx1: Tensor) -> Tensor:
+def _losses_to_gradient_by_pieces(
+    logits_nxV: Tensor, target_nx1: Tensor, weight_nx1: Tensor
+) -> Tensor:
     """Puts the gradient of the weighted losses in the logits' place and returns the losses."""
     # Two at least: threads would share a single row, and its sum have another order.
     rows = max(2, torch.get_num_threads() * CACHED_LOGITS // logits_nxV.shape[1])
     pieces = zip(*(t.split(rows) for t in (logits_nxV, target_nx1, weight_nx1)), strict=True)
-    return torch.cat([_turn_at_once(*piece) for piece in pieces])
+    return torch.cat([_losses_to_gradient_in_place(*piece) for piece in pieces])
 
 
-def _turn_at_once(logits_nxV: Tensor, target_nx1: Tensor, weight_nx1: Tensor) -> Tensor:
+def _losses_to_gradient_in_place(
+    logits_nxV: Tensor, target_nx1: Tensor, weight_nx1: Tensor
+) -> Tensor:
     highest_nx1 = logits_nxV.amax(dim=1, keepdim=True)
     of_target_nx1 = logits_nxV.gather(1, target_nx1) - highest_nx1
     logits_nxV.sub_(highest_nx1).exp_()
@@ -378,7 +390,7 @@ class Linear(nn.Linear):
 
 def product_of_rows(a: Tensor, b_NxK: Tensor) -> Tensor:
     """The products of A's rows (... x K) with B's, A B^T (... x N)."""
-    if ONEDNN and _takes(a) and _takes(b_NxK):
+    if ONEDNN and _is_for_onednn(a) and _is_for_onednn(b_NxK):
         result: Tensor = _ProductOfRows.apply(a, b_NxK)  # type: ignore[no-untyped-call]
         return result
     return F.linear(a, b_NxK)
@@ -392,26 +404,26 @@ def product_of_columns(a_MxI: Tensor, b_MxJ: Tensor) -> Tensor:
     return product_of_rows(b_MxJ.T, a_MxI.T).T
 
 
-def _takes(factor: Tensor) -> bool:
+def _is_for_onednn(factor: Tensor) -> bool:
     """Whether oneDNN takes it, in float32: it has numbers, on a CPU, and none is to be cast."""
     exact = factor.is_cpu and factor.dtype == torch.float32 and factor.numel() > 0
     return exact and factor.ndim > 1 and not torch.is_autocast_enabled("cpu")
 
 
-def _by_onednn(a: Tensor, b_NxK: Tensor) -> Tensor:
-    factors = _dense(a), _dense(b_NxK)
+def _multiply_by_onednn(a: Tensor, b_NxK: Tensor) -> Tensor:
+    factors = _contiguous(a), _contiguous(b_NxK)
     result: Tensor = torch.ops.mkldnn._linear_pointwise(*factors, None, "none", [], "")
     return result
 
 
-def _dense(factor: Tensor) -> Tensor:
+def _contiguous(factor: Tensor) -> Tensor:
     """The factor in one piece of memory; oneDNN takes a hundred times as long for one with gaps."""
     whole = factor.is_contiguous() or factor.mT.is_contiguous()
     return factor if whole else factor.contiguous()
 
 
 # torch.compile would look into oneDNN's product, and fails where the weights change.
-_opaque = torch.library.custom_op("pike_mixing::of_rows", _by_onednn, mutates_args=())
+_opaque = torch.library.custom_op("pike_mixing::of_rows", _multiply_by_onednn, mutates_args=())
 
 
 @_opaque.register_fake
@@ -423,7 +435,7 @@ class _ProductOfRows(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor, b_NxK: Tensor) -> Tensor:
         ctx.save_for_backward(a, b_NxK)
-        return _opaque(a, b_NxK) if torch.compiler.is_compiling() else _by_onednn(a, b_NxK)
+        return _opaque(a, b_NxK) if torch.compiler.is_compiling() else _multiply_by_onednn(a, b_NxK)
 
     @staticmethod
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, Tensor | None]:

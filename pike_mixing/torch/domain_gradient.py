@@ -20,7 +20,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.numerics.moments import variance_of_rows
 from pike_mixing.torch import parallel
 from pike_mixing.torch.pass_interface import DomainRows, Target
-from pike_mixing.torch.rows import Rows, mark_last
+from pike_mixing.torch.rows import Rows, with_is_last
 
 PIECE_NUMBERS = 2**18
 """Products that a CPU adds up in float32 at a time: 10^8 of them at once are off by 0.4 %."""
@@ -44,14 +44,14 @@ def domain_gradient(
         the device. The variance is NaN where it is not wanted, or of a single micro-batch.
     """
     R, n, passes = rows.rows, rows.passes, target.passes
-    number = passes.number
+    number = passes.device_number
     # A program that measures one micro-batch, and finds NaN, is the one that measures several.
     listens = with_variance and (n > 1 or passes.fixed)
     count, freedom = number(R), number(n - 1 if n > 1 else math.nan)
     loss = torch.zeros((), dtype=torch.float64, device=target.device)
     weighted_squares = torch.zeros_like(loss)
-    with _listening(target, listens) as squares, _apart(target):
-        for piece, last in mark_last(rows.pieces):
+    with _squared_norm_reader(target, listens) as squares, _set_gradients_aside(target):
+        for piece, last in with_is_last(rows.pieces):
             with target.accumulating(last=last):
                 loss_B = backward_pass(model, target, piece.rows, piece.weight_B / count)
             own = (loss_B.double() * piece.weight_B.to(loss_B.device)).sum() / count
@@ -59,16 +59,16 @@ def domain_gradient(
             if listens:
                 # What arrives is s / R of the micro-batch's mean gradient.
                 weighted_squares += squares() * number(R**2 / piece.size / target.divisor**2)
-            passes.settle()
-        parts = [_part(p) for p in target.parameters]
+            passes.run_recorded()
+        parts = [_dense_gradient(p) for p in target.parameters]
     # Shards have been added up by their passes.
     parallel.sum_in_place([part for part in parts if not parallel.is_sharded(part)], target.group)
     parallel.sum_in_place([loss, weighted_squares], target.group)
     with passes.timed("statistics"):
-        squared_norm, variance = inner(parts, parts), torch.full_like(loss, math.nan)
+        squared_norm, variance = inner_product(parts, parts), torch.full_like(loss, math.nan)
     if listens:
         variance = variance_of_rows(weighted_squares, squared_norm, count, freedom)
-    passes.settle()
+    passes.run_recorded()
     return parts, torch.stack([squared_norm, variance, loss])
 
 
@@ -100,7 +100,7 @@ def backward_pass(model: nn.Module, target: Target, batch: Rows, weight_B: Tenso
     return loss_B
 
 
-def _part(parameter: Tensor) -> Tensor:
+def _dense_gradient(parameter: Tensor) -> Tensor:
     """A parameter's gradient: zero for one that takes no part in the loss."""
     if parameter.grad is None:
         return torch.zeros_like(parameter)
@@ -108,10 +108,10 @@ def _part(parameter: Tensor) -> Tensor:
 
 
 @contextlib.contextmanager
-def _apart(target: Target) -> Iterator[None]:
+def _set_gradients_aside(target: Target) -> Iterator[None]:
     """Takes the parameters' gradients away for the block, and puts them back."""
     kept = [p.grad for p in target.parameters]
-    target.passes.clear(target.parameters)
+    target.passes.clear_gradients(target.parameters)
     try:
         yield
     finally:
@@ -120,7 +120,7 @@ def _apart(target: Target) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _listening(target: Target, listens: bool) -> Iterator[Callable[[], Tensor]]:
+def _squared_norm_reader(target: Target, listens: bool) -> Iterator[Callable[[], Tensor]]:
     """A function that gives the squared norm of what a pass has brought, before it adds up.
 
     No gradient is copied: each is read where the pass has made it.
@@ -132,7 +132,7 @@ def _listening(target: Target, listens: bool) -> Iterator[Callable[[], Tensor]]:
     arrived: set[int] = set()
     written = 0
 
-    def listen(number: int, gradient: Tensor) -> None:
+    def add_squared_norm(number: int, gradient: Tensor) -> None:
         nonlocal written
         if number in arrived:
             raise InputError(
@@ -145,11 +145,11 @@ def _listening(target: Target, listens: bool) -> Iterator[Callable[[], Tensor]]:
             dense = gradient.detach()
             if dense.is_sparse:
                 dense = dense.coalesce().values()
-            for piece in _pieces(dense.float()):
+            for piece in _flat_pieces(dense.float()):
                 torch.dot(piece, piece, out=slots[written])
                 written += 1
 
-    def take() -> Tensor:
+    def take_squared_norm() -> Tensor:
         nonlocal written
         squared_norm = terms[:written].double().sum()
         arrived.clear()
@@ -158,11 +158,11 @@ def _listening(target: Target, listens: bool) -> Iterator[Callable[[], Tensor]]:
 
     with contextlib.ExitStack() as hooks:
         for number, p in enumerate(watched):
-            hooks.enter_context(p.register_hook(functools.partial(listen, number)))
-        yield take
+            hooks.enter_context(p.register_hook(functools.partial(add_squared_norm, number)))
+        yield take_squared_norm
 
 
-def inner(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
+def inner_product(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
     """Inner product over all parts in float64; those in shards are summed over the processes.
 
     Copies of a shard, as in hybrid sharding, count once.
@@ -171,7 +171,7 @@ def inner(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
     by_place: dict[Any, list[Tensor]] = {}
     for a, b in zip(first, second, strict=True):
         place = parallel.shard_placement(a)
-        of_a, of_b = (_pieces(parallel.local_part(part).float()) for part in (a, b))
+        of_a, of_b = (_flat_pieces(parallel.local_part(part).float()) for part in (a, b))
         by_place.setdefault(place, []).extend(
             torch.dot(x, y).to(device) for x, y in zip(of_a, of_b, strict=True)
         )
@@ -186,7 +186,7 @@ def inner(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
     return sums[0] if len(sums) == 1 else torch.stack(sums).sum()
 
 
-def _pieces(part: Tensor) -> tuple[Tensor, ...]:
+def _flat_pieces(part: Tensor) -> tuple[Tensor, ...]:
     """A tensor's numbers in a row, in pieces that float32 adds up well."""
     flat = part.flatten()
     # Accelerators add up in a tree, and a piece of this size would not fill them.

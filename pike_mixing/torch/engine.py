@@ -2,7 +2,7 @@
 
     engine = Engine(method, rows, StepGradient(model, passes, ...))
     for step in range(steps):
-        engine.measure()           # what is due before the step's rows are drawn
+        engine.measure_before_step()           # what is due before the step's rows are drawn
         result = engine.backward() # the rows, and the gradient that the method wants
         optimizer.step()
         engine.observe(result)     # the method sees the step
@@ -105,7 +105,7 @@ class Engine:
         b, K = self._source.batch_rows, len(self._source.domains)
         return rows_of_domains(self.method, self.state, step, b, self.rounding, K)
 
-    def measure(self) -> FreshStatistics | None:
+    def measure_before_step(self) -> FreshStatistics | None:
         """Measures what is due before the step's rows are drawn, and shows it to the method."""
         needs, result = self.method.needs(), None
         due, compare = needs.statistics, needs.validation
@@ -116,14 +116,16 @@ class Engine:
         if compare is not None and compare.is_due(self.step):
             with timed("validation"):
                 loss_K = self.losses("comparison", compare.rows)
-                self._show(Signals(self.step, self._source.batch_rows, validation_loss_K=loss_K))
+                self._observe_signals(
+                    Signals(self.step, self._source.batch_rows, validation_loss_K=loss_K)
+                )
         return result
 
     def losses(self, purpose: str, rows: int) -> Floats:
         """Mean loss of each domain over its first rows for a purpose, nats per token."""
         first_K = np.zeros_like(self.positions_K)
         read = self._source.rows_of(purpose, first_K, np.full_like(first_K, rows))
-        return self.gradient.means(self.gradient.passes.losses, read)
+        return self.gradient.domain_means(self.gradient.passes.losses, read)
 
     def _measure_fresh(self, due: StatisticsNeed) -> FreshStatistics:
         count_K = self.counts(self.step).clip(min=due.rows)
@@ -133,14 +135,16 @@ class Engine:
             for _ in range(due.estimates):
                 rows = self._source.rows_of("statistics", self.fresh_positions_K, count_K)
                 self.fresh_positions_K = self.fresh_positions_K + count_K
-                statistics, gram_KxK = self.gradient.fresh(rows, inner_products=due.inner_products)
+                statistics, gram_KxK = self.gradient.measure_fresh(
+                    rows, inner_products=due.inner_products
+                )
                 result.append(statistics)
         mean = Statistics.average(result)
         b = self._source.batch_rows
-        self._show(Signals(self.step, b, statistics=mean, gram_KxK=gram_KxK))
+        self._observe_signals(Signals(self.step, b, statistics=mean, gram_KxK=gram_KxK))
         return FreshStatistics(mean, time.perf_counter() - began)
 
-    def _show(self, signals: Signals) -> None:
+    def _observe_signals(self, signals: Signals) -> None:
         self.state = self.method.observe(self.state, signals)
 
     def backward(self) -> StepResult:
@@ -152,7 +156,7 @@ class Engine:
             return self.gradient.compute(self.method, self.state, self.step, self._rows)
 
     @property
-    def watches(self) -> bool:
+    def needs_to_observe(self) -> bool:
         """Whether the method sees what the present step measures: to show it is to wait for it."""
         needs = self.method.needs()
         if needs.losses or needs.gramian or needs.losses_after or needs.reference:
@@ -164,11 +168,11 @@ class Engine:
 
     def observe(self, result: StepResult) -> None:
         """After the optimizer's update: the method sees the step, which ends."""
-        if self.watches:
+        if self.needs_to_observe:
             after_K = None
             if self.method.needs().losses_after:
                 # What was measured before them has come when they have.
-                after_K = self.gradient.means(self.gradient.passes.losses, self._rows)
-            self._show(dataclasses.replace(result.signals, loss_after_K=after_K))
+                after_K = self.gradient.domain_means(self.gradient.passes.losses, self._rows)
+            self._observe_signals(dataclasses.replace(result.signals, loss_after_K=after_K))
         self.positions_K = self.positions_K + self._rows.count_K
         self.step += 1

@@ -23,14 +23,14 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Statistics
 from pike_mixing.torch import parallel, rows
-from pike_mixing.torch.domain_gradient import domain_gradient, inner
+from pike_mixing.torch.domain_gradient import domain_gradient, inner_product
 from pike_mixing.torch.losses import RowLosses
 from pike_mixing.torch.parallel import Group
 from pike_mixing.torch.pass_interface import DomainRows, Passes, Piece, Target
 from pike_mixing.torch.rows import Rows
 
 
-class Measured(NamedTuple):
+class DeviceStatistics(NamedTuple):
     """Statistics of the domains' gradients whose numbers are still on the device."""
 
     numbers: list[Tensor]
@@ -50,7 +50,7 @@ class Measured(NamedTuple):
     def on_host(self, passes: Passes) -> Statistics:
         """The statistics, once the device has made them: one transfer."""
         parts = self.numbers or [torch.empty(0, dtype=torch.float64)]
-        return self.statistics(passes.fetch(torch.cat(parts))())
+        return self.statistics(passes.begin_fetch(torch.cat(parts))())
 
 
 def gradient_statistics(
@@ -86,17 +86,17 @@ def gradient_statistics(
     Raises:
         InputError: rows hold no tensors, or the model's gradients cannot be measured.
     """
-    target, rows_K = _open(model, loss_fn, rows_by_domain, micro_batch_rows, group)
+    target, rows_K = _target_and_rows(model, loss_fn, rows_by_domain, micro_batch_rows, group)
     if coefficients is None:
         with target.passes.leave_no_trace(model, training=model.training):
             return measure_domains(target, rows_K).on_host(target.passes)
     if len(coefficients) != len(rows_K):
         raise InputError(f"coefficients: {len(coefficients)} for {len(rows_K)} domains")
 
-    def leave(k: int, parts: list[Tensor]) -> None:
+    def add_to_gradient(k: int, parts: list[Tensor]) -> None:
         target.add(parts, coefficients[k])
 
-    return measure_domains(target, rows_K, leave).on_host(target.passes)
+    return measure_domains(target, rows_K, add_to_gradient).on_host(target.passes)
 
 
 def gramian(
@@ -118,12 +118,12 @@ def gramian(
         micro_batch_rows: Rows of one pass.
         group: Processes that share the rows; None: all.
     """
-    target, rows_K = _open(model, loss_fn, rows_by_domain, micro_batch_rows, group)
+    target, rows_K = _target_and_rows(model, loss_fn, rows_by_domain, micro_batch_rows, group)
     with target.passes.leave_no_trace(model, training=model.training):
         return measure_gramian(target, rows_K)[1:]
 
 
-def own_rows(
+def rows_by_domain_on_process(
     pieces_K: Sequence[Sequence[Rows]], group: Group = None, spare: Rows = None
 ) -> list[DomainRows]:
     """Each domain's rows, of which every process has some: as many passes on each.
@@ -164,7 +164,7 @@ def measure_domains(
     use: Callable[[int, list[Tensor]], None] | None = None,
     *,
     with_variance: bool = True,
-) -> Measured:
+) -> DeviceStatistics:
     """Norms, variances and losses of each domain; memory of one gradient beside the model.
 
     Nothing waits for the device.
@@ -192,12 +192,12 @@ def measure_domains(
                 plain, target, of_domain, with_variance=with_variance
             )
             result.append(numbers_3)
-            target.passes.settle()
+            target.passes.run_recorded()
             if use is not None:
                 use(k, parts)
             del parts
     count_K = np.array([of_domain.rows for of_domain in rows_K], dtype=np.float64)
-    return Measured(result, count_K, with_variance)
+    return DeviceStatistics(result, count_K, with_variance)
 
 
 def measure_gramian(
@@ -219,10 +219,12 @@ def measure_gramian(
     with passes.timed("statistics"):
         for (j, first), (k, second) in itertools.combinations(enumerate(parts_K), 2):
             if first is not None and second is not None:
-                products[j, k] = inner(first, second)
-                passes.settle()
+                products[j, k] = inner_product(first, second)
+                passes.run_recorded()
     numbers = [*moments.numbers, *(product[None] for product in products.values())]
-    host = passes.fetch(torch.cat(numbers))() if numbers else torch.empty(0, dtype=torch.float64)
+    host = (
+        passes.begin_fetch(torch.cat(numbers))() if numbers else torch.empty(0, dtype=torch.float64)
+    )
     statistics = moments.statistics(host[: 3 * len(moments.numbers)])
     gram_KxK = np.full((len(parts_K), len(parts_K)), np.nan)
     np.fill_diagonal(gram_KxK, statistics.squared_norm_K)
@@ -231,7 +233,7 @@ def measure_gramian(
     return parts_K, gram_KxK, statistics
 
 
-def _open(
+def _target_and_rows(
     model: nn.Module,
     loss_fn: RowLosses,
     rows_by_domain: Mapping[str, Rows] | Sequence[Rows],
@@ -243,4 +245,4 @@ def _open(
     if isinstance(rows_by_domain, Mapping):
         rows_by_domain = list(rows_by_domain.values())
     pieces_K = [rows.split(domain, micro_batch_rows) for domain in rows_by_domain]
-    return Target(model, Passes(loss_fn, group=group)), own_rows(pieces_K, group)
+    return Target(model, Passes(loss_fn, group=group)), rows_by_domain_on_process(pieces_K, group)

@@ -73,13 +73,13 @@ class PublishedCounts:
         count_K: Ints = self._ring[step % RING].numpy().copy()
         return count_K
 
-    def since(self, step: int) -> list[list[int]]:
+    def counts_since(self, step: int) -> list[list[int]]:
         """The counts from a step on, as far as they are kept."""
         steps = range(max(step, self.last - RING + 1), self.last + 1)
         return [self.counts(step).tolist() for step in steps]
 
     def load(self, last: int, counts: Sequence[Sequence[int]], *, keep: bool) -> None:
-        """Goes on from what `since` gave.
+        """Goes on from what `counts_since` gave.
 
         Args:
             last: The last step that has counts; -1 for none.
@@ -162,7 +162,7 @@ class MixedDataset(IterableDataset[Any]):
         self._micro_batch_rows, self._place = micro_batch_rows, place
         self._whole, self._pickled_place = False, None
         self.columns = columns
-        self._union = row_checks.Union(self._datasets) if columns == "union" else None
+        self._union = row_checks.ColumnUnion(self._datasets) if columns == "union" else None
         K = len(self.domains)
         self._weights_K: Floats | None = by_domain.shares_in_order(weights, self.domains, "weights")
         self._streams = self.streams("train")
@@ -171,8 +171,8 @@ class MixedDataset(IterableDataset[Any]):
         self._length_K: Ints | None = np.array([*map(len, datasets.values())]) if ends else None
         self.settings: dict[str, Any] = {
             "domains": self.domains,
-            "lengths": [streams.length(dataset) for dataset in datasets.values()],
-            "streams": {n: r for n, d in datasets.items() if (r := streams.datasets_release(d))},
+            "lengths": [streams.map_style_length(dataset) for dataset in datasets.values()],
+            "streams": {n: r for n, d in datasets.items() if (r := streams.datasets_version(d))},
             "batch_rows": self.batch_rows,
             "seed": self.seed,
             "shuffle": shuffle,
@@ -181,9 +181,13 @@ class MixedDataset(IterableDataset[Any]):
         }
         self._published = PublishedCounts(K, self.batch_rows)
         self._compared = False
-        self._number = row_checks.number_dataset(self.settings | {"lengths": None, "steps": steps})
+        self._number = row_checks.unique_dataset_name(
+            self.settings | {"lengths": None, "steps": steps}
+        )
         # Streams are not opened before they are read.
-        self._compare_with_others("made", lambda dataset: streams.length(dataset) is not None)
+        self._compare_with_others(
+            "made", lambda dataset: streams.map_style_length(dataset) is not None
+        )
         self._ended: int | None
         self._count_K: Ints | None
         """Counts of a step that has begun: `set_weights` may follow before its end."""
@@ -193,7 +197,7 @@ class MixedDataset(IterableDataset[Any]):
     def place(self) -> tuple[int, int]:
         """Rank of this process and number of processes."""
         own = self._pickled_place or (parallel.rank(), parallel.world_size())
-        if self._place is None and own[1] > 1 and (self._whole or parallel.is_dealt_by_caller()):
+        if self._place is None and own[1] > 1 and (self._whole or parallel.is_called_by_dealer()):
             return 0, 1
         return self._place or own
 
@@ -232,7 +236,7 @@ class MixedDataset(IterableDataset[Any]):
             streams.open_stream(d, n, seed=self.seed, purpose=purpose, shuffle=self._shuffle)
             for n, d in self._datasets.items()
         ]
-        return [row_checks.Filled(s, self._union) for s in opened] if self._union else opened
+        return [row_checks.FilledStream(s, self._union) for s in opened] if self._union else opened
 
     def compare_rows(self, collate_fn: Callable[[list[Any]], Any], group: parallel.Group) -> None:
         """Compares the first rows of the domains, as micro-batches of them, once; on all processes.
@@ -308,7 +312,7 @@ class MixedDataset(IterableDataset[Any]):
         Raises:
             InputError: rows of the domains do not fit each other, or would be dealt twice.
         """
-        self._whole, worker = parallel.is_dealt_by_caller(), get_worker_info()
+        self._whole, worker = parallel.is_called_by_dealer(), get_worker_info()
         if self._whole and self._place and self._place[1] > 1:
             raise InputError(
                 f"place: {self._place}, but what reads this data set deals its rows to the "
@@ -325,10 +329,10 @@ class MixedDataset(IterableDataset[Any]):
                 rows = row_checks.read_first_rows(self._datasets)
                 row_checks.refuse_different_columns(rows, self.columns)
             self._compared = True
-        return self._rows()
+        return self._iterate_rows()
 
-    def _rows(self) -> Iterator[Any]:
-        rank, world, number, workers, size = self._reader().values()
+    def _iterate_rows(self) -> Iterator[Any]:
+        rank, world, number, workers, size = self._reader_identity().values()
         in_step = self.micro_batches
         if self._step == self._ended:
             self.seek(0, np.zeros_like(self._positions_K))
@@ -361,7 +365,7 @@ class MixedDataset(IterableDataset[Any]):
             return bool((left_K <= 0).any() or (left_K < count_K).any())
         return bool((np.where(self._weights_K == 0, 0, left_K) <= 0).all())
 
-    def _reader(self) -> dict[str, int]:
+    def _reader_identity(self) -> dict[str, int]:
         """Who reads which rows of a step."""
         (rank, world), worker = self.place, get_worker_info()
         number, workers = (worker.id, worker.num_workers) if worker else (0, 1)
@@ -394,7 +398,7 @@ class MixedDataset(IterableDataset[Any]):
             positions_K: Rows of each domain in all steps before it.
             row: Rows of the step that this process has read.
         """
-        reader = self._reader()
+        reader = self._reader_identity()
         return resume_state.seal_state(
             settings=resume_state.as_json(self.settings),
             # Where a step begins, and nobody reads ahead, another may go on.
@@ -404,7 +408,7 @@ class MixedDataset(IterableDataset[Any]):
             positions=positions_K.tolist(),
             weights=resume_state.as_json(self._weights_K),
             last=self.published_step,
-            plan=self._published.since(step),
+            plan=self._published.counts_since(step),
             begun=resume_state.as_json(self._count_K) if row else None,
             ended=step == self._ended,
         )
@@ -420,10 +424,10 @@ class MixedDataset(IterableDataset[Any]):
         Raises:
             InputError: it is damaged, or of something else: each value that is not as it must be.
         """
-        state = resume_state.plain(state)
+        state = resume_state.plain_values(state)
         bound = isinstance(state, Mapping) and state.get("reader")
-        same = {"settings": self.settings, "reader": self._reader() if bound else {}}
-        resume_state.refuse_unfit(state, same)
+        same = {"settings": self.settings, "reader": self._reader_identity() if bound else {}}
+        resume_state.refuse_other_state(state, same)
         self.seek(state["step"], np.array(state["positions"], dtype=np.int64))
         self._row, begun = state["row"], state["begun"]
         self._count_K = None if begun is None else np.array(begun)

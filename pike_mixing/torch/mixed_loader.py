@@ -59,7 +59,7 @@ class MixedLoader:
         """The micro-batches."""
         mixing, dataset = self._mixing, self._mixing.dataset
         in_step = dataset.micro_batches
-        spare = mixing.latency - self._steps_ahead(in_step)
+        spare = mixing.latency - self._checked_steps_ahead(in_step)
         if self._ended == mixing.step:
             raise InputError(
                 f"the loader is read again after all {self._ended} steps: give MixedDataset the "
@@ -74,7 +74,11 @@ class MixedLoader:
                 raise InputError(
                     f"step {step} is drawn before step {mixing.step} has ended: call "
                     "mixing.end_step() after the optimizer's step"
-                    + ("" if mixing.is_complete else "; if your trainer draws ahead, set `latency`")
+                    + (
+                        ""
+                        if mixing.is_step_complete
+                        else "; if your trainer draws ahead, set `latency`"
+                    )
                 )
             if step == mixing.step:
                 mixing.prepare()
@@ -87,7 +91,7 @@ class MixedLoader:
             step += 1
         self._ended = step
 
-    def _steps_ahead(self, in_step: int) -> int:
+    def _checked_steps_ahead(self, in_step: int) -> int:
         """Steps that workers draw ahead, none of which may be undecided."""
         ahead = math.ceil(batches_ahead(self._options) / in_step)
         if ahead > self._mixing.latency:

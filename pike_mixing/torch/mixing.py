@@ -61,7 +61,7 @@ from pike_mixing.torch.step_rows import StepRecord
 from pike_mixing.torch.streams import Stream
 
 
-def fit_method(
+def method_for_run(
     method: Method | str,
     facts: RunFacts | None,
     *,
@@ -111,7 +111,7 @@ def fit_method(
     return method
 
 
-def refuse_dataset(dataset: Any) -> None:
+def refuse_unmixable_dataset(dataset: Any) -> None:
     """Refuses what no method can mix.
 
     Raises:
@@ -128,7 +128,7 @@ def refuse_dataset(dataset: Any) -> None:
         )
 
 
-def refuse_numbers(
+def refuse_bad_numbers(
     rounding: str, latency: int, statistics_micro_batch_rows: int, max_norm: float
 ) -> None:
     """Refuses settings of a Mixing that are out of their limits; its docstring has them.
@@ -181,18 +181,18 @@ def build_passes(
         if excess_fn is not None or group not in (None, loss_fn.group):
             raise InputError("loss_fn: Passes have an excess_fn and a group: give them there")
         return loss_fn
-    excess = None if excess_fn is None else _on_device(excess_fn)
-    return Passes(_on_device(loss_fn or _no_losses), excess, group)
+    excess = None if excess_fn is None else _on_model_device(excess_fn)
+    return Passes(_on_model_device(loss_fn or _refuse_missing_losses), excess, group)
 
 
-def _on_device(of_rows: RowLosses) -> RowLosses:
+def _on_model_device(of_rows: RowLosses) -> RowLosses:
     """The same function, for rows that do not lie on the model's device yet."""
     return lambda model, batch: of_rows(
         model, rows.to_device(batch, next(model.parameters()).device)
     )
 
 
-def _no_losses(model: nn.Module, batch: Rows) -> Tensor:
+def _refuse_missing_losses(model: nn.Module, batch: Rows) -> Tensor:
     raise InputError("loss: give Mixing a loss_fn")
 
 
@@ -300,16 +300,16 @@ class Mixing(Engine):
             InputError: the method needs one of these that is missing, one is out of its limits,
                 processes share rows, or the data set has weights of its own.
         """
-        refuse_dataset(dataset)
+        refuse_unmixable_dataset(dataset)
         passes = build_passes(loss_fn, excess_fn, group)
-        method = fit_method(
+        method = method_for_run(
             method,
             facts,
             has_losses=loss_fn is not None,
             has_excess=passes.excess_fn is not None,
             has_moments=hasattr(optimizer, "take"),
         )
-        refuse_numbers(rounding, latency, statistics_micro_batch_rows, max_norm)
+        refuse_bad_numbers(rounding, latency, statistics_micro_batch_rows, max_norm)
         refuse_shared_rows(dataset.place, passes.group)
         gradient = StepGradient(
             model,
@@ -340,7 +340,7 @@ class Mixing(Engine):
         self._metrics: dict[str, float] = {}
         self._measured: Statistics | None = None
         self._makes_passes = False
-        self._at = self._empty()
+        self._at = self._empty_record()
 
     @property
     def weights(self) -> dict[str, float]:
@@ -355,7 +355,7 @@ class Mixing(Engine):
 
     @model.setter
     def model(self, model: nn.Module) -> None:
-        self.gradient.use(model)
+        self.gradient.set_model(model)
 
     def data_loader(self, **options: Any) -> MixedLoader:
         """The loader of the data set's micro-batches, from the present step on.
@@ -389,7 +389,7 @@ class Mixing(Engine):
                 "dataset: the counts of its steps are published by somebody else, such as the "
                 "Mixing of a training before: give each Mixing a MixedDataset of its own"
             )
-        fresh = self.measure()
+        fresh = self.measure_before_step()
         if fresh is not None:
             self._measured = fresh.statistics
         for later in range(self.dataset.published_step + 1, self.step + self.latency + 1):
@@ -414,16 +414,16 @@ class Mixing(Engine):
                 "padding-free)"
             )
         if self.delivered is not None:
-            self._count(self.delivered, self.step + len(self._drawn), micro_batches)
+            self._count_delivered(self.delivered, self.step + len(self._drawn), micro_batches)
         keeps = self._makes_passes or self.method.needs().passes()
         self._drawn.append(list(micro_batches) if keeps else [])
         if not self._at.domains_of:
-            self._begin()
+            self._begin_step()
 
-    def _count(self, came: Delivered, step: int, micro_batches: Sequence[Rows]) -> None:
+    def _count_delivered(self, came: Delivered, step: int, micro_batches: Sequence[Rows]) -> None:
         """Counts a step's rows and tokens over all processes, beside the shares of its rows."""
         domains, count_K = self.dataset.domains, self.dataset.counts(step)
-        token_B = [n for batch in micro_batches for n in _tokens(batch)]
+        token_B = [n for batch in micro_batches for n in _tokens_per_row(batch)]
         own_K = np.bincount(self.dataset.domain_of_rows(step), token_B, len(domains))
         token_K = torch.from_numpy(own_K).to(parallel.communication_device(self.group))
         parallel.sum_in_place([token_K], self.group)
@@ -434,9 +434,9 @@ class Mixing(Engine):
     def drop(self) -> None:
         """Forgets the rows of steps that have not ended."""
         self._drawn.clear()
-        self._at = self._empty()
+        self._at = self._empty_record()
 
-    def _begin(self) -> None:
+    def _begin_step(self) -> None:
         self.prepare()
         domain_B = self.dataset.domain_of_rows(self.step)
         self._at.count_K = self.dataset.counts(self.step)
@@ -444,9 +444,9 @@ class Mixing(Engine):
         self._at.micro_batches = self._drawn.popleft()
         self.gradient.micro_batch_rows = self.dataset.micro_batch_rows
         if not self._makes_passes:
-            self._at.result = self._compute(leaves=False)
+            self._at.result = self._compute_gradient(leaves=False)
 
-    def _compute(self, *, leaves: bool) -> StepResult:
+    def _compute_gradient(self, *, leaves: bool) -> StepResult:
         return self.gradient.compute(self.method, self.state, self.step, self._at, leaves=leaves)
 
     def weigh(self, loss_B: Tensor) -> Tensor:
@@ -485,7 +485,7 @@ class Mixing(Engine):
         at = self._at
         if not self._makes_passes or not at.domains_of or at.result is not None:
             raise InputError("backward: call it once for each step of `for _ in mixing.steps():`")
-        at.result = self._compute(leaves=True)
+        at.result = self._compute_gradient(leaves=True)
         return at.result
 
     def end_step(self) -> None:
@@ -501,7 +501,7 @@ class Mixing(Engine):
                 "mixing.backward() in a loop over mixing.steps()"
             )
         wants = needs.losses or needs.losses_after or needs.weighs()
-        if wants and not self.is_complete:
+        if wants and not self.is_step_complete:
             raise InputError(
                 f"end_step: {len(at.losses)} of {len(at.domains_of)} micro-batches of step "
                 f"{self.step} gave their losses, which {type(self.method).__name__} needs: call "
@@ -521,24 +521,24 @@ class Mixing(Engine):
         )
         self._rows = at
         self.observe(result)
-        self._at = self._empty()
+        self._at = self._empty_record()
         # The next step may train other parameters.
-        self.gradient.use(self.gradient.model)
+        self.gradient.set_model(self.gradient.model)
         if self._drawn:
-            self._begin()
+            self._begin_step()
 
     @property
-    def is_complete(self) -> bool:
+    def is_step_complete(self) -> bool:
         """Whether the losses of all micro-batches of the step are there."""
         made = self._makes_passes and self._at.result is not None
-        return made or self._at.is_complete
+        return made or self._at.is_step_complete
 
     @property
-    def last(self) -> bool:
+    def is_last_micro_batch(self) -> bool:
         """Whether the next micro-batch is the step's last: its backward pass is to synchronize."""
         return len(self._at.losses) + 1 == len(self._at.domains_of)
 
-    def _empty(self) -> StepRecord:
+    def _empty_record(self) -> StepRecord:
         return StepRecord(np.zeros(len(self.dataset.domains), np.int64), group=self.group)
 
     def metrics(self) -> dict[str, float]:
@@ -595,8 +595,8 @@ class Mixing(Engine):
             InputError: it is damaged, or of something else: each value that is not as it must be.
         """
         of_dataset = {"settings": self.dataset.settings, "reader": {}}
-        state = resume_state.plain(state)
-        resume_state.refuse_unfit(state, {"settings": self._settings, "dataset": of_dataset})
+        state = resume_state.plain_values(state)
+        resume_state.refuse_other_state(state, {"settings": self._settings, "dataset": of_dataset})
         unpacked = resume_state.unpack_state(state["method"])
         weights_K = self.method.weights(unpacked, state["step"])
         if not abs(weights_K.sum() - 1) < 1e-6:
@@ -613,7 +613,7 @@ class Mixing(Engine):
         self.drop()
 
 
-def _tokens(batch: Rows) -> Sequence[float]:
+def _tokens_per_row(batch: Rows) -> Sequence[float]:
     """Target tokens of each row of a micro-batch."""
     if isinstance(batch, Mapping):
         return tokens_of_rows(batch)

@@ -13,8 +13,13 @@ from torch import Tensor, nn
 
 from pike_mixing.errors import InputError
 from pike_mixing.torch import rows
-from pike_mixing.torch.losses import RowLosses, losses_of_outputs, row_means, token_losses
-from pike_mixing.torch.pass_interface import in_mode, without_gradient
+from pike_mixing.torch.losses import (
+    RowLosses,
+    losses_of_outputs,
+    row_means,
+    token_losses_and_targets,
+)
+from pike_mixing.torch.pass_interface import in_mode, losses_without_gradient
 from pike_mixing.torch.rows import Rows
 
 COMPARED = 8
@@ -28,22 +33,27 @@ _compared: weakref.WeakSet[nn.Module] = weakref.WeakSet()
 
 
 def causal_losses(model: nn.Module, batch: Rows) -> Tensor:
-    """Loss of each row of a causal language model, or another that `of_outputs` knows: a RowLosses.
+    """Loss of each row of a causal language model, or of another that `losses_of_outputs` knows.
 
-    At a model's first batch they are compared with the losses that the model itself makes of single
-    rows, if it takes `labels`. The model takes the batch (`input_ids`, ..., B x L) without its
-    labels, and returns `logits`.
+    It is a `RowLosses`. At a model's first batch they are compared with the losses that the model
+    itself makes of single rows, if it takes `labels`. The model takes the batch (`input_ids`, ...,
+    B x L) without its labels, and returns `logits`.
 
     Raises:
         InputError: the model's own loss is another.
     """
     if model not in _compared:
         if _takes_labels(model):
-            compare_losses(
-                model, batch, _given_losses, _own_loss, "by the model", "Mixing(loss_fn=...)"
+            refuse_differing_losses(
+                model,
+                batch,
+                _row_losses_of_model,
+                _loss_of_single_row,
+                "by the model",
+                "Mixing(loss_fn=...)",
             )
         _compared.add(model)
-    return _given_losses(model, batch)
+    return _row_losses_of_model(model, batch)
 
 
 def causal_excess(reference: nn.Module) -> RowLosses:
@@ -55,7 +65,7 @@ def causal_excess(reference: nn.Module) -> RowLosses:
 
     def excess(model: nn.Module, batch: Rows) -> Tensor:
         (ours_BxL, target_BxL), (theirs_BxL, _) = (
-            token_losses(one(**model_inputs(one, batch)), batch["labels"])
+            token_losses_and_targets(one(**model_inputs(one, batch)), batch["labels"])
             for one in (model, reference)
         )
         return row_means((ours_BxL - theirs_BxL).clamp(min=0), target_BxL)
@@ -73,12 +83,12 @@ def model_inputs(model: nn.Module, batch: Rows) -> dict[str, Any]:
     return result
 
 
-def compare_losses(
+def refuse_differing_losses(
     model: nn.Module,
     batch: Rows,
     row_losses: RowLosses,
     own_loss: RowLosses,
-    whose: str,
+    made_by: str,
     remedy: str,
 ) -> None:
     """Refuses losses of rows that are not the own ones; nothing remains of the passes.
@@ -88,7 +98,7 @@ def compare_losses(
         batch: Rows, of which the first are compared one by one.
         row_losses: The losses that a method gets.
         own_loss: The loss of a single row; NaN where it has no targets.
-        whose: Whose own loss it is, for the message.
+        made_by: Whose own loss it is, for the message.
         remedy: Where other losses can be given, for the message.
 
     Raises:
@@ -100,20 +110,22 @@ def compare_losses(
     tolerance = HALF_TOLERANCE if half else TOLERANCE
     with in_mode(model, training=False):
         for row in rows.split(batch, 1)[:COMPARED]:
-            own, result = (float(without_gradient(model, f, row)) for f in (own_loss, row_losses))
+            own, result = (
+                float(losses_without_gradient(model, f, row)) for f in (own_loss, row_losses)
+            )
             if not (math.isnan(own) or abs(result - own) <= tolerance * max(1, abs(own))):
                 raise InputError(
-                    f"the loss of a row is {own:.6g} {whose} and {result:.6g} by its logits and "
+                    f"the loss of a row is {own:.6g} {made_by} and {result:.6g} by its logits and "
                     "labels: other targets, label smoothing, class weights or an auxiliary loss? "
                     f"Give {remedy}, the losses that the method is to see"
                 )
 
 
-def _given_losses(model: nn.Module, batch: Rows) -> Tensor:
+def _row_losses_of_model(model: nn.Module, batch: Rows) -> Tensor:
     return losses_of_outputs(model(**model_inputs(model, batch)), batch["labels"])
 
 
-def _own_loss(model: nn.Module, row: Rows) -> Tensor:
+def _loss_of_single_row(model: nn.Module, row: Rows) -> Tensor:
     outputs: Any = model(**row)
     loss = outputs[0] if isinstance(outputs, tuple) else outputs["loss"]
     result: Tensor = loss.reshape(1)

@@ -24,15 +24,15 @@ Group = dist.ProcessGroup | None
 
 def world_size(group: Group = None) -> int:
     """Processes that work together; 1 without `torch.distributed`."""
-    return dist.get_world_size(group) if _together() else 1
+    return dist.get_world_size(group) if _is_distributed() else 1
 
 
 def rank(group: Group = None) -> int:
     """Which of them this is, from 0."""
-    return dist.get_rank(group) if _together() else 0
+    return dist.get_rank(group) if _is_distributed() else 0
 
 
-def _together() -> bool:
+def _is_distributed() -> bool:
     return dist.is_available() and dist.is_initialized()
 
 
@@ -41,7 +41,7 @@ DEALERS = ("IterableDatasetShard", "DataLoaderDispatcher", "_InOrder")
 loaders and the Trainer of transformers use, and a domain of a mixed data set."""
 
 
-def is_dealt_by_caller() -> bool:
+def is_called_by_dealer() -> bool:
     """Whether one of the `DEALERS` asks for rows, or for their number, in this call.
 
     They read an iterable whole, and say so nowhere.
@@ -61,12 +61,12 @@ def gather_texts(text: str, group: Group = None) -> list[str]:
     return result
 
 
-def exchange_text(key: str, text: str) -> dict[int, str]:
+def publish_and_read_texts(key: str, text: str) -> dict[int, str]:
     """The texts of this key by rank, of this process and those that were here before.
 
     A process that alone looks at its rows need not wait for the others.
     """
-    store = dist.distributed_c10d._get_default_store() if _together() else None
+    store = dist.distributed_c10d._get_default_store() if _is_distributed() else None
     if store is None:  # MPI has none.
         return {rank(): text}
     keys = [f"pike_mixing/{key}/{one}" for one in range(world_size())]
@@ -82,11 +82,11 @@ least that uses a network fully (Li et al. 2020, arXiv 2006.15704, Section 4.2).
 def sum_in_place(tensors: Sequence[Tensor], group: Group = None) -> None:
     """Puts the sum over the processes in the place of each tensor."""
     if world_size(group) > 1:
-        for bucket in [_Bucket(part, group) for part in _parts(tensors)]:
+        for bucket in [_SumInProgress(part, group) for part in _buckets_of_tensors(tensors)]:
             bucket.finish()
 
 
-class _Bucket:
+class _SumInProgress:
     """Tensors whose sum is under way."""
 
     def __init__(self, tensors: Sequence[Tensor], group: Group) -> None:
@@ -103,7 +103,7 @@ class _Bucket:
                 tensor.copy_(own.view_as(tensor))
 
 
-def _parts(tensors: Iterable[Tensor]) -> list[list[Tensor]]:
+def _buckets_of_tensors(tensors: Iterable[Tensor]) -> list[list[Tensor]]:
     """The tensors in their order, cut where bytes or kind of number tell buckets apart."""
     result: list[list[Tensor]] = []
     size = 0
@@ -128,12 +128,12 @@ def summed_gradients(parameters: Sequence[Tensor], group: Group = None) -> Itera
     Raises:
         InputError: a gradient comes in several parts, of which the first would be summed alone.
     """
-    buckets = _parts([*parameters][::-1])
+    buckets = _buckets_of_tensors([*parameters][::-1])
     missing = [{id(p) for p in bucket} for bucket in buckets]
-    begun: list[_Bucket] = []
+    begun: list[_SumInProgress] = []
 
-    def begin() -> None:
-        begun.append(_Bucket([_gradient(p) for p in buckets[len(begun)]], group))
+    def begin_next_sum() -> None:
+        begun.append(_SumInProgress([_gradient_or_zeros(p) for p in buckets[len(begun)]], group))
 
     def count_arrival(bucket: int, parameter: Tensor) -> None:
         if id(parameter) not in missing[bucket]:
@@ -143,7 +143,7 @@ def summed_gradients(parameters: Sequence[Tensor], group: Group = None) -> Itera
             )
         missing[bucket].remove(id(parameter))
         while len(begun) < len(buckets) and not missing[len(begun)]:
-            begin()
+            begin_next_sum()
 
     with contextlib.ExitStack() as hooks:
         for number, own in enumerate(buckets):
@@ -152,12 +152,12 @@ def summed_gradients(parameters: Sequence[Tensor], group: Group = None) -> Itera
                 hooks.enter_context(p.register_post_accumulate_grad_hook(listen))
         yield
     while len(begun) < len(buckets):
-        begin()
+        begin_next_sum()
     for bucket in begun:
         bucket.finish()
 
 
-def _gradient(parameter: Tensor) -> Tensor:
+def _gradient_or_zeros(parameter: Tensor) -> Tensor:
     if parameter.grad is None:
         parameter.grad = torch.zeros_like(parameter)
     return parameter.grad
@@ -165,7 +165,7 @@ def _gradient(parameter: Tensor) -> Tensor:
 
 def communication_device(group: Group = None) -> torch.device:
     """Where numbers must lie to travel: NCCL takes those of the GPU alone."""
-    if _together() and "nccl" in str(dist.get_backend_config(group)):
+    if _is_distributed() and "nccl" in str(dist.get_backend_config(group)):
         return torch.device("cuda", torch.cuda.current_device())
     return torch.device("cpu")
 
@@ -181,7 +181,7 @@ def gather_numbers(numbers: Sequence[float], group: Group = None) -> Tensor:
     return torch.stack(result).cpu()
 
 
-def sharded_units(model: nn.Module) -> list["FSDPModule"]:
+def checked_fsdp_modules(model: nn.Module) -> list["FSDPModule"]:
     """The modules that `fully_shard` has cut into shards (FSDP2).
 
     Raises:
@@ -199,19 +199,19 @@ def sharded_units(model: nn.Module) -> list["FSDPModule"]:
             "train with DistributedDataParallel or fully_shard, or with a rule that needs no "
             "gradient statistics (ado, odm, fixed)"
         )
-    return _units(model)
+    return _fsdp_modules(model)
 
 
-def _units(model: nn.Module) -> list["FSDPModule"]:
+def _fsdp_modules(model: nn.Module) -> list["FSDPModule"]:
     # Its import takes seconds, which a model that is not cut need not spend.
-    if not _together() or "torch.distributed.fsdp" not in sys.modules:
+    if not _is_distributed() or "torch.distributed.fsdp" not in sys.modules:
         return []
     from torch.distributed.fsdp import FSDPModule
 
     return [module for module in model.modules() if isinstance(module, FSDPModule)]
 
 
-def whole_parameters(model: nn.Module, units: Sequence["FSDPModule"]) -> list[Tensor]:
+def unsharded_parameters(model: nn.Module, units: Sequence["FSDPModule"]) -> list[Tensor]:
     """Where the gradients of this process's own rows arrive, before they become shards.
 
     Raises:
@@ -253,7 +253,7 @@ def shard_divisor(units: Sequence["FSDPModule"], group: Group) -> float:
 
 def gradient_divisor(model: nn.Module | None, group: Group = None) -> float:
     """By what a training divides the sum of the processes' gradients: their number if not set."""
-    units = [] if model is None else _units(model)
+    units = [] if model is None else _fsdp_modules(model)
     return shard_divisor(units, group) if units else float(world_size(group))
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from pike_mixing.errors import InputError
 from pike_mixing.torch import parallel, rows
-from pike_mixing.torch.losses import RowLosses, check_losses
+from pike_mixing.torch.losses import RowLosses, checked_losses
 from pike_mixing.torch.parallel import Group
 from pike_mixing.torch.rows import Rows
 
@@ -134,22 +134,22 @@ class Passes:
         # Torch 2.9 keeps a weight that was cast without a gradient, and so hides it.
         torch.clear_autocast_cache()
         loss = self.loss_fn(model, batch)
-        loss_B = check_losses(loss, len(weight_B)) if loss.ndim else loss.expand(len(weight_B))
+        loss_B = checked_losses(loss, len(weight_B)) if loss.ndim else loss.expand(len(weight_B))
         return (loss_B * weight_B.to(loss.device)).sum(), loss_B.detach()
 
     def losses(self, model: nn.Module, batch: Rows) -> Tensor:
         """The loss of each row (B), without a graph."""
-        return self._without_graph(self.loss_fn, model, batch)
+        return self._numbers_without_graph(self.loss_fn, model, batch)
 
     def excess(self, model: nn.Module, batch: Rows) -> Tensor:
         """The excess of each row over the reference (B), without a graph."""
         assert self.excess_fn is not None, "refused where it is needed"
-        return self._without_graph(self.excess_fn, model, batch)
+        return self._numbers_without_graph(self.excess_fn, model, batch)
 
-    def _without_graph(self, of_rows: RowLosses, model: nn.Module, batch: Rows) -> Tensor:
+    def _numbers_without_graph(self, of_rows: RowLosses, model: nn.Module, batch: Rows) -> Tensor:
         with torch.no_grad():
             torch.clear_autocast_cache()
-            return check_losses(of_rows(model, batch), rows.count(batch))
+            return checked_losses(of_rows(model, batch), rows.count(batch))
 
     def pieces(
         self, batch: Rows, weight_R: Tensor, size: int, *, whole: bool = False
@@ -168,19 +168,19 @@ class Passes:
             weight_B = weight_R[own] * counts
             yield Piece(rows.read(rows.select(batch, own)), weight_B, len(weight_B), counts)
 
-    def number(self, value: float) -> float | Tensor:
+    def device_number(self, value: float) -> float | Tensor:
         """A number that changes between passes, as the device computes with it."""
         return value
 
-    def clear(self, parameters: Sequence[Tensor]) -> None:
+    def clear_gradients(self, parameters: Sequence[Tensor]) -> None:
         """Takes the parameters' gradients away; their memory stays with whoever holds them."""
         for parameter in parameters:
             parameter.grad = None
 
-    def settle(self) -> None:
+    def run_recorded(self) -> None:
         """Has a device that compiles run what was recorded for it; others have begun already."""
 
-    def fetch(self, tensor: Tensor) -> Callable[[], Tensor]:
+    def begin_fetch(self, tensor: Tensor) -> Callable[[], Tensor]:
         """Begins to bring a tensor to the CPU's memory; the function waits for it."""
         if tensor.device.type != "cuda":
             return tensor.cpu
@@ -202,7 +202,7 @@ class Passes:
         return stack
 
 
-def without_gradient(model: nn.Module, loss_fn: RowLosses, batch: Rows) -> Tensor:
+def losses_without_gradient(model: nn.Module, loss_fn: RowLosses, batch: Rows) -> Tensor:
     """Losses of the rows of a batch, in a pass of which nothing remains.
 
     Args:
@@ -213,7 +213,7 @@ def without_gradient(model: nn.Module, loss_fn: RowLosses, batch: Rows) -> Tenso
     with put_gradients_aside(model), parallel.without_synchronization(model) as plain:
         loss_B = Passes(loss_fn).losses(plain, batch)
         torch.clear_autocast_cache()
-    free_weights(parallel.sharded_units(model))
+    free_weights(parallel.checked_fsdp_modules(model))
     return loss_B
 
 
@@ -236,7 +236,7 @@ class Target:
             InputError: its gradients cannot be measured.
         """
         self.model, self.passes, self.group = model, passes, passes.group
-        self.units = parallel.sharded_units(model)
+        self.units = parallel.checked_fsdp_modules(model)
         self.parameters = parallel.trainable_parameters(model)
         if not self.parameters:
             raise InputError("the model has no trainable parameter: nothing to measure")
@@ -246,7 +246,7 @@ class Target:
                 "optimizer that steps within the backward pass: measuring would run them too; "
                 "remove them around the call"
             )
-        self.arriving = parallel.whole_parameters(model, self.units)
+        self.arriving = parallel.unsharded_parameters(model, self.units)
         """Where the gradients of this process's own rows arrive, before they become shards."""
         self.divisor = parallel.shard_divisor(self.units, self.group)
         """By what the sum over the processes is divided where gradients are in shards."""
@@ -280,7 +280,7 @@ class Target:
 
     def add(self, parts: Sequence[Tensor], coefficient: float) -> None:
         """Adds c g to the parameters' gradient; where there is none, g's own memory becomes it."""
-        c = self.passes.number(coefficient)
+        c = self.passes.device_number(coefficient)
         for parameter, part in zip(self.parameters, parts, strict=True):
             if parameter.grad is None:
                 parameter.grad = part.mul_(c)
@@ -288,4 +288,4 @@ class Target:
                 parameter.grad.add_(part * c)
             else:
                 parameter.grad.add_(part, alpha=c)
-        self.passes.settle()
+        self.passes.run_recorded()

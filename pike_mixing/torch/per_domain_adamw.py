@@ -21,7 +21,7 @@ Moving = tuple[Tensor, Tensor, Tensor]
 """A parameter, and both moments of a domain's gradients."""
 
 
-class Uncompiled(torch.optim.Optimizer):
+class UncompiledOptimizer(torch.optim.Optimizer):
     """An optimizer that is no part of a compiled program.
 
     Torch keeps these methods out of one at their first call and imports its compiler to do so, for
@@ -34,7 +34,7 @@ class Uncompiled(torch.optim.Optimizer):
     load_state_dict = inspect.unwrap(torch.optim.Optimizer.load_state_dict)
 
 
-class PerDomainAdamW(Uncompiled):
+class PerDomainAdamW(UncompiledOptimizer):
     """theta <- theta - lr (decay theta + sum_k c_k mhat_k / (sqrt(vhat_k) + eps)).
 
     m_k and v_k are Adam's moments of the gradients of domain k alone, with the bias corrections of
@@ -80,7 +80,7 @@ class PerDomainAdamW(Uncompiled):
         """
         for group in self.param_groups:
             beta1, beta2 = group["betas"]
-            parameters = _trainable(group)
+            parameters = _trainable_parameters(group)
             if not parameters:
                 continue
             gradients = [p.grad for p in parameters if p.grad is not None]
@@ -103,21 +103,21 @@ class PerDomainAdamW(Uncompiled):
             result = None if closure is None else closure()
         assert self._taken, "no domain's gradient was taken since the last step"
         for group in self.param_groups:
-            parameters = _trainable(group)
+            parameters = _trainable_parameters(group)
             if not parameters:
                 continue
             torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
-            for domain, coefficient in self._moving():
-                for n, own in self._by_number(parameters, domain).items():
-                    self._move(group, own, n, coefficient)
+            for domain, coefficient in self._domains_and_coefficients():
+                for n, own in self._by_gradient_count(parameters, domain).items():
+                    self._move_parameters(group, own, n, coefficient)
         self._taken.clear()
         return result
 
-    def _moving(self) -> list[tuple[int, float]]:
+    def _domains_and_coefficients(self) -> list[tuple[int, float]]:
         """The domains that move the parameters in this step, each with its coefficient."""
         return self._taken
 
-    def _by_number(self, parameters: list[Tensor], domain: int) -> dict[int, list[Moving]]:
+    def _by_gradient_count(self, parameters: list[Tensor], domain: int) -> dict[int, list[Moving]]:
         """The parameters by how many gradients of a domain they took: late ones took fewer."""
         result: dict[int, list[Moving]] = {}
         means, squares, steps = self._moments(parameters, domain)
@@ -126,7 +126,9 @@ class PerDomainAdamW(Uncompiled):
             result.setdefault(n, []).append(own)
         return result
 
-    def _move(self, group: dict[str, Any], own: list[Moving], n: int, coefficient: float) -> None:
+    def _move_parameters(
+        self, group: dict[str, Any], own: list[Moving], n: int, coefficient: float
+    ) -> None:
         """Moves parameters of a group along the moments of a domain, of n gradients each."""
         if n == 0:
             # They begin to train after the gradient was taken.
@@ -161,5 +163,5 @@ class PerDomainAdamW(Uncompiled):
         return means, squares, [state["step"][domain] for state in states]
 
 
-def _trainable(group: dict[str, Any]) -> list[Tensor]:
+def _trainable_parameters(group: dict[str, Any]) -> list[Tensor]:
     return [p for p in group["params"] if p.requires_grad]

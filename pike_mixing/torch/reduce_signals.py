@@ -44,22 +44,24 @@ def all_reduce(signals: Signals, group: Group = None) -> Signals:
     reduced: dict[str, Any] = {}
     for name, value_K in measured.items():
         if name == "validation_loss_K":
-            rows_K = _weights_of_known(value_K, np.ones(len(value_K)))
+            rows_K = _zero_unmeasured(value_K, np.ones(len(value_K)))
         else:
             rows_K = np.asarray(signals.count_K, np.float64)
-        reduced[name] = _mean(value_K, rows_K, group)
+        reduced[name] = _mean_over_processes(value_K, rows_K, group)
     if signals.count_K is not None:
-        reduced["count_K"] = _sum(signals.count_K.astype(np.float64), group).astype(np.int64)
+        reduced["count_K"] = _sum_over_processes(signals.count_K.astype(np.float64), group).astype(
+            np.int64
+        )
     if signals.statistics is not None:
-        reduced["statistics"] = _pool(signals.statistics, group)
-    rows = int(_sum(np.array([float(signals.batch_rows)]), group)[0])
+        reduced["statistics"] = _pooled_statistics(signals.statistics, group)
+    rows = int(_sum_over_processes(np.array([float(signals.batch_rows)]), group)[0])
     return dataclasses.replace(signals, batch_rows=rows, **reduced)
 
 
-def _pool(own: Statistics, group: Group) -> Statistics:
-    rows_K = _sum(own.rows_K, group)
+def _pooled_statistics(own: Statistics, group: Group) -> Statistics:
+    rows_K = _sum_over_processes(own.rows_K, group)
     loss_K, variance_K, unbiased_K = (
-        _mean(value_K, _weights_of_known(value_K, weight_K), group)
+        _mean_over_processes(value_K, _zero_unmeasured(value_K, weight_K), group)
         for value_K, weight_K in (
             (own.loss_K, own.rows_K),
             (own.variance_K, own.rows_K - 1),
@@ -71,22 +73,22 @@ def _pool(own: Statistics, group: Group) -> Statistics:
     return Statistics.of_moments(plug_in_K, variance_K, loss_K, rows_K)
 
 
-def _weights_of_known(value_K: Floats, weight_K: Floats) -> Floats:
+def _zero_unmeasured(value_K: Floats, weight_K: Floats) -> Floats:
     """The weights, without those of what was not measured."""
     return np.where(np.isnan(value_K), 0, weight_K)
 
 
-def _mean(value_K: Floats, weight_K: Floats, group: Group) -> Floats:
+def _mean_over_processes(value_K: Floats, weight_K: Floats, group: Group) -> Floats:
     """Weighted mean over the processes that have a weight; NaN where none has."""
     weight_K = weight_K.clip(min=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         own_K = np.where(weight_K > 0, value_K * weight_K, 0)
-        total_K, weights_K = _sum(np.stack([own_K, weight_K]), group)
+        total_K, weights_K = _sum_over_processes(np.stack([own_K, weight_K]), group)
         mean_K: Floats = total_K / weights_K
     return mean_K
 
 
-def _sum(numbers: Floats, group: Group) -> Floats:
+def _sum_over_processes(numbers: Floats, group: Group) -> Floats:
     result = torch.from_numpy(numbers.astype(np.float64)).to(parallel.communication_device(group))
     parallel.sum_in_place([result], group)
     return result.cpu().numpy()

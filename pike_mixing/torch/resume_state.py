@@ -33,10 +33,10 @@ def as_json(value: Any) -> Any:
 def seal_state(**content: Any) -> dict[str, Any]:
     """The state of this content, with its format and a digest of both."""
     state = content | {"format": FORMAT}
-    return state | {"digest": _digest(state)}
+    return state | {"digest": _json_digest(state)}
 
 
-def refuse_unfit(state: Any, same: Mapping[str, Any]) -> None:
+def refuse_other_state(state: Any, must_equal: Mapping[str, Any]) -> None:
     """Makes sure that a state is one that `seal_state` gave, and has the values that it must have.
 
     Raises:
@@ -48,30 +48,32 @@ def refuse_unfit(state: Any, same: Mapping[str, Any]) -> None:
             f"state.format: {result}, but this version of the library reads {FORMAT}: go on with "
             "the version that wrote the state, or begin anew"
         )
-    if state.get("digest") != _digest({n: one for n, one in state.items() if n != "digest"}):
+    if state.get("digest") != _json_digest({n: one for n, one in state.items() if n != "digest"}):
         raise InputError(
             "state.digest: the state is another than was written: go on from one that is whole"
         )
-    values = _values(state)
+    values = _values_by_dotted_name(state)
     refuse(
         [
             f"state.{name}: {values.get(name, 'none')} in the state, but here it is {here}: go on "
             "as the state says"
-            for name, here in _values(same).items()
+            for name, here in _values_by_dotted_name(must_equal).items()
             if as_json(values.get(name)) != as_json(here)
         ]
     )
 
 
-def _values(value: Any, name: str = "") -> dict[str, Any]:
+def _values_by_dotted_name(value: Any, name: str = "") -> dict[str, Any]:
     """The values within mappings, by dotted names."""
     if not isinstance(value, Mapping) or not value:
         return {name: value}
-    parts = [_values(part, f"{name}.{key}".lstrip(".")) for key, part in value.items()]
+    parts = [
+        _values_by_dotted_name(part, f"{name}.{key}".lstrip(".")) for key, part in value.items()
+    ]
     return {n: v for part in parts for n, v in part.items()}
 
 
-def _digest(value: Any) -> str:
+def _json_digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(as_json(value), sort_keys=True).encode()).hexdigest()
 
 
@@ -84,13 +86,13 @@ def pack_state(state: State) -> dict[str, Any]:
         name: {
             "dtype": str(array.dtype),
             "shape": list(array.shape),
-            "values": [_number(value) for value in np.ravel(array).tolist()],
+            "values": [_number_or_text(value) for value in np.ravel(array).tolist()],
         }
         for name, array in state.items()
     }
 
 
-def _number(value: float) -> float | str:
+def _number_or_text(value: float) -> float | str:
     if math.isfinite(value):
         return value
     # The sign of what is no number is a bit, too.
@@ -108,14 +110,14 @@ def unpack_state(values: Mapping[str, Any]) -> State:
     }
 
 
-def plain(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
     """A state as JSON would bring it back: of arrays and tensors their numbers, of tuples lists.
 
     States that were saved by other ways than JSON hold such. What a domain's own data set gave is
     left as it is.
     """
     if isinstance(value, Mapping):
-        return {n: part if n == "dataset" else plain(part) for n, part in value.items()}
+        return {n: part if n == "dataset" else plain_values(part) for n, part in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
+        return [plain_values(part) for part in value]
     return value.tolist() if hasattr(value, "tolist") else value

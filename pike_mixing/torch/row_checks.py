@@ -82,16 +82,18 @@ def read_first_rows(datasets: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InputError: a domain has no rows.
     """
-    with _same_random_numbers():
-        return {name: _stream(dataset, name).row(0) for name, dataset in datasets.items()}
+    with _restored_random_states():
+        return {
+            name: _first_rows_stream(dataset, name).row(0) for name, dataset in datasets.items()
+        }
 
 
-def _stream(dataset: Any, name: str) -> streams.Stream:
+def _first_rows_stream(dataset: Any, name: str) -> streams.Stream:
     return streams.open_stream(dataset, name, seed=0, purpose="first row", shuffle=False)
 
 
 @contextlib.contextmanager
-def _same_random_numbers() -> Iterator[None]:
+def _restored_random_states() -> Iterator[None]:
     """What is drawn in the block is drawn once more after it."""
     states = random.getstate(), np.random.get_state()  # noqa: NPY002
     with torch.random.fork_rng(devices=[]):
@@ -102,10 +104,10 @@ def _same_random_numbers() -> Iterator[None]:
             np.random.set_state(states[1])  # noqa: NPY002
 
 
-class Filled:
+class FilledStream:
     """A stream whose rows have the columns of all domains; a missing one is None."""
 
-    def __init__(self, stream: streams.Stream, union: "Union") -> None:
+    def __init__(self, stream: streams.Stream, union: "ColumnUnion") -> None:
         """Takes the stream of one domain, and the columns of all."""
         self._stream, self._union = stream, union
 
@@ -114,7 +116,7 @@ class Filled:
         return self._union.fill(self._stream.row(position))
 
 
-class Union:
+class ColumnUnion:
     """The columns of the first row of every domain, in their order."""
 
     def __init__(self, datasets: Mapping[str, Any]) -> None:
@@ -122,13 +124,13 @@ class Union:
         self._datasets = datasets
 
     @functools.cached_property
-    def _blank(self) -> dict[str, None]:
+    def _empty_row(self) -> dict[str, None]:
         rows = read_first_rows(self._datasets).values()
         return {name: None for row in rows if isinstance(row, Mapping) for name in row}
 
     def fill(self, row: Any) -> Any:
         """The row with None where it lacks a column; one that is no mapping as it is."""
-        return self._blank | dict(row) if isinstance(row, Mapping) else row
+        return self._empty_row | dict(row) if isinstance(row, Mapping) else row
 
 
 def refuse_different_columns(rows: Mapping[str, Any], columns: Columns) -> None:
@@ -141,9 +143,9 @@ def refuse_different_columns(rows: Mapping[str, Any], columns: Columns) -> None:
     Raises:
         InputError: they differ: the columns, and the domains.
     """
-    found = {name: _columns(row) for name, row in rows.items()}
-    if lines := _differences(found, missing=columns == "same", shapes=False):
-        raise InputError(_unfit(lines))
+    found = {name: _kind_and_shape_by_column(row) for name, row in rows.items()}
+    if lines := _column_differences(found, missing=columns == "same", shapes=False):
+        raise InputError(_unfit_message(lines))
 
 
 def refuse_different_batches(
@@ -159,23 +161,25 @@ def refuse_different_batches(
     Raises:
         InputError: columns or types differ, or rows cannot be joined.
     """
-    raw = {name: _columns(row) for name, row in rows.items()}
+    raw = {name: _kind_and_shape_by_column(row) for name, row in rows.items()}
     (first, row), *others = rows.items()
-    with _same_random_numbers():
+    with _restored_random_states():
         found = {}
         for name, one in rows.items():
             what = f"the rows of domain {name!r}"
-            found[name] = _columns(_collate(collate_fn, [one] * size, what, raw))
-        if lines := _differences(found, missing=True, shapes=False):
-            raise InputError(_unfit(lines))
+            found[name] = _kind_and_shape_by_column(
+                _collate_or_refuse(collate_fn, [one] * size, what, raw)
+            )
+        if lines := _column_differences(found, missing=True, shapes=False):
+            raise InputError(_unfit_message(lines))
         for name, other in others if size > 1 else []:
             mixed = [(row, other)[at % 2] for at in range(size)]
             what = f"rows of domains {first!r} and {name!r} together"
             pair = {n: raw[n] for n in (first, name)}
-            _collate(collate_fn, mixed, what, pair)
+            _collate_or_refuse(collate_fn, mixed, what, pair)
 
 
-def _collate(
+def _collate_or_refuse(
     collate_fn: Callable[[list[Any]], Any],
     given: list[Any],
     what: str,
@@ -184,14 +188,14 @@ def _collate(
     try:
         return collate_fn(given)
     except Exception as error:
-        lines = _differences(raw, missing=True, shapes=True)
+        lines = _column_differences(raw, missing=True, shapes=True)
         if isinstance(error, InputError) and not lines:
             raise
         why = f"collate_fn does not take {what}: {type(error).__name__}: {error}"
-        raise InputError("\n".join([why, *([_unfit(lines)] if lines else [])])) from error
+        raise InputError("\n".join([why, *([_unfit_message(lines)] if lines else [])])) from error
 
 
-def _unfit(lines: Sequence[str]) -> str:
+def _unfit_message(lines: Sequence[str]) -> str:
     return (
         "the rows of the domains do not fit each other:\n  "
         + "\n  ".join(lines)
@@ -200,7 +204,7 @@ def _unfit(lines: Sequence[str]) -> str:
     )
 
 
-def _differences(
+def _column_differences(
     found: Mapping[str, Mapping[str, Column]], *, missing: bool, shapes: bool
 ) -> list[str]:
     """A line for each column that is not the same in every domain."""
@@ -218,25 +222,25 @@ def _differences(
     return lines
 
 
-def _columns(row: Any, name: str = "") -> dict[str, Column]:
+def _kind_and_shape_by_column(row: Any, name: str = "") -> dict[str, Column]:
     """What a row, or a batch of rows, holds by column; of a nested mapping `outer.inner`."""
     parts: Mapping[Any, Any] | None = None
     if isinstance(row, Mapping):
         parts = row
-    elif isinstance(row, tuple | list) and _kind(row) is None:
+    elif isinstance(row, tuple | list) and _kind_and_shape(row) is None:
         # Of a list in a column, such as messages or images, rows have more or fewer.
         if isinstance(row, list) and name:
             return {name: ("lists", ())}
         parts = dict(enumerate(row))
     if parts is None:
-        return {name: _kind(row) or (type(row).__name__, ())}
+        return {name: _kind_and_shape(row) or (type(row).__name__, ())}
     found: dict[str, Column] = {}
     for key, part in parts.items():
-        found |= _columns(part, f"{name}.{key}" if name else str(key))
+        found |= _kind_and_shape_by_column(part, f"{name}.{key}" if name else str(key))
     return found
 
 
-def _kind(value: Any) -> Column | None:
+def _kind_and_shape(value: Any) -> Column | None:
     """Kind and shape of numbers, texts, or lists of them; None of anything else."""
     if value is None:
         return UNKNOWN, ()
@@ -255,7 +259,7 @@ def _kind(value: Any) -> Column | None:
         return None
     if not value:
         return UNKNOWN, (0,)
-    inner = [_kind(part) for part in value]
+    inner = [_kind_and_shape(part) for part in value]
     kinds_ = {part[0] for part in inner if part} - {UNKNOWN}
     plain = not any(isinstance(part, torch.Tensor | np.ndarray) for part in value)
     if None in inner or len(kinds_) > 1 or not plain:
@@ -266,7 +270,7 @@ def _kind(value: Any) -> Column | None:
 _numbers: collections.Counter[str] = collections.Counter()
 
 
-def number_dataset(settings: Mapping[str, Any]) -> str:
+def unique_dataset_name(settings: Mapping[str, Any]) -> str:
     """A name of a mixed data set that it has on every process: its settings, and which of them."""
     text = json.dumps(settings, sort_keys=True, default=str)
     _numbers[text] += 1
@@ -310,39 +314,41 @@ def describe_domains(datasets: Mapping[str, Any], which: Callable[[Any], bool]) 
         which: Whether a data set is described.
     """
     return [
-        [name, streams.length(d), _digests(d, name)] for name, d in datasets.items() if which(d)
+        [name, streams.map_style_length(d), _stable_column_digests(d, name)]
+        for name, d in datasets.items()
+        if which(d)
     ]
 
 
-def _digests(dataset: Any, name: str) -> dict[str, str]:
-    once, again = (_read_digests(dataset, name) for _ in range(2))
+def _stable_column_digests(dataset: Any, name: str) -> dict[str, str]:
+    once, again = (_column_digests(dataset, name) for _ in range(2))
     return {column: digest for column, digest in once.items() if again.get(column) == digest}
 
 
-def _read_digests(dataset: Any, name: str) -> dict[str, str]:
-    length, columns = streams.length(dataset), dict[str, list[str]]()
+def _column_digests(dataset: Any, name: str) -> dict[str, str]:
+    length, columns = streams.map_style_length(dataset), dict[str, list[str]]()
     positions = (
         [*range(COMPARED)] if length is None else [*range(min(COMPARED, length)), length - 1]
     )
-    with _same_random_numbers():
+    with _restored_random_states():
         # The same on every process, and at each reading.
         random.seed(0)
         np.random.seed(0)  # noqa: NPY002
         torch.default_generator.manual_seed(0)
-        stream = _stream(dataset, name)
+        stream = _first_rows_stream(dataset, name)
         for position in positions:
             row = stream.row(position)
             for column, value in row.items() if isinstance(row, Mapping) else [("", row)]:
-                columns.setdefault(str(column), []).append(_digest(value))
-    return {column: _digest(digests) for column, digests in columns.items()}
+                columns.setdefault(str(column), []).append(_value_digest(value))
+    return {column: _value_digest(digests) for column, digests in columns.items()}
 
 
-def _digest(value: Any) -> str:
+def _value_digest(value: Any) -> str:
     """A digest of a row's values, the same on every machine."""
     if isinstance(value, Mapping):
-        text = repr([(str(key), _digest(part)) for key, part in value.items()])
+        text = repr([(str(key), _value_digest(part)) for key, part in value.items()])
     elif isinstance(value, tuple | list):
-        text = repr([_digest(part) for part in value])
+        text = repr([_value_digest(part) for part in value])
     elif isinstance(value, torch.Tensor):
         text = repr(value.detach().cpu().tolist())
     elif isinstance(value, np.ndarray | np.generic):
@@ -400,5 +406,5 @@ def compare_with_others(
         InputError: a domain differs; on the process that comes later.
     """
     if own := describe_domains(datasets, which):
-        texts = parallel.exchange_text(key, json.dumps(own))
+        texts = parallel.publish_and_read_texts(key, json.dumps(own))
         refuse_other_domains({rank: json.loads(text) for rank, text in texts.items()})

@@ -11,10 +11,10 @@ from pike_mixing.errors import InputError
 T = TypeVar("T")
 
 Rows = Any
-"""A tensor R x ..., or a dictionary, tuple or list of such rows, all of the same R; or `Unread`."""
+"""A tensor R x ..., or a dictionary, tuple or list of these of the same R; or `UnreadRows`."""
 
 
-class Unread:
+class UnreadRows:
     """Rows that are read when a pass takes them: each process reads its own."""
 
     def __init__(self, read: Callable[[range], Rows], which: range, device: torch.device) -> None:
@@ -27,9 +27,9 @@ class Unread:
         """
         self._read, self._which, self.device = read, which, device
 
-    def __getitem__(self, part: slice) -> "Unread":
+    def __getitem__(self, part: slice) -> "UnreadRows":
         """Some of the rows, still unread."""
-        return Unread(self._read, self._which[part], self.device)
+        return UnreadRows(self._read, self._which[part], self.device)
 
     def read(self) -> Rows:
         """The rows."""
@@ -71,23 +71,23 @@ def count(rows: Rows) -> int:
 
 def device(rows: Rows) -> torch.device:
     """Where the rows are, or will be once they are read."""
-    return rows.device if isinstance(rows, Unread) else next(tensors(rows)).device
+    return rows.device if isinstance(rows, UnreadRows) else next(tensors(rows)).device
 
 
 def read(rows: Rows) -> Rows:
     """The rows, read if they were not."""
-    return rows.read() if isinstance(rows, Unread) else rows
+    return rows.read() if isinstance(rows, UnreadRows) else rows
 
 
 def select(rows: Rows, which: slice | Tensor) -> Rows:
     """Some of the rows, in the same containers."""
-    if isinstance(rows, Unread):
+    if isinstance(rows, UnreadRows):
         assert isinstance(which, slice)
         return rows[which]
-    return _map(rows, lambda part: part[which])
+    return _map_tensors(rows, lambda part: part[which])
 
 
-def mark_last(items: Iterable[T]) -> Iterator[tuple[T, bool]]:
+def with_is_last(items: Iterable[T]) -> Iterator[tuple[T, bool]]:
     """Each item, and whether it is the last."""
     before: list[T] = []
     for item in items:
@@ -105,17 +105,17 @@ def split(rows: Rows, size: int) -> list[Rows]:
 
 def to_device(rows: Rows, device: torch.device) -> Rows:
     """The rows on a device, in the same containers."""
-    return _map(rows, lambda part: part.to(device, non_blocking=True))
+    return _map_tensors(rows, lambda part: part.to(device, non_blocking=True))
 
 
-def _map(rows: Rows, function: Callable[[Tensor], Tensor]) -> Rows:
+def _map_tensors(rows: Rows, function: Callable[[Tensor], Tensor]) -> Rows:
     if isinstance(rows, Tensor):
         return function(rows)
     if isinstance(rows, Mapping):
-        return {name: _map(part, function) for name, part in rows.items()}
+        return {name: _map_tensors(part, function) for name, part in rows.items()}
     if rows is None:
         return None
-    parts = [_map(part, function) for part in rows]
+    parts = [_map_tensors(part, function) for part in rows]
     if hasattr(rows, "_fields"):
         return type(rows)(*parts)
     return tuple(parts) if isinstance(rows, tuple) else parts

@@ -26,7 +26,7 @@ from pike_mixing.interface import Method, Signals, State, Statistics
 from pike_mixing.torch import gradients, parallel
 from pike_mixing.torch.domain_gradient import backward_pass
 from pike_mixing.torch.pass_interface import DomainRows, Passes, Piece, Target, free_weights
-from pike_mixing.torch.rows import Rows, mark_last
+from pike_mixing.torch.rows import Rows, with_is_last
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,9 +80,9 @@ class StepRows(Protocol):
         """The rows by domain, in micro-batches of a size."""
 
     def join_parts(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
-        """What `means` needs of numbers of each row, by piece: summed over the processes."""
+        """What `domain_means` needs of numbers of each row, by piece: summed over the processes."""
 
-    def means(self, joined: Tensor) -> Floats:
+    def domain_means(self, joined: Tensor) -> Floats:
         """Mean of each domain's rows, of `joined` on the host; NaN for a domain without rows."""
 
 
@@ -122,7 +122,7 @@ class StepGradient:
             raise InputError("Mixing has no model to measure: give it one, or set `mixing.model`")
         return Target(self.model, self.passes)
 
-    def use(self, model: nn.Module | None) -> None:
+    def set_model(self, model: nn.Module | None) -> None:
         """Takes a model, or the same one again where others of its parameters train."""
         self.model = model
         vars(self).pop("target", None)
@@ -148,7 +148,7 @@ class StepGradient:
                 p.grad = None
         compares = needs.losses and needs.losses_after and self.passes.modes
         if needs.weighs_losses or compares:
-            seen = dataclasses.replace(seen, loss_K=self.means(self.passes.losses, rows))
+            seen = dataclasses.replace(seen, loss_K=self.domain_means(self.passes.losses, rows))
         result = self._make_gradient(method, state, seen, rows, leaves)
         # As those after the update, not as the training's passes, which may have dropout.
         return result.with_losses(seen.loss_K) if compares else result
@@ -158,14 +158,14 @@ class StepGradient:
     ) -> StepResult:
         needs = method.needs()
         if needs.moments_per_domain:
-            return self._into_moments(method, state, seen, rows, leaves)
+            return self._move_moments(method, state, seen, rows, leaves)
         if needs.gramian:
             return self._combine_gradients(method, state, seen, rows, leaves)
         if needs.reference:
-            seen = dataclasses.replace(seen, excess_K=self.means(self.passes.excess, rows))
-        return self._by_weights(method, seen, rows, method.loss_weights(state, seen), leaves)
+            seen = dataclasses.replace(seen, excess_K=self.domain_means(self.passes.excess, rows))
+        return self._weigh_domains(method, seen, rows, method.loss_weights(state, seen), leaves)
 
-    def _by_weights(
+    def _weigh_domains(
         self, method: Method, seen: Signals, rows: StepRows, c_K: Floats | None, leaves: bool
     ) -> StepResult:
         share_K = row_shares(rows) if c_K is None else c_K
@@ -178,22 +178,28 @@ class StepGradient:
             measured = self._measure_domains(method, seen, rows, add if leaves else None, leaves)
         elif leaves:
             return self._weigh_rows(seen, rows, share_K, c_K)
-        return self._result(seen, measured, leaves, c_K)
+        return self._step_result(seen, measured, leaves, c_K)
 
-    def _result(
-        self, seen: Signals, measured: gradients.Measured | None, leaves: bool, c_K: Floats | None
+    def _step_result(
+        self,
+        seen: Signals,
+        measured: gradients.DeviceStatistics | None,
+        leaves: bool,
+        c_K: Floats | None,
     ) -> StepResult:
         """What was seen and measured, with the norm of the gradient, which is clipped if left."""
-        read_seen, read_norms = self._reading(seen, measured, [self._clip()] if leaves else [])
+        read_seen, read_norms = self._signals_and_norms_readers(
+            seen, measured, [self._clip_and_norm()] if leaves else []
+        )
         return StepResult(read_seen, lambda: next(iter(read_norms()), math.nan), c_K)
 
-    def _reading(
-        self, seen: Signals, measured: gradients.Measured | None, norms: Sequence[Tensor]
+    def _signals_and_norms_readers(
+        self, seen: Signals, measured: gradients.DeviceStatistics | None, norms: Sequence[Tensor]
     ) -> tuple[Callable[[], Signals], Callable[[], list[float]]]:
         """Begins one transfer of all numbers; the functions wait for it: signals, and the norms."""
         numbers = measured.numbers if measured else []
         parts = [part.double().flatten() for part in (*numbers, *norms)]
-        host = functools.cache(self.passes.fetch(torch.cat(parts))) if parts else None
+        host = functools.cache(self.passes.begin_fetch(torch.cat(parts))) if parts else None
 
         def read_seen() -> Signals:
             if host is None or measured is None:
@@ -208,24 +214,24 @@ class StepGradient:
         self, seen: Signals, rows: StepRows, share_K: Floats, c_K: Floats | None
     ) -> StepResult:
         target, passes, result = self.target, self.passes, []
-        passes.clear(target.parameters)
+        passes.clear_gradients(target.parameters)
         with parallel.without_synchronization(target.model) as plain:
-            for piece, last in mark_last(rows.pieces(share_K)):
+            for piece, last in with_is_last(rows.pieces(share_K)):
                 with target.summing(last=last):
                     loss_B = backward_pass(plain, target, piece.rows, piece.weight_B)
-                passes.settle()
+                passes.run_recorded()
                 result.append((piece, loss_B))
-        joined, norm = rows.join_parts(result), self._clip()
+        joined, norm = rows.join_parts(result), self._clip_and_norm()
         # One transfer.
         both = torch.cat([joined.flatten(), norm[None].to(joined)])
-        numbers = functools.cache(passes.fetch(both.double()))
+        numbers = functools.cache(passes.begin_fetch(both.double()))
 
         def read_seen() -> Signals:
-            return dataclasses.replace(seen, loss_K=rows.means(numbers()[:-1]))
+            return dataclasses.replace(seen, loss_K=rows.domain_means(numbers()[:-1]))
 
         return StepResult(read_seen, lambda: numbers().tolist()[-1], c_K)
 
-    def _into_moments(
+    def _move_moments(
         self, method: Method, state: State, seen: Signals, rows: StepRows, leaves: bool
     ) -> StepResult:
         """Moves the moments of each domain by its clipped gradient."""
@@ -237,21 +243,21 @@ class StepGradient:
 
         def take(k: int, parts: list[Tensor]) -> None:
             self.target.add(parts, 1.0)
-            norms.append(self._clip())
+            norms.append(self._clip_and_norm())
             share.append(float(share_K[k]))
             self.optimizer.take(k, float(chosen_K[k]))
             self.optimizer.zero_grad()
-            self.passes.settle()
+            self.passes.run_recorded()
 
         measured = self._measure_domains(method, seen, rows, take, leaves)
-        read_seen, read_norms = self._reading(seen, measured, norms)
+        read_seen, read_norms = self._signals_and_norms_readers(seen, measured, norms)
 
         def read_norm() -> float:
             return sum(part * norm for part, norm in zip(share, read_norms(), strict=True))
 
         return StepResult(read_seen, read_norm, c_K)
 
-    def means(self, of_rows: Callable[[nn.Module, Rows], Tensor], rows: StepRows) -> Floats:
+    def domain_means(self, of_rows: Callable[[nn.Module, Rows], Tensor], rows: StepRows) -> Floats:
         """Means by domain of a number of each row, at the current weights and without gradients."""
         result = []
         with (
@@ -260,10 +266,10 @@ class StepGradient:
         ):
             for piece in rows.pieces():
                 number_B = of_rows(plain, piece.rows)
-                self.passes.settle()
+                self.passes.run_recorded()
                 result.append((piece, number_B))
         free_weights(self.target.units)
-        return rows.means(self.passes.fetch(rows.join_parts(result))())
+        return rows.domain_means(self.passes.begin_fetch(rows.join_parts(result))())
 
     def _measure_domains(
         self,
@@ -272,22 +278,24 @@ class StepGradient:
         rows: StepRows,
         use: Callable[[int, list[Tensor]], None] | None,
         leaves: bool,
-    ) -> gradients.Measured:
+    ) -> gradients.DeviceStatistics:
         """Makes each domain's gradient for `use`; what was measured, on the device."""
         wanted = method.needs().batch_statistics(seen.step)
-        of_domains = self._domains(rows, wanted)
-        with self._beside(leaves):
+        of_domains = self._rows_by_domain(rows, wanted)
+        with self._without_traces_unless_left(leaves):
             return gradients.measure_domains(self.target, of_domains, use, with_variance=wanted)
 
-    def _beside(self, leaves: bool) -> AbstractContextManager[object]:
+    def _without_traces_unless_left(self, leaves: bool) -> AbstractContextManager[object]:
         """Around passes over the batch: where they are not the training's, nothing remains."""
         if leaves:
             return contextlib.nullcontext()
         return self.passes.leave_no_trace(self.target.model, training=True)
 
-    def fresh(self, rows: StepRows, *, inner_products: bool) -> tuple[Statistics, Floats | None]:
+    def measure_fresh(
+        self, rows: StepRows, *, inner_products: bool
+    ) -> tuple[Statistics, Floats | None]:
         """Statistics of rows of their own; with the inner products, where they are wanted."""
-        of_domains, target = self._domains(rows, True), copy.copy(self.target)
+        of_domains, target = self._rows_by_domain(rows, True), copy.copy(self.target)
         # All of it is one phase.
         target.passes = copy.copy(self.passes)
         target.passes.timed = contextlib.nullcontext
@@ -301,8 +309,8 @@ class StepGradient:
     ) -> StepResult:
         """All K gradients of the batch, combined by what their inner products say."""
         wanted = method.needs().batch_statistics(seen.step)
-        of_domains = self._domains(rows, wanted)
-        with self._beside(leaves):
+        of_domains = self._rows_by_domain(rows, wanted)
+        with self._without_traces_unless_left(leaves):
             parts_K, gram_KxK, measured = gradients.measure_gramian(
                 self.target, of_domains, with_variance=wanted
             )
@@ -316,13 +324,13 @@ class StepGradient:
             for c, parts in zip(chosen_K.tolist(), parts_K, strict=True):
                 if parts is not None:
                     self.target.add(parts, c)
-        return self._result(seen, None, leaves, c_K)
+        return self._step_result(seen, None, leaves, c_K)
 
-    def _domains(self, rows: StepRows, measures: bool) -> list[DomainRows]:
+    def _rows_by_domain(self, rows: StepRows, measures: bool) -> list[DomainRows]:
         size = self.statistics_micro_batch_rows if measures else self.micro_batch_rows
         return rows.domains(size, with_variance=measures)
 
-    def _clip(self) -> Tensor:
+    def _clip_and_norm(self) -> Tensor:
         """Shortens the gradient; its norm before, on the device."""
         parameters = self.target.parameters
         return parallel.full_tensor(nn.utils.clip_grad_norm_(parameters, self.max_norm))

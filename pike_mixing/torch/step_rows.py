@@ -19,7 +19,7 @@ from torch import Tensor
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.torch import gradients, parallel, rows
-from pike_mixing.torch.losses import check_losses
+from pike_mixing.torch.losses import checked_losses
 from pike_mixing.torch.parallel import Group
 from pike_mixing.torch.pass_interface import DomainRows, Passes, Piece
 from pike_mixing.torch.rows import Rows
@@ -47,7 +47,7 @@ class StepRecord:
     None before."""
 
     @property
-    def is_complete(self) -> bool:
+    def is_step_complete(self) -> bool:
         """Whether the losses of all micro-batches are there."""
         return 0 < len(self.domains_of) == len(self.losses)
 
@@ -63,7 +63,7 @@ class StepRecord:
                 "them all to begin_step; after the last, call end_step"
             )
         domain_B = self.domains_of[len(self.losses)]
-        self.losses.append(check_losses(loss_B, len(domain_B)).detach())
+        self.losses.append(checked_losses(loss_B, len(domain_B)).detach())
         return domain_B
 
     def weights(self, domain_B: Ints, share_K: Floats) -> Tensor:
@@ -84,13 +84,13 @@ class StepRecord:
             for k, pieces in enumerate(pieces_K):
                 own = torch.from_numpy(np.flatnonzero(domain_B == k))
                 pieces += rows.split(rows.select(batch, own), size)
-        return gradients.own_rows(pieces_K, self.group, self.spare)
+        return gradients.rows_by_domain_on_process(pieces_K, self.group, self.spare)
 
     def join_parts(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
         """Sums of numbers by domain over all processes, then rows (2K)."""
-        return self._sums([numbers for _, numbers in parts])
+        return self._sums_by_domain([numbers for _, numbers in parts])
 
-    def _sums(self, parts: Sequence[Tensor]) -> Tensor:
+    def _sums_by_domain(self, parts: Sequence[Tensor]) -> Tensor:
         sums_2xK = np.zeros((2, len(self.count_K)))
         for domain_B, number_B in zip(self.domains_of, parts, strict=True):
             np.add.at(sums_2xK[0], domain_B, number_B.double().cpu().numpy())
@@ -99,7 +99,7 @@ class StepRecord:
         parallel.sum_in_place([sums_2K], self.group)
         return sums_2K
 
-    def means(self, joined: Tensor) -> Floats:
+    def domain_means(self, joined: Tensor) -> Floats:
         """Mean of each domain's rows; NaN for a domain without rows."""
         total_K, rows_K = joined.cpu().numpy().reshape(2, -1)
         with np.errstate(invalid="ignore"):
@@ -108,7 +108,9 @@ class StepRecord:
 
     def training_losses(self) -> Floats | None:
         """Mean loss of each domain in the training's passes, where they are all there."""
-        return self.means(self._sums(self.losses)) if self.is_complete else None
+        return (
+            self.domain_means(self._sums_by_domain(self.losses)) if self.is_step_complete else None
+        )
 
 
 @dataclasses.dataclass(eq=False)
@@ -150,7 +152,7 @@ class DealtRows:
         own = [(numbers[: piece.size], piece.counts) for piece, numbers in parts]
         return parallel.join_rows(own, int(self.count_K.sum()), self.passes.group)
 
-    def means(self, joined: Tensor) -> Floats:
+    def domain_means(self, joined: Tensor) -> Floats:
         """Mean of each domain's rows; NaN for a domain without rows."""
         of_domains = joined.double().split(self.count_K.tolist())
         return torch.stack([of_rows.mean() for of_rows in of_domains]).numpy()

@@ -45,7 +45,7 @@ def open_stream(dataset: Any, domain: str, *, seed: int, purpose: str, shuffle: 
             f"domain {domain!r} is a {type(dataset).__name__} of {', '.join(map(str, dataset))}: "
             "give one data set, such as one of its splits"
         )
-    rows = length(dataset)
+    rows = map_style_length(dataset)
     if rows == 0:
         raise InputError(f"domain {domain!r} has no rows")
     if rows is not None:
@@ -64,7 +64,7 @@ def open_stream(dataset: Any, domain: str, *, seed: int, purpose: str, shuffle: 
     return _InOrder(dataset, domain)
 
 
-def length(dataset: Any) -> int | None:
+def map_style_length(dataset: Any) -> int | None:
     """Rows of a map-style data set; None of an iterable."""
     if isinstance(dataset, torch.utils.data.IterableDataset):
         return None
@@ -84,7 +84,7 @@ def copy_for_reader(dataset: Any) -> Any:
     return copy.deepcopy(dataset, {id(systems): systems})
 
 
-def datasets_release(dataset: Any) -> str | None:
+def datasets_version(dataset: Any) -> str | None:
     """The release of `datasets` that reads a stream of it: the order of its rows depends on it."""
     if type(dataset).__module__ != "datasets.iterable_dataset":
         return None
@@ -153,7 +153,7 @@ class _InOrder:
                 self._domain,
                 position,
             )
-        with _as_one_reader():
+        with _hidden_worker():
             while True:
                 try:
                     if self._rows is None:
@@ -179,7 +179,7 @@ class _InOrder:
 
 
 @contextlib.contextmanager
-def _as_one_reader() -> Iterator[None]:
+def _hidden_worker() -> Iterator[None]:
     """Hides from a data set that a worker reads it; reaches into torch.
 
     Data sets that see a worker give it a part of their rows. Here every worker reads them all and

@@ -65,22 +65,22 @@ class Mixture:
         self._last_K = None if max_epochs is None else np.floor(max_epochs * self.rows_K)
         self._max_epochs = max_epochs
 
-    def epochs(self, positions_K: npt.NDArray[np.integer[Any]]) -> dict[str, float]:
+    def epochs_by_domain(self, positions_K: npt.NDArray[np.integer[Any]]) -> dict[str, float]:
         """How many times each domain has been read, by domain."""
         return dict(zip(self.domains, (positions_K / self.rows_K).tolist(), strict=True))
 
-    def batch(
+    def read_batch(
         self,
         counts_K: npt.NDArray[np.integer[Any]],
         positions_K: npt.NDArray[np.integer[Any]],
-        which: range | None = None,
+        row_range: range | None = None,
     ) -> Ints:
         """The next `counts_K[k]` rows of every domain k from its position on.
 
         Args:
             counts_K: Rows of each domain.
             positions_K: Rows of each domain that were given before.
-            which: Those of the batch's rows, in ascending order, that are read; absent: all.
+            row_range: Those of the batch's rows, in ascending order, that are read; absent: all.
 
         Returns:
             tokens_Bx(L+1), grouped by domain in the domains' order. The caller's next positions are
@@ -92,9 +92,9 @@ class Mixture:
         assert len(counts_K) == len(positions_K) == len(self._corpora)
         assert min(counts_K) >= 0
         assert min(positions_K) >= 0
-        self._refuse_repeats(np.asarray(counts_K) + np.asarray(positions_K))
+        self._refuse_beyond_max_epochs(np.asarray(counts_K) + np.asarray(positions_K))
         begin_K = np.cumsum([0, *counts_K])
-        place_B = np.arange(begin_K[-1]) if which is None else np.asarray(which, np.int64)
+        place_B = np.arange(begin_K[-1]) if row_range is None else np.asarray(row_range, np.int64)
         edge_K = np.searchsorted(place_B, begin_K).tolist()
         tokens_BxL1 = np.empty((len(place_B), self.length + 1), np.int64)
         for k, (corpus, order) in enumerate(zip(self._corpora, self._orders, strict=True)):
@@ -103,7 +103,7 @@ class Mixture:
             corpus.read_into(tokens_BxL1[own], row_R[place_B[own] - begin_K[k]])
         return tokens_BxL1
 
-    def _refuse_repeats(self, end_K: npt.NDArray[np.integer[Any]]) -> None:
+    def _refuse_beyond_max_epochs(self, end_K: npt.NDArray[np.integer[Any]]) -> None:
         if self._last_K is None or (end_K <= self._last_K).all():
             return
         beyond = [d for d, over in zip(self.domains, end_K > self._last_K, strict=True) if over]

@@ -19,9 +19,9 @@ SEARCH_SHARE = 0.1
 """Share of the held-out documents that are the search split."""
 
 
-def normalise_text(text: str, how: Normalisation) -> str:
+def normalise_text(text: str, form: Normalisation) -> str:
     """The text as it is hashed and written."""
-    return text if how is None else unicodedata.normalize(how, text)
+    return text if form is None else unicodedata.normalize(form, text)
 
 
 def text_hash(text: str) -> int:
@@ -29,20 +29,20 @@ def text_hash(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
-def is_held_out(hashed: Any, share: float) -> Any:
+def is_held_out(hash_value: Any, held_out_share: float) -> Any:
     """Whether the document of this hash is among the share that is not trained on.
 
     Of an array of hashes, uint64 [N], bool [N]: dividing by a power of two rounds both alike.
     """
-    return hashed / 2.0**64 < share
+    return hash_value / 2.0**64 < held_out_share
 
 
-def is_search(hashed: Any, share: float) -> Any:
+def is_in_search_split(hash_value: Any, held_out_share: float) -> Any:
     """Whether a held-out document of this hash (or uint64 [N]) is of the search split.
 
-    `share` is that of the held-out documents; 1 where the source says which they are.
+    `held_out_share` is that of the held-out documents; 1 where the source says which they are.
     """
-    return is_held_out(hashed, share * SEARCH_SHARE)
+    return is_held_out(hash_value, held_out_share * SEARCH_SHARE)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ MOST_PIECES = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class File:
+class GivenTokenizer:
     """A model that somebody else trained, such as T5's `spiece.model` or a `tokenizer.json`."""
 
     path: str
@@ -111,7 +111,7 @@ class File:
 
 
 @dataclass(frozen=True)
-class Hub:
+class HubTokenizer:
     """A model that somebody else trained, on the Hugging Face Hub."""
 
     repository: HubId
@@ -128,7 +128,7 @@ class Hub:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainOptions:
+class TokenizerTrainingOptions:
     """A model trained on the sources' training documents."""
 
     model: Literal["unigram", "bpe", "char"]
@@ -144,7 +144,7 @@ class TrainOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Train(TrainOptions):
+class TokenizerTraining(TokenizerTrainingOptions):
     """The same, as the stage is given it."""
 
     validation_share: ShareBelowOne

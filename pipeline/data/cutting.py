@@ -18,7 +18,7 @@ _SEEN = re.compile(
 )
 """A character that shows: no blank or control, and none that Unicode calls default-ignorable."""
 
-Refusal = Callable[[int | None], Exception]
+MakeLengthError = Callable[[int | None], Exception]
 """What to raise of a document that is too long, by its number."""
 
 
@@ -27,57 +27,61 @@ def is_blank(text: str) -> bool:
     return not _SEEN.search(text)
 
 
-def characters_per_document(how: str) -> int | None:
+def characters_per_document(cut: str) -> int | None:
     """N of "N characters"; None of any other text."""
-    match = re.fullmatch("([1-9][0-9]*) characters", how)
+    match = re.fullmatch("([1-9][0-9]*) characters", cut)
     return int(match[1]) if match else None
 
 
-def refusal_of_cut(how: str) -> str | None:
+def cut_problem(cut: str) -> str | None:
     """Why documents cannot be cut in this way; None where they can."""
     limit = LIMIT // 4
     return (
-        f"{how!r}: at most {limit} characters"
-        if (characters_per_document(how) or 0) > limit
+        f"{cut!r}: at most {limit} characters"
+        if (characters_per_document(cut) or 0) > limit
         else None
     )
 
 
-def cut_documents(stream: TextIO, how: str, too_long: Refusal) -> Iterator[tuple[int | None, str]]:
+def cut_documents(
+    stream: TextIO, cut: str, make_error: MakeLengthError
+) -> Iterator[tuple[int | None, str]]:
     """The documents of a text file with their numbers.
 
     Args:
         stream: The file, opened with `newline=""`.
-        how: "file": the file is one document, without a number. "paragraphs": lines between blank
+        cut: "file": the file is one document, without a number. "paragraphs": lines between blank
             ones (white space alone), numbered by their first line. "lines": each with
             its number. Both come without their last line end; LF, CRLF and CR end a line. "N
             characters": pieces numbered from 1 that make up the whole text, N characters long or
             ending behind the last blank or line break among those.
-        too_long: Makes the error that a document of more than `LIMIT` characters raises.
+        make_error: Makes the error that a document of more than `LIMIT` characters raises.
     """
-    if (size := characters_per_document(how)) is not None:
-        yield from enumerate(_pieces(stream, size), start=1)
-    elif how == "file":
+    if (size := characters_per_document(cut)) is not None:
+        yield from enumerate(_cut_at_blanks(stream, size), start=1)
+    elif cut == "file":
         text = stream.read(LIMIT + 1)
         if len(text) > LIMIT:
-            raise too_long(None)
+            raise make_error(None)
         yield None, text
     else:
-        result = read_lines(stream, too_long)
-        if how == "paragraphs":
-            result = _paragraphs(result, too_long)
+        result = read_numbered_lines(stream, make_error)
+        if cut == "paragraphs":
+            result = _join_paragraphs(result, make_error)
         yield from ((number, text.rstrip("\r\n")) for number, text in result)
 
 
-def read_lines(stream: TextIO, too_long: Refusal) -> Iterator[tuple[int, str]]:
+def read_numbered_lines(stream: TextIO, make_error: MakeLengthError) -> Iterator[tuple[int, str]]:
     """The lines of a stream from 1 on, with their ends."""
     for number, line in enumerate(iter(lambda: stream.readline(LIMIT + 1), ""), start=1):
         if len(line) > LIMIT:
-            raise too_long(number)
+            raise make_error(number)
         yield number, line
 
 
-def _paragraphs(lines: Iterable[tuple[int, str]], too_long: Refusal) -> Iterator[tuple[int, str]]:
+def _join_paragraphs(
+    lines: Iterable[tuple[int, str]], make_error: MakeLengthError
+) -> Iterator[tuple[int, str]]:
     waiting: list[str] = []
     begun = size = 0
     for number, line in lines:
@@ -86,7 +90,7 @@ def _paragraphs(lines: Iterable[tuple[int, str]], too_long: Refusal) -> Iterator
             waiting.append(line)
             size += len(line)
             if size > LIMIT:
-                raise too_long(begun)
+                raise make_error(begun)
         elif waiting:
             yield begun, "".join(waiting)
             waiting, size = [], 0
@@ -94,11 +98,11 @@ def _paragraphs(lines: Iterable[tuple[int, str]], too_long: Refusal) -> Iterator
         yield begun, "".join(waiting)
 
 
-def _pieces(stream: TextIO, size: int) -> Iterator[str]:
-    waiting = stream.read(size + 1)
-    while len(waiting) > size:
-        blank = max(waiting.rfind(" ", 0, size), waiting.rfind("\n", 0, size))
-        end = size if blank < 0 else blank + 1
+def _cut_at_blanks(stream: TextIO, characters: int) -> Iterator[str]:
+    waiting = stream.read(characters + 1)
+    while len(waiting) > characters:
+        blank = max(waiting.rfind(" ", 0, characters), waiting.rfind("\n", 0, characters))
+        end = characters if blank < 0 else blank + 1
         yield waiting[:end]
         waiting = waiting[end:] + stream.read(end)
     if waiting:

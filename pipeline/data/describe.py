@@ -8,7 +8,7 @@ from typing import Any, Literal
 import yaml
 
 from pike_mixing.errors import InputError
-from pipeline.data.shards import SPLITS, read_manifest
+from pipeline.data.shards import SPLITS, read_corpus_manifest
 from pipeline.runtime import atomic_files, manifests, output_formats
 
 Format = Literal["table", "csv", "json"]
@@ -25,47 +25,47 @@ def describe_corpora(given: Sequence[str | Path], *, format: Format = "table") -
     """
     rows: list[Row] = []
     for name in given:
-        folders = _corpora(Path(name))
+        folders = _corpus_folders(Path(name))
         if not folders:
             raise InputError(f"{name} holds no corpus: name a folder such as results/corpora")
-        rows += [row for folder in folders for row in _rows(folder)]
+        rows += [row for folder in folders for row in _split_statistics(folder)]
     bounds = sorted({n for row in rows for n in row["lengths"]})
     if format == "csv":
         for row in rows:
             lengths = row.pop("lengths")
             row |= {f"documents_from_{n}_tokens": lengths.get(n, 0) for n in bounds}
-    return output_formats.render(format, rows, lambda: _text(rows, bounds))
+    return output_formats.render(format, rows, lambda: _describe_as_text(rows, bounds))
 
 
-def _corpora(place: Path) -> list[Path]:
+def _corpus_folders(folder: Path) -> list[Path]:
     """The folder itself where it holds a manifest, or all corpora below it."""
-    if (place / atomic_files.MANIFEST).is_file():
-        return [place]
-    found = sorted(place.rglob(atomic_files.MANIFEST))
-    return [path.parent for path in found if manifests.stage_of(path) == "pack"]
+    if (folder / atomic_files.MANIFEST).is_file():
+        return [folder]
+    found = sorted(folder.rglob(atomic_files.MANIFEST))
+    return [path.parent for path in found if manifests.stage_of_manifest(path) == "pack"]
 
 
-def _text(rows: list[Row], bounds: list[int]) -> str:
+def _describe_as_text(rows: list[Row], length_bounds: list[int]) -> str:
     facts = [{name: value for name, value in row.items() if name != "lengths"} for row in rows]
     lengths = [
         {name: row[name] for name in ("tokenizer", "domain", "split")}
-        | {n: row["lengths"].get(n, 0) for n in bounds}
+        | {n: row["lengths"].get(n, 0) for n in length_bounds}
         for row in rows
     ]
     about = "Documents of at least so many tokens, and fewer than twice as many:"
-    return "\n".join([_table(facts), "", about, _table(lengths)])
+    return "\n".join([_align_rows(facts), "", about, _align_rows(lengths)])
 
 
-def _rows(folder: Path) -> Iterator[Row]:
-    manifest = read_manifest(folder)
+def _split_statistics(corpus: Path) -> Iterator[Row]:
+    manifest = read_corpus_manifest(corpus)
     vocabulary = manifest["tokenizer"]["vocabulary"]
     for split, facts in ((name, manifest["splits"][name]) for name in SPLITS):
         if not facts["documents"]:
             continue
         remedy = "an older version packed it, without statistics: pack it again"
-        manifests.require(facts, manifests.MEASURED, folder / atomic_files.MANIFEST, remedy)
+        manifests.require_type(facts, manifests.MEASURED, corpus / atomic_files.MANIFEST, remedy)
         yield {
-            "tokenizer": folder.parent.name,
+            "tokenizer": corpus.parent.name,
             "domain": manifest["source"],
             "split": split,
             **{name: facts[name] for name in ("documents", "tokens", "bytes")},
@@ -89,7 +89,7 @@ _SHOWN = {
 """How a number is shown; whole ones with commas."""
 
 
-def _table(rows: Sequence[Mapping[Any, Any]]) -> str:
+def _align_rows(rows: Sequence[Mapping[Any, Any]]) -> str:
     """Aligned columns for reading."""
     texts = [
         [v if isinstance(v, str) else format(v, _SHOWN.get(k, ",")) for k, v in row.items()]
@@ -130,14 +130,14 @@ SIZES = {1_000: "n<1K"} | {
 """The Hub's size categories, by their exclusive upper bound in documents."""
 
 
-def card_text(facts: Mapping[str, Any]) -> str:
+def corpus_card_text(manifest: Mapping[str, Any]) -> str:
     """The card of a corpus."""
-    documents = sum(split["documents"] for split in facts["splits"].values())
+    documents = sum(split["documents"] for split in manifest["splits"].values())
     head = {
-        "pretty_name": facts["source"],
+        "pretty_name": manifest["source"],
         # The Hub has its own list of licences; any other is named beside `other`.
         "license": "other",
-        "license_name": facts["licence"],
+        "license_name": manifest["licence"],
         "task_categories": ["text-generation"],
         "size_categories": [next((s for n, s in SIZES.items() if documents < n), "n>1T")],
         "tags": ["pretraining", "tokenized"],
@@ -145,12 +145,12 @@ def card_text(facts: Mapping[str, Any]) -> str:
     rows = [
         f"| {name} | {split['documents']:,} | {split['tokens']:,} | {split['largest_share']:.1%} | "
         f"{split['bytes']:,} |"
-        for name, split in facts["splits"].items()
+        for name, split in manifest["splits"].items()
     ]
-    skipped = (f"{count:,} {reason}" for reason, count in facts["skipped"].items() if count)
+    skipped = (f"{count:,} {reason}" for reason, count in manifest["skipped"].items() if count)
     made = {
         "head": yaml.safe_dump(head, sort_keys=False, allow_unicode=True),
         "skipped": ", ".join(skipped) or "nothing",
         "rows": "\n".join(rows),
     }
-    return CARD.format_map({**facts, **made})
+    return CARD.format_map({**manifest, **made})

@@ -57,7 +57,7 @@ def write_documents(documents: Iterable[Document], file: Path) -> dict[str, Any]
     return {**total, "documents_sha256": digest.hexdigest()}
 
 
-def read_manifest(folder: Path, *, verify: bool = False) -> dict[str, Any]:
+def read_documents_manifest(folder: Path, *, verify: bool = False) -> dict[str, Any]:
     """The manifest of a folder of documents, after its files have been compared with it.
 
     Of the files the sizes are compared, and their SHA-256 when `verify`.
@@ -71,19 +71,19 @@ def read_manifest(folder: Path, *, verify: bool = False) -> dict[str, Any]:
             f"{folder} holds no finished documents (no {atomic_files.MANIFEST}): download first"
         )
     remedy = "download it anew"
-    facts = manifests.read(path, STAGE, remedy)
+    facts = manifests.read_manifest(path, STAGE, remedy)
     checksums.refuse_damaged(checksums.listed_files(folder, facts, remedy), content=verify)
     return facts
 
 
-def is_validation(name: str) -> bool:
+def is_validation_file(name: str) -> bool:
     """Whether a file holds the validation documents of its source's own."""
     return Path(name).stem == VALIDATION
 
 
-def remedy_for_few(folder: Path) -> str:
+def remedy_for_few_documents(folder: Path) -> str:
     """What gives a source more documents."""
-    facts = read_manifest(folder)
+    facts = read_documents_manifest(folder)
     settings = {"kind": None, "documents": "file"} | facts["settings"]
     whole = settings["kind"] == "local" and settings["documents"] == "file"
     if whole and any(".txt" in read["file"] for read in facts.get("source_files", [])):
@@ -95,9 +95,11 @@ def read_documents(folder: Path) -> Iterator[Document]:
     """The documents of a folder in their order, in bounded memory; none of its own validation.
 
     Raises:
-        InputError: as `read_manifest`, or a file that is not readable as Parquet.
+        InputError: as `read_documents_manifest`, or a file that is not readable as Parquet.
     """
-    for name in sorted(name for name in read_manifest(folder)["files"] if not is_validation(name)):
+    for name in sorted(
+        name for name in read_documents_manifest(folder)["files"] if not is_validation_file(name)
+    ):
         with open_documents(folder / name) as file:
             for batch in file.iter_batches(batch_size=1024):
                 yield from map(Document, *(column.to_pylist() for column in batch.columns))

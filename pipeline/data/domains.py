@@ -23,10 +23,10 @@ import yaml
 from pike_mixing.arrays import Array, Ints
 from pike_mixing.errors import InputError
 from pipeline.data import filters
-from pipeline.data.local import Local
+from pipeline.data.local import LocalSource
 from pipeline.data.source_interface import Document
 from pipeline.runtime import atomic_files, made_from
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 
 SECTIONS = "domains.yaml"
 WORDS = 50_000
@@ -65,22 +65,24 @@ def write_clusters(
         InputError: files that cannot be read, documents too few or without words.
     """
     values = {"files": tuple(map(str, given)), "documents": documents, "field": field}
-    source = validate(Local, values, "domains")
-    inputs = [path for path, _ in source.paths()]
-    taken = made_from.Taken("domains", [__name__], given=inputs)
-    place_N, terms_C = cluster_documents((d.text for d in _read(source)), clusters, seed)
+    source = validate(LocalSource, values, "domains")
+    inputs = [path for path, _ in source.named_files()]
+    taken = made_from.InputSnapshot("domains", [__name__], given=inputs)
+    place_N, terms_C = cluster_documents(
+        (d.text for d in source.read(Counter(), [])), clusters, seed
+    )
     names = [f"cluster-{c + 1}" for c in range(clusters)]
     with atomic_files.atomic_write(out, "domains", inputs) as folder:
         folder.mkdir()
-        sizes_C = _write_clusters(folder, names, place_N, _read(source))
-        (folder / SECTIONS).write_text(_sections(names, out.resolve()))
+        sizes_C = _write_cluster_files(folder, names, place_N, source.read(Counter(), []))
+        (folder / SECTIONS).write_text(_sources_yaml(names, out.resolve()))
         made_from.write_manifest(
             folder / atomic_files.MANIFEST,
             stage="domains",
             settings=values | {"clusters": clusters, "seed": seed},
             inputs=[],
             given=inputs,
-            files=[folder / name for name in (*map(_file, names), SECTIONS)],
+            files=[folder / name for name in (*map(_cluster_file_name, names), SECTIONS)],
             modules=[__name__],
             facts={"domains": dict(zip(names, terms_C, strict=True))},
             taken=taken,
@@ -93,10 +95,10 @@ def write_clusters(
     return "\n".join([*lines, "", f"{out / SECTIONS} has them as sources for a configuration"])
 
 
-def _sections(names: Sequence[str], folder: Path) -> str:
+def _sources_yaml(clusters: Sequence[str], folder: Path) -> str:
     """The clusters as sources, which are found from wherever the configuration is used."""
-    kept = {n: {"kind": "local", "files": str(folder / _file(n))} for n in names}
-    about = f"# Clusters of documents; in a scenario: domains: [{', '.join(names)}]\n"
+    kept = {n: {"kind": "local", "files": str(folder / _cluster_file_name(n))} for n in clusters}
+    about = f"# Clusters of documents; in a scenario: domains: [{', '.join(clusters)}]\n"
     return about + yaml.safe_dump({"sources": kept}, sort_keys=False)
 
 
@@ -119,7 +121,8 @@ def cluster_documents(
     from sklearn.preprocessing import normalize
 
     # Words of two characters or more; of scripts without blanks between words, each character.
-    words = f"{filters.UNSPACED}|{filters.LETTER}(?:{filters.LETTER}|{filters.mark_pattern()})+"
+    mark = filters.combining_mark_pattern()
+    words = f"{filters.UNSPACED}|{filters.LETTER}(?:{filters.LETTER}|{mark})+"
     vectorizer = TfidfVectorizer(
         token_pattern=words, sublinear_tf=True, min_df=2, max_df=0.5, max_features=WORDS
     )
@@ -150,35 +153,31 @@ def cluster_documents(
     order_C = np.argsort(-np.bincount(found_N, minlength=clusters), kind="stable")
     place_N = np.argsort(order_C)[found_N]
     words_V = vectorizer.get_feature_names_out()
-    return place_N, [_telling(weight_NxV, words_V, place_N == c) for c in range(clusters)]
+    return place_N, [_distinctive_words(weight_NxV, words_V, place_N == c) for c in range(clusters)]
 
 
-def _telling(weight_NxV: Any, words_V: Any, own_N: Array) -> list[str]:
+def _distinctive_words(weight_NxV: Any, words_V: Any, in_cluster_N: Array) -> list[str]:
     """The words whose mean weight in some documents is most above that in all."""
-    lead_V = np.asarray(weight_NxV[own_N].mean(axis=0) - weight_NxV.mean(axis=0)).ravel()
+    lead_V = np.asarray(weight_NxV[in_cluster_N].mean(axis=0) - weight_NxV.mean(axis=0)).ravel()
     return [str(word) for word in words_V[np.argsort(-lead_V, kind="stable")[:TERMS]]]
 
 
-def _read(source: Local) -> Iterator[Document]:
-    return source.read(Counter(), [])
+def _cluster_file_name(cluster: str) -> str:
+    return f"{cluster}.jsonl.gz"
 
 
-def _file(name: str) -> str:
-    return f"{name}.jsonl.gz"
-
-
-def _write_clusters(
-    folder: Path, names: Sequence[str], place_N: Ints, documents: Iterator[Document]
+def _write_cluster_files(
+    folder: Path, clusters: Sequence[str], cluster_N: Ints, documents: Iterator[Document]
 ) -> list[int]:
     """Writes each document to its cluster's file; returns the files' bytes of text."""
-    sizes = [0] * len(names)
+    sizes = [0] * len(clusters)
     with contextlib.ExitStack() as opened:
         # The same documents make the same bytes: no time of writing.
         outputs = [
-            opened.enter_context(gzip.GzipFile(folder / _file(name), "wb", mtime=0))
-            for name in names
+            opened.enter_context(gzip.GzipFile(folder / _cluster_file_name(name), "wb", mtime=0))
+            for name in clusters
         ]
-        for place, document in zip(place_N.tolist(), documents, strict=True):
+        for place, document in zip(cluster_N.tolist(), documents, strict=True):
             line = json.dumps(document._asdict(), ensure_ascii=False) + "\n"
             outputs[place].write(line.encode())
             sizes[place] += len(document.text.encode())

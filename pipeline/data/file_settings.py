@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pike_mixing.limits import Limits, PositiveInt
 from pipeline.data import cutting
-from pipeline.runtime.validation import OrOne
+from pipeline.runtime.validate_settings import OrOne
 from pipeline.settings import Commit, HubId
 
 Utf8Policy = Literal["error", "replace", "drop"]
@@ -22,7 +22,7 @@ Cut = Annotated[
     Limits(
         pattern="file|paragraphs|lines|[1-9][0-9]* characters",
         means="file, paragraphs, lines or, for example, 2000 characters",
-        judge=cutting.refusal_of_cut,
+        judge=cutting.cut_problem,
     ),
 ]
 
@@ -50,14 +50,14 @@ class LocalSettings:
     """What to do with a text that is not valid UTF-8 (a lone surrogate in JSON counts as that):
     stop, put U+FFFD in place of what is invalid, or leave the document out and count it."""
     bytes: PositiveInt | None = None
-    """Stop at the document that reaches so many UTF-8 bytes of text; absent: read all. Of several
-    files each gives its first documents, the same share of its size on disk."""
+    """Stop at the document that reaches so many UTF-8 bytes of text; absent: read all. If there are
+    several files, the beginning of each is taken: the same percentage of every file's size."""
     validation_files: Patterns | None = None
     """Patterns of files that are the validation text, read whole; those that `files` matches too
     are not trained on. Absent: packing keeps its `validation_share` of the documents."""
     kind: Literal["local"] = "local"
 
-    def validation(self) -> Self | None:
+    def validation_source(self) -> Self | None:
         """The source of the validation text, where it is named."""
         if not self.validation_files:
             return None
@@ -116,7 +116,7 @@ class HuggingFaceSettings:
             problems.append("validation_bytes: name validation_data_files or validation_split")
         return problems
 
-    def validation(self) -> Self | None:
+    def validation_source(self) -> Self | None:
         """The source of the validation text, where it is named."""
         if not (self.validation_data_files or self.validation_split):
             return None

@@ -24,7 +24,7 @@ UNSPACED, LETTER = f"[{_UNSPACED}]", rf"[^\W{_UNSPACED}]"
 
 
 @functools.cache
-def mark_pattern() -> str:
+def combining_mark_pattern() -> str:
     r"""Pattern of a combining mark, a vowel of Hindi among them, which `\w` leaves out of words.
 
     To look at all characters takes 0.1 s, which no other stage waits for.
@@ -36,62 +36,62 @@ def mark_pattern() -> str:
 
 
 @functools.cache
-def _word() -> re.Pattern[str]:
+def _word_pattern() -> re.Pattern[str]:
     """A word, or one character of a script that writes no blanks between words."""
-    return re.compile(rf"{UNSPACED}|{LETTER}(?:{LETTER}|{mark_pattern()})*")
+    return re.compile(rf"{UNSPACED}|{LETTER}(?:{LETTER}|{combining_mark_pattern()})*")
 
 
-def item_files(chosen: Decontamination) -> list[Path]:
+def item_files(settings: Decontamination) -> list[Path]:
     """The files of the items.
 
     Raises:
         InputError: a pattern without a file.
     """
     where = "packing.hygiene.decontaminate.files"
-    return [Path(name) for name in file_patterns.all_files(chosen.files, where)]
+    return [Path(name) for name in file_patterns.matching_files(settings.files, where)]
 
 
 @functools.cache
-def item_ngrams(chosen: Decontamination) -> npt.NDArray[np.uint64]:
+def item_ngram_hashes(settings: Decontamination) -> npt.NDArray[np.uint64]:
     """Sorted hashes of the n-grams of the evaluation items, which are read once a process.
 
     Raises:
         InputError: no file, one that cannot be read, or no text of enough words in all of them.
     """
-    listed = item_files(chosen)
+    listed = item_files(settings)
     remedy = "packing.hygiene.decontaminate.files takes .jsonl, .jsonl.gz, .parquet and .txt"
     items = (item for path in listed for item in record_files.read_records(path, remedy))
-    hashes = [ngrams(text, chosen.ngram) for item in items for text in _texts(item)]
+    hashes = [ngram_hashes(text, settings.ngram) for item in items for text in _nested_texts(item)]
     hash_G = np.unique(np.concatenate([*hashes, np.empty(0, np.uint64)]))
     if not len(hash_G):
         raise InputError(
             f"packing.hygiene.decontaminate: no item in {', '.join(map(str, listed))} has a text "
-            f"of {chosen.ngram} words: lower ngram, or name other files"
+            f"of {settings.ngram} words: lower ngram, or name other files"
         )
     return hash_G
 
 
-def holds_item(text: str, chosen: Decontamination) -> bool:
+def has_evaluation_item(text: str, settings: Decontamination) -> bool:
     """Whether a text shares an n-gram with an evaluation item."""
-    known_G, hash_N = item_ngrams(chosen), ngrams(text, chosen.ngram)
+    known_G, hash_N = item_ngram_hashes(settings), ngram_hashes(text, settings.ngram)
     place_N = np.searchsorted(known_G, hash_N).clip(max=len(known_G) - 1)
     return bool((known_G[place_N] == hash_N).any())
 
 
-def ngrams(text: str, length: int) -> npt.NDArray[np.uint64]:
-    """A hash of each `length` words in a row."""
+def ngram_hashes(text: str, words: int) -> npt.NDArray[np.uint64]:
+    """A hash of each `words` words in a row."""
     plain = unicodedata.normalize("NFKC", text).lower()
-    word_W = np.fromiter(map(_hashed, _word().findall(plain)), np.uint64)
-    return window_hashes(word_W, length)
+    word_W = np.fromiter(map(_hashed, _word_pattern().findall(plain)), np.uint64)
+    return window_hashes(word_W, words)
 
 
 _hashed = functools.lru_cache(maxsize=2**18)(text_hash)
 
 
-def _texts(value: object) -> Iterator[str]:
+def _nested_texts(value: object) -> Iterator[str]:
     """All texts within a record, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
-            yield from _texts(inner)
+            yield from _nested_texts(inner)

@@ -1,6 +1,6 @@
 """Formats of text files: JSON lines (plain or compressed), Parquet, Arrow and plain text.
 
-A reader takes a `Reading`: a file and what is to be told of it.
+A reader takes a `SourceFile`: a file and what is to be told of it.
 """
 
 import codecs
@@ -54,7 +54,7 @@ _REMEDIES = {
 
 
 @dataclass(frozen=True)
-class Reading:
+class SourceFile:
     """One file on its way to documents."""
 
     name: str
@@ -73,7 +73,7 @@ class Reading:
     """How a text file is cut into documents: see `pipeline.data.cutting.cut_documents`."""
 
     @contextlib.contextmanager
-    def explain_troubles(self) -> Iterator[None]:
+    def explain_read_errors(self) -> Iterator[None]:
         """Tells what goes wrong in the block with the file's name.
 
         Raises:
@@ -88,7 +88,7 @@ class Reading:
             remedy = remedy.format(path=shlex.quote(str(self.path)))
             raise InputError(f"{self.place} cannot be read: {error}: {remedy}") from error
 
-    def too_long(self, number: int | None) -> InputError:
+    def too_long_error(self, number: int | None) -> InputError:
         """What to tell of a document, or of a line, that is too long."""
         where = self.place if number is None else f"{self.place}:{number}"
         return InputError(
@@ -96,11 +96,11 @@ class Reading:
             "`documents: 2000 characters` for text files, cut other files, or leave it out"
         )
 
-    def documents(self, identity: object, value: object, place: str) -> Iterator[Document]:
+    def record_documents(self, record_id: object, value: object, place: str) -> Iterator[Document]:
         """The document of a value, or none when it is null, blank or to be dropped.
 
         Args:
-            identity: The record's own id, a text or a whole number; anything else is none.
+            record_id: The record's own id, a text or a whole number; anything else is none.
             value: The text.
             place: File and line, for messages and as the id of a document without one.
         """
@@ -108,12 +108,12 @@ class Reading:
             self.skipped["null"] += 1
             return
         if not isinstance(value, str):
-            inner = _list_columns(value, f"{self.field}.") if isinstance(value, dict) else ""
+            inner = _join_column_names(value, f"{self.field}.") if isinstance(value, dict) else ""
             remedy = f": name what lies in it: {inner}" if inner else ""
             raise InputError(f"{place}: {self.field!r} is {value!r:.80}, not a text{remedy}")
-        named = isinstance(identity, str | int) and not isinstance(identity, bool)
-        kept = self._encodable(value, place)
-        name = self._encodable(str(identity) if named else place, f"{place}: the id")
+        named = isinstance(record_id, str | int) and not isinstance(record_id, bool)
+        kept = self._apply_utf8_policy(value, place)
+        name = self._apply_utf8_policy(str(record_id) if named else place, f"{place}: the id")
         if kept is None or name is None:
             return
         if cutting.is_blank(kept):
@@ -121,13 +121,13 @@ class Reading:
             return
         yield Document(name, kept)
 
-    def _encodable(self, value: str, place: str) -> str | None:
+    def _apply_utf8_policy(self, value: str, place: str) -> str | None:
         """A text that UTF-8 can hold; lone surrogates, escaped or in place of bytes, by policy."""
         try:
             value.encode()
             return value
         except UnicodeEncodeError as error:
-            problem, mended = _mend(value, error)
+            problem, mended = _replace_invalid(value, error)
         if self.invalid_utf8 == "error":
             raise InputError(
                 f"{place}: {problem}: mend the file, or set invalid_utf8 to 'replace' or 'drop'"
@@ -136,32 +136,34 @@ class Reading:
         return mended if self.invalid_utf8 == "replace" else None
 
 
-def _mend(value: str, problem: UnicodeError) -> tuple[UnicodeError, str]:
+def _replace_invalid(text: str, problem: UnicodeError) -> tuple[UnicodeError, str]:
     """What is wrong with a text, and the text with U+FFFD in place of what is invalid."""
     with contextlib.suppress(UnicodeEncodeError):
-        content = value.encode(errors="surrogateescape")
+        content = text.encode(errors="surrogateescape")
         try:
             content.decode()
         except UnicodeDecodeError as error:
             return error, content.decode(errors="replace")
-    return problem, re.sub("[\ud800-\udfff]", "\ufffd", value)
+    return problem, re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 
-def _text(reading: Reading) -> Iterator[Document]:
-    with _open_text(reading, newline="") as stream:
-        for number, text in cutting.cut_documents(stream, reading.cut, reading.too_long):
+def _read_text_file(source_file: SourceFile) -> Iterator[Document]:
+    with _open_text(source_file, newline="") as stream:
+        for number, text in cutting.cut_documents(
+            stream, source_file.cut, source_file.too_long_error
+        ):
             if number is None and not text:
                 return
-            place = reading.name if number is None else f"{reading.name}:{number}"
-            yield from reading.documents(place, text, place)
+            place = source_file.name if number is None else f"{source_file.name}:{number}"
+            yield from source_file.record_documents(place, text, place)
 
 
-def _json_lines(reading: Reading) -> Iterator[Document]:
-    with _open_text(reading, newline="\n") as stream:
-        for number, text in cutting.read_lines(stream, reading.too_long):
-            place = f"{reading.name}:{number}"
+def _read_json_lines(source_file: SourceFile) -> Iterator[Document]:
+    with _open_text(source_file, newline="\n") as stream:
+        for number, text in cutting.read_numbered_lines(stream, source_file.too_long_error):
+            place = f"{source_file.name}:{number}"
             if not text.strip():
-                reading.skipped["blank"] += 1
+                source_file.skipped["blank"] += 1
                 continue
             try:
                 record = json.loads(text)
@@ -172,15 +174,15 @@ def _json_lines(reading: Reading) -> Iterator[Document]:
             if not isinstance(record, dict):
                 raise InputError(
                     f"{place} holds {text.strip()!r:.40}, no object: give each object a line, as "
-                    f"`jq -c '.[]' {reading.place}` does with those of a list"
+                    f"`jq -c '.[]' {source_file.place}` does with those of a list"
                 )
             value: Any = record
-            for part in _path(reading.field, record, place):
+            for part in _field_path(source_file.field, record, place):
                 value = None if value is None else value[part]
-            yield from reading.documents(record.get("id"), value, place)
+            yield from source_file.record_documents(record.get("id"), value, place)
 
 
-class _WithoutMarks(io.RawIOBase):
+class _StreamWithoutMarks(io.RawIOBase):
     """Bytes of UTF-8 without the byte order marks that begin their lines.
 
     A file that was joined of others has the mark of each.
@@ -214,7 +216,7 @@ class _WithoutMarks(io.RawIOBase):
 
 
 @contextlib.contextmanager
-def _open_text(reading: Reading, newline: str) -> Iterator[TextIO]:
+def _open_text(source_file: SourceFile, newline: str) -> Iterator[TextIO]:
     """The file's text, unpacked, without byte order marks.
 
     Bytes that are not UTF-8 are lone surrogates in it.
@@ -222,90 +224,93 @@ def _open_text(reading: Reading, newline: str) -> Iterator[TextIO]:
     Raises:
         InputError: UTF-16, UTF-32 or no text, or a compressed stream that is truncated or damaged.
     """
-    with reading.explain_troubles(), _open_unpacked(reading) as raw:
+    with source_file.explain_read_errors(), _open_decompressed(source_file) as raw:
         stream = io.BufferedReader(raw, _CHUNK)
         head = stream.peek(file_kinds.HEAD)[: file_kinds.HEAD]
         for name, marks in _WIDE.items():
             if head.startswith(marks):
                 how = f"iconv -f {name} -t UTF-8"
-                raise InputError(f"{reading.place} is {name}: convert it ({how})")
+                raise InputError(f"{source_file.place} is {name}: convert it ({how})")
         if not isinstance(raw, io.FileIO):
-            file_kinds.refuse_other_bytes(head, reading.path, reading.place, inside=True)
+            file_kinds.refuse_wrong_bytes(head, source_file.path, source_file.place, is_packed=True)
         if b"\0" in head[:16]:
             raise InputError(
-                f"{reading.place} is no UTF-8 text, with NUL among its first bytes: convert UTF-16 "
-                "(iconv -f UTF-16LE -t UTF-8), or name the file by its format's suffix"
+                f"{source_file.place} is no UTF-8 text, with NUL among its first bytes: convert "
+                "UTF-16 (iconv -f UTF-16LE -t UTF-8), or name the file by its format's suffix"
             )
-        plain = io.BufferedReader(_WithoutMarks(stream), _CHUNK)
+        plain = io.BufferedReader(_StreamWithoutMarks(stream), _CHUNK)
         yield io.TextIOWrapper(plain, "utf-8", "surrogateescape", newline)
 
 
-def _open_unpacked(reading: Reading) -> Any:
+def _open_decompressed(source_file: SourceFile) -> Any:
     """The bytes of a file, or of the one that it packs, as a context."""
-    end = PurePosixPath(format_suffix(reading.name)).suffix
+    end = PurePosixPath(format_suffix(source_file.name)).suffix
     if end == ".gz":
         # It reads streams behind each other, and the zeros that tapes leave between and after them.
-        return gzip.GzipFile(reading.path)
+        return gzip.GzipFile(source_file.path)
     if end == ".zst":
         # `zstandard` and `fsspec` end in silence where a stream is truncated.
-        return pa.input_stream(str(reading.path), compression="zstd")
-    return io.FileIO(reading.path)
+        return pa.input_stream(str(source_file.path), compression="zstd")
+    return io.FileIO(source_file.path)
 
 
-def _parquet(reading: Reading) -> Iterator[Document]:
-    with reading.explain_troubles(), pq.ParquetFile(reading.path) as file:
-        path = _column(reading, file.schema_arrow)
-        wanted = [reading.field, *_identity(path, file.schema_arrow)]
+def _read_parquet(source_file: SourceFile) -> Iterator[Document]:
+    with source_file.explain_read_errors(), pq.ParquetFile(source_file.path) as file:
+        path = _text_column_path(source_file, file.schema_arrow)
+        wanted = [source_file.field, *_id_columns(path, file.schema_arrow)]
         batches = file.iter_batches(batch_size=_ROWS, columns=wanted)
-        yield from _records(reading, path, batches)
+        yield from _documents_of_batches(source_file, path, batches)
 
 
-def _arrow(reading: Reading) -> Iterator[Document]:
+def _read_arrow(source_file: SourceFile) -> Iterator[Document]:
     """A stream, as `datasets` writes it, or a file (Feather)."""
-    with reading.explain_troubles(), pa.memory_map(str(reading.path)) as mapped:
+    with source_file.explain_read_errors(), pa.memory_map(str(source_file.path)) as mapped:
         whole = mapped.read(len(_ARROW_FILE)) == _ARROW_FILE
         mapped.seek(0)
         with (pa.ipc.open_file if whole else pa.ipc.open_stream)(mapped) as table:
-            path = _column(reading, table.schema)
+            path = _text_column_path(source_file, table.schema)
             batches = map(table.get_batch, range(table.num_record_batches)) if whole else table
-            yield from _records(reading, path, batches)
+            yield from _documents_of_batches(source_file, path, batches)
 
 
-def _column(reading: Reading, schema: pa.Schema) -> tuple[str, ...]:
+def _text_column_path(source_file: SourceFile, schema: pa.Schema) -> tuple[str, ...]:
     """The path of the text's column."""
-    result = _path(reading.field, _nested_names(schema), reading.place)
+    result = _field_path(source_file.field, _nested_column_names(schema), source_file.place)
     if twice := {result[0], "id"} & {n for n in schema.names if schema.names.count(n) > 1}:
-        raise InputError(f"{reading.place} has several columns {twice}: rename all but one")
+        raise InputError(f"{source_file.place} has several columns {twice}: rename all but one")
     return result
 
 
-def _identity(path: tuple[str, ...], schema: pa.Schema) -> list[str]:
-    return ["id"] if "id" in schema.names and path != ("id",) else []
+def _id_columns(text_path: tuple[str, ...], schema: pa.Schema) -> list[str]:
+    return ["id"] if "id" in schema.names and text_path != ("id",) else []
 
 
-def _nested_names(fields: Iterable[pa.Field]) -> dict[str, Any]:
+def _nested_column_names(fields: Iterable[pa.Field]) -> dict[str, Any]:
     """Names of columns, and below each those of a struct's fields."""
-    return {f.name: _nested_names(f.type) if pa.types.is_struct(f.type) else f.type for f in fields}
+    return {
+        f.name: _nested_column_names(f.type) if pa.types.is_struct(f.type) else f.type
+        for f in fields
+    }
 
 
-def _records(
-    reading: Reading, path: tuple[str, ...], batches: Iterable[pa.RecordBatch]
+def _documents_of_batches(
+    source_file: SourceFile, text_path: tuple[str, ...], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[Document]:
     number = 0
     for batch in batches:
-        column = batch.column(path[0])
-        for part in path[1:]:
+        column = batch.column(text_path[0])
+        for part in text_path[1:]:
             column = pc.struct_field(column, part)
-        named = _identity(path, batch.schema)
+        named = _id_columns(text_path, batch.schema)
         ids = batch.column("id").to_pylist() if named else [None] * len(batch)
-        for value, identity in zip(_texts(column), ids, strict=True):
+        for value, identity in zip(_column_texts(column), ids, strict=True):
             number += 1
             if value is not None and len(value) > cutting.LIMIT:
-                raise reading.too_long(number)
-            yield from reading.documents(identity, value, f"{reading.name}:{number}")
+                raise source_file.too_long_error(number)
+            yield from source_file.record_documents(identity, value, f"{source_file.name}:{number}")
 
 
-def _texts(column: pa.Array) -> Iterator[str | None]:
+def _column_texts(column: pa.Array) -> Iterator[str | None]:
     """A text column's texts, from bytes: pyarrow does not check that they are UTF-8."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -313,15 +318,15 @@ def _texts(column: pa.Array) -> Iterator[str | None]:
         yield None if content is None else content.decode(errors="surrogateescape")
 
 
-def _path(field: str, columns: Mapping[str, Any], place: str) -> tuple[str, ...]:
+def _field_path(field: str, columns: Mapping[str, Any], place: str) -> tuple[str, ...]:
     """The names that lead to a field: of `content.text`, a column of that name or two steps."""
-    if (result := _steps(field, columns)) is None:
-        listed = _list_columns(columns) or "none"
+    if (result := _find_field_path(field, columns)) is None:
+        listed = _join_column_names(columns) or "none"
         raise InputError(f"{place}: no column {field!r}; columns: {listed}: name one in `field`")
     return result
 
 
-def _steps(field: str, columns: Mapping[str, Any]) -> tuple[str, ...] | None:
+def _find_field_path(field: str, columns: Mapping[str, Any]) -> tuple[str, ...] | None:
     if field in columns:
         return (field,)
     for dot in (match.start() for match in re.finditer(r"\.", field)):
@@ -329,16 +334,16 @@ def _steps(field: str, columns: Mapping[str, Any]) -> tuple[str, ...] | None:
         if inner is None:
             # No record at all: its text is missing, too.
             return (field[:dot], field[dot + 1 :])
-        below = _steps(field[dot + 1 :], inner) if isinstance(inner, Mapping) else None
+        below = _find_field_path(field[dot + 1 :], inner) if isinstance(inner, Mapping) else None
         if below:
             return (field[:dot], *below)
     return None
 
 
-def _list_columns(columns: Mapping[str, Any], above: str = "") -> str:
+def _join_column_names(columns: Mapping[str, Any], prefix: str = "") -> str:
     """Names of columns for a message, those within others with both names."""
     names = [
-        repr(f"{above}{name}{'.' + part if part else ''}")
+        repr(f"{prefix}{name}{'.' + part if part else ''}")
         for name, inner in columns.items()
         for part in (inner if isinstance(inner, Mapping) and inner else ("",))
     ]
@@ -352,20 +357,24 @@ def format_suffix(name: str) -> str:
     return path.with_suffix("").suffix + last if last in (".gz", ".zst") else last
 
 
-Reader = Callable[[Reading], Iterator[Document]]
-_PACKED: dict[str, Reader] = {".json": _json_lines, ".jsonl": _json_lines, ".txt": _text}
+Reader = Callable[[SourceFile], Iterator[Document]]
+_PACKED: dict[str, Reader] = {
+    ".json": _read_json_lines,
+    ".jsonl": _read_json_lines,
+    ".txt": _read_text_file,
+}
 FORMATS: dict[str, Reader] = {
     **{f"{name}{end}": _PACKED[name] for name in _PACKED for end in ("", ".gz", ".zst")},
-    ".arrow": _arrow,
-    ".parquet": _parquet,
+    ".arrow": _read_arrow,
+    ".parquet": _read_parquet,
 }
 """Suffix: reader."""
 
-TEXT = tuple(name for name, reader in FORMATS.items() if reader is _text)
+TEXT = tuple(name for name, reader in FORMATS.items() if reader is _read_text_file)
 """Suffixes of text that can be cut into documents."""
 
 
-def read_documents(reading: Reading) -> Iterator[Document]:
+def read_source_file(source_file: SourceFile) -> Iterator[Document]:
     """The documents of a file of a known format, in its order.
 
     A file of no bytes, or of no lines or records, gives none and is counted.
@@ -373,13 +382,13 @@ def read_documents(reading: Reading) -> Iterator[Document]:
     Raises:
         InputError: it cannot be read as what its suffix says.
     """
-    before, given = reading.skipped.total(), False
-    with reading.explain_troubles():
-        size = reading.path.stat().st_size
+    before, given = source_file.skipped.total(), False
+    with source_file.explain_read_errors():
+        size = source_file.path.stat().st_size
         if size:
-            file_kinds.refuse_other_kind(reading.path, reading.place)
-    for document in FORMATS[format_suffix(reading.name)](reading) if size else ():
+            file_kinds.refuse_wrong_kind(source_file.path, source_file.place)
+    for document in FORMATS[format_suffix(source_file.name)](source_file) if size else ():
         given = True
         yield document
-    if not given and reading.skipped.total() == before:
-        reading.skipped["empty file"] += 1
+    if not given and source_file.skipped.total() == before:
+        source_file.skipped["empty file"] += 1

@@ -27,12 +27,14 @@ NOT_REACHED = (DatasetNotFoundError, LocalEntryNotFoundError)
 """Of the errors that count as files not found, those of a whole dataset."""
 
 
-class HuggingFace(HuggingFaceSettings):
+class HuggingFaceSource(HuggingFaceSettings):
     """The reader of such a dataset."""
 
     entropy_nats_per_character = None
 
-    def read(self, skipped: Counter[str], files: list[dict[str, Any]]) -> Iterator[Document]:
+    def read(
+        self, skipped: Counter[str], fetched_files: list[dict[str, Any]]
+    ) -> Iterator[Document]:
         """Documents in stored order; a file is fetched when the one before is read.
 
         Raises:
@@ -40,20 +42,22 @@ class HuggingFace(HuggingFaceSettings):
                 format that is not read here, a file that is not what its suffix says, or one that
                 is also of the validation text.
         """
-        listed, held_out = self._list_files(), self.validation()
+        listed, held_out = self._list_files(), self.validation_source()
         if held_out and (both := sorted({*listed} & {*held_out._list_files()})):
             raise InputError(
                 f"dataset {self.dataset!r}: {', '.join(both[:3])} would be trained on and be "
                 "validation text: name other files in data_files or validation_data_files"
             )
         for path in listed:
-            fetched = hub_downloads.download(
+            fetched = hub_downloads.download_hub_file(
                 self.dataset, path, self.revision, kind="dataset", remedy=REMEDY
             )
             # The cache names files by their identity.
             identity = fetched.resolve().name
-            files.append({"file": path, "bytes": fetched.stat().st_size, "identity": identity})
-            reading = formats.Reading(
+            fetched_files.append(
+                {"file": path, "bytes": fetched.stat().st_size, "identity": identity}
+            )
+            reading = formats.SourceFile(
                 name=path,
                 place=f"{path} of {self.dataset} at {self.revision}",
                 field=self.field,
@@ -61,9 +65,9 @@ class HuggingFace(HuggingFaceSettings):
                 path=fetched,
                 skipped=skipped,
             )
-            yield from formats.read_documents(reading)
+            yield from formats.read_source_file(reading)
 
-    def facts(self, documents_sha256: str) -> dict[str, Any]:
+    def manifest_facts(self, documents_sha256: str) -> dict[str, Any]:
         """The revision, and with which versions of the Hub's clients it was read."""
         return {
             "revision": self.revision,
@@ -87,11 +91,11 @@ class HuggingFace(HuggingFaceSettings):
             return dict(builder.config.data_files or {})
 
         try:
-            known = hub_downloads.with_retries(find, self.dataset)
+            known = hub_downloads.call_with_retries(find, self.dataset)
         except hub_downloads.FAILURES as error:
             if not isinstance(error, FileNotFoundError) or isinstance(error, NOT_REACHED):
                 what = f"the list of files of {self.dataset} at {self.revision}"
-                raise hub_downloads.unreachable(what, error, REMEDY) from error
+                raise hub_downloads.unreachable_error(what, error, REMEDY) from error
             known = {self.split: []}
         except (ValueError, RuntimeError) as error:
             # An unknown configuration, where the message lists those that are there, or a script.

@@ -21,12 +21,12 @@ from pipeline.runtime.environment import import_attribute
 LOADER = "tokenizers:Tokenizer"
 
 
-def is_json(content: bytes) -> bool:
+def is_json_tokenizer(content: bytes) -> bool:
     """Whether a model file holds a tokenizer.json: no SentencePiece model begins with a brace."""
     return content.removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"{"
 
 
-def parse_tokenizer(content: bytes, place: str) -> dict[str, Any]:
+def parse_tokenizer_json(content: bytes, place: str) -> dict[str, Any]:
     """A `tokenizer.json` as a mapping.
 
     Raises:
@@ -47,44 +47,47 @@ def parse_tokenizer(content: bytes, place: str) -> dict[str, Any]:
     return result
 
 
-def piece_ids(values: dict[str, Any]) -> dict[str, int]:
+def piece_ids(tokenizer_json: dict[str, Any]) -> dict[str, int]:
     """The pieces of a `tokenizer.json` and their ids, without the package."""
-    own = values["model"]["vocab"]
+    own = tokenizer_json["model"]["vocab"]
     # A unigram model lists its pieces with their scores.
     listed = own.items() if isinstance(own, dict) else ((p, n) for n, (p, _) in enumerate(own))
-    return {**dict(listed), **{t["content"]: t["id"] for t in values.get("added_tokens", ())}}
+    return {
+        **dict(listed),
+        **{t["content"]: t["id"] for t in tokenizer_json.get("added_tokens", ())},
+    }
 
 
-def embedding_rows(known: dict[str, int]) -> int:
+def embedding_rows(ids_by_piece: dict[str, int]) -> int:
     """Rows that pieces need in an embedding: ids may leave some out."""
-    return 1 + max(known.values())
+    return 1 + max(ids_by_piece.values())
 
 
-def add_end_token(content: bytes, end: str | None, place: str, where: str) -> bytes:
+def add_end_token(content: bytes, end_piece: str | None, place: str, setting: str) -> bytes:
     """The pipeline's model file.
 
     Args:
         content: The bytes of a `tokenizer.json`.
-        end: The piece that ends a document.
+        end_piece: The piece that ends a document.
         place: Where the file lies, for messages.
-        where: The setting of the piece, for messages.
+        setting: The setting of the piece, for messages.
 
     Raises:
-        InputError: it is not a `tokenizer.json`, `end` is missing, or there is no such piece.
+        InputError: it is not a `tokenizer.json`, `end_piece` is missing, or there is no such piece.
     """
-    values = parse_tokenizer(content, place)
-    if end is None:
+    values = parse_tokenizer_json(content, place)
+    if end_piece is None:
         raise InputError(
-            f"{where} is missing: {place} does not say which piece ends a document: give the "
+            f"{setting} is missing: {place} does not say which piece ends a document: give the "
             "eos_token of its tokenizer_config.json"
         )
-    if end not in piece_ids(values):
-        raise InputError(f"{where}: {place} has no piece {end!r}: give its eos_token")
+    if end_piece not in piece_ids(values):
+        raise InputError(f"{setting}: {place} has no piece {end_piece!r}: give its eos_token")
     for token in values.get("added_tokens", ()):
         # Within a text the name of a special piece is text; that of another one is the piece.
-        if token["content"] == end:
+        if token["content"] == end_piece:
             token["special"] = True
-    return json.dumps({"end": end, "tokenizer": values}, ensure_ascii=False).encode()
+    return json.dumps({"end": end_piece, "tokenizer": values}, ensure_ascii=False).encode()
 
 
 class JsonPieces:

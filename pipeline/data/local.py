@@ -15,12 +15,14 @@ from pipeline.data.source_interface import CUT, Document
 from pipeline.runtime import atomic_files, file_kinds, file_patterns
 
 
-class Local(LocalSettings):
+class LocalSource(LocalSettings):
     """The reader of such files."""
 
     entropy_nats_per_character = None
 
-    def read(self, skipped: Counter[str], files: list[dict[str, Any]]) -> Iterator[Document]:
+    def read(
+        self, skipped: Counter[str], fetched_files: list[dict[str, Any]]
+    ) -> Iterator[Document]:
         """All documents in the order of the files' names; with `bytes`, those of `_sample`.
 
         Raises:
@@ -28,35 +30,35 @@ class Local(LocalSettings):
                 there is one, the line are in the message. Files that `documents` cannot cut, or
                 must. A file that was written to meanwhile.
         """
-        listed = self.paths()
+        listed = self.named_files()
         self._refuse_uncut(listed)
         if self.bytes is not None:
-            yield from self._sample(listed, self.bytes, skipped)
+            yield from self._sample_documents(listed, self.bytes, skipped)
             return
         for path, name in listed:
-            yield from self._documents(path, name, skipped)
+            yield from self._read_file(path, name, skipped)
 
-    def _sample(
-        self, listed: list[tuple[Path, str]], limit: int, skipped: Counter[str]
+    def _sample_documents(
+        self, files: list[tuple[Path, str]], limit_bytes: int, skipped: Counter[str]
     ) -> Iterator[Document]:
         """The first documents of every file, of each file the same share of its size on disk.
 
         A corpus is often sorted by site or by date: the first files alone are another text. Where
-        files end before `limit` bytes are reached (they are packed unlike the others), the others
+        files end before `limit_bytes` are reached (they are packed unlike the others), the others
         are read further.
         """
-        total, taken = 0, dict.fromkeys(listed, 0)
+        total, taken = 0, dict.fromkeys(files, 0)
         # Of a file that ends it is forgotten how much was taken: nothing is left.
-        while taken and total < limit:
+        while taken and total < limit_bytes:
             # One byte more: a file of none has a weight, too.
             sizes = {file: file[0].stat().st_size + 1 for file in taken}
             before, seen, whole = total, 0, sum(sizes.values())
             for file, size in sizes.items():
                 seen += size
-                goal = before + (limit - before) * seen / whole
+                goal = before + (limit_bytes - before) * seen / whole
                 if total >= goal:
                     continue
-                documents = self._documents(*file, skipped)
+                documents = self._read_file(*file, skipped)
                 counted = skipped.copy()
                 collections.deque(itertools.islice(documents, taken[file]), maxlen=0)
                 # What was left out among those is counted already.
@@ -71,9 +73,9 @@ class Local(LocalSettings):
                 else:
                     del taken[file]
 
-    def _documents(self, path: Path, name: str, skipped: Counter[str]) -> Iterator[Document]:
+    def _read_file(self, path: Path, name: str, skipped: Counter[str]) -> Iterator[Document]:
         """The documents of one file, which nobody may change meanwhile."""
-        reading = formats.Reading(
+        reading = formats.SourceFile(
             name=name,
             place=str(path),
             field=self.field,
@@ -83,18 +85,18 @@ class Local(LocalSettings):
             cut=self.documents,
         )
         before = atomic_files.file_stamp(path)
-        yield from formats.read_documents(reading)
+        yield from formats.read_source_file(reading)
         if atomic_files.file_stamp(path) != before:
             raise InputError(f"{path} was changed while it was read: start again")
 
-    def facts(self, documents_sha256: str) -> dict[str, Any]:
+    def manifest_facts(self, documents_sha256: str) -> dict[str, Any]:
         """The revision, which is the identity of all files, and the files."""
-        listed = _identities(self)
-        held_out = self.validation()
-        every = [*listed, *_identities(held_out)] if held_out else listed
-        return {"revision": f"sha256 {atomic_files.digest(every)}", "source_files": listed}
+        listed = _file_digests(self)
+        held_out = self.validation_source()
+        every = [*listed, *_file_digests(held_out)] if held_out else listed
+        return {"revision": f"sha256 {atomic_files.json_digest(every)}", "source_files": listed}
 
-    def paths(self) -> list[tuple[Path, str]]:
+    def named_files(self) -> list[tuple[Path, str]]:
         """Each file with its name relative to the innermost folder that holds them all.
 
         Files of `exclude` and of the validation text are none of them, under whatever name.
@@ -102,9 +104,9 @@ class Local(LocalSettings):
         Raises:
             InputError: a pattern without a file, a file of an unknown format, or none but those.
         """
-        result = _without_caches(sorted(file_patterns.all_files(self.files, "files")))
+        result = _drop_dataset_caches(sorted(file_patterns.matching_files(self.files, "files")))
         for setting in ("exclude", "validation_files"):
-            named = file_patterns.all_files(getattr(self, setting) or (), setting)
+            named = file_patterns.matching_files(getattr(self, setting) or (), setting)
             others = {Path(name).resolve() for name in named}
             result = [name for name in result if Path(name).resolve() not in others]
             if not result:
@@ -129,16 +131,16 @@ class Local(LocalSettings):
         (path, _), *further = listed
         split = self.validation_files is not None
         if not (further or other or split) and self.documents == "file":
-            file_kinds.refuse_other_kind(path)
+            file_kinds.refuse_wrong_kind(path)
             raise InputError(
                 f"{path} is the only file, and a text file is one document, of which a corpus "
                 f"needs some to train on and some for validation: {CUT}, or name more files"
             )
 
 
-def _without_caches(names: list[str]) -> list[str]:
+def _drop_dataset_caches(files: list[str]) -> list[str]:
     """The same without the caches that `datasets` leaves in a folder of `save_to_disk`."""
-    arrow = [Path(name) for name in names if name.endswith(".arrow")]
+    arrow = [Path(name) for name in files if name.endswith(".arrow")]
     caches: set[str] = set()
     for state in {path.parent / "state.json" for path in arrow}:
         if state.exists():
@@ -149,11 +151,11 @@ def _without_caches(names: list[str]) -> list[str]:
                     f"{state} lists {', '.join(missing)}, which is missing: save the data set anew"
                 )
             caches |= {str(p) for p in arrow if p.parent == state.parent and p not in listed}
-    return [name for name in names if str(Path(name)) not in caches]
+    return [name for name in files if str(Path(name)) not in caches]
 
 
-def _identities(source: Local) -> list[dict[str, Any]]:
+def _file_digests(source: LocalSource) -> list[dict[str, Any]]:
     return [
         {"file": name, "bytes": path.stat().st_size, "sha256": atomic_files.sha256(path)}
-        for path, name in source.paths()
+        for path, name in source.named_files()
     ]

@@ -32,13 +32,15 @@ def window_hashes(token_T: npt.NDArray[Any], width: int) -> Hashes:
     while True:
         if width & power_width:
             whole = (
-                power if whole is None else _join_windows(whole, whole_width, power, power_width)
+                power
+                if whole is None
+                else _join_window_hashes(whole, whole_width, power, power_width)
             )
             whole_width += power_width
         if whole_width == width:
             assert whole is not None
             return whole[: len(token_T) - width + 1]
-        power = _join_windows(power, power_width, power, power_width)
+        power = _join_window_hashes(power, power_width, power, power_width)
         power_width *= 2
 
 
@@ -68,7 +70,7 @@ def occurrence_mask(hash_N: Hashes, corpus: Corpus, width: int) -> npt.NDArray[n
     return result[place_N]
 
 
-def _join_windows(left: Hashes, left_width: int, right: Hashes, right_width: int) -> Hashes:
+def _join_window_hashes(left: Hashes, left_width: int, right: Hashes, right_width: int) -> Hashes:
     """Hashes of the windows that are a left one and, behind it, a right one."""
     count = min(len(left), len(right) - left_width)
     shifted = left[:count] * np.uint64(pow(_BASE, right_width, _WORD))

@@ -24,21 +24,27 @@ from pike_mixing.errors import InputError
 from pipeline import errors
 from pipeline.data import describe, filters
 from pipeline.data import documents as store
-from pipeline.data.corpus_settings import Hygiene, Packing, is_held_out, is_search, normalise_text
-from pipeline.data.filters import holds_item
+from pipeline.data.corpus_settings import (
+    Hygiene,
+    Packing,
+    is_held_out,
+    is_in_search_split,
+    normalise_text,
+)
+from pipeline.data.filters import has_evaluation_item
 from pipeline.data.shards import (
     DOCUMENT,
     FORMAT,
     SPLITS,
     ShardWriter,
     data_fingerprint,
-    documents_file,
+    documents_file_name,
     token_dtype,
 )
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.runtime import atomic_files, environment, made_from
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 
 UNTOUCHED = Hygiene()
 BLANK = "\N{LOWER ONE EIGHTH BLOCK}".encode()
@@ -52,7 +58,7 @@ class DocumentBatch(NamedTuple):
     group: int
 
 
-class Encoded(NamedTuple):
+class EncodedBatch(NamedTuple):
     """A batch's documents, in their order."""
 
     tokens_T: npt.NDArray[Any]
@@ -71,20 +77,22 @@ class Encoded(NamedTuple):
     """Documents left out, by reason."""
 
 
-def list_batches(listed: list[Path]) -> list[DocumentBatch]:
+def list_batches(files: list[Path]) -> list[DocumentBatch]:
     """All batches of files of documents, in order.
 
     Raises:
         InputError: a file that is not readable as Parquet.
     """
     result = []
-    for path in listed:
+    for path in files:
         with store.open_documents(path) as file:
             result += [DocumentBatch(path, group) for group in range(file.num_row_groups)]
     return result
 
 
-def encode_batch(batch: DocumentBatch, encoder: Tokenizer, hygiene: Hygiene = UNTOUCHED) -> Encoded:
+def encode_batch(
+    batch: DocumentBatch, encoder: Tokenizer, hygiene: Hygiene = UNTOUCHED
+) -> EncodedBatch:
     """Encodes the documents of a batch, each whole.
 
     Args:
@@ -102,13 +110,13 @@ def encode_batch(batch: DocumentBatch, encoder: Tokenizer, hygiene: Hygiene = UN
     contents: list[bytes] = pc.cast(column, pa.binary()).to_pylist()
     read, skipped = sum(map(len, contents)), Counter[str]()
     if hygiene != UNTOUCHED:
-        cleaned = (_clean(content, hygiene, skipped) for content in contents)
+        cleaned = (_clean_text(content, hygiene, skipped) for content in contents)
         contents = [content for content in cleaned if content is not None]
     pieces = encoder.encode(contents)
     end = np.array([encoder.eos], np.int32)
     stream = np.concatenate([part for ids in pieces for part in (ids, end)] or [end[:0]])
     hashes = b"".join(hashlib.sha256(content).digest()[:8] for content in contents)
-    return Encoded(
+    return EncodedBatch(
         stream.astype(token_dtype(encoder.vocabulary)),
         np.array([len(ids) + 1 for ids in pieces], np.int64),
         np.array([len(content) for content in contents], np.int64),
@@ -120,13 +128,13 @@ def encode_batch(batch: DocumentBatch, encoder: Tokenizer, hygiene: Hygiene = UN
     )
 
 
-def _clean(content: bytes, chosen: Hygiene, skipped: Counter[str]) -> bytes | None:
+def _clean_text(content: bytes, hygiene: Hygiene, skipped: Counter[str]) -> bytes | None:
     """The text as it is to be encoded; None when it is to be left out."""
-    text = normalise_text(content.decode(), chosen.normalisation)
-    if len(text.strip()) < max(chosen.min_characters, 1):
+    text = normalise_text(content.decode(), hygiene.normalisation)
+    if len(text.strip()) < max(hygiene.min_characters, 1):
         skipped["short"] += 1
         return None
-    if chosen.decontaminate is not None and holds_item(text, chosen.decontaminate):
+    if hygiene.decontaminate is not None and has_evaluation_item(text, hygiene.decontaminate):
         skipped["contaminated"] += 1
         return None
     return text.encode()
@@ -158,7 +166,7 @@ class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
         """Tokens so far."""
         return self._shards.tokens
 
-    def add(self, batch: Encoded, chosen_N: npt.NDArray[np.bool_]) -> None:
+    def add(self, batch: EncodedBatch, chosen_N: npt.NDArray[np.bool_]) -> None:
         """Writes the chosen documents of a batch behind those already there.
 
         Raises:
@@ -166,7 +174,7 @@ class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
         """
         if not chosen_N.any():
             return
-        tokens_T = _tokens_of(batch, chosen_N)
+        tokens_T = _chosen_tokens(batch, chosen_N)
         self._shards.append(tokens_T)
         self.counts_V += np.bincount(tokens_T, minlength=len(self.counts_V))
         records_N = np.empty(int(chosen_N.sum()), DOCUMENT)
@@ -178,14 +186,14 @@ class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
         self.documents += len(records_N)
         self.characters += int(batch.characters_N[chosen_N].sum())
 
-    def close(self, unknown: int | None) -> dict[str, Any]:
+    def close(self, unknown_id: int | None) -> dict[str, Any]:
         """Ends the split; returns its part of the manifest."""
         with errors.explain_disk_errors(self._folder):
             self._list.flush()
             document_N = (
                 np.memmap(self._list, DOCUMENT, "r") if self.documents else np.empty(0, DOCUMENT)
             )
-            np.save(self._folder / documents_file(self._split), document_N)
+            np.save(self._folder / documents_file_name(self._split), document_N)
         count_by_exponent = np.histogram(document_N["tokens"], 2 ** np.arange(34))[0].tolist()
         return {
             "tokens": self.tokens,
@@ -194,9 +202,9 @@ class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
             "largest_share": float(document_N["tokens"].max(initial=0) / max(self.tokens, 1)),
             "bytes": int(document_N["bytes"].sum(dtype=np.int64)),
             "characters": self.characters,
-            "unknown_tokens": 0 if unknown is None else int(self.counts_V[unknown]),
+            "unknown_tokens": 0 if unknown_id is None else int(self.counts_V[unknown_id]),
             "pieces": int(np.count_nonzero(self.counts_V)),
-            "entropy_nats": entropy(self.counts_V),
+            "entropy_nats": entropy_nats(self.counts_V),
             # How many have at least 2^n and fewer than 2^(n+1) tokens, by 2^n.
             "lengths": {str(2**n): count for n, count in enumerate(count_by_exponent) if count},
             "shards": self._shards.close(),
@@ -209,14 +217,14 @@ class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
             self._shards.__exit__()
 
 
-def entropy(counts_V: npt.NDArray[np.int64]) -> float:
+def entropy_nats(counts_V: npt.NDArray[np.int64]) -> float:
     """Entropy in nats of a token drawn from the counted ones."""
     seen = counts_V[counts_V > 0]
     total = seen.sum()
     return float(np.log(total) - (seen @ np.log(seen)) / total) if len(seen) else 0.0
 
 
-def _tokens_of(batch: Encoded, chosen_N: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+def _chosen_tokens(batch: EncodedBatch, chosen_N: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
     """Tokens of the chosen documents, copied run by run: a mask over tokens takes ten times."""
     if chosen_N.all():
         return batch.tokens_T
@@ -237,7 +245,7 @@ ENOUGH_DOCUMENTS, LARGEST_SHARE = 200, 0.02
 are over documents."""
 
 
-def pack(
+def pack_corpus(
     settings_file: Path, documents: Path, tokenizer: Path, out: Path, *, workers: int | None = None
 ) -> None:
     """Encodes a source's documents into the corpus `out`.
@@ -258,12 +266,12 @@ def pack(
     """
     values = atomic_files.read_mapping(settings_file)
     chosen = validate(Packing, values, "packing")
-    inputs, items = _inputs(chosen, documents, tokenizer)
+    inputs, items = _input_and_item_files(chosen, documents, tokenizer)
     given = [path for path in items if path.parent / atomic_files.MANIFEST not in inputs]
-    taken = made_from.Taken("pack", [__name__], inputs=inputs, given=given)
-    if taken.stands(out / atomic_files.MANIFEST, values):
+    taken = made_from.InputSnapshot("pack", [__name__], inputs=inputs, given=given)
+    if taken.restore_if_unchanged(out / atomic_files.MANIFEST, values):
         return
-    source = store.read_manifest(documents, verify=True)
+    source = store.read_documents_manifest(documents, verify=True)
     encoder = Tokenizer(tokenizer)
     with (
         atomic_files.atomic_write(
@@ -278,18 +286,23 @@ def pack(
         sizes = {"vocabulary": encoder.vocabulary, "shard_tokens": chosen.shard_tokens}
         splits = {n: opened.enter_context(SplitWriter(partial, n, **sizes)) for n in SPLITS}
         listed = [documents / name for name in sorted(source["files"])]
-        work = _Work(chosen, listed, encoder, splits)
-        work.run(workers or environment.available_cpus(), progress)
+        work = _CorpusPacker(chosen, listed, encoder, splits)
+        work.pack(workers or environment.available_cpus(), progress)
         facts = {name: split.close(encoder.unknown) for name, split in splits.items()}
-        _refuse(chosen, documents, facts)
-        result = {**_facts(documents.name, source, encoder, splits, facts), **work.hygiene_facts()}
+        _refuse_unusable_corpus(chosen, documents, facts)
+        result = {
+            **_corpus_facts(documents.name, source, encoder, splits, facts),
+            **work.hygiene_facts(),
+        }
         result["warnings"] = [
-            *_doubts(chosen, documents, facts, own=work.own),
-            *_read_as_blanks(documents.name, encoder, work.blanks),
+            *_validation_warnings(
+                chosen, documents, facts, has_own_validation=work.has_own_validation
+            ),
+            *_blank_warnings(documents.name, encoder, work.blanks),
         ]
         for warning in result["warnings"]:
             log.warning("%s", warning)
-        (partial / "README.md").write_text(describe.card_text(result), encoding="utf-8")
+        (partial / "README.md").write_text(describe.corpus_card_text(result), encoding="utf-8")
         made_from.write_manifest(
             partial / atomic_files.MANIFEST,
             stage="pack",
@@ -299,16 +312,18 @@ def pack(
             files=sorted(partial.iterdir()),
             modules=[__name__],
             facts=result,
-            known={
+            known_sha256={
                 partial / s["file"]: s["sha256"] for part in facts.values() for s in part["shards"]
             },
             taken=taken,
         )
 
 
-def _inputs(chosen: Packing, documents: Path, tokenizer: Path) -> tuple[list[Path], list[Path]]:
+def _input_and_item_files(
+    settings: Packing, documents: Path, tokenizer: Path
+) -> tuple[list[Path], list[Path]]:
     """Manifests and model that the corpus is made of, and files of items that it must not hold."""
-    unwanted = chosen.hygiene.decontaminate
+    unwanted = settings.hygiene.decontaminate
     items = filters.item_files(unwanted) if unwanted else []
     fetched = (path.parent / atomic_files.MANIFEST for path in items)
     inputs = [documents / atomic_files.MANIFEST, tokenizer]
@@ -316,50 +331,50 @@ def _inputs(chosen: Packing, documents: Path, tokenizer: Path) -> tuple[list[Pat
     return inputs + [manifest for manifest in fetched if manifest.is_file()], items
 
 
-class _Work:
+class _CorpusPacker:
     """A corpus in the making."""
 
     def __init__(
         self,
-        chosen: Packing,
-        listed: list[Path],
+        settings: Packing,
+        files: list[Path],
         tokenizer: Tokenizer,
         splits: dict[str, SplitWriter],
     ) -> None:
-        self._chosen = chosen
+        self._settings = settings
         # Validation text first: of equal documents the first is kept.
-        self._listed = sorted(listed, key=lambda path: not store.is_validation(path.name))
+        self._listed = sorted(files, key=lambda path: not store.is_validation_file(path.name))
         self._tokenizer, self._splits = tokenizer, splits
-        self._limit = math.inf if chosen.tokens is None else chosen.tokens
-        self.own = any(store.is_validation(path.name) for path in listed)
+        self._limit = math.inf if settings.tokens is None else settings.tokens
+        self.has_own_validation = any(store.is_validation_file(path.name) for path in files)
         self._skipped = Counter[str]()
         self.blanks = 0
         self._seen: set[int] = set()
 
-    def run(self, workers: int, progress: Progress) -> None:
+    def pack(self, workers: int, progress: Progress) -> None:
         """Encodes all batches and appends them in order."""
-        if self._chosen.hygiene.decontaminate is not None:
+        if self._settings.hygiene.decontaminate is not None:
             # Read once, before several threads ask for them.
-            filters.item_ngrams(self._chosen.hygiene.decontaminate)
+            filters.item_ngram_hashes(self._settings.hygiene.decontaminate)
         call = functools.partial(
-            encode_batch, encoder=self._tokenizer, hygiene=self._chosen.hygiene
+            encode_batch, encoder=self._tokenizer, hygiene=self._settings.hygiene
         )
         reading = list_batches(self._listed)
-        for read, batch in zip(reading, _in_order(call, reading, workers), strict=True):
-            self._add(batch, store.is_validation(read.path.name))
+        for read, batch in zip(reading, _map_in_order(call, reading, workers), strict=True):
+            self._add_batch(batch, store.is_validation_file(read.path.name))
             progress.add(batch.read_bytes / 1e6, tokens=f"{self._splits['train'].tokens:,}")
 
-    def _add(self, batch: Encoded, held_out: bool) -> None:
+    def _add_batch(self, batch: EncodedBatch, is_validation: bool) -> None:
         train = self._splits["train"]
-        if self.own:
-            share, held_out_N = 1.0, np.full(len(batch.hash_N), held_out)
+        if self.has_own_validation:
+            share, held_out_N = 1.0, np.full(len(batch.hash_N), is_validation)
         else:
-            share = self._chosen.validation_share
+            share = self._settings.validation_share
             held_out_N = is_held_out(batch.hash_N, share)
-        search_N = held_out_N & is_search(batch.hash_N, share)
+        search_N = held_out_N & is_in_search_split(batch.hash_N, share)
         new_N = np.ones(len(batch.hash_N), bool)
-        if self._chosen.hygiene.drop_duplicates:
-            new_N = self._new(batch.hash_N)
+        if self._settings.hygiene.drop_duplicates:
+            new_N = self._first_seen_mask(batch.hash_N)
         # A document is taken while those before it are fewer than the limit.
         lengths_N = np.where(held_out_N | ~new_N, 0, batch.tokens_N)
         within_N = train.tokens + np.cumsum(lengths_N) - lengths_N < self._limit
@@ -371,7 +386,7 @@ class _Work:
         if not new_N.all():
             self._skipped["duplicate"] += int((~new_N & (held_out_N | within_N)).sum())
 
-    def _new(self, hash_N: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    def _first_seen_mask(self, hash_N: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Which texts are new, those before them in the batch included; all are seen then."""
         new_N = np.empty(len(hash_N), bool)
         for number, hashed in enumerate(hash_N.tolist()):
@@ -381,7 +396,7 @@ class _Work:
 
     def hygiene_facts(self) -> dict[str, Any]:
         """What the manifest says of hygiene, where there was any."""
-        if self._chosen.hygiene == UNTOUCHED:
+        if self._settings.hygiene == UNTOUCHED:
             return {}
         dropped = dict(sorted(self._skipped.items()))
         told = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items())
@@ -390,57 +405,64 @@ class _Work:
         return {"hygiene": {"dropped": dropped}, "floor_nats": None}
 
 
-def _in_order(
-    call: Callable[[DocumentBatch], Encoded],
-    work: Iterable[DocumentBatch],
+def _map_in_order(
+    encode: Callable[[DocumentBatch], EncodedBatch],
+    batches: Iterable[DocumentBatch],
     workers: int,
-) -> Iterator[Encoded]:
-    """`call` of each batch, in order, so many at once: encoding happens outside Python's lock."""
-    waiting: deque[Future[Encoded]] = deque()
+) -> Iterator[EncodedBatch]:
+    """`encode` of each batch, in order, so many at once: encoding happens outside Python's lock."""
+    waiting: deque[Future[EncodedBatch]] = deque()
     with ThreadPoolExecutor(workers) as pool:
-        for batch in work:
-            waiting.append(pool.submit(call, batch))
+        for batch in batches:
+            waiting.append(pool.submit(encode, batch))
             if len(waiting) > workers:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
 
 
-def _refuse(chosen: Packing, source: Path, facts: dict[str, dict[str, Any]]) -> None:
+def _refuse_unusable_corpus(
+    settings: Packing, source: Path, split_facts: dict[str, dict[str, Any]]
+) -> None:
     """Stops at a corpus that nobody can want."""
     domain = source.name
-    documents = sum(split["documents"] for split in facts.values())
-    tokens = sum(split["tokens"] for split in facts.values())
+    documents = sum(split["documents"] for split in split_facts.values())
+    tokens = sum(split["tokens"] for split in split_facts.values())
     # A search that finds its split empty says so.
-    for name, split in ((name, facts[name]) for name in ("train", "validation")):
+    for name, split in ((name, split_facts[name]) for name in ("train", "validation")):
         if split["tokens"] < LEAST_TOKENS:
             raise InputError(
                 f"domain {domain!r}: {split['documents']:,} of {documents:,} documents, "
                 f"{split['tokens']:,} of {tokens:,} tokens are for {name}: "
-                f"{store.remedy_for_few(source)}, or change packing.validation_share "
-                f"({chosen.validation_share}), or the validation text that the source names"
+                f"{store.remedy_for_few_documents(source)}, or change packing.validation_share "
+                f"({settings.validation_share}), or the validation text that the source names"
             )
-    unknown = sum(split["unknown_tokens"] for split in facts.values())
-    if unknown > chosen.unknown_share_limit * tokens:
+    unknown = sum(split["unknown_tokens"] for split in split_facts.values())
+    if unknown > settings.unknown_share_limit * tokens:
         raise InputError(
             f"domain {domain!r}: {unknown / tokens:.1%} of {tokens:,} tokens are unknown to the "
-            f"tokenizer, more than packing.unknown_share_limit ({chosen.unknown_share_limit:.1%}): "
-            "take a tokenizer made for this text, or raise the limit"
+            "tokenizer, more than packing.unknown_share_limit "
+            f"({settings.unknown_share_limit:.1%}): take a tokenizer made for this text, or raise "
+            "the limit"
         )
 
 
-def _doubts(
-    chosen: Packing, source: Path, facts: dict[str, dict[str, Any]], *, own: bool
+def _validation_warnings(
+    settings: Packing,
+    source: Path,
+    split_facts: dict[str, dict[str, Any]],
+    *,
+    has_own_validation: bool,
 ) -> Iterator[str]:
     """What is odd about the validation text, and no mistake."""
-    validation, tokens = facts["validation"], sum(split["tokens"] for split in facts.values())
-    share, expected = validation["tokens"] / tokens, chosen.validation_share
+    validation = split_facts["validation"]
+    tokens = sum(split["tokens"] for split in split_facts.values())
+    share, expected = validation["tokens"] / tokens, settings.validation_share
     largest = validation["largest_share"]
     few = validation["documents"] < ENOUGH_DOCUMENTS or largest > LARGEST_SHARE
-    if few or not (own or share > expected / 2):
-        longer = (
-            f"{store.remedy_for_few(source)}, or set a larger packing.validation_share ({expected})"
-        )
+    if few or not (has_own_validation or share > expected / 2):
+        more = store.remedy_for_few_documents(source)
+        longer = f"{more}, or set a larger packing.validation_share ({expected})"
         if largest > LARGEST_SHARE:
             longer = f"cut long documents (documents: 2000 characters, of text files), {longer}"
         yield (
@@ -448,13 +470,13 @@ def _doubts(
             f"documents (of {ENOUGH_DOCUMENTS} that are enough), the largest {largest:.1%} of its "
             f"tokens (at most {LARGEST_SHARE:.0%} is even), {validation['tokens']:,} of {tokens:,} "
             f"tokens ({share:.1%}), so that losses are uncertain: "
-            f"{'give more validation text' if own else longer}"
+            f"{'give more validation text' if has_own_validation else longer}"
         )
 
 
-def _read_as_blanks(domain: str, encoder: Tokenizer, count: int) -> Iterator[str]:
+def _blank_warnings(domain: str, tokenizer: Tokenizer, count: int) -> Iterator[str]:
     """That the tokenizer reads a character of the text as another."""
-    named, blank = encoder.encode([f"a{BLANK.decode()}b", "a b"])
+    named, blank = tokenizer.encode([f"a{BLANK.decode()}b", "a b"])
     if count and named.tolist() == blank.tolist():
         yield (
             f"domain {domain!r}: U+2581 (\N{LOWER ONE EIGHTH BLOCK}), which SentencePiece reads "
@@ -463,26 +485,28 @@ def _read_as_blanks(domain: str, encoder: Tokenizer, count: int) -> Iterator[str
         )
 
 
-def _facts(
+def _corpus_facts(
     domain: str,
     source: dict[str, Any],
     tokenizer: Tokenizer,
     splits: dict[str, SplitWriter],
-    facts: dict[str, dict[str, Any]],
+    split_facts: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
     """The corpus manifest beside what every manifest holds."""
     dtype = token_dtype(tokenizer.vocabulary).name
     return {
         "format": FORMAT,
         "source": domain,
-        "tokenizer": tokenizer.facts(),
+        "tokenizer": tokenizer.manifest_facts(),
         "dtype": dtype,
-        "splits": facts,
+        "splits": split_facts,
         "uniform_nats": math.log(tokenizer.vocabulary),
         "unigram_nats": unigram_nats(splits["train"].counts_V, splits["validation"].counts_V),
-        "floor_nats": _floor(source["entropy_nats_per_character"], facts["validation"]),
+        "floor_nats": _loss_floor_nats(
+            source["entropy_nats_per_character"], split_facts["validation"]
+        ),
         **{name: source[name] for name in ("skipped", "revision", "licence")},
-        "fingerprint": data_fingerprint(dtype, facts),
+        "fingerprint": data_fingerprint(dtype, split_facts),
     }
 
 
@@ -496,12 +520,14 @@ def unigram_nats(train_V: npt.NDArray[np.int64], validation_V: npt.NDArray[np.in
     return float(-(validation_V @ np.log(frequency_V)) / validation_V.sum())
 
 
-def _floor(entropy: float | None, validation: dict[str, Any]) -> float | None:
+def _loss_floor_nats(
+    entropy_nats_per_character: float | None, validation: dict[str, Any]
+) -> float | None:
     """Entropy of the validation text shared out over its tokens, in nats a token.
 
     It holds since tokens determine the text: nothing is lost or gained between the two. Where
     unknown tokens hide characters it does not, and there is no floor.
     """
-    if entropy is None or validation["unknown_tokens"]:
+    if entropy_nats_per_character is None or validation["unknown_tokens"]:
         return None
-    return float(entropy * validation["characters"] / validation["tokens"])
+    return float(entropy_nats_per_character * validation["characters"] / validation["tokens"])

@@ -44,7 +44,7 @@ def package_files(packages: Mapping[str, str], topic: str) -> list[tuple[str, Pa
     Raises:
         InputError: packages that are missing or of another version, all of them.
     """
-    _refuse_other(packages)
+    _refuse_other_versions(packages)
     result = {}
     for name in packages:
         for entry in metadata.files(name) or ():
@@ -61,7 +61,7 @@ def package_files(packages: Mapping[str, str], topic: str) -> list[tuple[str, Pa
 
 def package_licences(packages: Mapping[str, str]) -> str:
     """What the packages say of their licences, for the record."""
-    _refuse_other(packages)
+    _refuse_other_versions(packages)
     result = []
     for name in packages:
         about = metadata.metadata(name)
@@ -71,7 +71,7 @@ def package_licences(packages: Mapping[str, str]) -> str:
     return "; ".join(result)
 
 
-def _refuse_other(packages: Mapping[str, str]) -> None:
+def _refuse_other_versions(packages: Mapping[str, str]) -> None:
     wrong = [
         f"packages: {name} {installed} is installed, not {version}"
         for name, version in packages.items()
@@ -124,7 +124,7 @@ _NOT_CODE = frozenset(
 
 
 @dataclass(frozen=True)
-class Python:
+class PythonSource:
     """One topic of the text that comes with the running Python, or with installed packages."""
 
     topic: Topic
@@ -167,40 +167,46 @@ class Python:
             return package_licences(self.packages)
         return "Unicode-3.0" if self.topic == "unicode" else "PSF-2.0"
 
-    def read(self, skipped: Counter[str], files: list[dict[str, Any]]) -> Iterator[Document]:
+    def read(
+        self, skipped: Counter[str], fetched_files: list[dict[str, Any]]
+    ) -> Iterator[Document]:
         """Documents of the topic, sorted by their place in the installation.
 
         Raises:
             InputError: this Python or the packages lack the topic, or the packages are others.
         """
         any_read = False
-        for name, whole in self._texts(skipped):
+        for name, whole in self._topic_texts(skipped):
             if self.max_characters is not None and len(whole) > self.max_characters:
                 skipped["too long"] += 1
                 continue
             any_read = True
             for number, text in cutting.cut_documents(
-                io.StringIO(whole), self.documents, _too_long(name)
+                io.StringIO(whole), self.documents, _length_error_maker(name)
             ):
                 if cutting.is_blank(text):
                     skipped["blank"] += 1
                 else:
                     yield Document(name if number is None else f"{name}:{number}", text)
         if not any_read:
-            who = f"this Python ({_version()}) lacks" if self.packages is None else "packages lack"
+            who = (
+                f"this Python ({_python_version()}) lacks"
+                if self.packages is None
+                else "packages lack"
+            )
             raise InputError(
                 f"topic {self.topic!r}: {who} it: choose another, or install a full Python"
             )
 
-    def _texts(self, skipped: Counter[str]) -> Iterator[Text]:
+    def _topic_texts(self, skipped: Counter[str]) -> Iterator[Text]:
         """Files of the topic, as texts."""
         if self.packages is None:
             return TOPICS[self.topic](skipped)
         files = package_files(self.packages, self.topic)
-        readers = {"code": code, "docstrings": docstrings, "doctests": doctests}
-        return readers.get(self.topic, texts)(files, skipped)
+        readers = {"code": read_code, "docstrings": read_docstrings, "doctests": read_doctests}
+        return readers.get(self.topic, read_texts)(files, skipped)
 
-    def facts(self, documents_sha256: str) -> dict[str, Any]:
+    def manifest_facts(self, documents_sha256: str) -> dict[str, Any]:
         """The revision: what was read, with its version, and the identity of the documents.
 
         Raises:
@@ -209,37 +215,37 @@ class Python:
         named = ", ".join(f"{name} {version}" for name, version in (self.packages or {}).items())
         if (self.documents_sha256 or documents_sha256).lower() != documents_sha256:
             raise InputError(
-                f"documents_sha256: topic {self.topic!r} of {named or _version()} gives documents "
-                f"of SHA-256 {documents_sha256} here, not {self.documents_sha256}: its files are "
-                "others in this environment"
+                f"documents_sha256: topic {self.topic!r} of {named or _python_version()} gives "
+                f"documents of SHA-256 {documents_sha256} here, not {self.documents_sha256}: its "
+                "files are others in this environment"
             )
-        return {"revision": f"{named or _version()} documents {documents_sha256}"}
+        return {"revision": f"{named or _python_version()} documents {documents_sha256}"}
 
 
-def code(files: Files, skipped: Counter[str]) -> Iterator[Text]:
+def read_code(files: Files, skipped: Counter[str]) -> Iterator[Text]:
     """Modules without docstrings and comments, as `ast.unparse` writes them."""
-    for name, tree in _modules(files, skipped):
+    for name, tree in _parse_modules(files, skipped):
         for node, _ in _documented_nodes(tree):
             node.body = node.body[1:] or [ast.Pass()]
         yield name, ast.unparse(tree)
 
 
-def docstrings(files: Files, skipped: Counter[str]) -> Iterator[Text]:
+def read_docstrings(files: Files, skipped: Counter[str]) -> Iterator[Text]:
     """The docstrings of each module, in the order of the file, blank lines between."""
-    for name, tree in _modules(files, skipped):
+    for name, tree in _parse_modules(files, skipped):
         result = [
             (getattr(node, "lineno", 0), docstring) for node, docstring in _documented_nodes(tree)
         ]
         yield name, "\n\n".join(inspect.cleandoc(docstring) for _, docstring in sorted(result))
 
 
-def doctests(files: Files, skipped: Counter[str]) -> Iterator[Text]:
+def read_doctests(files: Files, skipped: Counter[str]) -> Iterator[Text]:
     """The examples in the docstrings of each module, without the prose between them.
 
     Each is the lines that a person types, behind `>>>` and `...`, and what Python answers.
     """
     parse = doctest.DocTestParser().get_examples
-    for name, text in docstrings(files, skipped):
+    for name, text in read_docstrings(files, skipped):
         try:
             examples = parse(text)
         except ValueError:
@@ -249,7 +255,7 @@ def doctests(files: Files, skipped: Counter[str]) -> Iterator[Text]:
         yield name, "".join(turns)
 
 
-def texts(files: Files, skipped: Counter[str]) -> Iterator[Text]:
+def read_texts(files: Files, skipped: Counter[str]) -> Iterator[Text]:
     """Files as they are."""
     for name, file in files:
         try:
@@ -275,11 +281,11 @@ def character_names() -> Iterator[Text]:
 _STDLIB = Path(sysconfig.get_paths()["stdlib"])
 
 TOPICS: dict[Topic, Callable[[Counter[str]], Iterator[Text]]] = {
-    "code": lambda skipped: code(_stdlib_modules(), skipped),
-    "docstrings": lambda skipped: docstrings(_stdlib_modules(), skipped),
+    "code": lambda skipped: read_code(_stdlib_modules(), skipped),
+    "docstrings": lambda skipped: read_docstrings(_stdlib_modules(), skipped),
     # As `help()` shows them.
     "reference": lambda _: iter(sorted(_REFERENCE.items())),
-    "tables": lambda skipped: texts(
+    "tables": lambda skipped: read_texts(
         files_below(_STDLIB / "encodings", ".py", frozenset({"__pycache__"})), skipped
     ),
     "unicode": lambda _: character_names(),
@@ -289,11 +295,11 @@ TOPICS: dict[Topic, Callable[[Counter[str]], Iterator[Text]]] = {
 _Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def _version() -> str:
+def _python_version() -> str:
     return f"{platform.python_implementation()} {platform.python_version()}"
 
 
-def _too_long(name: str) -> cutting.Refusal:
+def _length_error_maker(name: str) -> cutting.MakeLengthError:
     return lambda _: InputError(f"{name} is too long: write `documents: 8000 characters`")
 
 
@@ -319,9 +325,9 @@ def files_below(root: Path, suffix: str, excluded: frozenset[str]) -> list[tuple
     return sorted(result)
 
 
-def _modules(files: Files, skipped: Counter[str]) -> Iterator[tuple[str, ast.Module]]:
+def _parse_modules(files: Files, skipped: Counter[str]) -> Iterator[tuple[str, ast.Module]]:
     collects = gc.isenabled()
-    for name, text in texts(files, skipped):
+    for name, text in read_texts(files, skipped):
         try:
             with warnings.catch_warnings():
                 # Invalid escapes in other people's strings are not ours to report.

@@ -27,7 +27,7 @@ FORMAT = 2
 SPLITS = ("train", "validation", "search")
 
 
-def documents_file(split: str) -> str:
+def documents_file_name(split: str) -> str:
     """Name of the file that lists a split's documents."""
     return f"{split}-documents.npy"
 
@@ -35,10 +35,10 @@ def documents_file(split: str) -> str:
 def data_fingerprint(dtype: str, splits: dict[str, dict[str, Any]]) -> str:
     """Identity of a corpus's tokens: SHA-256 over the dtype and every split's shard hashes."""
     hashes = {n: [shard["sha256"] for shard in splits[n]["shards"]] for n in sorted(splits)}
-    return atomic_files.digest({"dtype": dtype, "shards": hashes})
+    return atomic_files.json_digest({"dtype": dtype, "shards": hashes})
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
+def read_corpus_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a corpus.
 
     Raises:
@@ -49,13 +49,15 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise InputError(
             f"{folder} holds no finished corpus (no {atomic_files.MANIFEST}): pack it first"
         )
-    manifest = manifests.read(path, "pack", "pack it anew")
+    manifest = manifests.read_manifest(path, "pack", "pack it anew")
     if manifest["format"] != FORMAT:
         raise InputError(f"{path} is not a corpus of format {FORMAT}: pack it anew")
     return manifest
 
 
-def files_of_split(folder: Path, split: str, manifest: dict[str, Any]) -> list[checksums.Sealed]:
+def files_of_split(
+    folder: Path, split: str, manifest: dict[str, Any]
+) -> list[checksums.ListedFile]:
     """A split's shards and the list of its documents.
 
     Args:
@@ -63,19 +65,22 @@ def files_of_split(folder: Path, split: str, manifest: dict[str, Any]) -> list[c
         split: One of `SPLITS`.
         manifest: The corpus's.
     """
-    remedy, documents = "pack it anew", documents_file(split)
+    remedy, documents = "pack it anew", documents_file_name(split)
     size = np.dtype(manifest["dtype"]).itemsize
     sealed = [
-        checksums.Sealed(folder / s["file"], s["tokens"] * size, s["sha256"], remedy)
+        checksums.ListedFile(folder / s["file"], s["tokens"] * size, s["sha256"], remedy)
         for s in manifest["splits"][split]["shards"]
     ]
     facts = manifest["files"].get(documents)
     if facts is None:
         raise InputError(f"{folder / atomic_files.MANIFEST} does not list {documents}: {remedy}")
-    return [*sealed, checksums.Sealed(folder / documents, facts["bytes"], facts["sha256"], remedy)]
+    return [
+        *sealed,
+        checksums.ListedFile(folder / documents, facts["bytes"], facts["sha256"], remedy),
+    ]
 
 
-def refuse_contradiction(folder: Path, split: str, manifest: dict[str, Any]) -> None:
+def refuse_inconsistent_manifest(folder: Path, split: str, manifest: dict[str, Any]) -> None:
     """Stops at a manifest whose shards do not give its sums or its fingerprint.
 
     Args:
@@ -96,7 +101,7 @@ def refuse_contradiction(folder: Path, split: str, manifest: dict[str, Any]) -> 
         raise InputError(f"{path} has a fingerprint that is not that of its shards: pack it anew")
 
 
-def refuse_other_tokenizer(folder: Path, manifest: dict[str, Any]) -> None:
+def refuse_replaced_tokenizer(folder: Path, manifest: dict[str, Any]) -> None:
     """Stops where the tokenizer that a corpus was packed with has been replaced since.
 
     A tokenizer that is not where it was is no mistake: corpora may be moved without it.
@@ -166,7 +171,7 @@ class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
         with errors.explain_disk_errors(self._folder):
             while len(stream):
                 if self._file is None:
-                    self._file = self._path().open("wb")
+                    self._file = self._shard_path().open("wb")
                 piece = stream[: self._shard_tokens - self._held]
                 content = piece.tobytes()
                 self._file.write(content)
@@ -174,24 +179,24 @@ class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
                 self._held += len(piece)
                 stream = stream[len(piece) :]
                 if self._held == self._shard_tokens:
-                    self._finish()
+                    self._finish_shard()
 
     def close(self) -> list[dict[str, Any]]:
         """Ends the last shard; returns file, tokens and SHA-256 of each shard in order."""
         with errors.explain_disk_errors(self._folder):
-            self._finish()
+            self._finish_shard()
         return self._shards
 
-    def _path(self) -> Path:
+    def _shard_path(self) -> Path:
         return self._folder / f"{self._split}-{len(self._shards):05d}.bin"
 
-    def _finish(self) -> None:
+    def _finish_shard(self) -> None:
         if self._file is None:
             return
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
-        name, digest = self._path().name, self._hash.hexdigest()
+        name, digest = self._shard_path().name, self._hash.hexdigest()
         self._shards.append({"file": name, "tokens": self._held, "sha256": digest})
         self._file, self._hash, self._held = None, hashlib.sha256(), 0
 
@@ -216,7 +221,7 @@ class Corpus:
     dtype: np.dtype[Any]
     fingerprint: str
     """Identity of the corpus's tokens, all splits."""
-    watched: checksums.Watched
+    watched: checksums.WatchedFiles
     """The split's files as they were before they were checked."""
     _starts: list[int]
     _maps: list[mmap.mmap]
@@ -243,13 +248,13 @@ class Corpus:
                 files, all of which are named.
         """
         assert split in SPLITS, split
-        manifest = read_manifest(folder)
+        manifest = read_corpus_manifest(folder)
         facts, dtype = manifest["splits"][split], np.dtype(manifest["dtype"]).newbyteorder("<")
         sealed = files_of_split(folder, split, manifest)
-        refuse_contradiction(folder, split, manifest)
-        watched = checksums.Watched(sealed)
+        refuse_inconsistent_manifest(folder, split, manifest)
+        watched = checksums.WatchedFiles(sealed)
         remembered = folder.parent / f".{folder.name}{checksums.REMEMBERED}"
-        checksums.refuse_damaged(sealed, content=verify, memory=remembered)
+        checksums.refuse_damaged(sealed, content=verify, cache_file=remembered)
         maps = [_map_file(folder / shard["file"]) for shard in facts["shards"]]
         return cls(
             folder=folder,
@@ -289,7 +294,7 @@ class Corpus:
         assert row_R.min() >= 0, row_R.min()
         assert row_R.max() < self.rows(width - 1), (row_R.max(), self.rows(width - 1))
         start_R = row_R * (width - 1)
-        self._ask_for(start_R, width)
+        self._prefetch_rows(start_R, width)
         shard_R = np.searchsorted(self._starts, start_R, side="right") - 1
         inside_R = start_R + width <= np.take(self._starts, shard_R + 1)
         # Only the shards that hold a row of the batch are touched: there can be a thousand.
@@ -299,7 +304,7 @@ class Corpus:
             tokens_RxL1[here_R] = window_TxL1[start_R[here_R] - self._starts[shard]]
         for place in np.flatnonzero(~inside_R):
             tokens_RxL1[place] = self.span(start_R[place], start_R[place] + width)
-        self._refuse_foreign(tokens_RxL1)
+        self._refuse_unknown_ids(tokens_RxL1)
 
     def _windows(self, shard: int, width: int) -> npt.NDArray[Any]:
         """All windows of a shard. A view costs more to make than some rows to read: it is kept."""
@@ -308,7 +313,7 @@ class Corpus:
             self._views[shard, width] = view
         return self._views[shard, width]
 
-    def _ask_for(self, start_R: npt.NDArray[np.int64], width: int) -> None:
+    def _prefetch_rows(self, start_R: npt.NDArray[np.int64], width: int) -> None:
         """Begins to load rows from the disk, all at once, where the first had to be waited for.
 
         Asking costs as much as reading rows that are there, and saves waiting for each in turn.
@@ -320,7 +325,7 @@ class Corpus:
             return
         size = self.dtype.itemsize
         for start in start_R.tolist():
-            for shard, first, last in self._pieces(start, start + width):
+            for shard, first, last in self._shard_spans(start, start + width):
                 page = first * size // mmap.PAGESIZE * mmap.PAGESIZE
                 self._maps[shard].madvise(mmap.MADV_WILLNEED, page, last * size - page)
 
@@ -331,14 +336,14 @@ class Corpus:
             InputError: a token id lies outside the vocabulary.
         """
         assert 0 <= start <= stop <= self.tokens, (start, stop, self.tokens)
-        pieces = [self._shards[s][first:last] for s, first, last in self._pieces(start, stop)]
+        pieces = [self._shards[s][first:last] for s, first, last in self._shard_spans(start, stop)]
         if not pieces:
             return np.empty(0, np.int64)
         result = np.concatenate(pieces).astype(np.int64)
-        self._refuse_foreign(result)
+        self._refuse_unknown_ids(result)
         return result
 
-    def _refuse_foreign(self, tokens: Tokens) -> None:
+    def _refuse_unknown_ids(self, tokens: Tokens) -> None:
         """A model's embedding has no row for an id that no piece of the tokenizer has."""
         if (largest := int(tokens.max())) >= self.vocabulary:
             raise InputError(
@@ -347,7 +352,7 @@ class Corpus:
                 "and pack it anew"
             )
 
-    def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+    def _shard_spans(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """Where tokens of the stream lie: shard, and first and last (exclusive) token in it."""
         shard = bisect.bisect_right(self._starts, start) - 1
         while start < stop:
@@ -357,7 +362,7 @@ class Corpus:
 
     def documents(self) -> npt.NDArray[Any]:
         """The split's documents in stream order, structured as `DOCUMENT`, memory-mapped."""
-        path = self.folder / documents_file(self.split)
+        path = self.folder / documents_file_name(self.split)
         return np.load(path, allow_pickle=False, mmap_mode="r")
 
 

@@ -31,27 +31,29 @@ class Source(Protocol):
     def entropy_nats_per_character(self) -> float | None:
         """Exact entropy rate where it is known: no model's loss can lie below it."""
 
-    def read(self, skipped: Counter[str], files: list[dict[str, Any]]) -> Iterator[Document]:
+    def read(
+        self, skipped: Counter[str], fetched_files: list[dict[str, Any]]
+    ) -> Iterator[Document]:
         """All documents, always in the same order; counts those left out by reason.
 
-        Adds to `files` what the manifest says of each file that was fetched from far away.
+        Adds to `fetched_files` what the manifest says of each file that was fetched from far away.
         """
 
-    def facts(self, documents_sha256: str) -> dict[str, Any]:
+    def manifest_facts(self, documents_sha256: str) -> dict[str, Any]:
         """What the manifest says of the source; `revision` at least."""
 
 
 @runtime_checkable
-class OfFiles(Source, Protocol):
+class FileSource(Source, Protocol):
     """A source of the user's own files."""
 
-    def paths(self) -> list[tuple[Path, str]]:
+    def named_files(self) -> list[tuple[Path, str]]:
         """Each file with its name."""
 
 
 @runtime_checkable
-class HeldOut(Source, Protocol):
+class SourceWithValidation(Source, Protocol):
     """A source that may have validation documents of its own."""
 
-    def validation(self) -> Source | None:
+    def validation_source(self) -> Source | None:
         """The source of these documents; None where packing chooses some."""

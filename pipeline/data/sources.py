@@ -12,16 +12,16 @@ from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 from pipeline.data import SOURCES
 from pipeline.data import documents as store
-from pipeline.data.source_interface import Document, HeldOut, OfFiles, Source
+from pipeline.data.source_interface import Document, FileSource, Source, SourceWithValidation
 from pipeline.runtime import atomic_files, environment, made_from
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 
 VALIDATION_FACTS = "documents", "characters", "bytes", "documents_sha256", "skipped", "source_files"
 """What a manifest says of validation documents that a source has of its own."""
 
 
-def parse(values: dict[str, Any], where: str) -> Source:
+def parse_source(values: dict[str, Any], place: str) -> Source:
     """Settings of one source from plain values, `kind` among them.
 
     Raises:
@@ -29,15 +29,15 @@ def parse(values: dict[str, Any], where: str) -> Source:
             its settings, all at once.
     """
     if "kind" not in values:
-        raise InputError(f"{where}: kind is missing: one of {', '.join(sorted(SOURCES))}")
+        raise InputError(f"{place}: kind is missing: one of {', '.join(sorted(SOURCES))}")
     name = values["kind"]
     if not isinstance(name, str) or name not in SOURCES:
-        raise InputError(unknown(str(name), SOURCES, f"{where}.kind"))
-    kind: type[Source] = environment.import_attribute(SOURCES[name], f"{where}.kind", name)
-    return validate(kind, values, where)
+        raise InputError(unknown(str(name), SOURCES, f"{place}.kind"))
+    kind: type[Source] = environment.import_attribute(SOURCES[name], f"{place}.kind", name)
+    return validate(kind, values, place)
 
 
-def download(settings_file: Path, out: Path) -> None:
+def download_source(settings_file: Path, out: Path) -> None:
     """Fetches a source's documents and writes them with a manifest.
 
     `settings_file` is JSON of the source's `kind` and that kind's settings; the name of `out`, the
@@ -47,19 +47,19 @@ def download(settings_file: Path, out: Path) -> None:
         InputError: wrong settings, a source that cannot be read, no documents, or a full disk.
     """
     values = atomic_files.read_mapping(settings_file)
-    source = parse(values, f"sources.{out.name}")
-    held_out = source.validation() if isinstance(source, HeldOut) else None
-    of_files = [one for one in (source, held_out) if isinstance(one, OfFiles)]
-    given = [path for one in of_files for path, _ in one.paths()]
+    source = parse_source(values, f"sources.{out.name}")
+    held_out = source.validation_source() if isinstance(source, SourceWithValidation) else None
+    of_files = [one for one in (source, held_out) if isinstance(one, FileSource)]
+    given = [path for one in of_files for path, _ in one.named_files()]
     modules = [__name__, SOURCES[values["kind"]].partition(":")[0]]
-    taken = made_from.Taken(store.STAGE, modules, given=given)
+    taken = made_from.InputSnapshot(store.STAGE, modules, given=given)
     with atomic_files.atomic_write(out, store.STAGE, [settings_file, *given]) as partial:
         partial.mkdir()
         files = [partial / f"{store.TRAINING}.parquet"]
-        facts = _write(source, files[0], out.name)
+        facts = _write_source(source, files[0], out.name)
         if held_out is not None:
             files.append(partial / f"{store.VALIDATION}.parquet")
-            others = _write(held_out, files[1], out.name)
+            others = _write_source(held_out, files[1], out.name)
             facts["validation"] = {n: others[n] for n in VALIDATION_FACTS if n in others}
         made_from.write_manifest(
             partial / atomic_files.MANIFEST,
@@ -74,18 +74,18 @@ def download(settings_file: Path, out: Path) -> None:
         )
 
 
-def _write(source: Source, file: Path, name: str) -> dict[str, Any]:
+def _write_source(source: Source, file: Path, source_name: str) -> dict[str, Any]:
     """Writes a source's documents, and what is to be told."""
     skipped, files = Counter[str](), list[dict[str, Any]]()
     total = None if source.bytes is None else round(source.bytes / 1e6)
-    with Progress(f"download {name}", total=total, unit="MB") as progress:
+    with Progress(f"download {source_name}", total=total, unit="MB") as progress:
         every = source.read(skipped, files)
-        written = store.write_documents(_limit(every, source.bytes, progress), file)
+        written = store.write_documents(_take_documents(every, source.bytes, progress), file)
     if not written["documents"]:
         left_out = ", ".join(f"{count:,} {reason}" for reason, count in sorted(skipped.items()))
         raise InputError(
-            f"sources.{name} gives no documents (left out: {left_out or 'none'}): check what it "
-            "reads"
+            f"sources.{source_name} gives no documents (left out: {left_out or 'none'}): check "
+            "what it reads"
         )
     return {
         **written,
@@ -93,20 +93,20 @@ def _write(source: Source, file: Path, name: str) -> dict[str, Any]:
         "skipped": dict(sorted(skipped.items())),
         "entropy_nats_per_character": source.entropy_nats_per_character,
         "read_with": {"python": platform.python_version(), "pyarrow": pyarrow.__version__},
-        **source.facts(written["documents_sha256"]),
+        **source.manifest_facts(written["documents_sha256"]),
         **({"source_files": files} if files else {}),
     }
 
 
-def _limit(
-    documents: Iterable[Document], limit: int | None, progress: Progress
+def _take_documents(
+    documents: Iterable[Document], limit_bytes: int | None, progress: Progress
 ) -> Iterator[Document]:
-    """The documents up to and with the one that reaches `limit` UTF-8 bytes."""
+    """The documents up to and with the one that reaches `limit_bytes` UTF-8 bytes."""
     total = 0
     for document in documents:
         size = len(document.text.encode())
         progress.add(size / 1e6)
         yield document
         total += size
-        if limit is not None and total >= limit:
+        if limit_bytes is not None and total >= limit_bytes:
             return

@@ -27,7 +27,7 @@ _PROBABILITY_BITS = 53
 
 
 @dataclass(frozen=True)
-class Synthetic:
+class SyntheticSource:
     """A Markov language over V symbols.
 
     The last `order` symbols determine S equally likely successors; with probability `noise` the
@@ -75,7 +75,7 @@ class Synthetic:
             return ["noise: must be above 0 with 1 successor: else all documents are the same"]
         if self.symbols ** (self.order + 1) > TABLE_SYMBOLS:
             return [f"symbols: {self.symbols} are too many for order {self.order}"]
-        if _plain(self.alphabet, self.symbols):
+        if _has_plain_characters(self.alphabet, self.symbols):
             return []
         return [
             f"alphabet: of the {self.symbols} code points from {self.alphabet} on some are blank, "
@@ -95,24 +95,26 @@ class Synthetic:
         surprise = others * rare * math.log(rare) if rare and others else 0.0
         return -(self.successors * likely * math.log(likely) + surprise)
 
-    def read(self, skipped: Counter[str], files: list[dict[str, Any]]) -> Iterator[Document]:
+    def read(
+        self, skipped: Counter[str], fetched_files: list[dict[str, Any]]
+    ) -> Iterator[Document]:
         """All documents in the order of their numbers; none is left out."""
-        successor_CxS = self.table()
+        successor_CxS = self.successor_table()
         for first in range(0, self.documents, _TOGETHER):
             number_N = np.arange(first, min(first + _TOGETHER, self.documents))
-            symbol_NxT = self.generate(number_N, successor_CxS)
+            symbol_NxT = self.draw_symbols(number_N, successor_CxS)
             for number, symbol_T in zip(number_N, symbol_NxT, strict=True):
                 text = "".join(map(chr, (symbol_T + self.alphabet).tolist()))
                 yield Document(f"{number:08d}", text)
 
-    def facts(self, documents_sha256: str) -> dict[str, Any]:
+    def manifest_facts(self, documents_sha256: str) -> dict[str, Any]:
         """The revision: the version of the generator and the identity of the language."""
         alone = {"kind": self.kind, "family": None, "overlap": 0.0}
         values = {n: v for n, v in asdict(self).items() if alone.get(n, self) != v}
-        language = atomic_files.digest(values)[:16]
+        language = atomic_files.json_digest(values)[:16]
         return {"revision": f"synthetic-1 settings {language} documents {documents_sha256}"}
 
-    def table(self) -> npt.NDArray[np.int64]:
+    def successor_table(self) -> npt.NDArray[np.int64]:
         """Successors of each context; context c of order 2 is (c // V, c % V), the latest last.
 
         For a given older symbol, successor j of symbol x is Q[(P[x] + d_j) mod V] with hashed
@@ -122,16 +124,16 @@ class Synthetic:
         symbol can follow fewer others. The entropy is the same: it asks how many successors a
         context has, and not which.
         """
-        own_CxS = self._table(self.seed)
+        own_CxS = self._draw_successors(self.seed)
         if self.family is None:
             return own_CxS
-        drawn_C = _hash("shared", self.family, np.arange(len(own_CxS), dtype=np.uint64))
-        shared_C = _uniform(drawn_C) < np.uint64(round(self.overlap * 2**_PROBABILITY_BITS))
-        return np.where(shared_C[:, None], self._table(self.family), own_CxS)
+        drawn_C = _hash_counters("shared", self.family, np.arange(len(own_CxS), dtype=np.uint64))
+        shared_C = _uniform_bits(drawn_C) < np.uint64(round(self.overlap * 2**_PROBABILITY_BITS))
+        return np.where(shared_C[:, None], self._draw_successors(self.family), own_CxS)
 
-    def _table(self, seed: int) -> npt.NDArray[np.int64]:
+    def _draw_successors(self, seed: int) -> npt.NDArray[np.int64]:
         older = self.symbols ** max(self.order - 1, 0)
-        hashed = _hash("table", seed, np.arange(3 * older * self.symbols, dtype=np.uint64))
+        hashed = _hash_counters("table", seed, np.arange(3 * older * self.symbols, dtype=np.uint64))
         rank = np.argsort(hashed.reshape(3, older, self.symbols), axis=-1, kind="stable")
         place_OxV, symbol_OxV, offset_OxS = rank[0], rank[1], rank[2, :, : self.successors]
         last = self.symbols if self.order else 1
@@ -139,46 +141,46 @@ class Synthetic:
         successor_OxVxS = np.take_along_axis(symbol_OxV[:, None, :], shifted, axis=-1)
         return successor_OxVxS.reshape(older * last, self.successors).astype(np.int64)
 
-    def generate(
-        self, number_N: npt.NDArray[np.int64], successor_CxS: npt.NDArray[np.int64]
+    def draw_symbols(
+        self, document_N: npt.NDArray[np.int64], successor_CxS: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
         """The symbols of documents by number: int64 [N, T]."""
         contexts = len(successor_CxS)
         noisy = np.uint64(round(self.noise * 2**_PROBABILITY_BITS))
-        key_N = _hash("documents", self.seed, number_N.astype(np.uint64))
-        context_N = np.zeros(len(number_N), np.int64)
-        symbol_NxT = np.empty((len(number_N), self.length), np.int64)
+        key_N = _hash_counters("documents", self.seed, document_N.astype(np.uint64))
+        context_N = np.zeros(len(document_N), np.int64)
+        symbol_NxT = np.empty((len(document_N), self.length), np.int64)
         counter_2T = np.arange(2 * self.length, dtype=np.uint64) * GOLDEN
         for t in range(self.length):
-            coin_N = _uniform(mix_bits(key_N + counter_2T[2 * t]))
+            coin_N = _uniform_bits(mix_bits(key_N + counter_2T[2 * t]))
             draw_N = mix_bits(key_N + counter_2T[2 * t + 1])
-            any_N = _below(draw_N, self.symbols)
-            likely_N = successor_CxS[context_N, _below(draw_N, self.successors)]
+            any_N = _uniform_below(draw_N, self.symbols)
+            likely_N = successor_CxS[context_N, _uniform_below(draw_N, self.successors)]
             symbol_NxT[:, t] = np.where(coin_N < noisy, any_N, likely_N)
             context_N = (context_N * self.symbols + symbol_NxT[:, t]) % contexts
         return symbol_NxT
 
 
-def _plain(first: int, count: int) -> bool:
+def _has_plain_characters(first_code_point: int, count: int) -> bool:
     """Whether each character stands for itself in every tokenizer: letters that NFKC keeps."""
-    return 0 < first <= first + count <= 0x110000 and all(
+    return 0 < first_code_point <= first_code_point + count <= 0x110000 and all(
         unicodedata.category(c)[0] in "LNS"
         and unicodedata.normalize("NFKC", c) == c
         and c != "\u2581"
-        for c in map(chr, range(first, first + count))
+        for c in map(chr, range(first_code_point, first_code_point + count))
     )
 
 
-def _hash(purpose: str, seed: int, counter: Uint64s) -> Uint64s:
-    key = int(atomic_files.digest([purpose, seed])[:16], 16)
+def _hash_counters(purpose: str, seed: int, counter: Uint64s) -> Uint64s:
+    key = int(atomic_files.json_digest([purpose, seed])[:16], 16)
     return mix_bits(mix_bits(counter * GOLDEN + np.uint64(key)))
 
 
-def _uniform(hashed: Uint64s) -> Uint64s:
+def _uniform_bits(hash_N: Uint64s) -> Uint64s:
     """Uniform numbers of `_PROBABILITY_BITS` bits."""
-    return hashed >> np.uint64(64 - _PROBABILITY_BITS)
+    return hash_N >> np.uint64(64 - _PROBABILITY_BITS)
 
 
-def _below(hash_N: Uint64s, bound: int) -> npt.NDArray[np.int64]:
+def _uniform_below(hash_N: Uint64s, bound: int) -> npt.NDArray[np.int64]:
     """Uniform numbers below `bound` from the upper 32 bits; the bias is below bound / 2**32."""
     return (((hash_N >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32)).astype(np.int64)

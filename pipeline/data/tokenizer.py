@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,17 +18,17 @@ from pipeline.data import documents as store
 from pipeline.data import json_tokenizer
 from pipeline.data.corpus_settings import (
     SPECIAL_PIECES,
-    File,
-    Hub,
+    GivenTokenizer,
+    HubTokenizer,
     Normalisation,
-    Train,
+    TokenizerTraining,
     is_held_out,
     normalise_text,
     text_hash,
 )
-from pipeline.data.json_tokenizer import JsonPieces, is_json
+from pipeline.data.json_tokenizer import JsonPieces, is_json_tokenizer
 from pipeline.runtime import atomic_files, environment, file_kinds, made_from, ownership
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 
 _EXACT: dict[str, Any] = {
     "normalization_rule_name": "identity",
@@ -55,7 +55,7 @@ def sample_texts(
     """
     nearest: list[tuple[int, str]] = []
     total = 0
-    if any(map(store.is_validation, store.read_manifest(folder)["files"])):
+    if any(map(store.is_validation_file, store.read_documents_manifest(folder)["files"])):
         validation_share = 0.0
     for _, text in store.read_documents(folder):
         hashed = text_hash(normalise_text(text, normalisation))
@@ -72,63 +72,78 @@ def sample_texts(
     return texts
 
 
-def _sentences(
-    chosen: Train, sources: Sequence[Path], where: str
-) -> tuple[list[str], list[str], dict[str, int]]:
-    """Lines that are not blank, pieces that break lines, and characters taken from each source."""
+class _TrainingText(NamedTuple):
+    """What SentencePiece trains on."""
+
+    sentences: list[str]
+    """Lines that are not blank."""
+    line_breaks: list[str]
+    """Pieces that break lines."""
+    characters: dict[str, int]
+    """How many were taken from each source."""
+
+
+def _training_text(
+    settings: TokenizerTraining, sources: Sequence[Path], place: str
+) -> _TrainingText:
+    """The sources' training documents as sentences.
+
+    Raises:
+        InputError: no text, two sources of one name, or more characters than pieces.
+    """
     names = [source.name for source in sources]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"--sources: two folders are named {', '.join(twice)}: one would be lost")
-    how = chosen.characters, chosen.validation_share, chosen.normalisation
+    how = settings.characters, settings.validation_share, settings.normalisation
     texts = {source.name: sample_texts(source, *how) for source in sources}
     sampled = {name: sum(map(len, taken)) for name, taken in texts.items()}
     # Lines: SentencePiece's trainer wants no line break within a sentence.
     lines = (line for taken in texts.values() for text in taken for line in text.split("\n"))
     sentences = [line for line in lines if line.strip()]
-    breaks = _breaks(chosen, itertools.chain.from_iterable(texts.values()))
+    breaks = _line_break_pieces(settings, itertools.chain.from_iterable(texts.values()))
     if not sentences:
-        more = dict.fromkeys(map(store.remedy_for_few, sources))
-        raise InputError(f"{where}: no training text in {sampled}: {'; '.join(more)}")
+        more = dict.fromkeys(map(store.remedy_for_few_documents, sources))
+        raise InputError(f"{place}: no training text in {sampled}: {'; '.join(more)}")
     result = len(set().union(breaks, *sentences))
     needed = result + SPECIAL_PIECES
-    if chosen.model == "char" and chosen.vocabulary < needed:
+    if settings.model == "char" and settings.vocabulary < needed:
         raise InputError(
-            f"{where}.vocabulary: {result} different characters and the special pieces need "
-            f"{needed}, not {chosen.vocabulary}: raise it"
+            f"{place}.vocabulary: {result} different characters and the special pieces need "
+            f"{needed}, not {settings.vocabulary}: raise it"
         )
-    return sentences, breaks, sampled
+    return _TrainingText(sentences, breaks, sampled)
 
 
-def _breaks(chosen: Train, texts: Iterable[str]) -> list[str]:
+def _line_break_pieces(settings: TokenizerTraining, texts: Iterable[str]) -> list[str]:
     """Line breaks that the texts hold, where they are kept.
 
     They are pieces by demand: sentences have no line feed, and of those that end with a carriage
     return SentencePiece drops it.
     """
-    if not _exact(chosen):
+    if not _is_lossless(settings):
         return []
     held = set().union(*texts)
-    return [one for one in "\n\r" if one in held or (one == "\n" and chosen.newlines)]
+    return [one for one in "\n\r" if one in held or (one == "\n" and settings.newlines)]
 
 
-def _exact(chosen: Train) -> bool:
-    return chosen.newlines or chosen.model == "char"
+def _is_lossless(settings: TokenizerTraining) -> bool:
+    return settings.newlines or settings.model == "char"
 
 
 def train_tokenizer(
-    chosen: Train, sources: Sequence[Path], where: str
+    settings: TokenizerTraining, sources: Sequence[Path], place: str
 ) -> tuple[bytes, dict[str, int]]:
     """The model's bytes and how many characters were taken from each source.
 
     Args:
-        chosen: The settings.
+        settings: The settings.
         sources: Folders of documents.
-        where: Where the settings stand, for messages.
+        place: Where the settings stand, for messages.
 
     Raises:
         InputError: too little text, or text of which no such model can be made.
     """
-    sentences, breaks, sampled = _sentences(chosen, sources, where)
+    sentences, breaks, sampled = _training_text(settings, sources, place)
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -139,16 +154,16 @@ def train_tokenizer(
             num_threads=1,
             input_sentence_size=0,
             max_sentence_length=2**30,
-            model_type=chosen.model,
-            vocab_size=chosen.vocabulary,
+            model_type=settings.model,
+            vocab_size=settings.vocabulary,
             hard_vocab_limit=False,
-            character_coverage=1.0 if chosen.model == "char" else 0.9995,
+            character_coverage=1.0 if settings.model == "char" else 0.9995,
             pad_id=0,
             eos_id=1,
             unk_id=2,
             bos_id=-1,
             minloglevel=2,
-            **(_EXACT if _exact(chosen) else {}),
+            **(_EXACT if _is_lossless(settings) else {}),
             user_defined_symbols=breaks,
         )
     except RuntimeError as error:
@@ -156,14 +171,16 @@ def train_tokenizer(
         needed = re.search(r"required_chars\. \d+ vs (\d+)", str(error))
         remedy = f"raise `vocabulary` to {needed[1]} or more" if needed else "give more text"
         raise InputError(
-            f"{where}: SentencePiece cannot make {chosen.vocabulary} {chosen.model} pieces of "
+            f"{place}: SentencePiece cannot make {settings.vocabulary} {settings.model} pieces of "
             f"{sampled} characters ({error}): {remedy}"
         ) from error
     return model.getvalue(), sampled
 
 
 STAGE = "tokenizer"
-Chosen: Any = Annotated[File | Hub | Train, Discriminator("kind")]
+TokenizerSettings: Any = Annotated[
+    GivenTokenizer | HubTokenizer | TokenizerTraining, Discriminator("kind")
+]
 
 
 class _SentencePieces:
@@ -218,10 +235,12 @@ class Tokenizer:
         """
         if not path.is_file():
             raise InputError(f"{path} does not exist: make the tokenizer first, or check the path")
-        file_kinds.refuse_other_kind(path)
+        file_kinds.refuse_wrong_kind(path)
         content, place = path.read_bytes(), str(path)
         self._pieces: JsonPieces | _SentencePieces = (
-            JsonPieces(content, place) if is_json(content) else _SentencePieces(content, place)
+            JsonPieces(content, place)
+            if is_json_tokenizer(content)
+            else _SentencePieces(content, place)
         )
         self.path = path
         self.sha256 = atomic_files.sha256(path)
@@ -231,7 +250,7 @@ class Tokenizer:
         self.pieces = self._pieces.known
 
     @property
-    def json(self) -> str | None:
+    def tokenizer_json(self) -> str | None:
         """The `tokenizer.json` that the model was made of, if it was."""
         return self._pieces.content if isinstance(self._pieces, JsonPieces) else None
 
@@ -250,7 +269,7 @@ class Tokenizer:
         """Text of ids."""
         return self._pieces.decode(int(token) for token in tokens)
 
-    def facts(self) -> dict[str, Any]:
+    def manifest_facts(self) -> dict[str, Any]:
         """What manifests say of the tokenizer."""
         return {
             "sha256": self.sha256,
@@ -264,8 +283,8 @@ def build_tokenizer(settings_file: Path, sources: Sequence[Path], out: Path) -> 
     """Copies, fetches or trains a tokenizer; its manifest lies beside it with the suffix `.json`.
 
     Args:
-        settings_file: JSON of `kind` ("file", "hub" or "train") and the fields of `File`, `Hub`
-            or `Train`.
+        settings_file: JSON of `kind` ("file", "hub" or "train") and the fields of
+            `GivenTokenizer`, `HubTokenizer` or `TokenizerTraining`.
         sources: Folders of documents to train on; a given file needs none.
         out: The model's place; its name without the suffix is the tokenizer's name.
 
@@ -274,30 +293,32 @@ def build_tokenizer(settings_file: Path, sources: Sequence[Path], out: Path) -> 
     """
     values = atomic_files.read_mapping(settings_file)
     where = f"tokenizers.{out.stem}"
-    chosen: File | Hub | Train = validate(Chosen, values, where)
+    chosen: GivenTokenizer | HubTokenizer | TokenizerTraining = validate(
+        TokenizerSettings, values, where
+    )
     manifest = out.with_suffix(".json") if out.name else out
     if manifest == out:
         raise InputError(f"{out} would be the model and its manifest: give --out a .model file")
-    given = [Path(chosen.path)] if isinstance(chosen, File) else []
+    given = [Path(chosen.path)] if isinstance(chosen, GivenTokenizer) else []
     inputs = [settings_file, *sources, *given]
     for place in (out, manifest):
-        ownership.refuse_foreign(place, STAGE, inputs)
+        ownership.refuse_foreign_output(place, STAGE, inputs)
     read = [source / atomic_files.MANIFEST for source in sources]
-    taken = made_from.Taken(STAGE, [__name__], inputs=read, given=given)
-    if taken.stands(manifest, values):
+    taken = made_from.InputSnapshot(STAGE, [__name__], inputs=read, given=given)
+    if taken.restore_if_unchanged(manifest, values):
         return
     sampled: dict[str, int] = {}
-    if isinstance(chosen, File):
-        content = _model_content(Path(chosen.path), chosen, where, "path")
-    elif isinstance(chosen, Hub):
-        downloads = "pipeline.runtime.hub_downloads:download"
+    if isinstance(chosen, GivenTokenizer):
+        content = _read_model_file(Path(chosen.path), chosen, where, "path")
+    elif isinstance(chosen, HubTokenizer):
+        downloads = "pipeline.runtime.hub_downloads:download_hub_file"
         fetch = environment.import_attribute(downloads, f"{where}.kind", "hub")
         path = fetch(
             *(chosen.repository, chosen.file, chosen.revision),
             kind="model",
             remedy="fetch it yourself and give it with kind: file",
         )
-        content = _model_content(path, chosen, where, "file")
+        content = _read_model_file(path, chosen, where, "file")
     else:
         content, sampled = train_tokenizer(chosen, sources, where)
     with atomic_files.atomic_write(out, STAGE, inputs) as partial:
@@ -311,47 +332,53 @@ def build_tokenizer(settings_file: Path, sources: Sequence[Path], out: Path) -> 
         given=given,
         files=[out],
         modules=[__name__],
-        facts={**tokenizer.facts(), "unknown": tokenizer.unknown, "training_characters": sampled},
+        facts={
+            **tokenizer.manifest_facts(),
+            "unknown": tokenizer.unknown,
+            "training_characters": sampled,
+        },
         taken=taken,
     )
 
 
-def named_pieces(path: Path) -> dict[str, int]:
+def piece_ids_of_file(path: Path) -> dict[str, int]:
     """Pieces of a model file that somebody gives, and their ids.
 
     Raises:
         InputError: it is none.
     """
-    file_kinds.refuse_other_kind(path)
+    file_kinds.refuse_wrong_kind(path)
     content = path.read_bytes()
-    if is_json(content):
-        return json_tokenizer.piece_ids(json_tokenizer.parse_tokenizer(content, str(path)))
+    if is_json_tokenizer(content):
+        return json_tokenizer.piece_ids(json_tokenizer.parse_tokenizer_json(content, str(path)))
     return _SentencePieces(content, str(path)).known
 
 
-def given_pieces(path: Path) -> int:
+def embedding_rows_of_file(path: Path) -> int:
     """Rows that the pieces of such a file need in an embedding.
 
     Raises:
         InputError: it is none.
     """
-    return json_tokenizer.embedding_rows(named_pieces(path))
+    return json_tokenizer.embedding_rows(piece_ids_of_file(path))
 
 
-def _model_content(path: Path, chosen: File | Hub, where: str, key: str) -> bytes:
+def _read_model_file(
+    path: Path, settings: GivenTokenizer | HubTokenizer, setting: str, key: str
+) -> bytes:
     """The content of a model file that a setting names, with the end of a document."""
     if not path.is_file():
-        raise InputError(f"{where}.{key}: {path} does not exist (from {Path.cwd()})")
+        raise InputError(f"{setting}.{key}: {path} does not exist (from {Path.cwd()})")
     result = atomic_files.sha256(path)
-    if chosen.sha256 is not None and result != chosen.sha256.lower():
+    if settings.sha256 is not None and result != settings.sha256.lower():
         raise InputError(
-            f"{where}.sha256: {path} has SHA-256 {result}, not {chosen.sha256}: fetch it anew"
+            f"{setting}.sha256: {path} has SHA-256 {result}, not {settings.sha256}: fetch it anew"
         )
-    content, place = path.read_bytes(), f"{where}.{key}: {path}"
-    file_kinds.refuse_other_kind(path, place)
-    if is_json(content):
-        return json_tokenizer.add_end_token(content, chosen.end, place, f"{where}.end")
+    content, place = path.read_bytes(), f"{setting}.{key}: {path}"
+    file_kinds.refuse_wrong_kind(path, place)
+    if is_json_tokenizer(content):
+        return json_tokenizer.add_end_token(content, settings.end, place, f"{setting}.end")
     _SentencePieces(content, place)
-    if chosen.end is not None:
-        raise InputError(f"{where}.end: a SentencePiece model has its own: leave it out")
+    if settings.end is not None:
+        raise InputError(f"{setting}.end: a SentencePiece model has its own: leave it out")
     return content

@@ -17,7 +17,7 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.comparison.multiple_choice import ALONE, SCORES, SUM, accuracy, item_points
 from pike_mixing.errors import InputError
 from pipeline.evaluation.log_likelihoods import Question, score_questions
-from pipeline.evaluation.prompt_encoding import Item
+from pipeline.evaluation.prompt_encoding import EncodedItem
 from pipeline.model.transformer import Transformer
 
 DOWNSTREAM = (
@@ -39,15 +39,15 @@ class QuestionSet:
     formulation: str
     metrics: tuple[str, ...]
     """The scores that rank candidates; the first one makes the picks."""
-    items: Sequence[Item]
+    items: Sequence[EncodedItem]
 
     @property
-    def way(self) -> tuple[str, int, str]:
+    def identity(self) -> tuple[str, int, str]:
         """The columns that say what was asked."""
         return self.task, self.shots, self.formulation
 
     @functools.cached_property
-    def overlap(self) -> Floats:
+    def context_overlap(self) -> Floats:
         """How many tokens of each candidate occur in its item's context: a rule without model."""
         shared: list[int] = []
         for item in self.items:
@@ -86,7 +86,7 @@ def ask_model(model: Transformer, questions: QuestionSet, *, batch_tokens: int) 
     try:
         sums = score_questions(model, scored, batch_tokens=batch_tokens)
     except InputError as error:
-        task, shots, formulation = questions.way
+        task, shots, formulation = questions.identity
         raise InputError(f"{task}, {shots}-shot, {formulation}: {error}") from None
     return grade_answers(questions, sums[: len(questions.items)], sums[len(questions.items) :])
 
@@ -110,7 +110,7 @@ def grade_answers(questions: QuestionSet, sums: list[Floats], alone: list[Floats
     scores = {}
     for name in questions.metrics:
         if name == "overlap":
-            scores[name] = questions.overlap
+            scores[name] = questions.context_overlap
         else:
             needed, function = SCORES[name]
             scores[name] = function(*(columns[n] for n in needed))
@@ -131,7 +131,9 @@ def grade_answers(questions: QuestionSet, sums: list[Floats], alone: list[Floats
 def accuracy_rows(questions: QuestionSet, result: Answers) -> list[tuple[Any, ...]]:
     """Task, shots, formulation, metric, value and error in percent, examples."""
     examples = len(questions.items)
-    return [(*questions.way, name, *value, examples) for name, value in result.accuracy.items()]
+    return [
+        (*questions.identity, name, *value, examples) for name, value in result.accuracy.items()
+    ]
 
 
 def choice_rows(questions: QuestionSet, result: Answers) -> list[tuple[Any, ...]]:
@@ -145,7 +147,7 @@ def choice_rows(questions: QuestionSet, result: Answers) -> list[tuple[Any, ...]
     picks = result.pick_I.tolist()
     return [
         (
-            *questions.way,
+            *questions.identity,
             item.id,
             item.cluster,
             item.gold,

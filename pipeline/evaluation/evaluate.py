@@ -23,16 +23,21 @@ from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import answers, perplexity
 from pipeline.evaluation.answers import QuestionSet
 from pipeline.evaluation.output_tables import TableRows
-from pipeline.evaluation.questions import Domain, Downstream, prepare_downstream, prepare_questions
+from pipeline.evaluation.questions import (
+    DownstreamQuestions,
+    EvaluatedDomain,
+    prepare_domains,
+    prepare_downstream,
+)
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, devices, made_from, manifests
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 from pipeline.tasks.evaluation_settings import Evaluation
 
 
-def evaluate(
+def evaluate_run(
     settings: Path,
     run: Path,
     corpora: Path,
@@ -52,7 +57,9 @@ def evaluate(
     """
     values = atomic_files.read_json(settings)
     evaluation = validate(Evaluation, values, str(settings))
-    taken = made_from.Taken("evaluate", [__name__], inputs=[run / atomic_files.MANIFEST, tokenizer])
+    taken = made_from.InputSnapshot(
+        "evaluate", [__name__], inputs=[run / atomic_files.MANIFEST, tokenizer]
+    )
     record, work = manifests.read_run(run)
     steps = record["checkpoints"] if evaluation.checkpoints == "all" else record["checkpoints"][-1:]
     folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
@@ -61,15 +68,15 @@ def evaluate(
     asked = dict.fromkeys(one.task for one in evaluation.tasks) if tasks else {}
     fetched = [tasks / name / atomic_files.MANIFEST for name in asked] if tasks else []
     taken.take_digests([*read, *fetched])
-    if taken.stands(run / "evaluations" / atomic_files.MANIFEST, values):
+    if taken.restore_if_unchanged(run / "evaluations" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()
     place = devices.pick_device(device)
     pieces = Tokenizer(tokenizer)
-    domains = prepare_questions(evaluation, work, corpora, pieces)
+    domains = prepare_domains(evaluation, work, corpora, pieces)
     benchmarks = prepare_downstream(evaluation, tasks, pieces, work.training.length)
-    questions = [several for domain in domains for several in domain.questions()]
-    questions += [one.questions() for one in benchmarks]
+    questions = [several for domain in domains for several in domain.question_sets()]
+    questions += [one.question_set() for one in benchmarks]
     with (
         atomic_files.atomic_write(run / "evaluations", "evaluate") as out,
         Progress(f"evaluate {record['run']}", total=len(steps), unit="checkpoint") as bar,
@@ -81,7 +88,7 @@ def evaluate(
                 pieces.vocabulary, tokenizer, folder
             )
             try:
-                rows = _evaluate(model.to(place), domains, questions, evaluation)
+                rows = _evaluate_model(model.to(place), domains, questions, evaluation)
             except InputError as error:
                 raise InputError(f"{record['run']}, step {step}: {error}") from None
             written += rows.write(out / f"step{step}", step)
@@ -93,26 +100,33 @@ def evaluate(
             inputs=[*read, *fetched],
             files=written,
             modules=[__name__],
-            facts={"run": record["run"], "steps": list(steps), **_facts(domains, benchmarks)},
+            facts={
+                "run": record["run"],
+                "steps": list(steps),
+                **_manifest_facts(domains, benchmarks),
+            },
             taken=taken,
         )
 
 
-def _evaluate(
-    model: Transformer, domains: Sequence[Domain], questions: Sequence[QuestionSet], how: Evaluation
+def _evaluate_model(
+    model: Transformer,
+    domains: Sequence[EvaluatedDomain],
+    questions: Sequence[QuestionSet],
+    settings: Evaluation,
 ) -> TableRows:
-    rows, batch_tokens = TableRows(), how.batch_tokens
+    rows, batch_tokens = TableRows(), settings.batch_tokens
     for domain in domains:
         name, windows = domain.name, domain.windows
-        loss = _finite(model, name, windows, batch_tokens)
+        loss = _measure_finite_loss(model, name, windows, batch_tokens)
         measured = (loss.nll, loss.perplexity, loss.bits_per_byte, loss.tokens, loss.stderr)
         rows.add("perplexities", [(name, *measured)])
         sums = (loss.nll_G.tolist(), windows.tokens_G.tolist(), windows.bytes_G.tolist())
         rows.add("documents", ((name, *d) for d in zip(windows.documents, *sums, strict=True)))
         if domain.search is not None:
-            searched = _finite(model, name, domain.search, batch_tokens)
+            searched = _measure_finite_loss(model, name, domain.search, batch_tokens)
             rows.add("search_losses", [(name, searched.nll, searched.tokens)])
-            if how.token_losses:
+            if settings.token_losses:
                 rows.add("token_losses", [(name, searched.nll_N.tolist())])
     for one in questions:
         result = answers.ask_model(model, one, batch_tokens=batch_tokens)
@@ -121,7 +135,7 @@ def _evaluate(
     return rows
 
 
-def _finite(
+def _measure_finite_loss(
     model: Transformer, domain: str, windows: perplexity.Windows, batch_tokens: int
 ) -> perplexity.Perplexity:
     """The loss on some windows of a domain, if it is a number."""
@@ -134,13 +148,15 @@ def _finite(
     return result
 
 
-def _facts(domains: Sequence[Domain], benchmarks: Sequence[Downstream]) -> dict[str, Any]:
+def _manifest_facts(
+    domains: Sequence[EvaluatedDomain], benchmarks: Sequence[DownstreamQuestions]
+) -> dict[str, Any]:
     return {
-        "windows": {d.name: d.windows.facts() for d in domains},
-        "searched": {d.name: d.search.facts() for d in domains if d.search is not None},
+        "windows": {d.name: d.windows.manifest_facts() for d in domains},
+        "searched": {d.name: d.search.manifest_facts() for d in domains if d.search is not None},
         "tasks": {
-            **{way: asked.facts() for d in domains for way, asked in d.items.items()},
-            **{b.benchmark.spec.name: b.facts() for b in benchmarks},
+            **{way: asked.manifest_facts() for d in domains for way, asked in d.items.items()},
+            **{b.benchmark.spec.name: b.manifest_facts() for b in benchmarks},
         },
         "skipped": {way: why for d in domains for way, why in d.skipped.items()},
     }

@@ -30,7 +30,7 @@ from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, devices, made_from, manifests
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 from pipeline.tasks.evaluation_settings import Probe
 
 SCHEMA = pa.schema(
@@ -41,7 +41,7 @@ SCHEMA = pa.schema(
 )
 
 
-def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> None:
+def probe_gradients(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> None:
     """Probes a run's checkpoints; `{run}/probes` appears whole, replacing one before it.
 
     `settings` is JSON of the fields of `Probe`; the rest is as `pike probe --help` has it.
@@ -52,19 +52,19 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
     """
     values = atomic_files.read_json(settings)
     probe = validate(Probe, values, str(settings))
-    taken = made_from.Taken("probe", [__name__], inputs=[run / atomic_files.MANIFEST])
+    taken = made_from.InputSnapshot("probe", [__name__], inputs=[run / atomic_files.MANIFEST])
     record, work = manifests.read_run(run)
     steps = record["checkpoints"] if probe.checkpoints == "all" else record["checkpoints"][-1:]
     folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
     folders += [corpora / domain for domain in work.domains]
     read = [folder / atomic_files.MANIFEST for folder in folders]
     taken.take_digests(read)
-    if taken.stands(run / "probes" / atomic_files.MANIFEST, values):
+    if taken.restore_if_unchanged(run / "probes" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()
     place = devices.pick_device(device)
-    rows_by_domain, pieces = _rows(probe, work, corpora)
-    rows_by_domain = [rows.to(devices.of_rows(place)) for rows in rows_by_domain]
+    rows_by_domain, pieces = _read_probe_rows(probe, work, corpora)
+    rows_by_domain = [rows.to(devices.batch_device(place)) for rows in rows_by_domain]
     with (
         atomic_files.atomic_write(run / "probes", "probe") as out,
         Progress(f"probe {record['run']}", total=len(steps), unit="checkpoint") as bar,
@@ -75,8 +75,10 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
             model = checkpoint.load_model(folder).refuse_other_tokenizer(pieces, corpora, folder)
             where = f"{record['run']}, step {step}"
             model = model.to(place)
-            result = _measure(model, rows_by_domain, probe.microbatch, work.domains, where)
-            _write(out / f"step{step}.parquet", step, work.domains, result)
+            result = _measure_similarities(
+                model, rows_by_domain, probe.microbatch, work.domains, where
+            )
+            _write_similarities(out / f"step{step}.parquet", step, work.domains, result)
             bar.add(1, step=step)
         count = {d: len(r) for d, r in zip(work.domains, rows_by_domain, strict=True)}
         made_from.write_manifest(
@@ -91,7 +93,7 @@ def probe(settings: Path, run: Path, corpora: Path, *, device: str = "auto") -> 
         )
 
 
-def similarities(gram_KxK: Floats, squared_norm_unbiased_K: Floats) -> dict[str, Floats]:
+def gradient_similarities(gram_KxK: Floats, squared_norm_unbiased_K: Floats) -> dict[str, Floats]:
     """How alike each pair of gradients is; K x K, NaN where a norm is not positive.
 
     - `cosine`: g_j . g_k / (|g_j| |g_k|)
@@ -114,7 +116,7 @@ def similarities(gram_KxK: Floats, squared_norm_unbiased_K: Floats) -> dict[str,
     return {n: gram_KxK / np.where(by_KxK > 0, by_KxK, np.nan) for n, by_KxK in by.items()}
 
 
-def _rows(probe: Probe, work: parsing.Run, corpora: Path) -> tuple[list[Tensor], int]:
+def _read_probe_rows(probe: Probe, work: parsing.Run, corpora: Path) -> tuple[list[Tensor], int]:
     """Rows of each domain, spread evenly over its split, and the tokenizer's pieces.
 
     They are a function of corpora and settings alone, hence the same for every method.
@@ -136,12 +138,12 @@ def _rows(probe: Probe, work: parsing.Run, corpora: Path) -> tuple[list[Tensor],
     return result, pieces
 
 
-def _measure(
+def _measure_similarities(
     model: Transformer,
     rows_by_domain: Sequence[Tensor],
     microbatch: int,
     domains: Sequence[str],
-    where: str,
+    place: str,
 ) -> dict[str, Floats]:
     passes, count_K = PipelinePasses(model), np.array([len(rows) for rows in rows_by_domain])
     rows = DealtRows(passes, torch.cat(list(rows_by_domain)), count_K, microbatch)
@@ -152,13 +154,15 @@ def _measure(
     for domain, square, loss in zip(domains, squares_K, losses_K, strict=True):
         if not (math.isfinite(square) and math.isfinite(loss)):
             raise InputError(
-                f"{where}, domain {domain}: loss {loss} or its gradient is not a finite number, "
+                f"{place}, domain {domain}: loss {loss} or its gradient is not a finite number, "
                 "the model has diverged: lower training.peak_learning_rate and train again"
             )
-    return similarities(gram_KxK, measured.squared_norm_unbiased_K)
+    return gradient_similarities(gram_KxK, measured.squared_norm_unbiased_K)
 
 
-def _write(path: Path, step: int, domains: Sequence[str], columns: Mapping[str, Floats]) -> None:
+def _write_similarities(
+    path: Path, step: int, domains: Sequence[str], columns: Mapping[str, Floats]
+) -> None:
     rows = [
         {"step": step, "domain_a": domains[a], "domain_b": domains[b]}
         | {

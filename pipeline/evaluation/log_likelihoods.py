@@ -92,12 +92,12 @@ def lay_out_question(context: Ints, candidates: Sequence[Ints], shared: int) -> 
         token_L=np.concatenate([context[shared:], *(candidate[:-1] for candidate in candidates)]),
         target_N=np.concatenate([firsts, *(candidate[1:] for candidate in candidates)]),
         candidates=len(candidates),
-        **_places(len(context), tuple(map(len, candidates)), shared),
+        **_row_layout(len(context), tuple(map(len, candidates)), shared),
     )
 
 
 @functools.lru_cache(maxsize=64)
-def _places(context: int, candidates: tuple[int, ...], shared: int) -> dict[str, Any]:
+def _row_layout(context: int, candidates: tuple[int, ...], shared: int) -> dict[str, Any]:
     """What a row has of the lengths of a context and its candidates alone."""
     lengths = np.array(candidates, np.int64) - 1
     numbers = np.arange(len(lengths))
@@ -138,7 +138,7 @@ def pad_rows(rows: Sequence[QuestionRow], size: tuple[int, int] | None = None) -
 
 
 @dataclass(frozen=True)
-class Group:
+class PrefixGroup:
     """Contexts that share their first tokens, so that a model reads these only once."""
 
     members: list[int]
@@ -147,7 +147,7 @@ class Group:
     """What all of them begin with; at least one token of each is left over."""
 
 
-def group_contexts(contexts: Sequence[Ints]) -> list[Group]:
+def group_by_shared_prefix(contexts: Sequence[Ints]) -> list[PrefixGroup]:
     """Puts every context into one group; each context holds at least one token.
 
     All questions of a task with fixed demonstrations share the document start and the
@@ -160,10 +160,10 @@ def group_contexts(contexts: Sequence[Ints]) -> list[Group]:
         alike.setdefault(context[: BEGINNING_TOKENS * long].tobytes(), []).append(number)
     large = [m for key, m in alike.items() if key and len(m) >= FEWEST]
     others = sorted(set(range(len(contexts))).difference(*large))
-    return [Group(m, _common([contexts[i] for i in m])) for m in (*large, others) if m]
+    return [PrefixGroup(m, _common_prefix([contexts[i] for i in m])) for m in (*large, others) if m]
 
 
-def _common(contexts: Sequence[Ints]) -> Ints:
+def _common_prefix(contexts: Sequence[Ints]) -> Ints:
     """The longest beginning of all contexts that leaves a token of each."""
     length = min(map(len, contexts)) - 1
     first = contexts[0][:length]
@@ -215,19 +215,19 @@ def score_questions(
     result: dict[int, Floats] = {}
     device = model.device
     with devices.without_gradients(device):
-        for group in _groups(contexts, device):
+        for group in _prefix_groups_for(contexts, device):
             prefix_P = torch.from_numpy(group.prefix_P).to(device)
             P = len(prefix_P)
             shared = model.prefill_cache(prefix_P) if P else None
             rows = [lay_out_question(contexts[i], candidates[i], P) for i in group.members]
-            lengths = [P + _read_as(len(r.token_L), device) for r in rows]
-            for batch in _batches(lengths, batch_tokens):
+            lengths = [P + _padded_length(len(r.token_L), device) for r in rows]
+            for batch in _batches_by_length(lengths, batch_tokens):
                 members, length = [rows[i] for i in batch], lengths[batch[0]]
                 if devices.compiles(device):
                     size = xla_chips.round_up_rows(max(1, batch_tokens // length), device), length
-                    sums = _score_in_shape(model, members, size)
+                    sums = _score_rows_of_size(model, members, size)
                 else:
-                    sums = _score(model, members, shared, P)
+                    sums = _score_rows(model, members, shared, P)
                 for i, own in zip(batch, sums, strict=True):
                     result[group.members[i]] = own
     in_order = [result[index] for index in range(len(questions))]
@@ -240,21 +240,21 @@ def score_questions(
     return in_order
 
 
-def _groups(contexts: Sequence[Ints], device: torch.device) -> list[Group]:
+def _prefix_groups_for(contexts: Sequence[Ints], device: torch.device) -> list[PrefixGroup]:
     """Questions that are read together; on a device that compiles all, and nothing of them once."""
     if contexts and devices.compiles(device):
-        return [Group([*range(len(contexts))], contexts[0][:0])]
-    return group_contexts(contexts)
+        return [PrefixGroup([*range(len(contexts))], contexts[0][:0])]
+    return group_by_shared_prefix(contexts)
 
 
-def _read_as(length: int, device: torch.device) -> int:
+def _padded_length(length: int, device: torch.device) -> int:
     """Tokens that a row of so many takes."""
     if not devices.compiles(device):
         return length
     return max(SHORTEST, 1 << (length - 1).bit_length())
 
 
-def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+def _batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
     """Indices of rows, longest first, so many that padded they keep within the budget."""
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
@@ -266,21 +266,23 @@ def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
         yield batch
 
 
-def _score(model: Transformer, rows: Sequence[QuestionRow], shared: Any, P: int) -> list[Floats]:
+def _score_rows(
+    model: Transformer, rows: Sequence[QuestionRow], shared: Any, P: int
+) -> list[Floats]:
     """Sums of each row's candidates."""
     batch = pad_rows(rows)
-    hidden_BxLxD = _read(model, batch, shared, P)
+    hidden_BxLxD = _hidden_states(model, batch, shared, P)
     hidden_MxD = hidden_BxLxD[torch.from_numpy(batch.scored_BxL).to(model.device)]
     log_p_N = _log_probabilities(model.embedding.weight, hidden_MxD, batch.place_N, batch.target_N)
-    return _sums(rows, batch, log_p_N.double().cpu())
+    return _sum_by_candidate(rows, batch, log_p_N.double().cpu())
 
 
-def _score_in_shape(
+def _score_rows_of_size(
     model: Transformer, rows: Sequence[QuestionRow], size: tuple[int, int]
 ) -> list[Floats]:
     """The same from programs that the size of the batch alone tells apart."""
     batch, weight_VxD = pad_rows(rows, size), model.embedding.weight
-    hidden_BxLxD = _read(model, batch, None, 0)
+    hidden_BxLxD = _hidden_states(model, batch, None, 0)
     devices.mark_step(model.device)
     place_N = torch.from_numpy(np.flatnonzero(batch.scored_BxL)[batch.place_N])
     N, at_once = len(place_N), max(1, LOGITS_AT_ONCE_COMPILED // len(weight_VxD))
@@ -292,11 +294,11 @@ def _score_in_shape(
         here, wanted = place.to(model.device), target.to(model.device)
         logits = hidden_BxLxD.flatten(0, 1)[here] @ weight_VxD.T
         log_p = logits.gather(1, wanted[:, None])[:, 0] - logits.logsumexp(dim=1)
-        parts.append(devices.on_host(log_p))
-    return _sums(rows, batch, torch.cat(parts)[:N].double())
+        parts.append(devices.fetch_to_host(log_p))
+    return _sum_by_candidate(rows, batch, torch.cat(parts)[:N].double())
 
 
-def _read(model: Transformer, batch: RowBatch, shared: Any, P: int) -> Tensor:
+def _hidden_states(model: Transformer, batch: RowBatch, shared: Any, P: int) -> Tensor:
     """The stream at each token of a batch, BxLxD."""
     token_BxL, position_BxL, block_BxL = (
         xla_chips.shard_tensor(torch.from_numpy(part).to(model.device))
@@ -306,7 +308,9 @@ def _read(model: Transformer, batch: RowBatch, shared: Any, P: int) -> Tensor:
     return model.hidden_states(token_BxL, sight)
 
 
-def _sums(rows: Sequence[QuestionRow], batch: RowBatch, log_p_N: Tensor) -> list[Floats]:
+def _sum_by_candidate(
+    rows: Sequence[QuestionRow], batch: RowBatch, log_p_N: Tensor
+) -> list[Floats]:
     """Sums of each row's candidates, of the scored tokens' logarithmic probabilities."""
     sums = np.bincount(batch.candidate_N, log_p_N.numpy(), minlength=batch.candidates)
     return np.split(sums, np.cumsum([r.candidates for r in rows])[:-1])

@@ -35,7 +35,7 @@ class Windows:
     bytes_G: Ints
     """UTF-8 bytes of each document's text times the share of its tokens that is scored, rounded."""
 
-    def facts(self) -> dict[str, int]:
+    def manifest_facts(self) -> dict[str, int]:
         """What a manifest says of them."""
         return {"rows": len(self.tokens_RxL1), "documents": len(self.documents)}
 
@@ -117,7 +117,7 @@ def measure_perplexity(model: Transformer, held_out: Windows, *, batch_tokens: i
                 # A batch of another shape would be another program.
                 batch = torch.cat([batch, batch[:1].expand(rows - R, -1)])
             nll_BxL = token_losses(model, xla_chips.shard_tensor(batch.to(device)))
-            parts.append(devices.on_host(nll_BxL)[:R].flatten().numpy())
+            parts.append(devices.fetch_to_host(nll_BxL)[:R].flatten().numpy())
     return summarise_losses(np.concatenate(parts), held_out)
 
 

@@ -20,7 +20,7 @@ ITEMS_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
-class Item:
+class EncodedItem:
     """One question in tokens."""
 
     id: str
@@ -40,7 +40,7 @@ class Item:
     """Demonstrations that stand in the context: fewer than asked for where they did not fit."""
 
 
-def encode_benchmark(benchmark: Benchmark, tokenizer: Tokenizer, length: int) -> list[Item]:
+def encode_benchmark(benchmark: Benchmark, tokenizer: Tokenizer, length: int) -> list[EncodedItem]:
     """Every question of a benchmark in tokens.
 
     Args:
@@ -59,7 +59,7 @@ def encode_benchmark(benchmark: Benchmark, tokenizer: Tokenizer, length: int) ->
         for text in {prompt.unconditional for prompt in prompts}
         for tokens in tokenizer.encode([text])
     }
-    result: dict[int, Item] = {}
+    result: dict[int, EncodedItem] = {}
     waiting = list(range(len(prompts)))
     for dropped in range(len(solved) + 1):
         too_long = []
@@ -67,13 +67,13 @@ def encode_benchmark(benchmark: Benchmark, tokenizer: Tokenizer, length: int) ->
             numbers = waiting[first : first + ITEMS_AT_ONCE]
             some = [prompts[n] for n in numbers]
             names = [f"{spec.name}, item {benchmark.rows[n].id}" for n in numbers]
-            cuts = _cut(some, solved[dropped:], tokenizer, names)
+            cuts = _encode_prompts(some, solved[dropped:], tokenizer, names)
             for n, (context, candidates) in zip(numbers, cuts, strict=True):
                 if len(start) + len(context) + max(map(len, candidates)) - 1 > length:
                     too_long.append(n)
                     continue
                 row, texts = benchmark.rows[n], [text[1:] for text in prompts[n].candidates]
-                result[n] = Item(
+                result[n] = EncodedItem(
                     id=row.id,
                     cluster=row.cluster,
                     gold=row.gold,
@@ -88,11 +88,11 @@ def encode_benchmark(benchmark: Benchmark, tokenizer: Tokenizer, length: int) ->
         if not waiting or (spec.overflow == "refuse" and solved):
             break
     if waiting:
-        raise _too_long(benchmark, waiting, length)
+        raise _too_long_error(benchmark, waiting, length)
     return [result[n] for n in range(len(prompts))]
 
 
-def _cut(
+def _encode_prompts(
     prompts: Sequence[Prompt], solved: Sequence[str], tokenizer: Tokenizer, names: Sequence[str]
 ) -> list[tuple[Tokens, tuple[Tokens, ...]]]:
     contexts = [join_prompt(solved, prompt.context) for prompt in prompts]
@@ -123,7 +123,7 @@ def _cut(
     return cuts
 
 
-def _too_long(benchmark: Benchmark, waiting: Sequence[int], length: int) -> InputError:
+def _too_long_error(benchmark: Benchmark, waiting: Sequence[int], length: int) -> InputError:
     spec = benchmark.spec
     first = benchmark.rows[waiting[0]].id
     advice = "train with a longer context, or leave the rows out"

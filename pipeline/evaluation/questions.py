@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pike_mixing.errors import InputError
 from pipeline.data.shards import Corpus
 from pipeline.data.tokenizer import Tokenizer
-from pipeline.evaluation import items, perplexity, prompt_encoding
+from pipeline.evaluation import held_out_choices, perplexity, prompt_encoding
 from pipeline.evaluation.answers import CONTINUATION, DOWNSTREAM, QuestionSet
 from pipeline.settings import Run
 from pipeline.tasks import benchmark
@@ -25,7 +25,7 @@ log = logging.getLogger("pike")
 
 
 @dataclass(frozen=True)
-class Domain:
+class EvaluatedDomain:
     """What is asked about one domain."""
 
     name: str
@@ -33,7 +33,7 @@ class Domain:
     windows: perplexity.Windows
     search: perplexity.Windows | None
     """Windows of the search split; None when its losses were not asked for."""
-    items: dict[str, items.DomainItems]
+    items: dict[str, held_out_choices.DomainItems]
     """Of its multiple-choice task, without solved items and with them, by the name of the way."""
     skipped: dict[str, str]
     """Why the domain cannot give one, by the same."""
@@ -43,36 +43,38 @@ class Domain:
         """Name of its multiple-choice task."""
         return f"continuation-{self.name}"
 
-    def questions(self) -> list[QuestionSet]:
+    def question_sets(self) -> list[QuestionSet]:
         """The task in each way: candidates behind their contexts."""
         return [
-            QuestionSet(self.task, one.shots, "pmi", CONTINUATION, one.as_asked(self.held_out.eos))
+            QuestionSet(
+                self.task, one.shots, "pmi", CONTINUATION, one.question_items(self.held_out.eos)
+            )
             for one in self.items.values()
         ]
 
 
 @dataclass(frozen=True)
-class Downstream:
+class DownstreamQuestions:
     """One way of asking one downstream task, in the tokens of the run's tokenizer."""
 
     benchmark: benchmark.Benchmark
-    items: Sequence[prompt_encoding.Item]
+    items: Sequence[prompt_encoding.EncodedItem]
 
-    def questions(self) -> QuestionSet:
+    def question_set(self) -> QuestionSet:
         """What the model is asked."""
         spec = self.benchmark.spec
         return QuestionSet(spec.task, spec.shots, spec.formulation, DOWNSTREAM, self.items)
 
-    def facts(self) -> dict[str, Any]:
+    def manifest_facts(self) -> dict[str, Any]:
         """What a manifest says of it."""
         shots = self.benchmark.spec.shots
         short = sum(item.shots < shots for item in self.items)
-        return {**self.benchmark.facts(), "items_with_fewer_shots": short}
+        return {**self.benchmark.manifest_facts(), "items_with_fewer_shots": short}
 
 
-def prepare_questions(
+def prepare_domains(
     evaluation: Evaluation, work: Run, corpora: Path, tokenizer: Tokenizer
-) -> list[Domain]:
+) -> list[EvaluatedDomain]:
     """Windows and items of each domain.
 
     Args:
@@ -93,16 +95,16 @@ def prepare_questions(
                 f"the {length} tokens that {work.scenario} was trained with: lower "
                 f"evaluation.{key}.context"
             )
-    word_start_V = word_starts(tokenizer) if evaluation.choices() else None
+    word_start_V = word_start_mask(tokenizer) if evaluation.choices() else None
     return [
-        _domain(name, evaluation, length, corpora / name, tokenizer, word_start_V)
+        _prepare_domain(name, evaluation, length, corpora / name, tokenizer, word_start_V)
         for name in evaluation.domains or work.domains
     ]
 
 
 def prepare_downstream(
     evaluation: Evaluation, folder: Path | None, tokenizer: Tokenizer, length: int
-) -> list[Downstream]:
+) -> list[DownstreamQuestions]:
     """The questions of the downstream tasks.
 
     Args:
@@ -124,11 +126,12 @@ def prepare_downstream(
         )
     loaded = [benchmark.load_benchmark(folder, one) for one in evaluation.tasks]
     return [
-        Downstream(one, prompt_encoding.encode_benchmark(one, tokenizer, length)) for one in loaded
+        DownstreamQuestions(one, prompt_encoding.encode_benchmark(one, tokenizer, length))
+        for one in loaded
     ]
 
 
-def word_starts(tokenizer: Tokenizer) -> npt.NDArray[np.bool_]:
+def word_start_mask(tokenizer: Tokenizer) -> npt.NDArray[np.bool_]:
     """Whether each piece begins a word: behind another piece it brings a space."""
     alone = (n for n in range(tokenizer.vocabulary) if n != tokenizer.unknown)
     before = next(n for n in alone if tokenizer.decode([n]).strip())
@@ -141,14 +144,14 @@ def word_starts(tokenizer: Tokenizer) -> npt.NDArray[np.bool_]:
     return starts_V
 
 
-def _domain(
+def _prepare_domain(
     name: str,
     evaluation: Evaluation,
     length: int,
     folder: Path,
     tokenizer: Tokenizer,
     word_start_V: npt.NDArray[np.bool_] | None,
-) -> Domain:
+) -> EvaluatedDomain:
     held_out = Corpus.open(folder, "validation", verify=True)
     if held_out.manifest["tokenizer"]["sha256"] != tokenizer.sha256:
         raise InputError(
@@ -160,16 +163,16 @@ def _domain(
         search = perplexity.choose_windows(
             Corpus.open(folder, "search", verify=True), length, evaluation.rows
         )
-    domain = Domain(name, held_out, windows, search, {}, {})
+    domain = EvaluatedDomain(name, held_out, windows, search, {}, {})
     choices = evaluation.choices().values()
     # Its shards are hashed: once for all ways to ask.
     train = Corpus.open(folder, "train", verify=True) if choices else None
     for choice in choices:
         assert word_start_V is not None
         assert train is not None
-        asked = items.build_items(held_out, train, choice, word_start_V)
+        asked = held_out_choices.build_items(held_out, train, choice, word_start_V)
         way = domain.task + (f", {asked.shots}-shot" if asked.shots else "")
-        if shortage := asked.shortage(choice):
+        if shortage := asked.shortage_problem(choice):
             log.warning("%s is skipped: %s", way, shortage)
             domain.skipped[way] = shortage
         else:

@@ -1,4 +1,4 @@
-"""AdamW and its schedule (Table `tab:hyperparameters`)."""
+"""AdamW (Table `tab:hyperparameters`)."""
 
 import inspect
 from typing import Any
@@ -6,21 +6,18 @@ from typing import Any
 import torch
 from torch import nn
 
-from pike_mixing.torch.per_domain_adamw import Moving, PerDomainAdamW, Uncompiled
+from pike_mixing.torch.per_domain_adamw import Moving, PerDomainAdamW, UncompiledOptimizer
 from pipeline import settings
 from pipeline.runtime import devices
 
-LEAST_RATE = 1e-30
-"""Where steps are counted on the device, AdamW divides by the rate: there it is not quite 0."""
 
-
-class AdamW(Uncompiled, torch.optim.AdamW):
+class AdamW(UncompiledOptimizer, torch.optim.AdamW):
     """Torch's own."""
 
     step = torch.no_grad()(inspect.unwrap(torch.optim.AdamW.step))
 
 
-def adamw(model: nn.Module, recipe: settings.Training) -> AdamW:
+def build_adamw(model: nn.Module, recipe: settings.Training) -> AdamW:
     """AdamW that decays every matrix, and gains of norms where the recipe says so."""
     matrices = [p for p in model.parameters() if p.ndim >= 2]
     gains = [p for p in model.parameters() if p.ndim < 2]
@@ -39,28 +36,7 @@ def adamw(model: nn.Module, recipe: settings.Training) -> AdamW:
     )
 
 
-def learning_rate(step: int, recipe: settings.Training) -> float:
-    """Linear warm-up, then linear decay: 7e-6 -> 7e-4 -> 7e-6 in the paper.
-
-    Step 0 has the initial rate, step `warmup_steps` the peak, the last step (`steps - 1`) the final
-    rate if the warm-up ends before.
-    """
-    if step < recipe.warmup_steps:
-        share = step / recipe.warmup_steps
-        return (1 - share) * recipe.initial_learning_rate + share * recipe.peak_learning_rate
-    share = (step - recipe.warmup_steps) / max(1, recipe.steps - 1 - recipe.warmup_steps)
-    return (1 - share) * recipe.peak_learning_rate + share * recipe.final_learning_rate
-
-
-def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Sets the learning rate of all parameters for the next step."""
-    for group in optimizer.param_groups:
-        device = group["params"][0].device
-        least = LEAST_RATE if devices.compiles(device) else 0.0
-        group["lr"] = devices.number(max(rate, least), device)
-
-
-class PerDomainAdamWOfOneProgram(PerDomainAdamW):
+class CompiledPerDomainAdamW(PerDomainAdamW):
     """`PerDomainAdamW` for a device that compiles: one program, whichever domains had rows.
 
     Every domain moves the parameters in every step; one without rows has a coefficient of 0. What
@@ -74,13 +50,15 @@ class PerDomainAdamWOfOneProgram(PerDomainAdamW):
     def _move(self, group: dict[str, Any], own: list[Moving], n: int, coefficient: float) -> None:
         beta1, beta2 = group["betas"]
         n, device = max(n, 1), own[0][0].device
-        rate = group["lr"] * devices.number(coefficient / (1 - beta1**n), device)
-        root = devices.number((1 - beta2**n) ** 0.5, device)
+        rate = group["lr"] * devices.number_on_device(coefficient / (1 - beta1**n), device)
+        root = devices.number_on_device((1 - beta2**n) ** 0.5, device)
         for parameter, mean, square in own:
             parameter.sub_(mean / (square.sqrt() / root + group["eps"]) * rate)
 
 
-def per_domain_adamw(model: nn.Module, recipe: settings.Training, domains: int) -> PerDomainAdamW:
+def build_per_domain_adamw(
+    model: nn.Module, recipe: settings.Training, domains: int
+) -> PerDomainAdamW:
     """`PerDomainAdamW` in place of the recipe's AdamW: the same rates and the same decay.
 
     Args:
@@ -88,8 +66,8 @@ def per_domain_adamw(model: nn.Module, recipe: settings.Training, domains: int) 
         recipe: The training recipe.
         domains: How many domains K have moments of their own.
     """
-    plain = adamw(model, recipe)
+    plain = build_adamw(model, recipe)
     compiled = devices.compiles(plain.param_groups[0]["params"][0].device)
-    kind = PerDomainAdamWOfOneProgram if compiled else PerDomainAdamW
+    kind = CompiledPerDomainAdamW if compiled else PerDomainAdamW
     groups = [{n: group[n] for n in ("params", "weight_decay")} for group in plain.param_groups]
     return kind(groups, domains, **{n: plain.defaults[n] for n in ("lr", "betas", "eps")})

@@ -29,7 +29,7 @@ from pipeline import errors, settings
 from pipeline.model import models
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, distributed, made_from, manifests
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 
 log = logging.getLogger("pike")
 
@@ -91,10 +91,10 @@ def take_snapshot(
         "model": dataclasses.asdict(model.shape),
         "vocabulary": model.vocabulary,
     }
-    return Snapshot(_copy(model.state_dict()), _copy(tensors), facts)
+    return Snapshot(_copy_to_host(model.state_dict()), _copy_to_host(tensors), facts)
 
 
-def _copy(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _copy_to_host(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     keeps = distributed.is_main_process()
     whole = ((n, parallel.full_tensor(t.detach())) for n, t in tensors.items())
     return {n: t.to("cpu", copy=True).contiguous() for n, t in whole if keeps}
@@ -128,7 +128,7 @@ def load_model(folder: Path) -> Transformer:
     Raises:
         InputError: the checkpoint is missing or damaged.
     """
-    manifest = _check(folder, MODEL)
+    manifest = _read_checked_manifest(folder, MODEL)
     shape = validate(settings.Model, manifest["model"], f"{folder}/{atomic_files.MANIFEST}: model")
     model = models.model_with_weights(shape, manifest["vocabulary"], load_file(folder / MODEL))
     if model is None:
@@ -145,7 +145,7 @@ def weights_sha256(folder: Path) -> str:
     Raises:
         InputError: the checkpoint is missing or damaged.
     """
-    return str(_check(folder, MODEL)["sha256"][MODEL])
+    return str(_read_checked_manifest(folder, MODEL)["sha256"][MODEL])
 
 
 def restore_checkpoint(
@@ -168,9 +168,9 @@ def restore_checkpoint(
         InputError: the checkpoint is damaged, of a later version or of another run: what differs
             is named. Model and optimizer are as they were.
     """
-    manifest = _check(folder, MODEL, TRAINING)
+    manifest = _read_checked_manifest(folder, MODEL, TRAINING)
     of = manifest["identity"]
-    if identity is not None and (result := made_from.differences_of_identity(of, identity)):
+    if identity is not None and (result := made_from.identity_differences(of, identity)):
         told = "; ".join(map(str, result))
         raise InputError(f"{folder} is of another run: {told}: train in a folder of its own")
     # A corpus's manifest says how many pieces there are, and no fingerprint is over that.
@@ -185,7 +185,7 @@ def restore_checkpoint(
     sharded = {n: distributed.distribute_like(w, own_weights[n]) for n, w in weights.items()}
     model.load_state_dict(sharded)
     state: dict[int, dict[str, Tensor]] = {}
-    for name, value in _under(tensors, "optimizer.").items():
+    for name, value in _strip_prefix(tensors, "optimizer.").items():
         index, _, field = name.partition(".")
         own = distributed.distribute_like(value.to(device), parameters[int(index)])
         state.setdefault(int(index), {})[field] = own
@@ -193,14 +193,14 @@ def restore_checkpoint(
     optimizer.load_state_dict({"state": state, "param_groups": groups})
     return TrainState(
         step=manifest["step"],
-        method=_arrays(_under(tensors, "method.")),
+        method=_to_arrays(_strip_prefix(tensors, "method.")),
         positions_K=tensors["positions_K"].numpy(),
         statistics_positions_K=tensors["statistics_positions_K"].numpy(),
-        alarms=_arrays(_under(tensors, "alarms.")),
+        alarms=_to_arrays(_strip_prefix(tensors, "alarms.")),
     )
 
 
-def find_resumable(checkpoints: Path, identity: Any, every: int) -> Path | None:
+def find_resumable_checkpoint(checkpoints: Path, identity: Any, every: int) -> Path | None:
     """The newest whole checkpoint of the run with this identity, or None.
 
     Damaged checkpoints are logged and passed over: an earlier one leads to the same bits. So are
@@ -217,11 +217,11 @@ def find_resumable(checkpoints: Path, identity: Any, every: int) -> Path | None:
     gap = next(step for step in itertools.count(step=every) if step not in result)
     for folder in [path for step, path in reversed(result.items()) if step < gap]:
         try:
-            manifest = _check(folder, MODEL, TRAINING)
+            manifest = _read_checked_manifest(folder, MODEL, TRAINING)
         except InputError as error:
             log.warning("%s; going on from an earlier checkpoint", error)
             continue
-        others = made_from.differences_of_identity(manifest["identity"], identity)
+        others = made_from.identity_differences(manifest["identity"], identity)
         if not others:
             return folder
         # An earlier one, which had not run the code that changed, would serve; but a run is made
@@ -231,15 +231,15 @@ def find_resumable(checkpoints: Path, identity: Any, every: int) -> Path | None:
     return None
 
 
-def _check(folder: Path, *names: str) -> dict[str, Any]:
-    known = manifests.read_checkpoint(folder)
+def _read_checked_manifest(folder: Path, *files: str) -> dict[str, Any]:
+    known = manifests.read_checkpoint_manifest(folder)
     if known["format"] != FORMAT:
         raise InputError(
             f"{folder} is of format {known['format']}, and this version of the code reads format "
             f"{FORMAT}: use the version that wrote it, or train in another folder"
         )
     sums = known["sha256"]
-    for name in names:
+    for name in files:
         path = folder / name
         if not path.exists() or atomic_files.sha256(path) != sums.get(name):
             raise InputError(
@@ -249,9 +249,9 @@ def _check(folder: Path, *names: str) -> dict[str, Any]:
     return known
 
 
-def _under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def _strip_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
 
 
-def _arrays(tensors: Mapping[str, Tensor]) -> dict[str, Array]:
+def _to_arrays(tensors: Mapping[str, Tensor]) -> dict[str, Array]:
     return {name: tensor.numpy() for name, tensor in tensors.items()}

@@ -13,7 +13,7 @@ from pipeline.runtime import atomic_files, checksums, manifests, ownership
 TEMPLATE = Path(__file__).with_name("hf_card.md")
 
 
-def export(run: Path, *, out: Path, step: int | None = None) -> str:
+def export_run(run: Path, *, out: Path, step: int | None = None) -> str:
     """Writes the model directory of a finished run's checkpoint, and loads it as others will.
 
     Args:
@@ -34,16 +34,16 @@ def export(run: Path, *, out: Path, step: int | None = None) -> str:
     if step not in manifest["checkpoints"]:
         kept = ", ".join(map(str, manifest["checkpoints"]))
         raise InputError(f"{run} keeps no checkpoint of step {step}: --step takes one of {kept}")
-    ownership.refuse_foreign(out, "export", [run])
-    pieces = _tokenizer(run, manifest)
+    ownership.refuse_foreign_output(out, "export", [run])
+    pieces = _tokenizer_file(run, manifest)
     # Takes seconds and needs an extra: what is asked is checked first.
     from pipeline.model import hf_folder
 
     with errors.explain_disk_errors(out), atomic_files.atomic_write(out) as partial:
         partial.mkdir()
         saved = run / "checkpoints" / f"step{step}"
-        facts = hf_folder.write(partial, saved, pieces, work.training.length)
-        card = _card(run, manifest, step, {"name": out.name, **facts})
+        facts = hf_folder.write_hf_folder(partial, saved, pieces, work.training.length)
+        card = _model_card(run, manifest, step, {"name": out.name, **facts})
         (partial / "README.md").write_text(card, encoding="utf-8")
     return (
         f"{out}: {facts['parameters']:,} parameters after {step:,} steps, checked by "
@@ -51,10 +51,10 @@ def export(run: Path, *, out: Path, step: int | None = None) -> str:
     )
 
 
-def _tokenizer(run: Path, manifest: dict[str, Any]) -> Path:
+def _tokenizer_file(run: Path, manifest: dict[str, Any]) -> Path:
     """The model file that the run's corpora were packed with."""
-    corpus = _corpus_manifests(run, manifest)[0]
-    packed = manifests.read(corpus, "pack")
+    corpus = _corpus_manifest_paths(run, manifest)[0]
+    packed = manifests.read_manifest(corpus, "pack")
     result = [corpus.parent / name for name in packed["inputs"] if name.endswith(".model")]
     wanted = packed["tokenizer"]["sha256"]
     for path in result:
@@ -66,14 +66,16 @@ def _tokenizer(run: Path, manifest: dict[str, Any]) -> Path:
     )
 
 
-def _card(run: Path, manifest: dict[str, Any], step: int, facts: dict[str, Any]) -> str:
+def _model_card(run: Path, manifest: dict[str, Any], step: int, facts: dict[str, Any]) -> str:
     """The model card: `hf_card.md` with what the manifests and the export know.
 
     `facts` has name, vocabulary, pieces, eos, tokenizer_sha256, transformers, difference, texts.
     """
     training = manifest["settings"]["training"]
-    read = _tokens_read(run, manifest, step)
-    corpora = [manifests.read(path, "pack") for path in _corpus_manifests(run, manifest)]
+    read = _tokens_by_domain(run, manifest, step)
+    corpora = [
+        manifests.read_manifest(path, "pack") for path in _corpus_manifest_paths(run, manifest)
+    ]
     domains = [
         {
             "name": name,
@@ -92,7 +94,7 @@ def _card(run: Path, manifest: dict[str, Any], step: int, facts: dict[str, Any])
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(given)
 
 
-def _corpus_manifests(run: Path, manifest: dict[str, Any]) -> list[Path]:
+def _corpus_manifest_paths(run: Path, manifest: dict[str, Any]) -> list[Path]:
     """Manifests of a finished run's corpora, in the order of its domains."""
     inputs = [run / name for name in manifest["inputs"]]
     by_domain = {path.parent.name: path for path in inputs if path.name == atomic_files.MANIFEST}
@@ -104,7 +106,7 @@ def _corpus_manifests(run: Path, manifest: dict[str, Any]) -> list[Path]:
     return [by_domain[domain] for domain in manifest["domains"]]
 
 
-def _tokens_read(run: Path, manifest: dict[str, Any], step: int) -> dict[str, int]:
+def _tokens_by_domain(run: Path, manifest: dict[str, Any], step: int) -> dict[str, int]:
     """Tokens of each domain that the first `step` batches held."""
     path, length = run / "weights.parquet", manifest["settings"]["training"]["length"]
     listed = checksums.listed_files(run, manifest, "train the run again")

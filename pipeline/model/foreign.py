@@ -30,15 +30,15 @@ SEQUENCES = 32
 """Texts that are read at a time where rows hold several."""
 
 
-class Foreign(Transformer):
+class TransformersModel(Transformer):
     """The model, as the pipeline knows its own."""
 
     def __init__(self, shape: settings.Model, vocabulary: int) -> None:
         nn.Module.__init__(self)
         self.shape, self.vocabulary = shape, vocabulary
         self.precision = torch.float32
-        self.net = _build(shape, vocabulary).eval()
-        self._refuse_unfit()
+        self.net = _build_transformers_model(shape, vocabulary).eval()
+        self._refuse_unsupported()
 
     def configure(self, recipe: settings.Training) -> Self:
         """The same model, computing as a recipe says.
@@ -49,7 +49,7 @@ class Foreign(Transformer):
         self.precision = PRECISIONS[recipe.precision]
         longest = getattr(self.net.config, "max_position_embeddings", None)
         compiles = devices.compiles(self.device)
-        if problems := model_folders.untrainable(vars(recipe), longest, compiles=compiles):
+        if problems := model_folders.training_problems(vars(recipe), longest, compiles=compiles):
             raise InputError(f"a model of transformers: {'; '.join(problems)}")
         return self
 
@@ -91,31 +91,31 @@ class Foreign(Transformer):
         """The shared tokens themselves: every text is read from its beginning."""
         return tokens_P
 
-    def _hidden_states(self, tokens_BxL: Tensor, sight: AttentionLayout | None) -> Tensor:
-        if sight is None:
-            return self._read(tokens_BxL)
-        texts, places = _texts(tokens_BxL, sight)
+    def _hidden_states(self, tokens_BxL: Tensor, layout: AttentionLayout | None) -> Tensor:
+        if layout is None:
+            return self._last_hidden_states(tokens_BxL)
+        texts, places = _separate_texts(tokens_BxL, layout)
         result_BxLxD: Tensor | None = None
         for begin in range(0, len(texts), SEQUENCES):
             some = slice(begin, begin + SEQUENCES)
             padded = nn.utils.rnn.pad_sequence(texts[some], batch_first=True)
-            hidden = self._read(padded)
+            hidden = self._last_hidden_states(padded)
             if result_BxLxD is None:
                 result_BxLxD = hidden.new_zeros(*tokens_BxL.shape, hidden.shape[-1])
             for own, (row, at) in zip(hidden, places[some], strict=True):
                 length = int(at.shape[0])
                 # The shared beginning stands before what the row holds.
-                start = int(sight.position_BxL[row, at[0]])
+                start = int(layout.position_BxL[row, at[0]])
                 result_BxLxD[row, at] = own[start : start + length]
         assert result_BxLxD is not None
         return result_BxLxD
 
-    def _read(self, tokens_BxL: Tensor) -> Tensor:
+    def _last_hidden_states(self, tokens_BxL: Tensor) -> Tensor:
         result: Tensor = self.net.base_model(tokens_BxL, use_cache=False)[0]
         return result
 
     @torch.no_grad()
-    def _refuse_unfit(self) -> None:
+    def _refuse_unsupported(self) -> None:
         """Refuses a model that the pipeline would compute otherwise."""
         kind, output = type(self.net).__name__, self.embedding
         generator = torch.Generator().manual_seed(0)
@@ -137,7 +137,7 @@ class Foreign(Transformer):
             raise InputError(f"{kind} sees the tokens that it is to predict: give a causal model")
 
 
-def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Foreign:
+def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> TransformersModel:
     """A model with its library's initial weights, or with those that it goes on from.
 
     Args:
@@ -150,10 +150,10 @@ def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Foreign:
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        result = Foreign(shape, vocabulary)
+        result = TransformersModel(shape, vocabulary)
     if shape.weights is None:
         return result
-    found = model_folders.weights_sha256(Path(shape.weights))
+    found = model_folders.folder_weights_digest(Path(shape.weights))
     if found != shape.weights_sha256:
         raise InputError(f"{shape.weights}: its weights were changed since the run was planned")
     net, loaded = type(result.net).from_pretrained(
@@ -170,7 +170,7 @@ def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Foreign:
     return result
 
 
-def _build(shape: settings.Model, vocabulary: int) -> Any:
+def _build_transformers_model(shape: settings.Model, vocabulary: int) -> Any:
     values = dict(shape.architecture)
     kind = values.pop("model_type", None)
     if kind not in CONFIG_MAPPING:
@@ -194,17 +194,17 @@ def _build(shape: settings.Model, vocabulary: int) -> Any:
         raise InputError(f"models: {kind}: no causal model of transformers: {error}") from None
 
 
-def _texts(
-    tokens_BxL: Tensor, sight: AttentionLayout
+def _separate_texts(
+    tokens_BxL: Tensor, layout: AttentionLayout
 ) -> tuple[list[Tensor], list[tuple[int, Tensor]]]:
     """The texts that rows hold side by side, and of each its row and the places of its tokens.
 
     A text ends at a token that none behind it sees. Padding is none.
     """
-    shared: Any = sight.shared
+    shared: Any = layout.shared
     prefix_P = tokens_BxL[:0, 0] if shared is None else shared
     P = len(prefix_P)
-    position_BxL, seen_BxLxL = sight.position_BxL.cpu().numpy(), sight.seen_BxLxS[..., P:].cpu()
+    position_BxL, seen_BxLxL = layout.position_BxL.cpu().numpy(), layout.seen_BxLxS[..., P:].cpu()
     texts, places = [], []
     for row, (position_L, seen) in enumerate(zip(position_BxL, seen_BxLxL.numpy(), strict=True)):
         behind_LxL = position_L[:, None] > position_L[None, :]

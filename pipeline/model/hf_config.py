@@ -29,7 +29,7 @@ NAMES = {
 """Persimmon's name of each part of a block."""
 
 
-def hf_config(shape: settings.Model, vocabulary: int, length: int) -> dict[str, Any]:
+def persimmon_config(shape: settings.Model, vocabulary: int, length: int) -> dict[str, Any]:
     """Content of `config.json`, but for the tokenizer's special pieces.
 
     Args:
@@ -48,7 +48,7 @@ def hf_config(shape: settings.Model, vocabulary: int, length: int) -> dict[str, 
         "hidden_size": shape.width,
         "intermediate_size": settings.MLP_RATIO * shape.width,
         "num_hidden_layers": shape.layers,
-        "num_attention_heads": _heads(shape),
+        "num_attention_heads": _persimmon_heads(shape),
         "hidden_act": {"gelu": "gelu", "gelu-tanh": "gelu_pytorch_tanh"}[shape.activation],
         "layer_norm_eps": NORM_EPSILON,
         "qk_layernorm": True,
@@ -60,7 +60,7 @@ def hf_config(shape: settings.Model, vocabulary: int, length: int) -> dict[str, 
     }
 
 
-def _heads(shape: settings.Model) -> int:
+def _persimmon_heads(shape: settings.Model) -> int:
     """Persimmon's heads fill the width: those that ours lacks are made of zeros."""
     if shape.width % shape.head_width or shape.heads * shape.head_width > shape.width:
         raise InputError(
@@ -71,33 +71,33 @@ def _heads(shape: settings.Model) -> int:
     return shape.width // shape.head_width
 
 
-def hf_weights(model: Transformer) -> dict[str, Tensor]:
+def persimmon_weights(model: Transformer) -> dict[str, Tensor]:
     """The model's weights under Persimmon's names, in its order.
 
     Raises:
         InputError: Persimmon has no model of that shape.
     """
     ours, shape = model.state_dict(), model.shape
-    heads = _heads(shape)
+    heads = _persimmon_heads(shape)
     result = {"model.embed_tokens.weight": ours["embedding.weight"]}
-    result |= _with_bias("model.final_layernorm", ours["norm.weight"])
+    result |= _with_zero_bias("model.final_layernorm", ours["norm.weight"])
     for layer in range(shape.layers):
         for name, theirs in NAMES.items():
             weight = ours[f"blocks.{layer}.{name}.weight"]
             if name == "attention.qkv":
-                weight = _heads_first(weight, shape, heads)
+                weight = _reorder_by_head(weight, shape, heads)
             elif name == "attention.out":
                 missing = heads * shape.head_width - weight.shape[1]
                 weight = torch.nn.functional.pad(weight, (0, missing))
-            result |= _with_bias(f"model.layers.{layer}.{theirs}", weight)
+            result |= _with_zero_bias(f"model.layers.{layer}.{theirs}", weight)
     return {name: tensor.contiguous() for name, tensor in result.items()}
 
 
-def _with_bias(name: str, weight: Tensor) -> dict[str, Tensor]:
+def _with_zero_bias(name: str, weight: Tensor) -> dict[str, Tensor]:
     return {f"{name}.weight": weight, f"{name}.bias": torch.zeros(len(weight))}
 
 
-def _heads_first(qkv_3HWxD: Tensor, shape: settings.Model, heads: int) -> Tensor:
+def _reorder_by_head(qkv_3HWxD: Tensor, shape: settings.Model, heads: int) -> Tensor:
     """Rows by head, then by query, key and value, with heads of zeros at the end."""
     own = qkv_3HWxD.view(3, shape.heads, shape.head_width, shape.width).transpose(0, 1)
     whole = own.new_zeros(heads, *own.shape[1:])

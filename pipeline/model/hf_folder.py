@@ -80,7 +80,7 @@ def _tokenizer_model(proto: Any, path: Path) -> models.Model:
     if spec.model_type == BPE:
         return models.BPE(
             {piece: number for number, (piece, _) in enumerate(scores)},
-            _merges(scores),
+            _bpe_merges(scores),
             unk_token=spec.unk_piece,
             fuse_unk=True,
             byte_fallback=spec.byte_fallback,
@@ -88,7 +88,7 @@ def _tokenizer_model(proto: Any, path: Path) -> models.Model:
     raise InputError(f"{path} cuts texts into words: only unigram, bpe and char can be exported")
 
 
-def _merges(scores: list[tuple[str, float]]) -> list[tuple[str, str]]:
+def _bpe_merges(scores: list[tuple[str, float]]) -> list[tuple[str, str]]:
     """The pairs that make each piece, in the order in which SentencePiece would join them."""
     numbers = {piece: number for number, (piece, _) in enumerate(scores)}
     result = [
@@ -132,13 +132,15 @@ WHITE_SPACE = [
 TOLERANCE = 1e-4
 
 
-def write(folder: Path, saved: Path, pieces: Path, length: int) -> dict[str, Any]:
+def write_hf_folder(
+    folder: Path, checkpoint_folder: Path, tokenizer_file: Path, length: int
+) -> dict[str, Any]:
     """Writes the files, and compares what transformers makes of them with ours.
 
     Args:
         folder: Where the files are written.
-        saved: The checkpoint.
-        pieces: The tokenizer's model file.
+        checkpoint_folder: The checkpoint.
+        tokenizer_file: The tokenizer's model file.
         length: Longest text of the model, in tokens.
 
     Returns:
@@ -147,7 +149,7 @@ def write(folder: Path, saved: Path, pieces: Path, length: int) -> dict[str, Any
     Raises:
         InputError: transformers has no such architecture, or computes something else.
     """
-    net, ours = checkpoint.load_model(saved), Tokenizer(pieces)
+    net, ours = checkpoint.load_model(checkpoint_folder), Tokenizer(tokenizer_file)
     _write_model(folder, net, ours, length)
     eos = _write_tokenizer(folder, ours, length)
     return {
@@ -157,39 +159,49 @@ def write(folder: Path, saved: Path, pieces: Path, length: int) -> dict[str, Any
         "eos": eos,
         "tokenizer_sha256": ours.sha256,
         "transformers": transformers.__version__,
-        "difference": _compared_logits(folder, net, length),
-        "texts": _compared_tokens(folder, ours),
-        "sentencepiece": ours.json is None,
+        "difference": _check_logits(folder, net, length),
+        "texts": _check_tokenizer(folder, ours),
+        "sentencepiece": ours.tokenizer_json is None,
         "persimmon": not net.shape.architecture,
     }
 
 
-def _write_model(folder: Path, net: Transformer, ours: Tokenizer, length: int) -> None:
-    pieces = {"eos_token_id": ours.eos, "pad_token_id": ours.padding, "bos_token_id": None}
-    if net.shape.architecture:
-        own: Any = net.net
+def _write_model(folder: Path, model: Transformer, tokenizer: Tokenizer, length: int) -> None:
+    pieces = {
+        "eos_token_id": tokenizer.eos,
+        "pad_token_id": tokenizer.padding,
+        "bos_token_id": None,
+    }
+    if model.shape.architecture:
+        own: Any = model.net
         own.save_pretrained(folder)
         described = atomic_files.read_mapping(folder / "config.json")
     else:
-        described = hf_config.hf_config(net.shape, net.vocabulary, length)
-        save_file(hf_config.hf_weights(net), folder / "model.safetensors", {"format": "pt"})
+        described = hf_config.persimmon_config(model.shape, model.vocabulary, length)
+        save_file(
+            hf_config.persimmon_weights(model), folder / "model.safetensors", {"format": "pt"}
+        )
     atomic_files.write_json(folder / "config.json", {**described, **pieces})
     atomic_files.write_json(folder / "generation_config.json", pieces)
 
 
-def _write_tokenizer(folder: Path, ours: Tokenizer, length: int) -> str:
+def _write_tokenizer(folder: Path, tokenizer: Tokenizer, length: int) -> str:
     """Writes the tokenizer; returns the piece that ends a document."""
-    if ours.json is not None:
-        fast = tokenizers.Tokenizer.from_str(ours.json)
+    if tokenizer.tokenizer_json is not None:
+        fast = tokenizers.Tokenizer.from_str(tokenizer.tokenizer_json)
         # Training had no piece around a text, and every text whole.
         fast.post_processor = None
         fast.no_truncation()
         fast.no_padding()
     else:
-        shutil.copyfile(ours.path, folder / "spiece.model")
-        fast = convert_tokenizer(ours.path)
+        shutil.copyfile(tokenizer.path, folder / "spiece.model")
+        fast = convert_tokenizer(tokenizer.path)
     fast.save(str(folder / "tokenizer.json"))
-    special = {"eos_token": ours.eos, "unk_token": ours.unknown, "pad_token": ours.padding}
+    special = {
+        "eos_token": tokenizer.eos,
+        "unk_token": tokenizer.unknown,
+        "pad_token": tokenizer.padding,
+    }
     named = {key: str(fast.id_to_token(n)) for key, n in special.items() if n is not None}
     config = {"tokenizer_class": "PreTrainedTokenizerFast", **named, "model_max_length": length}
     config |= {"clean_up_tokenization_spaces": False}
@@ -197,15 +209,15 @@ def _write_tokenizer(folder: Path, ours: Tokenizer, length: int) -> str:
     return named["eos_token"]
 
 
-def _compared_logits(folder: Path, net: Transformer, length: int) -> float:
+def _check_logits(folder: Path, model: Transformer, length: int) -> float:
     """The greatest difference of logits, on random tokens."""
     theirs = transformers.AutoModelForCausalLM.from_pretrained(
         folder, local_files_only=True, dtype=torch.float32
     ).eval()
     generator = torch.Generator().manual_seed(0)
-    tokens_BxL = torch.randint(net.vocabulary, (2, min(length, 128)), generator=generator)
+    tokens_BxL = torch.randint(model.vocabulary, (2, min(length, 128)), generator=generator)
     with torch.no_grad():
-        expected_BxLxV = net(tokens_BxL)
+        expected_BxLxV = model(tokens_BxL)
         found_BxLxV = theirs(tokens_BxL).logits
     difference = float((found_BxLxV - expected_BxLxV).abs().max())
     if not difference <= TOLERANCE * max(1.0, float(expected_BxLxV.abs().max())):
@@ -216,46 +228,55 @@ def _compared_logits(folder: Path, net: Transformer, length: int) -> float:
     return difference
 
 
-def _compared_tokens(folder: Path, ours: Tokenizer) -> int:
+def _check_tokenizer(folder: Path, tokenizer: Tokenizer) -> int:
     """Cuts texts of random pieces and of white space both ways; returns how many there were."""
     theirs = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    texts = [*_random_texts(ours), *WHITE_SPACE] if ours.json is None else [*_random_texts(ours)]
+    texts = (
+        [*_random_texts(tokenizer), *WHITE_SPACE]
+        if tokenizer.tokenizer_json is None
+        else [*_random_texts(tokenizer)]
+    )
     result = theirs(texts)["input_ids"]
-    both = zip(ours.encode(texts), result, texts, strict=True)
+    both = zip(tokenizer.encode(texts), result, texts, strict=True)
     wrong = [
         text
         for expected, tokens, text in both
-        if expected.tolist() != tokens and not _ties(ours, expected.tolist(), tokens)
+        if expected.tolist() != tokens
+        and not _is_equally_scored(tokenizer, expected.tolist(), tokens)
     ]
     if wrong:
         raise InputError(
-            f"tokenizers cuts {len(wrong)} of {len(texts)} texts otherwise than {ours.path}, such "
-            f"as {wrong[0][:80]!r}: this tokenizer cannot be exported"
+            f"tokenizers cuts {len(wrong)} of {len(texts)} texts otherwise than {tokenizer.path}, "
+            f"such as {wrong[0][:80]!r}: this tokenizer cannot be exported"
         )
     return len(texts)
 
 
-def _random_texts(ours: Tokenizer) -> Iterator[str]:
+def _random_texts(tokenizer: Tokenizer) -> Iterator[str]:
     """Texts of pieces that neither have a meaning of their own nor go on with a letter before."""
     draw = random.Random(0)
-    special = {ours.eos, ours.unknown, ours.padding}
+    special = {tokenizer.eos, tokenizer.unknown, tokenizer.padding}
     pieces = [
         number
-        for number in range(ours.vocabulary)
-        if number not in special and not _joins(ours.decode([number])[:1])
+        for number in range(tokenizer.vocabulary)
+        if number not in special and not _is_joining_character(tokenizer.decode([number])[:1])
     ]
     for _ in range(TEXTS):
-        yield ours.decode(draw.choices(pieces, k=PIECES))
+        yield tokenizer.decode(draw.choices(pieces, k=PIECES))
 
 
-def _joins(one: str) -> bool:
+def _is_joining_character(character: str) -> bool:
     """Whether a character is a combining mark, or a vowel or an end of a syllable of Hangul."""
-    return unicodedata.category(one or " ")[0] == "M" or "\u1160" <= one <= "\u11ff"
+    return unicodedata.category(character or " ")[0] == "M" or "\u1160" <= character <= "\u11ff"
 
 
-def _ties(ours: Tokenizer, one: list[int], other: list[int]) -> bool:
+def _is_equally_scored(tokenizer: Tokenizer, tokens: list[int], other_tokens: list[int]) -> bool:
     """Whether both are cuts of one text whose scores differ by rounding alone."""
-    if ours.json is not None or ours.decode(one) != ours.decode(other):
+    if tokenizer.tokenizer_json is not None or tokenizer.decode(tokens) != tokenizer.decode(
+        other_tokens
+    ):
         return False
-    scores = piece_scores(ours.path)
-    return math.isclose(*(math.fsum(scores[n] for n in cut) for cut in (one, other)), rel_tol=1e-6)
+    scores = piece_scores(tokenizer.path)
+    return math.isclose(
+        *(math.fsum(scores[n] for n in cut) for cut in (tokens, other_tokens)), rel_tol=1e-6
+    )

@@ -70,27 +70,27 @@ class PipelinePasses(Passes):
                 weight_B=xla_chips.shard_tensor(weight_s.to(self.device)),
             )
 
-    def number(self, value: float) -> float | Tensor:
+    def device_number(self, value: float) -> float | Tensor:
         """A datum where the device compiles: a plain number would be part of the program."""
-        return devices.number(value, self.device)
+        return devices.number_on_device(value, self.device)
 
-    def clear(self, parameters: Sequence[Tensor]) -> None:
+    def clear_gradients(self, parameters: Sequence[Tensor]) -> None:
         """Zeros where the device compiles: the first pass is then like all others."""
         for parameter in parameters:
-            parameter.grad = xla_chips.zeros_like(parameter) if self.fixed else None
-        self.settle()
+            parameter.grad = xla_chips.zeros_divided_like(parameter) if self.fixed else None
+        self.run_recorded()
 
-    def settle(self) -> None:
+    def run_recorded(self) -> None:
         """Ends a program."""
         devices.mark_step(self.device)
 
-    def fetch(self, tensor: Tensor) -> Callable[[], Tensor]:
+    def begin_fetch(self, tensor: Tensor) -> Callable[[], Tensor]:
         """Ends a program, whose tensor the function waits for."""
         if not self.fixed:
-            return super().fetch(tensor)
+            return super().begin_fetch(tensor)
         # What is read before it was started is computed for the reader alone, and then once more.
-        xla_chips.gather(tensor)
-        self.settle()
+        xla_chips.replicate_on_chips(tensor)
+        self.run_recorded()
         return tensor.cpu
 
     def leave_no_trace(

@@ -66,8 +66,8 @@ class Attention(nn.Module):
         B, L, _ = x_BxLxD.shape
         qkv = self.qkv(x_BxLxD).view(B, L, 3, self.heads, self.head_width)
         q_BxHxLxW, k_BxHxLxW, v_BxHxLxW = qkv.permute(2, 0, 3, 1, 4)
-        q_BxHxLxW = rotate(self.query_norm(q_BxHxLxW), rotation)
-        k_BxHxLxW = rotate(self.key_norm(k_BxHxLxW), rotation)
+        q_BxHxLxW = apply_rotary(self.query_norm(q_BxHxLxW), rotation)
+        k_BxHxLxW = apply_rotary(self.key_norm(k_BxHxLxW), rotation)
         return q_BxHxLxW, k_BxHxLxW, v_BxHxLxW
 
     def forward(
@@ -129,7 +129,7 @@ def rotary_factors(position: Tensor, width: int) -> tuple[Tensor, Tensor]:
     return angle.cos(), angle.sin()
 
 
-def rotate(x_BxHxLxW: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
+def apply_rotary(x_BxHxLxW: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
     """Turns the pairs (i, i + W/2) by their position's angles (su2021roformer)."""
     cosine, sine = (part.to(x_BxHxLxW.dtype) for part in rotation)
     first, second = x_BxHxLxW.chunk(2, dim=-1)
@@ -183,42 +183,42 @@ class Transformer(nn.Module):
         """Where the weights are."""
         return self.embedding.weight.device
 
-    def refuse_other_tokenizer(self, pieces: int, given: Path, of: Path) -> Self:
+    def refuse_other_tokenizer(self, pieces: int, pieces_from: Path, checkpoint: Path) -> Self:
         """The same model, which a tokenizer of so many pieces fits.
 
         Args:
             pieces: Of the tokenizer.
-            given: What brings it, for the message: its file, or a corpus.
-            of: The checkpoint.
+            pieces_from: What brings it, for the message: its file, or a corpus.
+            checkpoint: The checkpoint.
 
         Raises:
             InputError: the embedding is of another tokenizer.
         """
         if self.shape.padded_vocabulary(pieces) != self.vocabulary:
             raise InputError(
-                f"{of} has an embedding of {self.vocabulary:,} pieces, which is not that of "
-                f"{given} ({pieces:,} pieces): give the tokenizer that it was trained with"
+                f"{checkpoint} has an embedding of {self.vocabulary:,} pieces, which is not that "
+                f"of {pieces_from} ({pieces:,} pieces): give the tokenizer that it was trained with"
             )
         return self
 
-    def hidden_states(self, tokens_BxL: Tensor, sight: AttentionLayout | None = None) -> Tensor:
+    def hidden_states(self, tokens_BxL: Tensor, layout: AttentionLayout | None = None) -> Tensor:
         """The stream after the last norm, BxLxD; logits are its products with the embedding.
 
-        Without `sight`, tokens stand in the row's order and see those before them.
+        Without `layout`, tokens stand in the row's order and see those before them.
         """
         if self.precision == torch.float32:
-            return self._hidden_states(tokens_BxL, sight)
+            return self._hidden_states(tokens_BxL, layout)
         with torch.autocast(tokens_BxL.device.type, self.precision):
-            return self._hidden_states(tokens_BxL, sight).float()
+            return self._hidden_states(tokens_BxL, layout).float()
 
-    def _hidden_states(self, tokens_BxL: Tensor, sight: AttentionLayout | None) -> Tensor:
+    def _hidden_states(self, tokens_BxL: Tensor, layout: AttentionLayout | None) -> Tensor:
         x_BxLxD = self.embedding(tokens_BxL)
         position = torch.arange(tokens_BxL.shape[1], device=tokens_BxL.device)
         seen: Tensor | None = None
         shared: Sequence[KeysValues | None] = [None] * len(self.blocks)
-        if sight is not None:
-            position, seen = sight.position_BxL[:, None], sight.seen_BxLxS[:, None]
-            shared = sight.shared or shared
+        if layout is not None:
+            position, seen = layout.position_BxL[:, None], layout.seen_BxLxS[:, None]
+            shared = layout.shared or shared
         rotation = rotary_factors(position, self.shape.head_width)
         for block, keys_values in zip(self.blocks, shared, strict=True):
             given = (x_BxLxD, rotation, seen, keys_values)
@@ -292,7 +292,7 @@ def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transfor
 
 def token_losses(model: Transformer, tokens_BxL1: Tensor) -> Tensor:
     """Nats of each next token, B x L in float32, for rows of L + 1 tokens."""
-    hidden, target = _predicting(model, tokens_BxL1)
+    hidden, target = _hidden_states_and_targets(model, tokens_BxL1)
     weight, shared = model.embedding.weight, xla_chips.chip_count(model.device)
     nll = chunked_loss.cross_entropy(hidden, weight, target, model.precision, shared)
     return nll.view(tokens_BxL1.shape[0], -1)
@@ -311,7 +311,7 @@ def weighted_loss(
     Returns:
         The sum, a scalar, and the mean loss of each row in nats per token (B), without gradient.
     """
-    hidden, target = _predicting(model, tokens_BxL1)
+    hidden, target = _hidden_states_and_targets(model, tokens_BxL1)
     B, L = len(tokens_BxL1), tokens_BxL1.shape[1] - 1
     weight = (weight_B / L)[:, None].expand(B, L).reshape(target.shape)
     total, nll = chunked_loss.weighted_sum(
@@ -325,7 +325,7 @@ def weighted_loss(
     return total, nll.view(B, L).mean(dim=1)
 
 
-def _predicting(model: Transformer, tokens_BxL1: Tensor) -> tuple[Tensor, Tensor]:
+def _hidden_states_and_targets(model: Transformer, tokens_BxL1: Tensor) -> tuple[Tensor, Tensor]:
     """The stream at each token that predicts, N x D, and the N tokens that follow.
 
     On a device that compiles, B x L x D and B x L: its chips share the rows.

@@ -11,11 +11,12 @@ planner, plan               a configuration      -> the plan: all that it asks f
 records                     a plan               -> the places of manifests, a database's inputs
 stages                      a stage's name       -> its function, the code that it depends on
 output_root                 a plan               -> its folder, settings files
-notices                     a plan               -> names that nothing uses
+plan_hints                  a plan               -> names that nothing uses
 outdated                    a plan, manifests    -> what the plan would make otherwise, as times
 verify                      results              -> what is changed, missing or foreign
 jobs, resources, cost       a plan               -> every job with what it takes: `pike plan`
 profile, slurm              a profile            -> what it sets for the jobs, judged
 rule_inputs                 a plan               -> what the workflow's rules read
-workflow_jobs, undocumented what Snakemake asks  -> what jobs read and take, and what they find
+workflow_jobs               what Snakemake asks  -> what jobs read, take and find
+snakemake_internals         Snakemake            -> what it has no public function for
 """

@@ -10,11 +10,16 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator
 
 from pike_mixing.limits import Limits, NonNegativeInt, Proportions
-from pipeline.data.corpus_settings import File, Hub, Packing, TrainOptions
+from pipeline.data.corpus_settings import (
+    GivenTokenizer,
+    HubTokenizer,
+    Packing,
+    TokenizerTrainingOptions,
+)
 from pipeline.data.file_settings import HuggingFaceSettings, LocalSettings
-from pipeline.data.python_stdlib import Python
-from pipeline.data.synthetic import Synthetic
-from pipeline.runtime.validation import OrOne
+from pipeline.data.python_stdlib import PythonSource
+from pipeline.data.synthetic import SyntheticSource
+from pipeline.runtime.validate_settings import OrOne
 from pipeline.settings import Commit, Model, Training
 from pipeline.tasks.benchmark import TaskOptions
 from pipeline.tasks.evaluation_settings import EvaluationOptions, Probe
@@ -74,7 +79,7 @@ Filled = Limits(filled=True)
 
 
 @dataclasses.dataclass(frozen=True)
-class TrainedTokenizer(TrainOptions):
+class TrainedTokenizer(TokenizerTrainingOptions):
     """A model trained on the sources' training documents."""
 
     sources: Names
@@ -271,8 +276,10 @@ class Probed(RunsOf, Probe):
     """Settings of the gradient probe, and of which runs."""
 
 
-Source = Annotated[HuggingFaceSettings | LocalSettings | Python | Synthetic, Discriminator("kind")]
-Tokenizer = Annotated[File | Hub | TrainedTokenizer, Discriminator("kind")]
+Source = Annotated[
+    HuggingFaceSettings | LocalSettings | PythonSource | SyntheticSource, Discriminator("kind")
+]
+Tokenizer = Annotated[GivenTokenizer | HubTokenizer | TrainedTokenizer, Discriminator("kind")]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,49 +7,64 @@ from typing import Any
 
 from pike_mixing import RULES
 from pike_mixing.errors import InputError
-from pipeline.planning import jobs, notices, outdated, output_root, planner
+from pipeline.planning import jobs, outdated, output_root, plan_hints, planner
 from pipeline.planning.profile import TRAINS
 from pipeline.runtime import accelerators, environment, output_formats
 from pipeline.runtime.accelerators import Accelerator
 
+DEVICES = ("cpu", "h100", "tpu-v4")
+"""Kinds of devices that are planned for where none is named."""
+
 
 def plan(
-    configuration: Path,
+    configurations: Sequence[Path],
     *,
-    devices: Sequence[str],
+    devices: Sequence[str] = (),
     targets: Sequence[str] = (),
     format: str = "text",
 ) -> str:
     """What an experiment takes on each kind of device: jobs, hours, memory and disk.
 
     Args:
-        configuration: The experiment's configuration.
+        configurations: The experiment's files, of which a later one's values replace an earlier
+            one's; without one, `config.yaml`. What ends in another suffix, behind the first, is
+            a target.
         targets: Files to make, as Snakemake takes them: these and what they need are counted.
             Without one, all of the experiment.
         devices: Names of kinds of devices (`pipeline.runtime.accelerators`); with `:8`, eight of
-            them train each run together.
+            them train each run together. Without one, those of `DEVICES`.
         format: `text` for people; `json` has the bill of each device (hours of devices, seconds,
             bytes) and the warnings.
 
     Raises:
-        InputError: the configuration is wrong, nothing makes a target, a device is unknown, or its
-            number is no number.
+        InputError: the configuration is wrong, nothing makes a target, a device is unknown or
+            stands among the targets, its number is no number, or a file of the user's own
+            cannot be read.
     """
-    kinds = [_kind(device) for device in devices]
+    behind = [path for path in configurations[1:] if path.suffix not in planner.SUFFIXES]
+    targets = [*targets, *map(str, behind)]
+    files = [path for path in configurations if path not in behind] or [Path("config.yaml")]
+    if named := [one for one in targets if one.partition(":")[0] in accelerators.ACCELERATORS]:
+        raise InputError(
+            f"{' '.join(named)}: a kind of device, and no file to make: type --devices "
+            + ",".join([*devices, *named])
+        )
+    kinds = [_kind(device) for device in devices or DEVICES]
     if twice := sorted({device for device in devices if devices.count(device) > 1}):
         raise InputError(f"--devices: named twice: {', '.join(twice)}")
-    planned, own = planner.plan_of_workflow([configuration], {})
+    planned, own = planner.plan_of_workflow(files, {})
     output_root.refuse_file(planned.results)
     works = [jobs.Jobs(planned, kind, number, tuple(targets)) for kind, number in kinds]
     bills = [_numbers(work) for work in works]
     told = [
         *outdated.Comparison(planned).missing(),
-        *notices.unused_names(planned, own),
-        *notices.short_searches(planned),
+        *plan_hints.unused_names(planned, own),
+        *plan_hints.short_searches(planned),
+        *plan_hints.few_documents(planned),
     ]
     told += [line for work, bill in zip(works, bills, strict=True) for line in _larger(work, bill)]
     if any(kind.hours_of == "core" for kind, _ in kinds):
-        told += notices.slow_products(planned)
+        told += plan_hints.slow_products(planned)
     facts = {"devices": bills, "warnings": told}
     parts = [_for(work, bill) for work, bill in zip(works, bills, strict=True)]
     lines = ["\n\n".join(parts), *told]
@@ -75,7 +90,7 @@ def _kind(device: str) -> tuple[Accelerator, int]:
     kind = accelerators.find_accelerator(name, "--devices")
     if colon and not (number.isdecimal() and int(number) > 0):
         raise InputError(f"--devices: {device}: the number behind the colon is 1 or more: {name}:4")
-    accelerators.refuse_too_many(kind, int(number or 1), "--devices")
+    accelerators.refuse_too_many_devices(kind, int(number or 1), "--devices")
     return kind, int(number or 1)
 
 

@@ -21,10 +21,10 @@ from pipeline.planning import (
 )
 from pipeline.planning.configuration import Compare, Experiment
 from pipeline.planning.dependencies import RunName
-from pipeline.runtime import validation
+from pipeline.runtime import validate_settings
 from pipeline.runtime.code_fingerprint import PACKAGE
 from pipeline.settings import GRID, Training
-from pipeline.tasks import TASKS
+from pipeline.tasks import TASK_PATTERNS
 from pipeline.tasks.evaluation_settings import Choice, FewShot
 
 Config = Mapping[str, Any]
@@ -89,7 +89,7 @@ def problems(config: Config, origin: str, files: Iterable[Path] = ()) -> list[st
         return [f"{origin}: {problem}" for problem in by_place.values()]
     if found := [*_grid_problems(config), *_swarm_problems(config)]:
         return [f"{origin}: {problem}" for problem in found]
-    whole = validation.validate(Experiment, config, origin, together=False)
+    whole = validate_settings.validate(Experiment, config, origin, together=False)
     further = [f"{origin}: {problem}" for problem in _incompatible(config, whole.training)]
     if unnamed := [n for n, problem in enumerate(further) if OTHER_DOMAIN.search(problem)]:
         lists = strict_yaml.anchors(files)
@@ -161,13 +161,13 @@ def _values_at(value: Any, path: Sequence[str], where: str = "") -> Iterator[tup
 
 
 def _unknown_tasks(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
-    """Names of downstream tasks that match no pattern of `TASKS`."""
+    """Names of downstream tasks that match no pattern of `TASK_PATTERNS`."""
     used = dict(_values_at(config, ["evaluation", "*", "tasks", "*", "tasks"]))
     used["tasks"] = config.get("tasks", {})
     used["packing.hygiene.decontaminate.files"] = stage_settings.unwanted_tasks(config).values()
     for where, names in used.items():
-        fits_none = (n for n in names if not any(re.fullmatch(task, n) for task in TASKS))
-        yield fits_none, TASKS, where
+        fits_none = (n for n in names if not any(re.fullmatch(task, n) for task in TASK_PATTERNS))
+        yield fits_none, TASK_PATTERNS, where
 
 
 def _incompatible(config: Config, recipes: Mapping[str, Training]) -> Iterator[str]:

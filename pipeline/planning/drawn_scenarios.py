@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pike_mixing.limits import Limits, NonNegativeInt
-from pipeline.data.synthetic import Synthetic
+from pipeline.data.synthetic import SyntheticSource
 from pipeline.planning.configuration import Name
 
 VALIDATION_SHARE = 0.2
@@ -185,7 +185,7 @@ def _grammar(stream: _Stream) -> dict[str, Any]:
 
 def _documents(stream: _Stream, values: Mapping[str, Any], size: int) -> dict[str, int]:
     """Number and length of a language's documents, of which `size` tokens are for training."""
-    language = Synthetic(
+    language = SyntheticSource(
         **{k: v for k, v in values.items() if k != "kind"}, documents=DOCUMENTS, length=1
     )
     least = math.ceil(DISTINCT_NATS / language.entropy_nats_per_character)

@@ -144,17 +144,26 @@ class Jobs:
         plan, reads = self.plan, rule_inputs.RuleInputs(self.plan)
         makers = {plan.manifest(r, n): (r, n) for r, names in plan.work().items() for n in names}
 
-        def maker(path: str) -> Key:
+        def find_maker(at: Path) -> Key | None:
             # A file is made by the job whose manifest is beside it, or in the next folder with one.
-            at = Path(os.path.normpath(path))
             places = [at, made_from.manifest_beside(at), at.with_suffix(".json")]
             places += [folder / MANIFEST for folder in (at, *at.parents)]
-            found = [makers[str(place)] for place in places if str(place) in makers]
-            if not found:
-                files = [f"{plan.results}/tables/{name}.md" for name in plan.tables]
-                files += [f"{plan.results}/figures/{name}.svg" for name in plan.figures]
-                raise InputError(unknown(str(at), files, f"target of {plan.origin}"))
-            return found[0]
+            return next((makers[str(place)] for place in places if str(place) in makers), None)
+
+        def maker(path: str) -> Key:
+            at = Path(os.path.normpath(path))
+            if found := find_maker(at):
+                return found
+            files = [f"{plan.results}/tables/{name}.md" for name in plan.tables]
+            files += [f"{plan.results}/figures/{name}.svg" for name in plan.figures]
+            # The same in the experiment's own folder, or what has the name that was given.
+            own = [Path(plan.results, *at.parts[n:]) for n in range(len(at.parts))]
+            near = [str(file) for file in own if find_maker(file)]
+            near += [file for file in files if Path(file).stem == at.stem]
+            where = f"target of {plan.origin}"
+            if near:
+                raise InputError(f"{where}: nothing makes {str(at)!r}: did you mean {near[0]!r}?")
+            raise InputError(unknown(str(at), files, where))
 
         waiting, result = [maker(target) for target in self.targets], set[Key]()
         while waiting:
@@ -170,7 +179,7 @@ class Jobs:
         named, shape = f"run {run}: model {values['model_name']}", values["model"]
         if architecture := shape.get("architecture"):
             longest = architecture.get("max_position_embeddings")
-            if problems := model_folders.untrainable(
+            if problems := model_folders.training_problems(
                 values["training"], longest, compiles=self.device.is_tpu
             ):
                 return f"{named} is one of transformers: {'; '.join(problems)}"
@@ -197,12 +206,12 @@ class Jobs:
         made, path = Path(self.plan.results, "tokenizers", f"{tokenizer}.json"), values.get("path")
         # One that is missing or damaged is made.
         with contextlib.suppress(InputError):
-            return int(manifests.read(made, "tokenizer")["vocabulary"])
+            return int(manifests.read_manifest(made, "tokenizer")["vocabulary"])
         if path and Path(path).is_file():
             # No other plan needs SentencePiece.
-            from pipeline.data.tokenizer import given_pieces
+            from pipeline.data.tokenizer import embedding_rows_of_file
 
-            return given_pieces(Path(path))
+            return embedding_rows_of_file(Path(path))
         return values.get("vocabulary") or KNOWN_PIECES.get(values.get("repository", ""))
 
     def _of_run(self, run: str) -> tuple[dict[str, Any], int]:

@@ -10,7 +10,7 @@ from pike_mixing import RULES, provenance, registry
 from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS
 from pike_mixing.interface import Method, Needs, StatisticsNeed
-from pike_mixing.settings import is_required, setting_lines, settings_of, wrap
+from pike_mixing.settings import described_settings, is_required, setting_lines, wrap
 from pipeline.runtime import output_formats
 
 FRAME = """\
@@ -206,7 +206,7 @@ def _object(rule: str) -> dict[str, Any]:
     words = dict(zip(("measures", "work", "memory"), _columns(rule), strict=True))
     names = ("name", "default", "meaning")
     settings = [
-        dict(zip(names, one, strict=True)) for one in settings_of(registry.rule_class(rule))
+        dict(zip(names, one, strict=True)) for one in described_settings(registry.rule_class(rule))
     ]
     code = RULES.get(rule, rule)
     return {"rule": rule, "about": _about(rule), "settings": settings, **words, "code": code}

@@ -24,8 +24,8 @@ from pike_mixing.settings import field_problems, unknown
 from pipeline import settings
 from pipeline.planning import method_catalogue, normal_form
 from pipeline.runtime import code_fingerprint
-from pipeline.runtime.programs import program
-from pipeline.runtime.validation import validate
+from pipeline.runtime.programs import program_command
+from pipeline.runtime.validate_settings import validate
 
 log = logging.getLogger("pike")
 
@@ -49,7 +49,7 @@ def class_reference(rule: str) -> str:
     module, _, name = rule.partition(":")
     if not name:
         raise InputError(unknown(rule, RULES, "rule"))
-    if not all(map(str.isidentifier, module.split("."))) or not code_fingerprint.exists(module):
+    if not all(map(str.isidentifier, module.split("."))) or not code_fingerprint.is_module(module):
         raise InputError(
             f"rule: there is no module {module!r}: install its package, or put the folder that "
             "holds it on PYTHONPATH"
@@ -67,7 +67,7 @@ def rule_sentence(rule: str) -> str:
         return registry.rule_class(rule).about
     node = next(_ancestry(rule), None)
     for statement in node.body if node else ():
-        if code_fingerprint.is_about(statement) and isinstance(statement, ast.AnnAssign):
+        if code_fingerprint.is_about_field(statement) and isinstance(statement, ast.AnnAssign):
             assert statement.value is not None, "`about` is a text"
             return str(ast.literal_eval(statement.value))
     return ""
@@ -134,7 +134,7 @@ def _ancestry(rule: str) -> Iterator[ast.ClassDef]:
     waiting, seen = [rule], set[str]()
     while waiting:
         module, _, name = (place := waiting.pop()).partition(":")
-        if place in seen or not code_fingerprint.exists(module):
+        if place in seen or not code_fingerprint.is_module(module):
             continue
         seen.add(place)
         node = _class(place)
@@ -192,7 +192,7 @@ def problems(values: Mapping[str, Any], where: str) -> list[str]:
     """
     rule = values.get("rule")
     if not isinstance(rule, str):
-        listed = f"`{program('pike')} methods` lists them"
+        listed = f"`{program_command('pike')} methods` lists them"
         return [f"{where}.rule: {rule!r} is not the name of a mixing rule: {listed}"]
     try:
         class_reference(rule)
@@ -248,7 +248,7 @@ def refuse_at_start(
     """
     mixtures = list(mixtures)
     named = sorted({m["finder"] for m in mixtures} & FINDERS.keys())
-    problems = [problem for name in named if (problem := finders.missing_package(name))]
+    problems = [problem for name in named if (problem := finders.unusable_finder_message(name))]
     problems += [
         f"mixtures: the finder {name!r} reads how much text each run had, which mixtures of a "
         "configuration do not tell: take another, or fit a table (pike-mixing fit)"

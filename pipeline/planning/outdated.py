@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pike_mixing.errors import InputError, refuse
-from pipeline.planning import notices, output_root, planner, rule_inputs, stages
+from pipeline.planning import output_root, plan_hints, planner, rule_inputs, stages
 from pipeline.planning.plan import Plan
 from pipeline.planning.records import MADE
 from pipeline.runtime import atomic_files, checksums, made_from, manifests
@@ -55,7 +55,7 @@ def make_stamp_old(manifest: str) -> None:
     os.utime(stamp, ns=(OLD_STAMP, OLD_STAMP))
 
 
-def make_stamp_new(manifest: str, differences: Sequence[made_from.Difference]) -> None:
+def make_stamp_new(manifest: str, differences: Sequence[made_from.RecordDifference]) -> None:
     """Says that finished work differs from the plan, from now on, unless it is said already."""
     if _stamp_says(manifest, differences):
         return
@@ -68,14 +68,14 @@ def make_stamp_new(manifest: str, differences: Sequence[made_from.Difference]) -
         os.utime(stamp, ns=(made + 10**9, made + 10**9))
 
 
-def is_touched(manifest: str, differences: Sequence[made_from.Difference]) -> bool:
+def is_touched(manifest: str, differences: Sequence[made_from.RecordDifference]) -> bool:
     """Whether work was touched after it had been found to differ like this."""
     if not _stamp_says(manifest, differences):
         return False
     return Path(manifest).stat().st_mtime_ns > Path(stamp_of(manifest)).stat().st_mtime_ns
 
 
-def _stamp_says(manifest: str, differences: Sequence[made_from.Difference]) -> bool:
+def _stamp_says(manifest: str, differences: Sequence[made_from.RecordDifference]) -> bool:
     stamp = Path(stamp_of(manifest))
     if not stamp.is_file() or stamp.stat().st_mtime_ns == OLD_STAMP:
         return False
@@ -87,7 +87,9 @@ def _stamp_says(manifest: str, differences: Sequence[made_from.Difference]) -> b
     return isinstance(said, dict) and {name: said.get(name) for name in wanted} == wanted
 
 
-def _stamp_content(manifest: str, differences: Sequence[made_from.Difference]) -> dict[str, Any]:
+def _stamp_content(
+    manifest: str, differences: Sequence[made_from.RecordDifference]
+) -> dict[str, Any]:
     # One that was copied, or made anew, is another file: only what was touched is the same.
     return {"differs": [[*one] for one in differences], "manifest": Path(manifest).stat().st_ino}
 
@@ -95,7 +97,7 @@ def _stamp_content(manifest: str, differences: Sequence[made_from.Difference]) -
 RECORDED = ("settings.licence",)
 """Differences that change no text, no token and no number."""
 STAND = ("tokenizer", "pack", "pretrain", "mixture", "evaluate", "probe")
-"""Rules whose jobs look first whether their work stands (`made_from.Taken.stands`)."""
+"""Rules whose jobs look first whether their work stands (`made_from.InputSnapshot.stands`)."""
 MOST_TOLD = 4
 """Differences of one piece of work that a line names."""
 
@@ -128,8 +130,8 @@ class Comparison:
         self._plan, self._pythons, self._forced = plan, pythons or {}, forced
         self.inputs = rule_inputs.RuleInputs(plan)
         self._told = set[tuple[str, str]]()
-        self._known = checksums.Memory(checksums.MEMORY)
-        atexit.register(self._known.keep)
+        self._known = checksums.DigestCache(checksums.MEMORY)
+        atexit.register(self._known.save)
         self._makers = {plan.manifest(rule, name): (rule, name) for rule, name in self._every()}
         self._makers |= {
             f"{plan.results}/tokenizers/{name}.model": ("tokenizer", name)
@@ -141,7 +143,7 @@ class Comparison:
         return ((rule, name) for rule, names in self._plan.work().items() for name in names)
 
     @functools.cache  # noqa: B019 - there is one of these in a process.
-    def differences(self, rule: str, name: str) -> tuple[made_from.Difference, ...]:
+    def differences(self, rule: str, name: str) -> tuple[made_from.RecordDifference, ...]:
         """How one finished piece of work differs from the plan; nothing of what is not finished.
 
         `name` are the values of the rule's wildcards, joined by slashes.
@@ -193,7 +195,7 @@ class Comparison:
             make_stamp_old(manifest)
         return stamp_of(manifest)
 
-    def _cut_off(self, rule: str, name: str) -> tuple[made_from.Difference, ...]:
+    def _cut_off(self, rule: str, name: str) -> tuple[made_from.RecordDifference, ...]:
         """What finished work stands on that has lost its manifest alone.
 
         Snakemake makes no missing file for work that is there.
@@ -201,7 +203,7 @@ class Comparison:
         if not Path(self._plan.manifest(rule, name)).is_file():
             return ()
         lost = filter(self._has_lost_manifest, self.inputs.job_inputs(rule, name).paths())
-        return tuple(made_from.Difference(f"inputs.{path}", "whole", "not") for path in lost)
+        return tuple(made_from.RecordDifference(f"inputs.{path}", "whole", "not") for path in lost)
 
     @functools.cache  # noqa: B019 - as above.
     def _has_lost_manifest(self, path: str) -> bool:
@@ -218,9 +220,9 @@ class Comparison:
         if self._forced(rule, str(place)):
             made_from.force_restart(place)
         elif rule in STAND and place.is_file() and not self.differences(rule, name):
-            made_from.keep_copy(place)
+            made_from.keep_manifest_copy(place)
         else:
-            made_from.forget_copy(place)
+            made_from.forget_manifest_copy(place)
 
     def reasons(self, rule: str, name: str) -> Iterator[str]:
         """A line for settings, code, versions or inputs that differ, of the first such work."""
@@ -275,7 +277,7 @@ class Comparison:
 
         What was made of files, under the same settings, stands without them.
         """
-        result, used = dict[str, None](), notices.used_names(self._plan)
+        result, used = dict[str, None](), plan_hints.used_names(self._plan)
         for rule, name in self._every():
             section = MADE[rule].section
             absent = [
@@ -305,7 +307,7 @@ class Comparison:
 
     def manifests(self) -> list[str]:
         """Where the manifests of the plan's work lie, or will, but of text that no run uses."""
-        used = {name: notices.used_names(self._plan)[name] for name in ("sources", "tokenizers")}
+        used = {name: plan_hints.used_names(self._plan)[name] for name in ("sources", "tokenizers")}
         return [
             self._plan.manifest(rule, name)
             for rule, name in self._every()

@@ -14,7 +14,7 @@ from pike_mixing.errors import InputError
 from pipeline import errors
 from pipeline.planning.plan import Plan, Settings
 from pipeline.runtime import atomic_files
-from pipeline.runtime.programs import program
+from pipeline.runtime.programs import program_command
 
 TAKEN = frozenset({".git", ".snakemake", ".venv", "config", "pike_mixing", "pipeline", "workflow"})
 """Folders of the clone where no results may lie."""
@@ -40,7 +40,7 @@ def claim_root(plan: Plan) -> Settings:
     }
     path, here = Path(plan.results, "experiment.json"), Path.cwd().resolve()
     if not Path(plan.results).resolve().is_relative_to(here):
-        stamp |= {"clone": str(here), "settings": atomic_files.digest(plan.config)}
+        stamp |= {"clone": str(here), "settings": atomic_files.json_digest(plan.config)}
     result = {**stamp, **_stamp(path)}
     if any(result[name] != stamp[name] for name in ("experiment", "configuration")):
         raise InputError(
@@ -186,7 +186,7 @@ def _restore_command(path: Path) -> str | None:
                 words = ["restore", _short(archive), "--out", _short(folder)]
                 if only := _outputs(archive, folder, path.relative_to(folder)):
                     words += ["--only", *only]
-                return f"{program('pike')} {shlex.join(words)}"
+                return f"{program_command('pike')} {shlex.join(words)}"
     return None
 
 
@@ -219,7 +219,7 @@ def _command(root: Root | None, words: list[str]) -> str:
         result += ["--configfile", *map(str, root.files)]
     if root and root.options:
         result += ["--config", *(f"{name}={_word(value)}" for name, value in root.options.items())]
-    return f"{program('snakemake')} {shlex.join(result)}"
+    return f"{program_command('snakemake')} {shlex.join(result)}"
 
 
 def _word(value: Any) -> str:

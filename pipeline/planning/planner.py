@@ -24,10 +24,12 @@ from pipeline.planning import (
     strict_yaml,
 )
 from pipeline.planning.plan import Plan, Settings
-from pipeline.runtime.validation import DEEPEST
+from pipeline.runtime.validate_settings import DEEPEST
 
 YTE = "__use_yte__"
 """With it, Snakemake takes a configuration for a template, before its rules are read."""
+SUFFIXES = (".yaml", ".yml")
+"""Of configurations after the first: other names there are targets."""
 LETTER_BYTES = 3
 """Of UTF-8, in most alphabets of synthetic languages."""
 
@@ -68,12 +70,12 @@ def read_file(path: Path) -> Settings:
 
 def read_configuration(path: Path) -> Settings:
     """The same with what it includes, and its short forms written out."""
-    return shorthand.write_out(merge_included(read_file(path), path.parent))
+    return shorthand.write_out(merge_included(read_file(path), path))
 
 
 def merge_included(
     config: Mapping[str, Any],
-    folder: Path,
+    origin: Path,
     above: tuple[Path, ...] = (),
     load: Callable[[Path], Settings] = read_file,
 ) -> Settings:
@@ -83,19 +85,20 @@ def merge_included(
 
     Args:
         config: The configuration.
-        folder: That of its file, where the other's path begins.
+        origin: Its file, in whose folder the other's path begins.
         above: Files that include this one.
         load: Gives a file's own content.
 
     Raises:
         InputError: there is no such file, it cannot be read, it includes itself, or it sets what
-            the configuration sets, too.
+            the configuration sets, too: an include adds, and only a later file replaces.
     """
     whole = dict(config)
     if (name := whole.pop("include", None)) is None:
         return whole
     if not isinstance(name, str):
         raise InputError(f"include: {name!r} is no path: give that of one file")
+    folder = origin.parent
     path = folder / name
     if not os.path.exists(path):  # noqa: PTH110 - Path raises where a name is too long.
         raise InputError(f"include: {brief(str(path))} does not exist: give its path from {folder}")
@@ -105,7 +108,7 @@ def merge_included(
         raise InputError(
             f"include: {path}: {len(above)} files include each other down to it: join some"
         )
-    further = merge_included(load(path), path.parent, (*above, path.resolve()), load)
+    further = merge_included(load(path), path, (*above, path.resolve()), load)
     twice = []
     for section in further.keys() & whole.keys():
         theirs, ours = further[section], whole[section]
@@ -115,11 +118,29 @@ def merge_included(
         else:
             twice.append(section)
     if twice:
+        name = min(twice)
         raise InputError(
-            f"{path}: {', '.join(sorted(twice))}: stands in the configuration that includes this "
-            "file, too: take it out of one of them, or give yours another name"
+            f"{', '.join(sorted(twice))}: set in {path} and in {origin}, which includes it: what "
+            f"includes a file can add to it, not replace: {_new_name(name)}take {name} out of "
+            f"{origin}, and put it into a second file, whose values replace the first's: "
+            f'make run CONFIG="{origin} second.yaml"'
         )
     return further | whole
+
+
+def _new_name(path: str) -> str:
+    """How to have an included entry with other values under a name of one's own."""
+    section, _, name = path.partition(".")
+    new = f"{name}-2"
+    if section == "scenarios":
+        return f"give yours a new name, {new}: {{like: {name}, ...}}, or "
+    if section in ("evaluation", "probe", "training", "tokenizers"):
+        key = "tokenizer" if section == "tokenizers" else section
+        return (
+            f"give yours a new name, {new}, and use it in a scenario of yours, scenarios: "
+            f"{{NEW: {{like: OLD, {key}: {new}}}}}, or "
+        )
+    return f"give yours a new name, {new}, or " if name else ""
 
 
 def read_options(parsed: Mapping[str, Any], words: Sequence[str] | None) -> Settings:
@@ -164,15 +185,15 @@ def plan_of_workflow(
     config: Settings = {}
     whole: Settings = {}
     for number, path in enumerate(files):
-        if number and path.suffix not in (".yaml", ".yml"):
+        if number and path.suffix not in SUFFIXES:
             raise InputError(
-                f"--configfile takes all that stands behind it for configurations, {path} too: "
-                "put targets in front of it"
+                f"{path} is no configuration: its name does not end in {' or '.join(SUFFIXES)}: "
+                "put targets in front of --configfile"
             )
         config = _replace(config, load(path))
-        whole = _replace(whole, merge_included(load(path), path.parent, load=load))
+        whole = _replace(whole, merge_included(load(path), path, load=load))
     config = _replace(config, options)
-    whole = _replace(whole, merge_included(options, files[0].parent, load=load))
+    whole = _replace(whole, merge_included(options, files[0].parent / "--config", load=load))
     owners = [_owner(path, load) for path in files]
     named = " + ".join(map(str, files)), " + ".join(map(os.path.relpath, owners))
     names, given = tuple(map(str, files)), copy.deepcopy(dict(options))

@@ -24,6 +24,9 @@ TARGETS = ("all", "quick", "pdf")
 RULES = (*stages.STAGES, "database_of_selection", *TARGETS)
 """All rules of the workflow."""
 
+DEFAULTS = ("longest",)
+"""Those of `READ_FOR` that default-resources may have, for all of their rules."""
+
 READ_FOR = {
     "accelerator": TRAINS,
     "device": TRAINS,
@@ -59,6 +62,8 @@ class Profile:
     chosen: Mapping[str, Mapping[str, str]]
     threads: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Threads by rule, as texts (set-threads)."""
+    defaults: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Those of all rules, as texts by name (default-resources)."""
 
     def value(self, rule: str, name: str, otherwise: str = "") -> str:
         """What is set for a rule's resource.
@@ -83,7 +88,12 @@ class Profile:
 
     def longest(self, rule: str) -> int:
         """Minutes that a job of the rule may last at most; 0 without a limit."""
-        return int(self.value(rule, "longest", "0"))
+        return int(self.value(rule, "longest", self.defaults.get("longest", "0")))
+
+    def longest_place(self, rule: str) -> str:
+        """Where the limit of a rule's jobs is set."""
+        own = self.value(rule, "longest")
+        return f"set-resources of {rule}" if own else "default-resources"
 
 
 def profile_in_image(
@@ -139,9 +149,13 @@ def read_profile(
         _refuse_other_device(rule, values)
     for name, value in defaults.items():
         _judge(f"default-resources: {name}", name, _text(value))
-        if name in READ_FOR:
+        if name in READ_FOR and name not in DEFAULTS:
             raise _unread(f"default-resources: {name}", name)
-    return Profile(chosen, {rule: _text(value) for rule, value in threads.items()})
+    return Profile(
+        chosen,
+        {rule: _text(value) for rule, value in threads.items()},
+        {name: _text(value) for name, value in defaults.items()},
+    )
 
 
 def _text(value: Any) -> str:

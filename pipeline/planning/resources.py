@@ -79,7 +79,7 @@ def training_flops_per_token(shape: settings.Model, vocabulary: int, length: int
         vocabulary: Pieces of the tokenizer.
         length: Tokens of a row.
     """
-    return accelerators.training_flops_per_token(shape.matrices(vocabulary), shape, length)
+    return accelerators.flops_per_token_of_matrices(shape.matrices(vocabulary), shape, length)
 
 
 def activation_bytes(
@@ -168,7 +168,7 @@ def estimate_run(
         return HEADROOM * (whole_embedding + of_rows * row + chunk)
 
     several = microbatch < rows and not device.is_tpu
-    kept = several * HEADROOM * FLOAT * N * accelerators.accumulates_whole(N, device.memory)
+    kept = several * HEADROOM * FLOAT * N * accelerators.can_keep_whole_gradient(N, device.memory)
     room = device.memory - passing(1, own)
     is_own = not shape.architecture
     needed = math.ceil(state / (room - kept)) if state > room > kept and is_own else 1

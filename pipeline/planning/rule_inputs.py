@@ -200,4 +200,4 @@ def _record(database: str) -> str:
 
 def _matching(patterns: Iterable[str]) -> list[str]:
     """The files that fit; a pattern that fits none stands for itself, and is told as missing."""
-    return [path for one in patterns for path in file_patterns.files(one) or [one]]
+    return [path for one in patterns for path in file_patterns.files_of_pattern(one) or [one]]

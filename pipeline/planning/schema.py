@@ -14,10 +14,10 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from pike_mixing.errors import InputError, install_command
-from pike_mixing.settings import meanings
+from pike_mixing.settings import setting_docstrings
 from pipeline.planning import methods
 from pipeline.planning.configuration import Experiment, Grid, Names, Runs, Scenario, Seeds
-from pipeline.runtime import validation
+from pipeline.runtime import validate_settings
 from pipeline.settings import Model
 
 PATH = Path(__file__).resolve().parents[2] / "workflow" / "schemas" / "config.schema.yaml"
@@ -25,7 +25,10 @@ HEAD = """\
 # Written from the dataclasses of settings by `make schema`: change it there
 # (pipeline/planning/configuration.py names them).
 """
-INCLUDE = "Another configuration, from this file's folder on, whose sections this one adds to."
+INCLUDE = (
+    "Another configuration, from this file's folder on. This one adds to its sections and replaces "
+    'nothing; a second file does: `make run CONFIG="one.yaml two.yaml"`.'
+)
 FILLED = {
     Experiment: tuple(field.name for field in dataclasses.fields(Experiment)),
     Scenario: ("domains", "tokenizer", "training", "evaluation"),
@@ -56,7 +59,7 @@ def problems(config: Mapping[str, Any], origin: str) -> list[str]:
         )
     problems = []
     try:
-        validation.validate(Experiment, config, origin, together=False)
+        validate_settings.validate(Experiment, config, origin, together=False)
     except InputError as error:
         problems = str(error).splitlines()
     named = config.get("methods")
@@ -68,7 +71,7 @@ def problems(config: Mapping[str, Any], origin: str) -> list[str]:
 
 def contradictions(config: Experiment, origin: str) -> list[str]:
     """Settings of one part of the configuration that do not go together."""
-    return _in_file(validation.contradictions(config, origin), origin)
+    return _in_file(validate_settings.settings_contradictions(config, origin), origin)
 
 
 def _in_file(problems: list[str], origin: str) -> list[str]:
@@ -103,7 +106,7 @@ class _Described(GenerateJsonSchema):
     """Says what each setting means; what may be absent is not asked for, and has no null."""
 
     def dataclass_schema(self, schema: Any) -> Node:
-        node, meant = super().dataclass_schema(schema), meanings(schema["cls"])
+        node, meant = super().dataclass_schema(schema), setting_docstrings(schema["cls"])
         filled = FILLED.get(schema["cls"], ())
         for name, part in node["properties"].items():
             said = {k: v for k, v in part.items() if k != "title" and v is not None}

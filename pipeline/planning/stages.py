@@ -10,14 +10,14 @@ from pipeline.runtime import code_fingerprint
 from pipeline.settings import GRID
 
 STAGES = {
-    "download": "pipeline.data.sources:download",
+    "download": "pipeline.data.sources:download_source",
     "tokenizer": "pipeline.data.tokenizer:build_tokenizer",
-    "pack": "pipeline.data.packing:pack",
-    "fetch": "pipeline.tasks.fetch:fetch",
+    "pack": "pipeline.data.packing:pack_corpus",
+    "fetch": "pipeline.tasks.fetch:fetch_tasks",
     "pretrain": "pipeline.training.train:pretrain",
-    "mixture": "pipeline.training.find_mixture:find",
-    "evaluate": "pipeline.evaluation.evaluate:evaluate",
-    "probe": "pipeline.evaluation.gradient_probe:probe",
+    "mixture": "pipeline.training.find_mixture:find_mixture",
+    "evaluate": "pipeline.evaluation.evaluate:evaluate_run",
+    "probe": "pipeline.evaluation.gradient_probe:probe_gradients",
     "theory": "pipeline.theory.stage:write_records",
     "database": "pipeline.results.database:build_database",
     "table": "pipeline.results.tables:write_table",
@@ -40,7 +40,7 @@ SETTINGS = {
 PARTS: dict[str, Callable[[str], str]] = {
     "download": SOURCES.__getitem__,
     "pretrain": methods.class_reference,
-    "mixture": {**FINDERS, GRID: "pipeline.training.find_mixture:find"}.__getitem__,
+    "mixture": {**FINDERS, GRID: "pipeline.training.find_mixture:find_mixture"}.__getitem__,
 }
 """Stages that do their work by one of several peers, and where a peer of a name is."""
 
@@ -71,4 +71,4 @@ def code_and_versions(
         places.append("pipeline.model.foreign")
     modules = [place.partition(":")[0] for place in places]
     fingerprint = code_fingerprint.fingerprint(*modules, assets=tuple(ASSETS.get(stage, ())))
-    return fingerprint, code_fingerprint.versions_of(stage, modules, python)
+    return fingerprint, code_fingerprint.package_versions(stage, modules, python)

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from pike_mixing.errors import InputError, brief, refuse
-from pipeline.runtime.validation import DEEPEST, MOST_DIGITS, is_text
+from pipeline.runtime.validate_settings import DEEPEST, MOST_DIGITS, is_json_text
 
 LARGEST = 2**20
 """Bytes of a file. The largest of ours has 20,000, and parsing 70,000 takes a second."""
@@ -174,7 +174,7 @@ def _of_tag(node: Any, line: int) -> Iterator[str]:
 
 
 def _of_scalar(node: Any, line: int) -> Iterator[str]:
-    if not is_text(node.value):
+    if not is_json_text(node.value):
         yield f"{line}: {brief(node.value)} holds a character that no text has: take it out"
     elif node.tag == f"{_TAG}int" and len(node.value) > MOST_DIGITS:
         begin = node.value[:20]
@@ -187,7 +187,7 @@ def _of_names(keys: list[Any]) -> Iterator[str]:
         name, line = key.value, key.start_mark.line + 1
         if not isinstance(key, yaml.ScalarNode):
             yield f"{line}: a list or a mapping cannot be a name"
-        elif not is_text(name):
+        elif not is_json_text(name):
             yield f"{line}: {brief(name)} holds a character that no text has: take it out"
         elif key.tag not in (f"{_TAG}str", f"{_TAG}merge"):
             kind = key.tag.rpartition(":")[2]

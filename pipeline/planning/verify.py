@@ -77,7 +77,7 @@ class _Kept(NamedTuple):
     path: Path
     kind: str
     content: dict[str, Any]
-    files: list[checksums.Sealed]
+    files: list[checksums.ListedFile]
 
 
 def verify(given: Sequence[str | Path], *, workers: int | None = None, format: str = "text") -> str:
@@ -109,7 +109,7 @@ def verify(given: Sequence[str | Path], *, workers: int | None = None, format: s
                 result.add(problem, stages[id(file)])
                 broken.add(file.path)
             progress.add(file.bytes / 1e6)
-    known = checksums.Memory(checksums.MEMORY)
+    known = checksums.DigestCache(checksums.MEMORY)
     for one in kept:
         for problem in _unlike(one, known, broken):
             result.add(problem, one.content.get("stage"))
@@ -198,11 +198,11 @@ def _read(path: Path) -> _Kept:
         run = path.parent.parent.parent / atomic_files.MANIFEST
         _refuse_no_file(path, _again(run, "pretrain", path))
         try:
-            content = manifests.read_checkpoint(path.parent)
+            content = manifests.read_checkpoint_manifest(path.parent)
         except InputError as error:
             raise InputError(f"{error}: {_again(run, 'pretrain', path)}") from None
         files = [
-            checksums.Sealed(
+            checksums.ListedFile(
                 file,
                 file.stat().st_size if file.is_file() else 0,
                 sha256,
@@ -214,11 +214,11 @@ def _read(path: Path) -> _Kept:
         ]
         return _Kept(path, "checkpoint", {**content, "stage": "pretrain"}, files)
     _refuse_no_file(path, _again(path, _stage_at(path), path))
-    stage = manifests.stage_of(path)
+    stage = manifests.stage_of_manifest(path)
     if stage not in manifests.STAGES:
         content = atomic_files.read_json(path)
-        if manifests.is_archive(content):
-            content = manifests.read_archive(path.parent)
+        if manifests.is_archive_manifest(content):
+            content = manifests.read_archive_manifest(path.parent)
             files = checksums.listed_files(path.parent, content, "take the archive anew")
             return _Kept(path, "archive", content, files)
         raise InputError(
@@ -226,7 +226,7 @@ def _read(path: Path) -> _Kept:
             "it elsewhere"
         )
     again = _again(path, stage, path)
-    content = manifests.read(path, stage, again)
+    content = manifests.read_manifest(path, stage, again)
     files = [
         file._replace(remedy=_again(path, stage, file.path))
         for file in checksums.listed_files(path.parent, content, again)
@@ -236,7 +236,7 @@ def _read(path: Path) -> _Kept:
 
 def _refuse_no_file(path: Path, remedy: str) -> None:
     """Stops where something else is in the place of a manifest, or where it is no JSON."""
-    if other := atomic_files.not_a_file(path):
+    if other := atomic_files.kind_of_non_file(path):
         raise InputError(f"{path} is {other}: {remedy}")
     try:
         atomic_files.read_json(path)
@@ -255,7 +255,9 @@ def _again(path: Path, stage: str, *places: Path) -> str:
     if output_root.root_above(path.absolute().parent) is None:
         return f"{stage} it anew"
     command = output_root.command_for(path, force=path.is_file())
-    away = [p for p in places if p.is_symlink() or (p.exists() and atomic_files.not_a_file(p))]
+    away = [
+        p for p in places if p.is_symlink() or (p.exists() and atomic_files.kind_of_non_file(p))
+    ]
     unclaimed = _unclaimed_files(path, stage, alone=path not in places)
     away += [place for place in unclaimed if place not in away]
     first = f"rm -rf {shlex.join(map(str, away))} && " if away else ""
@@ -280,10 +282,10 @@ def _unclaimed_files(path: Path, stage: str, *, alone: bool) -> list[Path]:
     left = [file for of_mark in found.values() for file in of_mark]
     if whole and files and left == files:
         return [folder]
-    return [*left, *(mark for mark in found if ownership.is_spoilt(mark))]
+    return [*left, *(mark for mark in found if ownership.is_blocked_mark(mark))]
 
 
-def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[str]:
+def _unlike(one: _Kept, known: checksums.DigestCache, broken: set[Path]) -> Iterator[str]:
     """What of a piece of work is not what it was made from, or contradicts itself."""
     if one.kind in ("checkpoint", "archive"):
         return
@@ -314,7 +316,7 @@ def _unlike(one: _Kept, known: checksums.Memory, broken: set[Path]) -> Iterator[
     read = {Path(os.path.normpath(folder / name)) for name in one.content["inputs"]}
     if stage == "pack" and not broken & {*read, *(file.path for file in one.files)}:
         try:
-            shards.refuse_other_tokenizer(folder, one.content)
+            shards.refuse_replaced_tokenizer(folder, one.content)
             for split in shards.SPLITS:
                 Corpus.open(folder, split)
         except InputError as error:
@@ -330,7 +332,7 @@ def _files_without_mark(one: _Kept) -> Iterator[str]:
     for mark, left in ownership.files_without_mark(files, stage, folder).items():
         away = files if stage in ownership.MAKE_FILES else [folder]
         # A mark of several pieces is taken away with each.
-        away += [mark] if ownership.is_spoilt(mark) and folder not in away else []
+        away += [mark] if ownership.is_blocked_mark(mark) and folder not in away else []
         remedy = f"rm -rf {shlex.join(map(os.path.normpath, away))}"
         remedy += f" && {output_root.command_for(one.path)}"
         yield (
@@ -412,7 +414,7 @@ def _missing(place: Path, broken: set[Path]) -> Iterator[tuple[str, str]]:
         )
     compared = outdated.compare_results(place, *place.absolute().parents)
     for path in map(Path, compared.settings_files() if compared else ()):
-        other = atomic_files.not_a_file(path)
+        other = atomic_files.kind_of_non_file(path)
         if other and path.absolute().is_relative_to(place.absolute()):
             yield (
                 f"{path} is {other}: delete it with `rm -r {shlex.quote(str(path))}`, and the "

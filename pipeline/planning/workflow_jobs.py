@@ -20,15 +20,15 @@ import yaml
 from pike_mixing.errors import InputError
 from pipeline.planning import (
     methods,
-    notices,
     outdated,
     output_root,
+    plan_hints,
     planner,
     records,
     rule_inputs,
     slurm,
+    snakemake_internals,
     stages,
-    undocumented,
 )
 from pipeline.planning.jobs import DISK_BYTES, Job, Jobs
 from pipeline.planning.plan import Plan
@@ -82,8 +82,8 @@ class RuleResources:
         self._nodes = int(profile.value("pretrain", "nodes", "1"))
         work = self._jobs["pretrain"]
         where = f"set-resources of pretrain: processes: {work.processes}"
-        accelerators.refuse_too_many(work.device, work.processes, where)
-        launch.refuse_nodes(self._nodes, profile.device("pretrain"))
+        accelerators.refuse_too_many_devices(work.device, work.processes, where)
+        launch.refuse_several_nodes(self._nodes, profile.device("pretrain"))
         self._refuse_uneven()
 
     def resources(self, rule: str) -> Resources:
@@ -116,8 +116,14 @@ class RuleResources:
             **({"gpu": gpu} if rule in TRAINS else {}),
             **(self._steps() if rule == "pretrain" else {}),
             "python": self.interpreter(rule),
-            **({"device": self._profile.device(rule)} if rule in TRAINS else {}),
+            **(self._devices(rule) if rule in TRAINS else {}),
         }
+
+    def _devices(self, rule: str) -> Resources:
+        return {"device": self._profile.device(rule), "accelerator": self._accelerator(rule)}
+
+    def _accelerator(self, rule: str) -> str:
+        return self._profile.value(rule, "accelerator", "cpu")
 
     def interpreter(self, rule: str) -> str:
         """The interpreter of a rule's jobs."""
@@ -207,8 +213,8 @@ class RuleResources:
             return None
         return (
             f"{rule} {name} is expected to take {hours:,.1f} hours, its job ends after "
-            f"{longest / 60:,.1f} (set-resources of {rule}: longest: {longest}), and the next one "
-            "begins again: raise `longest`, in a partition that allows more, or "
+            f"{longest / 60:,.1f} ({self._profile.longest_place(rule)}: longest: {longest}), and "
+            "the next one begins again: raise `longest`, in a partition that allows more, or "
             + REMEDIES.get(rule, "leave it out")
         )
 
@@ -216,7 +222,7 @@ class RuleResources:
         return self._jobs[rule if rule in TRAINS else ""]
 
     def _jobs_of(self, rule: str) -> Jobs:
-        device = accelerators.find_accelerator(self._profile.value(rule, "accelerator", "cpu"))
+        device = accelerators.find_accelerator(self._accelerator(rule))
         return Jobs(self._plan, device, int(self._profile.value(rule, "processes", "1")))
 
 
@@ -246,14 +252,14 @@ def start_servers(rules: Iterable[str], profile: Profile, prefix: str) -> str:
         What stands before every job's command line, for a shell; nothing without a server.
     """
     jobs, name = Counter(rules), ""
-    for group in GROUPS if fork_server.possible() else ():
+    for group in GROUPS if fork_server.can_serve_forks() else ():
         own = [rule for rule in group if _is_ordinary(rule, profile)]
         if sum(jobs[rule] for rule in own) >= FEWEST:
             name = name or f"pike-{uuid.uuid4().hex}"
             commands = (records.MADE[rule].stage or rule for rule in own)
             places = {c: stages.STAGES[c].partition(":")[0] for c in commands}
-            fork_server.start(name, places, prefix)
-    return fork_server.words(name) if name else ""
+            fork_server.start_server(name, places, prefix)
+    return fork_server.client_command(name) if name else ""
 
 
 def spawn(words: str = "") -> str:
@@ -303,7 +309,7 @@ class WorkflowJobs:
         signal_handler.await_children()
         output_root.ensure_user_name()
         slurm.ignore_checkpoint_signals()
-        self._workflow, self._request = workflow, undocumented.Request(workflow)
+        self._workflow, self._request = workflow, snakemake_internals.Request(workflow)
         request = self._request
         files = request.files or [_config_file(config, request.options)]
         self.plan, self.config = planner.plan_of_workflow(files, request.options)
@@ -323,10 +329,12 @@ class WorkflowJobs:
             for manifest in (self.plan.manifest(r, n) for r, names in work.items() for n in names):
                 outdated.ensure_stamp(manifest)
         self._asked: dict[tuple[str, str], None] = {}
+        self._doubted: set[str] = set()
+        """What the user was told before the start, a dry run's too."""
         self._shell = shell
         self._spawn(refuse_unbegun())
         if not request.is_local:
-            undocumented.mend_slurm_plugin(self._refuse_cpu_torch)
+            snakemake_internals.mend_slurm_plugin(self._refuse_cpu_torch)
 
     def inputs(
         self,
@@ -360,13 +368,13 @@ class WorkflowJobs:
                     warn(line)
         else:
             stamp = ancient(outdated.ensure_stamp(self.plan.manifest(rule, name)))
-        is_new = (rule, name) not in self._asked and not is_of_job
-        if (
-            is_new
-            and (why := self.takes.explain_overlong(rule, name))
-            and self._is_to_be_made(rule, name)
-        ):
-            warn(why)
+        if (rule, name) not in self._asked and not is_of_job:
+            told = [self.takes.explain_overlong(rule, name), self._explain_cpu_torch(rule)]
+            doubts = [why for why in told if why and why not in self._doubted]
+            if doubts and self._is_to_be_made(rule, name):
+                self._doubted |= {*doubts}
+                for why in doubts:
+                    warn(why)
         self._asked[rule, name] = None
 
         def as_input(path: str) -> str:
@@ -397,7 +405,7 @@ class WorkflowJobs:
         # A dry run and a report import no class of the user's and need no finder's packages.
         if "pretrain" in rules and not self._request.is_part():
             methods.refuse_at_start(self.plan.runs.values(), self.plan.mixtures.values())
-        for line in notices.unused_names(self.plan, self.config) + notices.short_searches(
+        for line in plan_hints.unused_names(self.plan, self.config) + plan_hints.short_searches(
             self.plan
         ):
             warn(line)
@@ -409,7 +417,7 @@ class WorkflowJobs:
             self._compared.prepare(*work)
         words = ""
         if self._request.is_local:
-            undocumented.lift_rate_limit(self._workflow)
+            snakemake_internals.lift_rate_limit(self._workflow)
             own = rule_inputs.shell_prefix(str(HERE)).format()
             words = start_servers(rules, self._request.profile, own)
         self._spawn(spawn(words))
@@ -422,18 +430,26 @@ class WorkflowJobs:
         Raises:
             InputError: it was built for the CPU.
         """
+        for rule in sorted({r for r, name in self._asked if self._is_to_be_made(r, name)}):
+            if why := self._explain_cpu_torch(rule):
+                raise InputError(why)
+
+    @functools.cache  # noqa: B019 - one workflow lives as long as its process
+    def _explain_cpu_torch(self, rule: str) -> str | None:
+        """Why a rule's jobs would not find the GPUs that they book; None where they would."""
         profile = self._request.profile
-        rules = {rule for rule, name in self._asked if self._is_to_be_made(rule, name)}
-        for rule in TRAINS if not self._request.is_part() else ():
-            on_gpu = profile.device(rule) == "cuda" and not profile.value(rule, "python")
-            if rule in rules and on_gpu and environment.is_cpu_torch():
-                kind = profile.value(rule, "accelerator")
-                set_by = f"accelerator: {kind}" if kind else "device: cuda"
-                raise InputError(
-                    f"set-resources of {rule}: {set_by}: jobs would get GPUs that the torch of "
-                    f"{sys.prefix} cannot use, which was built for the CPU: run `make setup "
-                    "TORCH=cuda`, or set `accelerator: cpu`, and no `device`, to train without"
-                )
+        on_gpu = rule in TRAINS and profile.device(rule) == "cuda"
+        if not on_gpu or profile.value(rule, "python") or self._request.is_part():
+            return None
+        if not environment.is_torch_cpu_only():
+            return None
+        kind = profile.value(rule, "accelerator")
+        set_by = f"accelerator: {kind}" if kind else "device: cuda"
+        return (
+            f"set-resources: {set_by}: jobs would get GPUs that the torch of {sys.prefix} cannot "
+            "use, which was built for the CPU: run `make setup TORCH=cuda`, or set `accelerator: "
+            "cpu`, and no `device`, to train without"
+        )
 
     def _spawn(self, function: str) -> None:
         """Gives jobs' commands the shell function `spawn`, and our folder to find modules in."""

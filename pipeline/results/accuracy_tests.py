@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 
 from pike_mixing.comparison import mean_difference, sign_flip
-from pike_mixing.comparison.mean_difference import Estimate, Part
+from pike_mixing.comparison.mean_difference import DocumentDifferences, Estimate
 from pipeline.results import item_points
 from pipeline.results.inputs_of_tests import Measured
 from pipeline.results.item_points import Differences
@@ -39,7 +39,7 @@ class Comparison:
     task: str
     method: str
     against: str
-    part: Part | None
+    part: DocumentDifferences | None
     """Absent: the mean over tasks."""
     estimate: Estimate
     seeds: tuple[int, ...]
@@ -108,7 +108,7 @@ def compare_methods(
     """
     scenario, model, task, shots, formulation = group
     for metric, sum_SxG in pairs.sums.items():
-        part = mean_difference.part(sum_SxG, pairs.count_G, pairs.document_G)
+        part = mean_difference.differences_of_sums(sum_SxG, pairs.count_G, pairs.document_G)
         result = mean_difference.estimate([part])
         yield Comparison(
             block=(scenario, model, shots, formulation, metric),
@@ -127,7 +127,7 @@ def compare_methods(
         )
 
 
-def _design_effect(part: Part, pairs: Differences, metric: str) -> float | None:
+def _design_effect(part: DocumentDifferences, pairs: Differences, metric: str) -> float | None:
     """Mean over seeds of the clustered variance, over that of as many independent items."""
     if pairs.items == 1 or len(part.share_G) == 1:
         return None
@@ -171,10 +171,10 @@ def means_over_tasks(
 
 
 def _p_of_mean(result: Estimate) -> float | None:
-    """`verdict_p`; of one seed, over documents enough, that over documents alone."""
+    """`p_value_if_enough`; of one seed, over documents enough, that over documents alone."""
     if result.seeds == 1 and result.effective >= mean_difference.LEAST_DOCUMENTS:
         return mean_difference.p_value(result)
-    return mean_difference.verdict_p(result)
+    return mean_difference.p_value_if_enough(result)
 
 
 def _row(comparison: Comparison) -> list[Any]:

@@ -47,8 +47,8 @@ from pipeline.results import (
 from pipeline.results.record_loader import OF_THEORY, RECORDS, Listed, insert_rows, table_columns
 from pipeline.results.selection import connect_ours, query
 from pipeline.runtime import atomic_files, checksums, manifests
-from pipeline.runtime.programs import program
-from pipeline.runtime.validation import validate
+from pipeline.runtime.programs import program_command
+from pipeline.runtime.validate_settings import validate
 
 RECORDED = (*itertools.chain(*RECORDS.values()), "lineage")
 """Base tables that an archive holds; all others follow from these and the settings."""
@@ -105,7 +105,7 @@ def write_archive(results: Path, *, out: Path) -> str:
         }
         facts = {"reads": reads, "report": shown, "files": listed}
         remedy = f"move what the workflow did not make out of {results}"
-        manifests.require(facts, manifests.ARCHIVE, out / atomic_files.MANIFEST, remedy)
+        manifests.require_type(facts, manifests.ARCHIVE, out / atomic_files.MANIFEST, remedy)
         atomic_files.write_json(partial / atomic_files.MANIFEST, facts)
     size = sum(file["bytes"] for file in listed.values())
     return f"{out}: {len(listed)} files, {size / 1e6:.1f} MB"
@@ -167,7 +167,7 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
         page = out / "article" / "index.html"
         article.write_article(of_paper, out / "tables", out / "figures", page)
         lines.append(f"The paper's tables and figures beside ours: {page}")
-    pike, whole = program("pike"), shlex.quote(f"{out / WHOLE}.duckdb")
+    pike, whole = program_command("pike"), shlex.quote(f"{out / WHOLE}.duckdb")
     lines.append(f"What each table and figure shows: {pike} tables {shlex.quote(str(out))}")
     lines.append(f"The paper's claims: {pike} claims {whole}")
     return "\n".join(lines)
@@ -177,7 +177,7 @@ def _tell_part(out: Path, place: str, kind: str, name: str) -> str:
     """Where a table or figure is, and how to ask what it was made from."""
     asked = shlex.join(["why", f"{kind}/{name}", "--database", f"{out / place}.duckdb"])
     file = out / f"{kind}s" / f"{name}{KINDS[kind][1]}"
-    return f"{file}\n  What it was made from: {program('pike')} {asked}"
+    return f"{file}\n  What it was made from: {program_command('pike')} {asked}"
 
 
 def _judge(archive: Path) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def _judge(archive: Path) -> dict[str, Any]:
         InputError: it does not list what is read, or lists more; a file was changed; settings make
             no result, or a record is none.
     """
-    made = manifests.read_archive(archive)
+    made = manifests.read_archive_manifest(archive)
     kinds = made["reads"].items()
     places = {WHOLE, made["report"], *(d for _, read in kinds for d in read.values())}
     needed = {f"records/{table}.parquet" for table in RECORDED}
@@ -248,7 +248,7 @@ def _read_settings(place: Path) -> experiment.Experiment:
     result = experiment.read(place)
     for run, record in result.runs.items():
         where, own = f"{place}: runs.{run}.settings", record.settings
-        manifests.require(own, manifests.RUN_SETTINGS, where, manifests.ARCHIVE_REMEDY)
+        manifests.require_type(own, manifests.RUN_SETTINGS, where, manifests.ARCHIVE_REMEDY)
         if not record.trained:
             validate(settings_of.Run, own, where)
         texts: Any = own["domains"]
@@ -373,7 +373,7 @@ def _artifact(row: Mapping[str, Any], stage: str | None, place: Path) -> lineage
         content: dict[str, Any] = {key: {} for key in ("inputs", "given", "files")} | facts
         content |= {"stage": row["produced_by"], "settings": plain["settings"]}
         content["code"] = code | {"loaded": {}}
-        manifests.refuse_other(content, stage, where, manifests.ARCHIVE_REMEDY)
+        manifests.refuse_wrong_manifest(content, stage, where, manifests.ARCHIVE_REMEDY)
     return lineage.Artifact(**{**row, "inputs": tuple(row["inputs"] or ()), **plain})
 
 
@@ -386,7 +386,7 @@ def _databases(results: Path, kind: str) -> dict[str, str]:
 def _database_of(manifest: Path, stage: str, results: Path) -> str:
     """The name of the database that an output was made from."""
     result_manifests.refuse_missing(manifest)
-    inputs = manifests.read(manifest, stage)["inputs"]
+    inputs = manifests.read_manifest(manifest, stage)["inputs"]
     names = [os.path.relpath(manifest.parent / name, results) for name in inputs]
     own = (n for n in names if n == f"{WHOLE}.manifest.json" or n.startswith("databases/"))
     if (found := next(own, None)) is None:
@@ -424,7 +424,7 @@ def write_crate(results: Path, *, out: Path) -> str:
     )
     for place in (path for name in RESULTS for path in (results / name).rglob("*")):
         manifests.refuse_link(place, results)
-        if not place.is_dir() and (other := atomic_files.not_a_file(place)):
+        if not place.is_dir() and (other := atomic_files.kind_of_non_file(place)):
             raise InputError(f"{place} is {other}, and a crate holds files: move it away")
     try:
         library = importlib.import_module("rocrate.rocrate")

@@ -29,7 +29,7 @@ from pipeline.results.inputs_of_tests import Measured
 from pipeline.results.record_loader import RECORDS, Listed, insert_rows, load_records
 from pipeline.results.selection import write_ahead_log
 from pipeline.runtime import atomic_files, made_from
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 from pipeline.settings import Model, Training
 
 PAPER = Path(__file__).parents[1] / "paper"
@@ -58,7 +58,7 @@ def write_database(
     out: Path,
     result: lineage.Lineage,
     loader: Loader,
-    taken: made_from.Taken,
+    taken: made_from.InputSnapshot,
 ) -> None:
     """Writes the database of records, wherever they come from.
 

@@ -352,15 +352,14 @@ def decision_sentences(place: Row) -> Iterator[str]:
         yield (
             f"Of {compared} none is shown to have a lower validation loss."
             if place["tested"]
-            else f"A domain has fewer than {LEAST_DOCUMENTS} effective validation documents of "
-            "like size, too few for a verdict."
+            else f"A domain's validation text is worth fewer than {LEAST_DOCUMENTS} documents of "
+            "equal size: these runs cannot say which method is better."
             if any(row["effective"] < LEAST_DOCUMENTS for row in place["rows"])
             else f"No method has {count_of(LEAST_SEEDS, 'seed')}, the least for a verdict."
         )
     yield (
-        f"This holds for models of {place['size']} after {place['tokens']}: whether it does for "
-        "larger models or longer training, these runs cannot tell, as differences may grow or "
-        "shrink with both."
+        f"This was measured with models of {place['size']} after {place['tokens']}. It may be "
+        "different for larger models or longer training: these runs cannot say."
     )
 
 

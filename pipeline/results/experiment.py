@@ -9,7 +9,7 @@ from pike_mixing.settings import unknown
 from pipeline.results import views
 from pipeline.runtime import atomic_files
 from pipeline.runtime.manifests import IS_SLUG
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 
 RUN_NAMES = ("scenario", "model_name", "method_name", "seed", "domains", "tokenizer")
 

@@ -14,7 +14,7 @@ from pipeline.results.display import Panel, Series
 from pipeline.results.selection import Row, connect_ours, rows
 from pipeline.runtime import atomic_files, output_formats, ownership
 from pipeline.runtime.manifests import Slug
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 
 
 @dataclasses.dataclass(frozen=True)

@@ -144,7 +144,7 @@ def _manifests(experiment: Experiment) -> Iterator[_Found]:
         path = Path(place)
         if not path.is_file():
             raise InputError(f"{path} does not exist: {remake}")
-        content = manifests.read(path, stage, remake)
+        content = manifests.read_manifest(path, stage, remake)
         expected = name.rpartition("/")[2] if stage == "pack" else of
         own = content.get(keys.get(stage, ""), expected)
         if own != expected:
@@ -163,7 +163,7 @@ def _checkpoints(run: _Found) -> Iterator[_Found]:
         path = run.path.parent / "checkpoints" / f"step{step}" / atomic_files.MANIFEST
         if not path.is_file():
             continue
-        own = manifests.read_checkpoint(path.parent)
+        own = manifests.read_checkpoint_manifest(path.parent)
         content = {
             "stage": run.content["stage"],
             "settings": {"model": own["model"], "vocabulary": own["vocabulary"]},

@@ -15,7 +15,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference, sign_flip
-from pike_mixing.comparison.mean_difference import Estimate, Part
+from pike_mixing.comparison.mean_difference import DocumentDifferences, Estimate
 from pipeline.results.inputs_of_tests import Measured, TaskCurve
 from pipeline.results.item_points import CheckpointKey, pair_by_seed
 from pipeline.results.record_loader import insert_rows
@@ -35,8 +35,8 @@ class Difference:
 
     domain: str
     target: float
-    nll: Part
-    perplexity: Part
+    nll: DocumentDifferences
+    perplexity: DocumentDifferences
     loss_2xS: Floats
     """Of the method and of the other one."""
     residual_2xSxG: Floats
@@ -85,8 +85,10 @@ def _difference(
     return Difference(
         domain,
         read.weight,
-        mean_difference.part(sum_2xSxG[0] - sum_2xSxG[1], tokens_G, document_G),
-        mean_difference.part_of_residuals(own_S - other_S, a_SxG - b_SxG, tokens_G, document_G),
+        mean_difference.differences_of_sums(sum_2xSxG[0] - sum_2xSxG[1], tokens_G, document_G),
+        mean_difference.differences_of_residuals(
+            own_S - other_S, a_SxG - b_SxG, tokens_G, document_G
+        ),
         *(loss_2xS, residual_2xSxG, tokens_G),
     )
 
@@ -106,7 +108,7 @@ def _spread(domains: list[Difference]) -> Estimate | None:
     for d, slope_2xS in zip(domains, apart_Kx2xS / spread_2xS, strict=True):
         a_SxG, b_SxG = slope_2xS[..., None] * d.residual_2xSxG
         told = (a_SxG - b_SxG, d.tokens_G, d.nll.document_G)
-        parts.append(mean_difference.part_of_residuals(spread_2xS[0] - spread_2xS[1], *told))
+        parts.append(mean_difference.differences_of_residuals(spread_2xS[0] - spread_2xS[1], *told))
     # The mean of K parts, each of which has the whole difference, and K times its domain's share.
     return mean_difference.estimate(parts)
 
@@ -131,9 +133,9 @@ class Test:
 def fill_table(measured: Measured) -> None:
     """Fills loss_tests: every method against the baseline and the oracle, and pairs of claims.
 
-    p is null over few seeds or documents (`mean_difference.verdict_p`). It is corrected over all
-    methods of a scenario and model against one reference: their means are one family, their domains
-    another, means over scenarios a third. Claims correct their pairs themselves.
+    p is null over few seeds or documents (`mean_difference.p_value_if_enough`). It is corrected
+    over all methods of a scenario and model against one reference: their means are one family,
+    their domains another, means over scenarios a third. Claims correct their pairs themselves.
     """
     connection = measured.connection
     references = (measured.baseline, measured.oracle)
@@ -215,7 +217,7 @@ def _rows(tests: list[Test], *, corrected: bool) -> Iterator[list[Any]]:
     """Rows of a family, with its p-values corrected together."""
     numbers: list[list[list[Any]]] = []
     for found in ([getattr(t, of) for t in tests] for of in ("nll", "perplexity", "spread")):
-        p_M = [None if e is None else mean_difference.verdict_p(e) for e in found]
+        p_M = [None if e is None else mean_difference.p_value_if_enough(e) for e in found]
         holm_M = sign_flip.holm(p_M) if corrected else [None] * len(p_M)
         numbers.append(
             [

@@ -25,7 +25,7 @@ from pipeline.results.selection import (
 )
 from pipeline.results.selection import query as rows_of
 from pipeline.runtime import output_formats
-from pipeline.runtime.programs import program
+from pipeline.runtime.programs import program_command
 
 log = logging.getLogger("pike")
 
@@ -52,7 +52,7 @@ def answer_query(sql: str, database: Path | None = None, format: Format = "table
         with connect(database) as connection:
             announce(connection, database)
             if format == "table" and (narrow := NARROW.get(" ".join(sql.lower().split()))):
-                again = f"{program('pike')} query 'select * {sql.strip()}'"
+                again = f"{program_command('pike')} query 'select * {sql.strip()}'"
                 log.warning("all columns: `%s`, or --format csv", again)
                 sql = narrow
             statement = _only(connection, sql)
@@ -104,7 +104,7 @@ def _claims(every: list[dict[str, Any]]) -> Iterator[str]:
         if one["ours_low"] is not None:
             ours += f" ({one['ours_low']:.3g} to {one['ours_high']:.3g}{_basis(one)})"
         p = "" if one["p_holm"] is None or not one["p_holm"] else f" (p = {one['p_holm']:.2g})"
-        yield f"{one['claim']}: {output_formats.paint(one['verdict'], 'bold')}{p}{ours}"
+        yield f"{one['claim']}: {output_formats.colour_text(one['verdict'], 'bold')}{p}{ours}"
         yield from textwrap.wrap(
             one["statement"], 96, initial_indent="    ", subsequent_indent="    "
         )
@@ -151,9 +151,9 @@ def show_tables(results: Path | None, format: str = "text") -> str:
 
 def _tables(every: list[dict[str, Any]]) -> Iterator[str]:
     for one in every:
-        yield output_formats.paint(one["file"], "bold")
+        yield output_formats.colour_text(one["file"], "bold")
         yield from textwrap.wrap(one["about"], 96, initial_indent="    ", subsequent_indent="    ")
-    yield f"A table is also a view: `{program('pike')} query 'from table2'`"
+    yield f"A table is also a view: `{program_command('pike')} query 'from table2'`"
 
 
 def _natural(path: Path) -> tuple[str, int]:
@@ -197,7 +197,7 @@ def _explain_failure(error: Exception, database: Path | None = None) -> InputErr
     lacking = re.search(r"Table with name \"?(\w+)", str(error))
     if database and lacking and lacking[1].lower() in views.view_texts():
         return other_version(database, lacking[1].lower())
-    hint = f'`{program("pike")} query "show tables"` lists tables and views'
+    hint = f'`{program_command("pike")} query "show tables"` lists tables and views'
     text = textwrap.indent(str(error).strip(), "  ")
     if "pytz" in text:  # DuckDB wants it to show times with a time zone.
         text += "\n  A time with a time zone is shown after ::timestamp or ::text behind it."

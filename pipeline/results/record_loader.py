@@ -11,7 +11,7 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import checksums
-from pipeline.runtime.programs import program
+from pipeline.runtime.programs import program_command
 from pipeline.runtime.progress import Progress
 
 OF_TRAINING = (
@@ -105,7 +105,7 @@ def command_for(stage: str, name: str) -> str:
     """What makes an artifact: run `pike pretrain` for RUN."""
     of = name.partition("/")[2]
     if stage == "fetch":
-        return f"run `{program('pike')} fetch {of}`"
+        return f"run `{program_command('pike')} fetch {of}`"
     return f"run `pike {stage}`" + (f" for {of}" if of else "")
 
 

@@ -26,7 +26,7 @@ from pipeline.planning.registration import Registration
 from pipeline.results import board_tests
 from pipeline.results.selection import Row, open_ours, query
 from pipeline.runtime import output_formats
-from pipeline.runtime.programs import program
+from pipeline.runtime.programs import program_command
 
 RULES = ("pike_mixing/rules", "pike_mixing/numerics", "pike_mixing/finders")
 """What is frozen at the registration's commit."""
@@ -54,9 +54,10 @@ def compare_registered(given: Path, database: Path | None = None, format: str = 
     place = database or Path(plan.results, "pike.duckdb")
     if database is None and not place.exists():
         drawn = f"results/{chosen.benchmark}.yaml"
+        pike, snakemake = program_command("pike"), program_command("snakemake")
         raise InputError(
-            f"{place} does not exist: make the runs by `{program('pike')} scenarios {given} "
-            f"--out {drawn}` and `{program('snakemake')} --profile workflow/profiles/default "
+            f"{place} does not exist: make the runs by `{pike} scenarios {given} "
+            f"--out {drawn}` and `{snakemake} --profile workflow/profiles/default "
             f"--configfile {drawn}`"
         )
     with open_ours(place) as connection:

@@ -144,7 +144,11 @@ def load_templates() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    result.filters |= {"counted": output_formats.count_of, "titled": title_of, "shortened": shorten}
+    result.filters |= {
+        "counted": output_formats.count_of,
+        "titled": title_of,
+        "shortened": shorten,
+    }
     result.filters |= {
         "ruled": labels.rule_label,
         "amount": labels.format_amount,

@@ -12,13 +12,13 @@ READ = {"table": (".csv",), "figure": (".svg", ".json")}
 """By stage: what is read of the files that it makes, by suffix; of a database, that itself."""
 
 
-def take_inputs(stage: str, read: Iterable[Path] = ()) -> made_from.Taken:
+def take_inputs(stage: str, read: Iterable[Path] = ()) -> made_from.InputSnapshot:
     """What a stage of results is made from, taken before it reads these manifests or files."""
     modules = [stages.STAGES[stage].partition(":")[0]]
-    return made_from.Taken(stage, modules, inputs=read, assets=stages.ASSETS[stage])
+    return made_from.InputSnapshot(stage, modules, inputs=read, assets=stages.ASSETS[stage])
 
 
-def write(out: Path, taken: made_from.Taken, settings: Any, files: Iterable[Path]) -> None:
+def write(out: Path, taken: made_from.InputSnapshot, settings: Any, files: Iterable[Path]) -> None:
     """Writes the manifest of what a stage has made.
 
     Args:
@@ -71,15 +71,17 @@ def altered_problem(out: Path, stage: str) -> str | None:
     if not place.is_file():
         return None
     remake = f"make it with `{output_root.command_for(out, force=True)}`"
-    known = checksums.Memory(checksums.MEMORY)
-    listed = checksums.listed_files(place.parent, manifests.read(place, stage, remake), remake)
+    known = checksums.DigestCache(checksums.MEMORY)
+    listed = checksums.listed_files(
+        place.parent, manifests.read_manifest(place, stage, remake), remake
+    )
     read = READ.get(stage, (out.suffix,))
     for one in map(out.with_suffix, read):
         if one not in {file.path for file in listed}:
             return f"{place} does not list {one.name}: {remake}"
     wrong = (checksums.content_problem(file, known.sha256) for file in listed)
     result = next(filter(None, wrong), None)
-    known.keep()
+    known.save()
     return result
 
 
@@ -94,7 +96,7 @@ def outdated_parts(out: Path, stage: str) -> list[str]:
     module, assets = stages.STAGES[stage].partition(":")[0], stages.ASSETS[stage]
     parts = [f"the code of {module}", *(f"pipeline/{asset}" for asset in assets)]
     now = code_fingerprint.fingerprint(module, assets=tuple(assets)).split("-")
-    before = manifests.read(place, stage)["code"]["fingerprint"].split("-")
+    before = manifests.read_manifest(place, stage)["code"]["fingerprint"].split("-")
     if len(before) != len(now):
         return parts
     return [part for part, a, b in zip(parts, before, now, strict=True) if a != b]

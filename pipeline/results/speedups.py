@@ -101,7 +101,9 @@ def speedup(
     def less_the_end(rows_S: npt.NDArray[np.int64]) -> mean_difference.Estimate:
         """The method's checkpoints less the baseline's ends."""
         apart = [
-            mean_difference.part(sign * (sum_RxG[rows_S] - sum_RxG[-seeds:]), count_G, document_G)
+            mean_difference.differences_of_sums(
+                sign * (sum_RxG[rows_S] - sum_RxG[-seeds:]), count_G, document_G
+            )
             for sum_RxG, count_G, document_G in kept
         ]
         return mean_difference.estimate(apart, weight_K)
@@ -122,7 +124,9 @@ def speedup(
         ratio=ratio,
         low=low,
         high=high,
-        p=mean_difference.verdict_p(apart_T[at_end]) if ahead == (middle_T[at_end] <= 0) else None,
+        p=mean_difference.p_value_if_enough(apart_T[at_end])
+        if ahead == (middle_T[at_end] <= 0)
+        else None,
         seeds=seeds,
     )
 

@@ -25,7 +25,7 @@ from pipeline.results.selection import (
     whole_database,
 )
 from pipeline.runtime import output_formats
-from pipeline.runtime.programs import program
+from pipeline.runtime.programs import program_command
 
 log = logging.getLogger("pike")
 
@@ -157,7 +157,7 @@ def _unknown(artifact: str, names: list[str]) -> str:
         hint = f"kinds of artifacts: {', '.join(kinds)}"
     return (
         f"there is no artifact {artifact!r} in the database: {hint}; "
-        f'`{program("pike")} query "select artifact from lineage"` lists all'
+        f'`{program_command("pike")} query "select artifact from lineage"` lists all'
     )
 
 
@@ -209,7 +209,7 @@ class _Tree:
             if folded:
                 own = ", `--row` those of a row" if name.startswith("table/") else ""
                 yield (
-                    f"{indent}  and {folded} more of {kind}/: `{program('pike')} why "
+                    f"{indent}  and {folded} more of {kind}/: `{program_command('pike')} why "
                     f"{sources[-1]}` shows one{own}, `--format json` all"
                 )
 
@@ -222,7 +222,7 @@ class _Tree:
         if shown := [f"{key} {_short(facts[key])}" for key in FACTS if facts.get(key)]:
             yield f"{detail}{', '.join(shown)}"
         for reason in self._stale.get(name, []):
-            yield detail + output_formats.paint(f"OUT OF DATE: {reason} changed", "red")
+            yield detail + output_formats.colour_text(f"OUT OF DATE: {reason} changed", "red")
 
     def _facts(self, name: str) -> Any:
         facts = self._lineage[name]["facts"]

@@ -64,7 +64,7 @@ _ROWS = [
     Accelerator("h100", {"float32": 67e12, "bfloat16": 989e12}, 80 * GiB, 0.4, 0.02, "GPU"),
     Accelerator("h200", {"float32": 67e12, "bfloat16": 989e12}, 141 * GiB, 0.4, 0.02, "GPU"),
     # Jouppi et al. 2023 (arXiv 2304.01433), Table 4; a TPU multiplies in bfloat16 alone, and
-    # float32 in six such products. A run takes the chips of one host (`chips.refuse_hosts`).
+    # float32 in six such products. A run takes one host (`xla_chips.refuse_several_hosts`).
     Accelerator("tpu-v4", {"float32": 46e12, "bfloat16": 275e12}, 32 * GiB, 0.4, 0.02, "TPU", 4),
     # Google Cloud's pages of the same names (cloud.google.com/tpu/docs/v5e, v5p, v6e).
     Accelerator("tpu-v5e", {"float32": 33e12, "bfloat16": 197e12}, 16 * GiB, 0.4, 0.02, "TPU", 8),
@@ -81,60 +81,60 @@ BFLOAT16_WIDTH = 100
 (`benchmarks.precision`)."""
 
 
-def bfloat16_units(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
+def bfloat16_cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
     """Which of BFLOAT16_FLAGS this machine's processor has."""
     text = cpuinfo.read_text(encoding="utf-8") if cpuinfo.is_file() else ""
     return [flag for flag in BFLOAT16_FLAGS if re.search(rf"^flags\b.*\b{flag}\b", text, re.M)]
 
 
-def find_accelerator(name: str, where: str = "accelerator") -> Accelerator:
-    """The device of a name, which was set at `where`.
+def find_accelerator(name: str, place: str = "accelerator") -> Accelerator:
+    """The device of a name, which was set at `place`.
 
     Raises:
         InputError: there is none, with the nearest name.
     """
     if name not in ACCELERATORS:
-        raise InputError(unknown(name, ACCELERATORS, where))
+        raise InputError(unknown(name, ACCELERATORS, place))
     return ACCELERATORS[name]
 
 
-def refuse_too_many(device: Accelerator, number: int, where: str) -> None:
+def refuse_too_many_devices(device: Accelerator, number: int, place: str) -> None:
     """Makes sure that so many devices can train a run together.
 
     Args:
         device: The kind of device.
         number: How many.
-        where: What asked for them, for the message.
+        place: What asked for them, for the message.
 
     Raises:
         InputError: a host has fewer, and no run spreads over several.
     """
     if device.together and number > device.together:
         raise InputError(
-            f"{where}: a run takes the chips of one host, and a host has at most "
+            f"{place}: a run takes the chips of one host, and a host has at most "
             f"{device.together} {device.name}: ask for {device.together}"
         )
 
 
-def accumulates_whole(parameters: int, memory: int) -> bool:
+def can_keep_whole_gradient(parameters: int, memory_bytes: int) -> bool:
     """Whether each process keeps the whole gradient of a model in shards until a step's last pass.
 
     That makes one sum over the processes in a step, and not one in each pass, for 4 bytes a
     parameter; larger models than a quarter of the memory holds so are summed in each pass.
-    `memory` is that of each device in bytes, and 0 where it is the host's.
+    `memory_bytes` is that of each device in bytes, and 0 where it is the host's.
     """
-    return not memory or 4 * parameters <= memory / 4
+    return not memory_bytes or 4 * parameters <= memory_bytes / 4
 
 
-def training_flops_per_token(matrices: int, shape: "Model", length: int) -> float:
+def flops_per_token_of_matrices(matrix_weights: int, shape: "Model", length: int) -> float:
     """FLOPs of training on one token: 6 for each weight of a matrix, and attention's products.
 
     The embedding counts as the output layer; attention counts as if each token saw all of its row,
     as Chowdhery et al. 2022 (Appendix B) do.
 
     Args:
-        matrices: Weights of all matrices.
+        matrix_weights: Weights of all matrices.
         shape: The model's.
         length: Tokens of a row.
     """
-    return 6 * matrices + 12 * shape.layers * shape.heads * shape.head_width * length
+    return 6 * matrix_weights + 12 * shape.layers * shape.heads * shape.head_width * length

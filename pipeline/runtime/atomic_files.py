@@ -53,23 +53,23 @@ def atomic_write(
         InputError: of an output: it must not be written there, or the disk is full or not writable.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.part") if path.name else path
-    with _output(path, stage, inputs) if stage else contextlib.nullcontext():
+    with _guard_output(path, stage, inputs) if stage else contextlib.nullcontext():
         _make_parent(path)
-        remove(partial)
+        remove_path(partial)
         try:
             yield partial
-            _place(partial, path, stage)
+            _move_into_place(partial, path, stage)
         except BaseException:
             for left in (partial, *partial.parent.glob(f"{glob.escape(partial.name)}.*")):
-                remove(left)
+                remove_path(left)
             raise
 
 
-def _place(partial: Path, path: Path, stage: str | None) -> None:
+def _move_into_place(partial: Path, path: Path, stage: str | None) -> None:
     """Marks, syncs and renames what was made. A folder before it is deleted afterwards."""
     if stage:
         # It may have been put there meanwhile.
-        ownership.refuse_foreign(path, stage)
+        ownership.refuse_foreign_output(path, stage)
         ownership.write_mark(path, stage, partial)
     for file in [*sorted(partial.rglob("*")), partial]:
         flush_to_disk(file)
@@ -77,7 +77,7 @@ def _place(partial: Path, path: Path, stage: str | None) -> None:
         old = path.with_name(f".{path.name}.{os.getpid()}.old")
         path.rename(old)
         partial.replace(path)
-        remove(old)
+        remove_path(old)
     else:
         partial.replace(path)
     flush_to_disk(path.parent)
@@ -92,21 +92,21 @@ def _make_parent(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _output(path: Path, stage: str, inputs: Sequence[Path]) -> Iterator[None]:
+def _guard_output(path: Path, stage: str, inputs: Sequence[Path]) -> Iterator[None]:
     """Guards the making of an output: others' files, leftovers, troubles of the disk."""
     with errors.explain_disk_errors(path):
-        ownership.refuse_foreign(path, stage, inputs)
+        ownership.refuse_foreign_output(path, stage, inputs)
         _make_parent(path)
-        with locks.hold_output(path, functools.partial(_sweep, path)):
+        with locks.hold_output(path, functools.partial(_remove_leftovers, path)):
             yield
 
 
-def _sweep(path: Path) -> None:
+def _remove_leftovers(path: Path) -> None:
     """Removes what killed processes left of an output in the making."""
     left = re.compile(rf"\.{re.escape(path.name)}((\.\d+)?\.part(\..+)?|\.\d+\.old)")
     for result in path.parent.iterdir():
         if left.fullmatch(result.name):
-            remove(result)
+            remove_path(result)
 
 
 def flush_to_disk(path: Path) -> None:
@@ -118,7 +118,7 @@ def flush_to_disk(path: Path) -> None:
         os.close(descriptor)
 
 
-def remove(path: Path) -> None:
+def remove_path(path: Path) -> None:
     """Deletes a file or a whole folder; a missing one is fine."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
@@ -147,7 +147,7 @@ def file_stamp(path: Path) -> Stamp:
     return result.st_ino, result.st_size, result.st_mtime_ns, result.st_ctime_ns
 
 
-def not_a_file(path: Path) -> str | None:
+def kind_of_non_file(path: Path) -> str | None:
     """What is in the place of a file, in words: a folder, a pipe; None of a file or of nothing.
 
     Pipes and devices are not opened: whoever does may wait for ever.
@@ -166,7 +166,7 @@ def canonical_json(value: Any) -> str:
     return _CANONICAL.encode(value)
 
 
-def digest(value: Any) -> str:
+def json_digest(value: Any) -> str:
     """Hex SHA-256 of a value's canonical JSON."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
 
@@ -192,7 +192,7 @@ def read_json(path: Path) -> Any:
     Raises:
         InputError: the file is missing, is no file or is not JSON.
     """
-    if other := not_a_file(path):
+    if other := kind_of_non_file(path):
         raise InputError(f"{path} is {other}, and a file of JSON is read there: move it away")
     try:
         if (size := path.stat().st_size) > MOST_BYTES:

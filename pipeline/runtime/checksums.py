@@ -20,7 +20,7 @@ RECENT = 2 * 10**9
 """Nanoseconds; the coarsest times of files have two seconds."""
 
 
-class Sealed(NamedTuple):
+class ListedFile(NamedTuple):
     """A file as a manifest describes it."""
 
     path: Path
@@ -30,7 +30,7 @@ class Sealed(NamedTuple):
     """What to do when it is another."""
 
 
-def listed_files(folder: Path, manifest: Mapping[str, Any], remedy: str) -> list[Sealed]:
+def listed_files(folder: Path, manifest: Mapping[str, Any], remedy: str) -> list[ListedFile]:
     """The files that a folder's manifest lists.
 
     Args:
@@ -39,14 +39,14 @@ def listed_files(folder: Path, manifest: Mapping[str, Any], remedy: str) -> list
         remedy: What to do when a file is another.
     """
     return [
-        Sealed(folder / name, facts["bytes"], facts["sha256"], remedy)
+        ListedFile(folder / name, facts["bytes"], facts["sha256"], remedy)
         for name, facts in manifest["files"].items()
     ]
 
 
-def size_problem(file: Sealed) -> str | None:
+def size_problem(file: ListedFile) -> str | None:
     """What is wrong with a file's kind or size, or None."""
-    if other := atomic_files.not_a_file(file.path):
+    if other := atomic_files.kind_of_non_file(file.path):
         return f"{file.path} is {other}, and the manifest lists a file: {file.remedy}"
     try:
         result = file.path.stat().st_size
@@ -58,7 +58,7 @@ def size_problem(file: Sealed) -> str | None:
 
 
 def content_problem(
-    file: Sealed, sha256: Callable[[Path], str] = atomic_files.sha256
+    file: ListedFile, sha256: Callable[[Path], str] = atomic_files.sha256
 ) -> str | None:
     """What is wrong with a file's size or content, as `sha256` gives it, or None."""
     result = size_problem(file)
@@ -68,8 +68,10 @@ def content_problem(
 
 
 def find_problems(
-    check: Callable[[Sealed], str | None], listed: Iterable[Sealed], workers: int | None = None
-) -> Iterator[tuple[Sealed, str | None]]:
+    check: Callable[[ListedFile], str | None],
+    files: Iterable[ListedFile],
+    workers: int | None = None,
+) -> Iterator[tuple[ListedFile, str | None]]:
     """Each file with what is wrong with it, in their order.
 
     SHA-256 takes 2.5 CPU-seconds a gigabyte without the processor's help. Files are read and
@@ -78,36 +80,38 @@ def find_problems(
 
     Args:
         check: `size_problem` or `content_problem`.
-        listed: The files.
+        files: The files.
         workers: Files at once; absent: as many as there are processors.
     """
-    several = list(listed)
+    several = list(files)
     with ThreadPoolExecutor(max_workers=workers or environment.available_cpus()) as pool:
         yield from zip(several, pool.map(check, several), strict=True)
 
 
-def refuse_damaged(listed: Iterable[Sealed], *, content: bool, memory: Path | None = None) -> None:
+def refuse_damaged(
+    files: Iterable[ListedFile], *, content: bool, cache_file: Path | None = None
+) -> None:
     """Stops at files that are missing or are not what their manifest says.
 
     Args:
-        listed: The files.
+        files: The files.
         content: Whether their SHA-256 is compared, not their size alone.
-        memory: JSON file that remembers SHA-256 (see `Memory`); absent: every file is hashed.
+        cache_file: JSON file that remembers SHA-256 (`DigestCache`); absent: every file is hashed.
 
     Raises:
         InputError: all of them, each with what to do.
     """
     check, known = content_problem if content else size_problem, None
-    if content and memory is not None:
-        known = Memory(memory)
+    if content and cache_file is not None:
+        known = DigestCache(cache_file)
         check = functools.partial(content_problem, sha256=known.sha256)
-    wrong = [problem for _, problem in find_problems(check, listed) if problem]
+    wrong = [problem for _, problem in find_problems(check, files) if problem]
     if known is not None:
-        known.keep()
+        known.save()
     refuse(wrong)
 
 
-class Memory:
+class DigestCache:
     """SHA-256 of files, each hashed once for as long as nobody writes to it.
 
     They are remembered by inode, size and times (`atomic_files.file_stamp`), so that large
@@ -138,7 +142,7 @@ class Memory:
         return result
 
     @functools.cache  # noqa: B019 - there are few of these in a process.
-    def present(self, path: str) -> str | None:
+    def sha256_if_present(self, path: str) -> str | None:
         """Hex SHA-256 of a file, None where there is none: looked up once."""
         return self.sha256(Path(path)) if Path(path).is_file() else None
 
@@ -148,7 +152,7 @@ class Memory:
         digest = functools.partial(manifests.content_digest, reader=reader)
         return self.read_once(Path(path), digest, f" {reader}") if Path(path).is_file() else None
 
-    def keep(self) -> None:
+    def save(self) -> None:
         """Writes what was hashed; a disk that cannot be written costs time and no truth."""
         if self._changed and self._path.parent.is_dir():
             with contextlib.suppress(OSError):
@@ -156,11 +160,11 @@ class Memory:
             self._changed = False
 
 
-class Watched:
+class WatchedFiles:
     """Files that are read for hours, and what they were when that began."""
 
-    def __init__(self, listed: Iterable[Sealed]) -> None:
-        self._stamps = {file: _stamp(file) for file in listed}
+    def __init__(self, listed: Iterable[ListedFile]) -> None:
+        self._stamps = {file: _stamp_if_present(file) for file in listed}
 
     def refuse_changed(self) -> None:
         """Hashes again what was written to or replaced; without that, a look at each inode.
@@ -169,11 +173,11 @@ class Watched:
             InputError: a file is gone, or holds something else than its manifest says.
         """
         for file, before in self._stamps.items():
-            now = _stamp(file)
+            now = _stamp_if_present(file)
             if now != before and (result := content_problem(file)):
                 raise InputError(f"{result} (it was changed while it was read)")
             self._stamps[file] = now
 
 
-def _stamp(file: Sealed) -> atomic_files.Stamp | None:
+def _stamp_if_present(file: ListedFile) -> atomic_files.Stamp | None:
     return atomic_files.file_stamp(file.path) if file.path.exists() else None

@@ -3,7 +3,7 @@
 A fingerprint covers a module and all that it imports, transitively: modules of this repository, and
 for a module of the user's own every other one that is neither Python's nor of an installed package,
 with the `__init__` of its packages. Sources are read, not imported. What is imported by a computed
-name or from a path is recorded by its file when it is run (`record_loaded_files`, `loaded_files`).
+name or from a path is recorded by its file when it is run (`digests_of_loaded_files`).
 Comments, docstrings, layout and what a class says `about` itself do not count. Nor do this
 repository's `__init__` files, which hold names only (a test keeps them so): adding a method's name
 to the table re-runs no other method.
@@ -44,13 +44,13 @@ def fingerprint(*modules: str, assets: tuple[str, ...] = ()) -> str:
     """
     parts = [code_files(*modules), *(code_files(assets=[asset]) for asset in assets)]
     digests = [{name: code_digest(path) for name, path in sorted(part.items())} for part in parts]
-    _memory().keep()
-    return "-".join(atomic_files.digest(one)[:16] for one in digests)
+    _digest_cache().save()
+    return "-".join(atomic_files.json_digest(one)[:16] for one in digests)
 
 
 def code_files(*modules: str, assets: Sequence[str] = ()) -> dict[str, Path]:
     """The files of the modules, of all they import, and of assets; by module, or path in here."""
-    result = {module: path_of(module) for module in closure(*modules)}
+    result = {module: module_path(module) for module in import_closure(*modules)}
     for asset in assets:
         listed = [PACKAGE / asset, *(PACKAGE / asset).rglob("*")]
         own = (path for path in listed if path.is_file() and path.suffix != ".pyc")
@@ -60,10 +60,10 @@ def code_files(*modules: str, assets: Sequence[str] = ()) -> dict[str, Path]:
 
 def code_digest(path: Path) -> str:
     """Digest of a file: of Python's source of its code alone."""
-    return _read(path)[0]
+    return _digest_and_imports(path)[0]
 
 
-def versions_of(
+def package_versions(
     stage: str, modules: Sequence[str], python: str | None = None
 ) -> dict[str, str] | None:
     """Versions of the packages that a stage computes with, by package.
@@ -77,31 +77,31 @@ def versions_of(
         None where that interpreter is not on this machine.
     """
     there = environment.installed_versions(python)
-    read = modules if stage in COPYING else closure(*modules)
+    read = modules if stage in COPYING else import_closure(*modules)
     named = {name.partition(".")[0] for module in read for name in _imported_names(module)}
     packages = [one for name, one in sorted(environment.COMPUTING.items()) if name in named]
     return None if there is None else {name: there[name] for name in packages if name in there}
 
 
-def closure(*modules: str) -> set[str]:
+def import_closure(*modules: str) -> set[str]:
     """The modules and every one near them that they import, directly or through others."""
     result: set[str] = set()
     waiting = list(modules)
     while waiting:
         module = waiting.pop()
-        if module not in result and exists(module):
+        if module not in result and is_module(module):
             result.add(module)
-            waiting += _near(module, _imported_names(module))
+            waiting += _own_imports(module, _imported_names(module))
     return {module for module in result if not (is_first_party(module) and _is_package(module))}
 
 
 @functools.cache
-def _near(module: str, named: tuple[str, ...]) -> list[str]:
+def _own_imports(module: str, imported: tuple[str, ...]) -> list[str]:
     """Those of the names that a module imports which may be modules of this repository.
 
     For a module of the user's own they may be the user's modules, too.
     """
-    names = {*named, *map(_defining_module, named)}
+    names = {*imported, *map(_defining_module, imported)}
     if is_first_party(module):
         return [*filter(is_first_party, names)]
     # Who imports a.b.c runs the packages a and a.b, too.
@@ -109,12 +109,14 @@ def _near(module: str, named: tuple[str, ...]) -> list[str]:
     names |= {".".join(part[:n]) for part in parts for n in range(1, len(part))}
     known = (*FIRST_PARTY, module.partition(".")[0])
     tops = {name: name.partition(".")[0] for name in names}
-    return [name for name, top in tops.items() if top in known or _is_own(top)]
+    return [name for name, top in tops.items() if top in known or _is_users_package(top)]
 
 
 def _imported_names(module: str) -> tuple[str, ...]:
     """The dotted names that a module imports, those inside functions included."""
-    return tuple(_absolute(name, module) for name in _read(path_of(module))[1:])
+    return tuple(
+        _absolute_name(name, module) for name in _digest_and_imports(module_path(module))[1:]
+    )
 
 
 @functools.cache
@@ -123,26 +125,26 @@ def is_first_party(module: str) -> bool:
     return module.partition(".")[0] in FIRST_PARTY
 
 
-def exists(module: str) -> bool:
+def is_module(module: str) -> bool:
     """Whether there is a module of this dotted name; none is imported to find out."""
-    return path_of(module).is_file()
+    return module_path(module).is_file()
 
 
 @functools.cache
-def path_of(module: str) -> Path:
+def module_path(module: str) -> Path:
     """The file of a module, or of a package's `__init__`; there may be none."""
     top, *parts = module.split(".")
-    place = (_root(top) or environment.ROOT).joinpath(top, *parts)
+    place = (_import_root(top) or environment.ROOT).joinpath(top, *parts)
     package = place / "__init__.py"
     return package if package.exists() else place.with_suffix(".py")
 
 
 def _is_package(module: str) -> bool:
-    return path_of(module).name == "__init__.py"
+    return module_path(module).name == "__init__.py"
 
 
 @functools.cache
-def _root(top: str) -> Path | None:
+def _import_root(top: str) -> Path | None:
     """The folder that holds a top-level module or package; None where there is none of it."""
     if top in FIRST_PARTY:
         return PACKAGE.parent
@@ -157,7 +159,7 @@ def _root(top: str) -> Path | None:
     return None
 
 
-def _absolute(name: str, module: str) -> str:
+def _absolute_name(name: str, module: str) -> str:
     """A name as a module imports it, which begins with dots where it is relative, in full."""
     if level := len(name) - len(name.lstrip(".")):
         parts = module.split(".") if _is_package(module) else module.split(".")[:-1]
@@ -177,16 +179,20 @@ def _exported_names(package: str) -> dict[str, str]:
     if not is_first_party(package) or not _is_package(package):
         return {}
     nodes = (node for node in ast.walk(syntax_tree(package)) if isinstance(node, ast.ImportFrom))
-    return {alias.name: _absolute(_origin(node), package) for node in nodes for alias in node.names}
+    return {
+        alias.name: _absolute_name(_import_origin(node), package)
+        for node in nodes
+        for alias in node.names
+    }
 
 
 def class_reference(name: str, module: str) -> str:
     """`module:Class` of a class by the name that a module has for it: its own, or imported."""
-    known = dict(pair for node in ast.walk(syntax_tree(module)) for pair in _bindings(node))
+    known = dict(pair for node in ast.walk(syntax_tree(module)) for pair in _import_bindings(node))
     first, dot, rest = name.partition(".")
     # What is no imported name is the module's own, or follows `import package.module`.
     own = first if dot else f"{module}.{first}"
-    full = _absolute(known[first], module) if first in known else own
+    full = _absolute_name(known[first], module) if first in known else own
     package, _, last = f"{full}{dot}{rest}".rpartition(".")
     return f"{_exported_names(package).get(last, package)}:{last}"
 
@@ -197,10 +203,10 @@ def syntax_tree(module: str) -> ast.Module:
     Raises:
         InputError: it is no Python.
     """
-    return _parse(path_of(module))
+    return _parse_source(module_path(module))
 
 
-def _parse(path: Path) -> ast.Module:
+def _parse_source(path: Path) -> ast.Module:
     try:
         return ast.parse(path.read_bytes(), filename=str(path))
     except SyntaxError as error:
@@ -217,32 +223,37 @@ def record_loaded_files() -> None:
     """
     if not _watching:
         _watching.append(True)
-        sys.addaudithook(_note)
+        sys.addaudithook(_note_executed_file)
 
 
-def _note(event: str, arguments: tuple[Any, ...]) -> None:
+def _note_executed_file(event: str, arguments: tuple[Any, ...]) -> None:
     if event == "exec" and (name := getattr(arguments[0], "co_filename", "")):
         # Installed packages write code themselves and run it, as compilers of models do.
         by = sys._getframe(1).f_code.co_filename
         path = os.path.abspath(name)  # noqa: PTH100
-        if (by[0] == "<" or _is_own_file(by)) and _is_own_file(path) and Path(path).is_file():
+        if (by[0] == "<" or _is_users_file(by)) and _is_users_file(path) and Path(path).is_file():
             _run[path] = code_digest(Path(path))
 
 
-def loaded_files(*known: str) -> dict[str, str]:
+def digests_of_loaded_files(*covered_modules: str) -> dict[str, str]:
     """Digests of the files of the user's own whose code this process has run, by path.
 
     Paths are relative to the working directory where they lie in it. The files of the modules
-    `known`, and of all that their code names, are left out: they have a fingerprint.
+    `covered_modules`, and of all that their code names, are left out: they have a fingerprint.
     """
     loaded = {n: f for n, m in [*sys.modules.items()] if (f := getattr(m, "__file__", None))}
     for name, file in loaded.items():
         path = os.path.abspath(file)  # noqa: PTH100
         top = loaded.get(name.partition(".")[0], file)
-        if path not in _run and _is_own_file(path) and _is_own_file(top) and Path(path).is_file():
+        if (
+            path not in _run
+            and _is_users_file(path)
+            and _is_users_file(top)
+            and Path(path).is_file()
+        ):
             _run[path] = code_digest(Path(path))
     main = getattr(sys.modules["__main__"], "__file__", None)
-    apart = {str(path.absolute()) for path in code_files(*known).values()}
+    apart = {str(path.absolute()) for path in code_files(*covered_modules).values()}
     apart |= {os.path.abspath(main)} if main else set()  # noqa: PTH100
     here = Path.cwd()
     return {
@@ -252,8 +263,8 @@ def loaded_files(*known: str) -> dict[str, str]:
     }
 
 
-def digest_of_loaded(name: str) -> str | None:
-    """Digest of the code of one file that `loaded_files` names; None where it is gone.
+def digest_of_loaded_file(name: str) -> str | None:
+    """Digest of the code of one file that `digests_of_loaded_files` names; None where it is gone.
 
     A file that was moved together with its folder is found on Python's path.
     """
@@ -276,17 +287,17 @@ _NOT_OWN = tuple(
 )
 
 
-def _is_own_file(path: str) -> bool:
+def _is_users_file(path: str) -> bool:
     """Whether a file is the user's: neither ours, nor Python's, nor installed."""
     installed = re.search(r"/(site|dist)-packages/", path)
     return not (installed or path.startswith(_NOT_OWN))
 
 
 @functools.cache
-def _is_own(top: str) -> bool:
+def _is_users_package(top: str) -> bool:
     """The same of a top-level module or package."""
-    place = None if top in sys.stdlib_module_names else _root(top)
-    return place is not None and _is_own_file(f"{place / top}{os.sep}")
+    place = None if top in sys.stdlib_module_names else _import_root(top)
+    return place is not None and _is_users_file(f"{place / top}{os.sep}")
 
 
 @functools.cache
@@ -315,33 +326,33 @@ def current_commit() -> str | None:
 
 
 @functools.cache
-def _memory() -> checksums.Memory:
-    return checksums.Memory(MEMORY)
+def _digest_cache() -> checksums.DigestCache:
+    return checksums.DigestCache(MEMORY)
 
 
-def _read(path: Path) -> list[str]:
+def _digest_and_imports(path: Path) -> list[str]:
     """The digest of a file, and the names that it imports if it is Python."""
-    return _memory().read_once(path, _analyse).split()
+    return _digest_cache().read_once(path, _digest_and_imports_text).split()
 
 
-def _analyse(path: Path) -> str:
+def _digest_and_imports_text(path: Path) -> str:
     if path.suffix != ".py":
         return atomic_files.sha256(path)[:16]
-    source = _parse(path)
-    shape = hashlib.sha256(_shape(source).encode()).hexdigest()[:16]
-    return " ".join([shape, *sorted(_names(source))])
+    source = _parse_source(path)
+    shape = hashlib.sha256(_canonical_text(source).encode()).hexdigest()[:16]
+    return " ".join([shape, *sorted(_imports_of_source(source))])
 
 
-def _names(source: ast.Module) -> set[str]:
+def _imports_of_source(source: ast.Module) -> set[str]:
     """The names that a module imports, but for type checkers alone; relative ones with dots."""
     result: set[str] = set()
     packages: dict[str, str] = {}
-    for node in _statements(source):
-        pairs = _bindings(node)
+    for node in _runtime_statements(source):
+        pairs = _import_bindings(node)
         # `from pipeline.data import shards` names a module, `from x import f` does not.
         result.update(full for _, full in pairs)
         if isinstance(node, ast.ImportFrom):
-            result.add(_origin(node))
+            result.add(_import_origin(node))
         else:
             packages |= {own: full for own, full in pairs if is_first_party(full)}
     # `import pike_mixing` names no module, `pike_mixing.PiKE` does (`_defining_module`).
@@ -351,7 +362,7 @@ def _names(source: ast.Module) -> set[str]:
     return result
 
 
-def _statements(source: ast.Module) -> Iterator[ast.AST]:
+def _runtime_statements(source: ast.Module) -> Iterator[ast.AST]:
     """Every statement of a module but those for type checkers alone."""
     waiting: list[ast.AST] = [source]
     while waiting:
@@ -362,28 +373,28 @@ def _statements(source: ast.Module) -> Iterator[ast.AST]:
             waiting += [child for child in ast.iter_child_nodes(node) if isinstance(child, inner)]
 
 
-def _origin(node: ast.ImportFrom) -> str:
+def _import_origin(node: ast.ImportFrom) -> str:
     """What stands behind `from`."""
     return "." * node.level + (node.module or "")
 
 
-def _bindings(node: ast.AST) -> list[tuple[str, str]]:
+def _import_bindings(node: ast.AST) -> list[tuple[str, str]]:
     """The names that a statement imports: as the module calls them, and dotted."""
     if isinstance(node, ast.Import):
         return [(alias.asname or alias.name, alias.name) for alias in node.names]
     if isinstance(node, ast.ImportFrom):
-        before = _origin(node) + ("." if node.module else "")
+        before = _import_origin(node) + ("." if node.module else "")
         return [(alias.asname or alias.name, before + alias.name) for alias in node.names]
     return []
 
 
-def _shape(node: object) -> str:
+def _canonical_text(node: object) -> str:
     """A text of the syntax tree that is the same on every Python version.
 
     `ast.dump` is not: versions differ in which empty fields exist and are shown.
     """
     if isinstance(node, list):
-        return f"[{','.join(map(_shape, node))}]"
+        return f"[{','.join(map(_canonical_text, node))}]"
     if not isinstance(node, ast.AST):
         return repr(node)
     if isinstance(node, ast.Constant):
@@ -392,9 +403,9 @@ def _shape(node: object) -> str:
     values = [(name, getattr(node, name, None)) for name in node._fields if name != "ctx"]
     if isinstance(node, Scope):
         # Neither docstrings nor what a class says about itself.
-        body = [one for one in node.body if not (_is_docstring(one) or is_about(one))]
+        body = [one for one in node.body if not (_is_docstring(one) or is_about_field(one))]
         values = [(name, body if name == "body" else value) for name, value in values]
-    inner = ",".join([f"{name}={_shape(value)}" for name, value in values if value])
+    inner = ",".join([f"{name}={_canonical_text(value)}" for name, value in values if value])
     return f"{type(node).__name__}({inner})"
 
 
@@ -407,7 +418,7 @@ def _is_docstring(statement: ast.stmt) -> bool:
     )
 
 
-def is_about(statement: ast.stmt) -> bool:
+def is_about_field(statement: ast.stmt) -> bool:
     """Whether a class says about itself, in a sentence for readers, what no code reads."""
     return (
         isinstance(statement, ast.AnnAssign)

@@ -46,10 +46,10 @@ def visible_gpus() -> list[str]:
     given = os.environ.get(VISIBLE)
     if given is not None:
         return [name.strip() for name in given.split(",") if name.strip()]
-    return [*_uuids().values()]
+    return [*_gpu_uuids().values()]
 
 
-def _uuids() -> dict[str, str]:
+def _gpu_uuids() -> dict[str, str]:
     """UUIDs of this machine's GPUs by their numbers; none without the driver's program."""
     program = shutil.which("nvidia-smi")
     if program is None:
@@ -84,14 +84,14 @@ def claim_gpu(folder: Path | None = None) -> str | None:
             f"GPUs: start torchrun with --nproc-per-node {len(names)}, or with --device cpu"
         )
     folder = folder or Path(tempfile.gettempdir(), f"pike-gpus-{os.getuid()}")
-    _make_folder(folder)
+    _make_lock_folder(folder)
     told = False
     # Another process may be told of the same by the driver.
-    uuids = _uuids() if any(name.isdigit() for name in names) else {}
+    uuids = _gpu_uuids() if any(name.isdigit() for name in names) else {}
     while True:
         for name in names:
             path = folder / f"{uuids.get(name, name).replace('/', '-')}.lock"
-            if file := locks.lock(path):
+            if file := locks.try_lock(path):
                 _held.append(file)
                 os.environ[VISIBLE] = name
                 return name
@@ -101,7 +101,7 @@ def claim_gpu(folder: Path | None = None) -> str | None:
         time.sleep(WAIT_SECONDS)
 
 
-def _make_folder(folder: Path) -> None:
+def _make_lock_folder(folder: Path) -> None:
     """Makes the folder of the locks, in which nobody else may put a file or a link."""
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
@@ -157,9 +157,9 @@ def _xla_device() -> torch.device:
         # The TPU's library would look for one in the network for minutes.
         if not xla_chips.import_xla("._internal.tpu").num_available_chips():
             raise InputError(absent)
-        xla_chips.refuse_slice()
+        xla_chips.refuse_slice_of_hosts()
     try:
-        xla_chips.use_all()
+        xla_chips.use_all_chips()
         device: torch.device = library.device()
     except RuntimeError as error:
         raise InputError(f"{absent} ({str(error).strip().splitlines()[0]})") from None
@@ -170,7 +170,7 @@ def _xla_device() -> torch.device:
     return device
 
 
-def describe(device: torch.device) -> str:
+def describe_device(device: torch.device) -> str:
     """A device's name for records: "cpu: x86_64, 1 thread", "cuda: NVIDIA H200", "xla: TPU x 4"."""
     if device.type == "cuda":
         return f"cuda: {torch.cuda.get_device_name(device)}"
@@ -211,15 +211,15 @@ def without_gradients(device: torch.device) -> AbstractContextManager[object]:
     return torch.inference_mode() if not compiles(device) else torch.no_grad()
 
 
-def on_host(tensor: Tensor) -> Tensor:
+def fetch_to_host(tensor: Tensor) -> Tensor:
     """A tensor in the CPU's memory, once the device has made it."""
     # What is read before it was started is computed for the reader alone, and then once more.
-    xla_chips.gather(tensor)
+    xla_chips.replicate_on_chips(tensor)
     mark_step(tensor.device)
     return tensor.cpu()
 
 
-def number(value: float, device: torch.device) -> float | Tensor:
+def number_on_device(value: float, device: torch.device) -> float | Tensor:
     """A number that changes between steps, for a device to compute with: float64 where it compiles.
 
     There it is a datum, where a plain number would be part of the program.
@@ -245,7 +245,7 @@ def activation_checkpoint(function: Callable[..., Tensor], *inputs: Any) -> Tens
     )
 
 
-def of_rows(device: torch.device) -> torch.device:
+def batch_device(device: torch.device) -> torch.device:
     """Where a batch waits for its passes: on the device, or on the CPU where it compiles.
 
     To cut rows out of a batch at places that change would make programs that change.
@@ -253,19 +253,19 @@ def of_rows(device: torch.device) -> torch.device:
     return torch.device("cpu") if compiles(device) else device
 
 
-def move(tensor: Tensor, device: torch.device) -> Tensor:
+def move_to_device(tensor: Tensor, device: torch.device) -> Tensor:
     """A tensor of the CPU's memory on a device; the copy to a GPU waits for nothing done there."""
     if device.type == "cuda":
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
 
 
-def memory(device: torch.device) -> int:
+def gpu_memory_bytes(device: torch.device) -> int:
     """Bytes that a GPU has; 0 of any other device."""
     return torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else 0
 
 
-def peak_memory(device: torch.device) -> int:
+def peak_memory_bytes(device: torch.device) -> int:
     """Bytes: the most that tensors held on a device so far, or the process in the CPU's memory.
 
     Of chips that work as one device nobody says what they hold: there, too, it is the process.

@@ -68,7 +68,7 @@ def fail_together() -> Iterator[None]:
             raise SystemExit(STOPPED) from None
         raise
     except BaseException:
-        if not _first_to_fail(store):
+        if not _is_first_to_fail(store):
             raise SystemExit(1) from None
         raise
     if dist.is_initialized():
@@ -83,7 +83,7 @@ def _await_all() -> None:
     dist.destroy_process_group()
 
 
-def _first_to_fail(store: Any) -> bool:
+def _is_first_to_fail(store: Any) -> bool:
     try:
         return bool(store.add("failures", 1) == 1)
     except dist.DistError:
@@ -91,7 +91,7 @@ def _first_to_fail(store: Any) -> bool:
         return False
 
 
-def join(device: torch.device) -> None:
+def join_processes(device: torch.device) -> None:
     """Waits for the other processes, and has them work together from here on.
 
     Raises:

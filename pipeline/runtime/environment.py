@@ -40,7 +40,7 @@ def available_memory() -> int:
     return min(limits if own == resource.RLIM_INFINITY else [*limits, own])
 
 
-def is_cpu_torch() -> bool:
+def is_torch_cpu_only() -> bool:
     """Whether the installed torch was built without a GPU's library.
 
     It is not imported, which takes seconds: its own file says what it was built with.
@@ -100,7 +100,7 @@ COMPUTING = {**{name: name for name in _AS_IMPORTED}, "sklearn": "scikit-learn"}
 """Packages whose versions may change a result, by the name that is imported."""
 
 
-def releases_of(versions: Mapping[str, str]) -> dict[str, str]:
+def without_build_tags(versions: Mapping[str, str]) -> dict[str, str]:
     """Versions without what they name a build by: 2.13.0 of 2.13.0+cpu and 2.13.0+cu130.
 
     Builds of one release are for kinds of devices, which results are free to have.

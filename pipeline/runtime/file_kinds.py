@@ -45,27 +45,31 @@ _CONVERTED = {
 """Formats that are not read."""
 
 
-def stand_in(head: bytes) -> tuple[str, str] | None:
+def pointer_and_remedy(head: bytes) -> tuple[str, str] | None:
     """What stands in a file's place, a pointer of Git LFS or of git-annex, and what to do."""
     return next((told for begin, told in _STAND_INS.items() if head.startswith(begin)), None)
 
 
-def other_kind(head: bytes, *, name: str, inside: bool = False) -> tuple[str, str] | None:
+def wrong_kind_and_remedy(
+    head: bytes, *, name: str, is_packed: bool = False
+) -> tuple[str, str] | None:
     """What bytes are that are not what a file's name says, and what to do; None for all else.
 
     Args:
         head: The first `HEAD` bytes of the file, or of what is packed in it.
         name: The file's name.
-        inside: Whether they are packed in it.
+        is_packed: Whether they are packed in it.
     """
-    if told := stand_in(head):
+    if told := pointer_and_remedy(head):
         return told
     for begin, (kind, suffix) in _RENAMED.items():
-        if _begins(head, begin) and (inside or not name.lower().endswith(suffix)):
-            remedy = "pack it once, not within another" if inside else f"end its name in {suffix}"
+        if _has_magic(head, begin) and (is_packed or not name.lower().endswith(suffix)):
+            remedy = (
+                "pack it once, not within another" if is_packed else f"end its name in {suffix}"
+            )
             return kind, remedy
     for begin, told in _CONVERTED.items():
-        if _begins(head, begin):
+        if _has_magic(head, begin):
             return told
     if head[257:262] == b"ustar":
         return "a tar archive", "unpack it: `tar -xf {path}`"
@@ -77,12 +81,12 @@ def other_kind(head: bytes, *, name: str, inside: bool = False) -> tuple[str, st
     return None
 
 
-def _begins(head: bytes, magic: bytes) -> bool:
+def _has_magic(head: bytes, magic: bytes) -> bool:
     """Whether bytes begin so, and are none of a text, which may begin with the same letters."""
     return head.startswith(magic) and (not magic.isalnum() or bool(re.search(rb"[\0-\x08]", head)))
 
 
-def refuse_other_kind(path: Path, place: str | None = None) -> None:
+def refuse_wrong_kind(path: Path, place: str | None = None) -> None:
     """Refuses a file whose first bytes are not of what its name says.
 
     Args:
@@ -93,17 +97,17 @@ def refuse_other_kind(path: Path, place: str | None = None) -> None:
         InputError: it is a pointer of Git LFS or git-annex, a page of HTML, or of another format.
     """
     with path.open("rb") as file:
-        refuse_other_bytes(file.read(HEAD), path, place)
+        refuse_wrong_bytes(file.read(HEAD), path, place)
 
 
-def refuse_other_bytes(
-    head: bytes, path: Path, place: str | None = None, *, inside: bool = False
+def refuse_wrong_bytes(
+    head: bytes, path: Path, place: str | None = None, *, is_packed: bool = False
 ) -> None:
-    """The same of bytes that were read from the file, or `inside` what it packs."""
-    if told := other_kind(head, name=path.name, inside=inside):
+    """The same of bytes that were read from the file, or `is_packed` what it packs."""
+    if told := wrong_kind_and_remedy(head, name=path.name, is_packed=is_packed):
         kind, remedy = told
         how = remedy.format(path=shlex.quote(str(path)))
-        raise InputError(f"{place or path} {'holds' if inside else 'is'} {kind}: {how}")
+        raise InputError(f"{place or path} {'holds' if is_packed else 'is'} {kind}: {how}")
 
 
 _TO_PARQUET = (

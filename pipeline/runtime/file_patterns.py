@@ -14,10 +14,10 @@ _Identities = frozenset[tuple[int, int]]
 """Folders by device and number."""
 
 
-def all_files(patterns: Iterable[str], where: str) -> list[str]:
+def matching_files(patterns: Iterable[str], place: str) -> list[str]:
     """Files that one of several patterns names, each once, pattern by pattern.
 
-    A file under two spellings (`a.txt`, `./a.txt`) has that which comes first. `where` the patterns
+    A file under two spellings (`a.txt`, `./a.txt`) has that which comes first. `place` the patterns
     were set is for messages.
 
     Raises:
@@ -25,16 +25,15 @@ def all_files(patterns: Iterable[str], where: str) -> list[str]:
     """
     result: dict[str, str] = {}
     for pattern in patterns:
-        if not (matches := files(pattern)):
-            raise InputError(
-                f"{where}: no file matches {pattern!r} from {Path.cwd()}{_hint(Path(pattern))}"
-            )
+        if not (matches := files_of_pattern(pattern)):
+            hint = _missing_file_hint(Path(pattern))
+            raise InputError(f"{place}: no file matches {pattern!r} from {Path.cwd()}{hint}")
         for name in matches:
             result.setdefault(os.path.abspath(name), name)  # noqa: PTH100 - Links stay links.
     return [*result.values()]
 
 
-def _hint(named: Path) -> str:
+def _missing_file_hint(named: Path) -> str:
     """What to name instead of a folder: a data set saved by `datasets` has one for each split."""
     if len(named.name) > _LONGEST:
         return f": no name is longer than {_LONGEST} characters"
@@ -46,7 +45,7 @@ def _hint(named: Path) -> str:
     return f": name its files: {' or '.join(splits[:9]) or f'{named}/**'}"
 
 
-def files(pattern: str) -> list[str]:
+def files_of_pattern(pattern: str) -> list[str]:
     """Regular files, in the order of their names; neither folders nor pipes nor devices.
 
     A file of exactly the pattern's name is the only one: brackets in its name are no pattern then.
@@ -61,7 +60,7 @@ def files(pattern: str) -> list[str]:
     if _is_file(pattern):
         result = [pattern]
     else:
-        matches = _matches(pattern)
+        matches = _matching_paths(pattern)
         result = sorted(filter(_is_file, matches))
         for name in matches.difference(result):
             if Path(name).is_symlink() and "annex/objects/" in os.fspath(Path(name).readlink()):
@@ -81,7 +80,7 @@ def _is_file(name: str) -> bool:
     return os.path.isfile(name)  # noqa: PTH113 - Path raises where a name is too long.
 
 
-def _matches(pattern: str) -> set[str]:
+def _matching_paths(pattern: str) -> set[str]:
     """What a pattern names: one part between `**` after the other."""
     parts: list[list[str]] = [[]]
     for one in pattern.split("/"):
@@ -97,7 +96,7 @@ def _matches(pattern: str) -> set[str]:
     found: dict[str, _Identities] = dict.fromkeys(tops, frozenset())
     for part in further:
         names = "/".join((part or ["*"]) if part is further[-1] else [*part, ""])
-        crossed = {folder: above for top in found.items() for folder, above in _folders(*top)}
+        crossed = {folder: above for top in found.items() for folder, above in _folders_below(*top)}
         found = {
             name: above
             for folder, above in crossed.items()
@@ -106,7 +105,7 @@ def _matches(pattern: str) -> set[str]:
     return set(found)
 
 
-def _folders(top: str, above: _Identities) -> Iterator[tuple[str, _Identities]]:
+def _folders_below(top: str, above: _Identities) -> Iterator[tuple[str, _Identities]]:
     """A folder and those below it that are not hidden, each with a slash at its end.
 
     Beside each stand the folders that it lies in, those `above` the first among them, and itself.

@@ -26,21 +26,21 @@ def main() -> None:
     with socket.socket(socket.AF_UNIX) as server:
         try:
             server.connect(f"\0{name}/{command[3]}")
-            accepted = peer(server)[1] == os.getuid() and _request(server, command)
+            accepted = peer_credentials(server)[1] == os.getuid() and _send_request(server, command)
         except OSError:
             accepted = False
         if accepted:
-            _end(_status(server, numbers))
+            _exit_like(_await_status(server, numbers))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
     os.execv(command[0], command)
 
 
-def peer(connection: socket.socket) -> tuple[int, ...]:
+def peer_credentials(connection: socket.socket) -> tuple[int, ...]:
     """Process, user and group at the other end: anybody may listen and connect."""
     return struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
 
 
-def _request(server: socket.socket, command: list[str]) -> bool:
+def _send_request(server: socket.socket, command: list[str]) -> bool:
     """Sends the command, with all that it takes over from this process; whether it is run."""
     folder = os.getcwd()  # noqa: PTH109 - pathlib takes as long to import as all the rest
     server.sendall(json.dumps([command, folder, dict(os.environ)]).encode())
@@ -49,7 +49,7 @@ def _request(server: socket.socket, command: list[str]) -> bool:
     return server.recv(1) == ACCEPTED
 
 
-def _status(server: socket.socket, numbers: set[signal.Signals]) -> int:
+def _await_status(server: socket.socket, numbers: set[signal.Signals]) -> int:
     """How the command ended, as `os.wait` says it."""
 
     def hand_on(number: int, _: object) -> None:
@@ -72,7 +72,7 @@ def _status(server: socket.socket, numbers: set[signal.Signals]) -> int:
     return int.from_bytes(answer, "big")
 
 
-def _end(status: int) -> None:
+def _exit_like(status: int) -> None:
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         if number != signal.SIGKILL:

@@ -35,13 +35,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.runtime import code_fingerprint, environment, signal_handler
-from pipeline.runtime.fork_client import ACCEPTED, peer
+from pipeline.runtime.fork_client import ACCEPTED, peer_credentials
 
 OF_EACH = frozenset({"TMPDIR", "TMP", "TEMP", "TEMPDIR", "PWD", "OLDPWD", "SHLVL", "_"})
 """Variables that no module reads when it is imported: jobs may differ in them."""
 
 
-class Request(NamedTuple):
+class JobRequest(NamedTuple):
     """What a client wants."""
 
     command: list[str]
@@ -51,12 +51,12 @@ class Request(NamedTuple):
     """Its standard input, output and error."""
 
 
-class Imported:
+class ImportedModules:
     """What was there when the modules were imported."""
 
     def __init__(self, modules: Mapping[str, str]) -> None:
-        self._folder, self._environment = str(Path.cwd()), _alike(os.environ)
-        self._files = _stamps()
+        self._folder, self._environment = str(Path.cwd()), _shared_variables(os.environ)
+        self._files = _source_stamps()
         # Arrow's allocator would start a thread, which a fork does not have.
         os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"
         # pyarrow imports pandas when it meets its first list, and `dataset` for its first file.
@@ -69,10 +69,10 @@ class Imported:
         gc.collect()
         gc.freeze()
 
-    def difference(self, request: Request) -> str | None:
+    def first_difference(self, request: JobRequest) -> str | None:
         """What a process of its own would find otherwise; None if nothing."""
-        variables = _differences(self._environment, _alike(request.environment))
-        files = _differences(self._files, _stamps())
+        variables = _changed_names(self._environment, _shared_variables(request.environment))
+        files = _changed_names(self._files, _source_stamps())
         differs = {
             "the interpreter": request.command[:3] != [sys.executable, "-m", "pipeline"],
             "the folder": request.folder != self._folder,
@@ -83,11 +83,11 @@ class Imported:
         return next((what for what, true in differs.items() if true), None)
 
 
-def _alike(environment: Mapping[str, str]) -> dict[str, str]:
+def _shared_variables(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name not in OF_EACH}
 
 
-def _stamps() -> dict[str, tuple[int, ...]]:
+def _source_stamps() -> dict[str, tuple[int, ...]]:
     """Number, size and time of each of our sources, and of the folder of installed packages."""
     folders = (f"{environment.ROOT}/{name}" for name in code_fingerprint.FIRST_PARTY)
     tree = itertools.chain.from_iterable(map(os.walk, folders))
@@ -103,7 +103,7 @@ def _stamps() -> dict[str, tuple[int, ...]]:
     return result
 
 
-def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def _changed_names(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     return sorted(name for name in before.keys() | now if before.get(name) != now.get(name))
 
 
@@ -122,7 +122,7 @@ _started: list[subprocess.Popen[bytes]] = []
 """Servers of this process: one that is forgotten would have its pipe closed."""
 
 
-def possible() -> bool:
+def can_serve_forks() -> bool:
     """Whether this system has what a server needs: Linux from 5.3 on."""
     try:
         os.close(os.pidfd_open(os.getpid()))
@@ -131,7 +131,9 @@ def possible() -> bool:
     return True
 
 
-def start(name: str, modules: Mapping[str, str], prefix: str = "") -> subprocess.Popen[bytes]:
+def start_server(
+    name: str, modules: Mapping[str, str], prefix: str = ""
+) -> subprocess.Popen[bytes]:
     """Starts a server, which ends with this process; it answers when it has imported the modules.
 
     Args:
@@ -155,56 +157,58 @@ def start(name: str, modules: Mapping[str, str], prefix: str = "") -> subprocess
     return server
 
 
-def words(name: str) -> str:
+def client_command(name: str) -> str:
     """What stands before a job's command line in a shell."""
     return shlex.join([sys.executable, "-I", "-S", str(CLIENT), name])
 
 
-class _Jobs:
+class _ForkedJobs:
     """The forks at work."""
 
-    def __init__(self, places: Sequence[str], imported: Imported) -> None:
+    def __init__(self, places: Sequence[str], imported: ImportedModules) -> None:
         self._imported, self._told = imported, set[str]()
         self._waiting = selectors.DefaultSelector()
         self._listeners = [socket.socket(socket.AF_UNIX) for _ in places]
         for listener, place in zip(self._listeners, places, strict=True):
             listener.bind(f"\0{place}")
             listener.listen(64)
-            self._await(listener, functools.partial(self._accept, listener))
-        self._await(STDIN, self._finish)
+            self._call_when_readable(listener, functools.partial(self._accept_client, listener))
+        self._call_when_readable(STDIN, self._stop_listening)
 
-    def serve(self) -> Request | None:
+    def serve(self) -> JobRequest | None:
         """Forks for each request; returns it in the fork, and nothing at the end."""
         while self._waiting.get_map():
             for key, _ in self._waiting.select():
                 # Another one of this turn may have done away with it.
                 if self._waiting.get_map().get(key.fd) is key and (request := key.data()):
-                    self._leave()
+                    self._close_inherited()
                     return request
         return None
 
-    def _await(self, file: Any, then: Callable[[], Request | None]) -> None:
+    def _call_when_readable(self, file: Any, then: Callable[[], JobRequest | None]) -> None:
         self._waiting.register(file, selectors.EVENT_READ, then)
 
-    def _leave(self) -> None:
+    def _close_inherited(self) -> None:
         """Closes in a fork what is the server's."""
         for key in self._waiting.get_map().values():
             key.fileobj.close() if isinstance(key.fileobj, socket.socket) else os.close(key.fd)
         self._waiting.close()
 
-    def _accept(self, listener: socket.socket) -> None:
+    def _accept_client(self, listener: socket.socket) -> None:
         try:
             client, _ = listener.accept()
             client.setblocking(False)
             # Another user's is closed.
-            if peer(client)[1] == os.getuid():
-                self._await(client, functools.partial(self._hear, client, bytearray()))
+            if peer_credentials(client)[1] == os.getuid():
+                self._call_when_readable(
+                    client, functools.partial(self._read_request, client, bytearray())
+                )
         except OSError as error:
             # No descriptor is free: nobody is answered any more.
-            self._tell(str(error))
-            self._finish()
+            self._warn_once(str(error))
+            self._stop_listening()
 
-    def _hear(self, client: socket.socket, said: bytearray) -> Request | None:
+    def _read_request(self, client: socket.socket, said: bytearray) -> JobRequest | None:
         """Hears more of a request; at its end forks, or declines by closing the connection."""
         try:
             part, files, *_ = socket.recv_fds(client, 1 << 16, 3)
@@ -212,45 +216,47 @@ class _Jobs:
             part, files = b"", []
         said += part
         if not part:
-            self._drop(client)
+            self._close_client(client)
         elif files or part.endswith(b"\n"):
-            return self._answer(client, said, files)
+            return self._answer_request(client, said, files)
         return None
 
-    def _answer(self, client: socket.socket, said: bytearray, files: list[int]) -> Request | None:
+    def _answer_request(
+        self, client: socket.socket, said: bytearray, files: list[int]
+    ) -> JobRequest | None:
         number = 0
         try:
             if len(files) < 3:
                 raise ValueError("no descriptor is free")
             command, folder, environment = json.loads(said)
-            request = Request(command, folder, environment, files)
-            if difference := self._imported.difference(request):
+            request = JobRequest(command, folder, environment, files)
+            if difference := self._imported.first_difference(request):
                 raise ValueError(f"{difference} differs")
             if not (number := os.fork()):
                 return request
-            self._watch(number, client)
+            self._watch_job(number, client)
         except Exception as error:
             # Whatever it is, the other jobs go on.
-            self._tell(str(error))
+            self._warn_once(str(error))
             if number:
                 os.kill(number, signal.SIGKILL)
                 os.waitpid(number, 0)
-            self._drop(client)
+            self._close_client(client)
         for file in files:
             os.close(file)
         return None
 
-    def _tell(self, why: str) -> None:
+    def _warn_once(self, why: str) -> None:
         if why not in self._told:
             self._told.add(why)
             log.warning("jobs import all modules themselves: %s", why)
 
-    def _drop(self, one: socket.socket) -> None:
+    def _close_client(self, one: socket.socket) -> None:
         if one in self._waiting.get_map():
             self._waiting.unregister(one)
         one.close()
 
-    def _watch(self, number: int, client: socket.socket) -> None:
+    def _watch_job(self, number: int, client: socket.socket) -> None:
         ended = os.pidfd_open(number)
 
         def hand_on() -> None:
@@ -268,26 +274,26 @@ class _Jobs:
             _, status = os.waitpid(number, 0)
             with contextlib.suppress(OSError):
                 client.send(status.to_bytes(4, "big"))
-            self._drop(client)
+            self._close_client(client)
             self._waiting.unregister(ended)
             os.close(ended)
 
-        self._await(ended, reap)
+        self._call_when_readable(ended, reap)
         self._waiting.modify(client, selectors.EVENT_READ, hand_on)
         # One that has been killed meanwhile is read next.
         with contextlib.suppress(OSError):
             client.send(ACCEPTED)
 
-    def _finish(self) -> None:
+    def _stop_listening(self) -> None:
         self._waiting.unregister(STDIN)
         for listener in self._listeners:
-            self._drop(listener)
+            self._close_client(listener)
         # Whoever reads what the workflow says must not wait for jobs that outlive it.
         with Path(os.devnull).open("w") as nothing:
             os.dup2(nothing.fileno(), 2)
 
 
-def _become(request: Request, server: int) -> None:
+def _take_over_client(request: JobRequest, server: int) -> None:
     """Takes on what is the client's. A killed server takes its forks with it."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != server:
@@ -306,11 +312,11 @@ def main() -> None:
     name, *pairs = sys.argv[1:]
     signal_handler.await_children()
     modules, server = dict(pair.split("=") for pair in pairs), os.getpid()
-    imported = Imported(modules)
-    request = _Jobs([f"{name}/{command}" for command in modules], imported).serve()
+    imported = ImportedModules(modules)
+    request = _ForkedJobs([f"{name}/{command}" for command in modules], imported).serve()
     if request is None:
         return
-    _become(request, server)
+    _take_over_client(request, server)
     sys.argv[1:] = request.command[3:]
     # It ends the process itself.
     runpy.run_module("pipeline", run_name="__main__", alter_sys=True)

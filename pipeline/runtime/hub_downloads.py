@@ -39,7 +39,7 @@ _PASSING = {408, 425, 429, 500, 502, 503, 504}
 T = TypeVar("T")
 
 
-def download(
+def download_hub_file(
     repository: str, file: str, revision: str, *, kind: Literal["model", "dataset"], remedy: str
 ) -> Path:
     """A file of a commit, in the Hub's own cache; from there when it is there already.
@@ -59,12 +59,12 @@ def download(
     )
     try:
         with errors.explain_disk_errors(Path(constants.HF_HUB_CACHE)):
-            return Path(with_retries(ask, f"{file} of {repository}"))
+            return Path(call_with_retries(ask, f"{file} of {repository}"))
     except FAILURES as error:
-        raise unreachable(f"{file} of {repository} at {revision}", error, remedy) from error
+        raise unreachable_error(f"{file} of {repository} at {revision}", error, remedy) from error
 
 
-def unreachable(what: str, error: Exception, remedy: str) -> InputError:
+def unreachable_error(what: str, error: Exception, remedy: str) -> InputError:
     """The error for something that cannot be fetched.
 
     Args:
@@ -72,7 +72,7 @@ def unreachable(what: str, error: Exception, remedy: str) -> InputError:
         error: What the Hub's client raised.
         remedy: What a user can do without the Hub.
     """
-    reason = _reason(error)
+    reason = _underlying_error(error)
     first = str(reason).strip().partition("\n")[0]
     return InputError(
         f"{what} cannot be fetched ({type(reason).__name__}: {first}): check its name, revision "
@@ -81,7 +81,7 @@ def unreachable(what: str, error: Exception, remedy: str) -> InputError:
     )
 
 
-def with_retries(call: Callable[[], T], what: str) -> T:
+def call_with_retries(call: Callable[[], T], what: str) -> T:
     """Calls until it succeeds, or raises the last failure.
 
     Raises:
@@ -92,7 +92,7 @@ def with_retries(call: Callable[[], T], what: str) -> T:
         try:
             return call()
         except FAILURES as error:
-            if not left or not _passing(_reason(error)):
+            if not left or not _is_temporary(_underlying_error(error)):
                 raise
             log.warning(
                 "%s: %s: %s; again in %.0f s (%d tries left)",
@@ -103,12 +103,12 @@ def with_retries(call: Callable[[], T], what: str) -> T:
     raise AssertionError("the last try returns or raises")
 
 
-def _reason(error: Exception) -> BaseException:
+def _underlying_error(error: Exception) -> BaseException:
     """Why a file is not in the cache is what kept the client from fetching it."""
     return (isinstance(error, LocalEntryNotFoundError) and error.__cause__) or error
 
 
-def _passing(error: BaseException) -> bool:
+def _is_temporary(error: BaseException) -> bool:
     answer = getattr(error, "response", None)
     if answer is not None:
         return answer.status_code in _PASSING

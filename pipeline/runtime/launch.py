@@ -18,17 +18,17 @@ RENDEZVOUS = "PIKE_RENDEZVOUS"
 """Variable by which the process of each node knows where all of them meet: HOST:PORT."""
 
 
-def under_torchrun() -> bool:
+def is_under_torchrun() -> bool:
     """Whether this process is one that torchrun started."""
     return "LOCAL_WORLD_SIZE" in os.environ
 
 
-def is_part() -> bool:
+def is_worker_process() -> bool:
     """Whether this process was started to be one of several that train a run."""
-    return under_torchrun() or RENDEZVOUS in os.environ
+    return is_under_torchrun() or RENDEZVOUS in os.environ
 
 
-def refuse_nodes(nodes: int, device: str) -> None:
+def refuse_several_nodes(nodes: int, device: str) -> None:
     """Makes sure that a kind of device can train on so many nodes.
 
     Raises:
@@ -87,7 +87,7 @@ def exec_torchrun(
 def _exec_srun(nodes: int, arguments: Sequence[str]) -> NoReturn:
     """Becomes srun, which calls the same command once on each node of this job."""
     job = os.environ.get("SLURM_JOB_ID")
-    hosts = _hosts(job) if job else [socket.gethostname()]
+    hosts = _slurm_hosts(job) if job else [socket.gethostname()]
     if len(hosts) != nodes:
         raise InputError(
             f"{nodes} nodes were asked for (--nodes, or `nodes` under set-resources of pretrain), "
@@ -103,13 +103,13 @@ def _exec_srun(nodes: int, arguments: Sequence[str]) -> NoReturn:
     os.execvpe("srun", words, {**os.environ, RENDEZVOUS: meeting})
 
 
-def _hosts(job: str) -> list[str]:
+def _slurm_hosts(job: str) -> list[str]:
     """Names of the nodes of a Slurm job."""
-    nodes = _run("squeue", "--noheader", "--jobs", job, "--format", "%N").strip()
-    return _run("scontrol", "show", "hostnames", nodes).split()
+    nodes = _command_output("squeue", "--noheader", "--jobs", job, "--format", "%N").strip()
+    return _command_output("scontrol", "show", "hostnames", nodes).split()
 
 
-def _run(*command: str) -> str:
+def _command_output(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 

@@ -4,7 +4,7 @@ The system frees a lock (`flock`) when the process that holds it ends, however i
 takes it at once. A run's writer locks `lease.json` in the run's folder and writes there who it is.
 A second one is refused while the first lives, also on another machine, where the file system holds
 locks between machines: NFS, CephFS, Lustre mounted with `flock`. An NFSv4 server frees the locks of
-a machine that was lost after its lease time, of 90 s by default; `await_free` waits for that.
+a machine that was lost after its lease time, of 90 s by default; `await_lease_end` waits for that.
 """
 
 import contextlib
@@ -37,12 +37,12 @@ WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Answers of a file system that has no locks."""
 
 
-def nofollow(path: str, flags: int) -> int:
+def open_nofollow(path: str, flags: int) -> int:
     """Opens a file, for `open`, and fails with ELOOP where a symbolic link is in its place."""
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
-def lock(path: Path) -> IO[bytes] | None:
+def try_lock(path: Path) -> IO[bytes] | None:
     """Locks a file, which is made where there is none, for as long as it is open.
 
     Returns:
@@ -52,7 +52,7 @@ def lock(path: Path) -> IO[bytes] | None:
         OSError: the file cannot be opened, or its file system has no locks.
     """
     while True:
-        file = open(path, "ab", opener=nofollow)  # noqa: SIM115 - the caller's
+        file = open(path, "ab", opener=open_nofollow)  # noqa: SIM115 - the caller's
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             with contextlib.suppress(FileNotFoundError):
@@ -68,11 +68,11 @@ def lock(path: Path) -> IO[bytes] | None:
 
 
 @contextlib.contextmanager
-def hold_output(path: Path, sweep: Callable[[], None]) -> Iterator[None]:
+def hold_output(path: Path, remove_leftovers: Callable[[], None]) -> Iterator[None]:
     """Holds the lock file of an output in the making, which is gone afterwards.
 
-    `sweep` removes what dead makers left. A file system without locks has nothing swept: others
-    may be at work.
+    `remove_leftovers` removes what dead makers left. On a file system without locks it is not
+    called: others may be at work.
 
     Raises:
         InputError: another process makes the output.
@@ -80,7 +80,7 @@ def hold_output(path: Path, sweep: Callable[[], None]) -> Iterator[None]:
     place = path.with_name(f".{path.name}.lock")
     with contextlib.ExitStack() as held:
         try:
-            file = lock(place)
+            file = try_lock(place)
         except OSError as error:
             if error.errno not in WITHOUT_LOCKS:
                 raise
@@ -88,7 +88,7 @@ def hold_output(path: Path, sweep: Callable[[], None]) -> Iterator[None]:
             if file is None:
                 raise InputError(f"{path} is being made by another process: wait for it")
             held.enter_context(file)
-            sweep()
+            remove_leftovers()
         try:
             yield
         finally:
@@ -101,12 +101,12 @@ _held: set[IO[bytes]] = set()
 started do not get it, and forks close it."""
 
 
-def _forget() -> None:
+def _close_held_leases() -> None:
     while _held:
         _held.pop().close()
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_close_held_leases)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Lease:
 
 
 @contextlib.contextmanager
-def acquire(folder: Path) -> Iterator[Lease]:
+def acquire_lease(folder: Path) -> Iterator[Lease]:
     """Holds the lease of a run directory while the block runs.
 
     Raises:
@@ -147,7 +147,7 @@ def acquire(folder: Path) -> Iterator[Lease]:
     if job := os.environ.get(SLURM_JOB):
         holder["slurm_job"] = job
     lease = Lease(folder, json.dumps(holder))
-    with _lock(folder / NAME) as file:
+    with _lock_or_refuse(folder / NAME) as file:
         _held.add(file)
         file.truncate(0)
         file.write(lease.holder.encode())
@@ -168,25 +168,27 @@ def acquire(folder: Path) -> Iterator[Lease]:
 
 
 @contextlib.contextmanager
-def follow(folder: Path) -> Iterator[Lease]:
+def follow_lease(folder: Path) -> Iterator[Lease]:
     """The lease that another process of the same run holds, for one that writes nothing."""
     yield Lease(folder)
 
 
-def await_free(folder: Path, minutes: float) -> None:
+def await_lease_end(folder: Path, minutes: float) -> None:
     """Waits while another living process holds the lease of a run directory, `minutes` at most.
 
     Who takes the lease afterwards is refused if it is still held.
     """
     end, told = time.monotonic() + 60 * minutes, False
-    while is_held(folder) and time.monotonic() < end:
+    while is_lease_held(folder) and time.monotonic() < end:
         if not told:
-            log.info("%s; waiting here for %g minutes at most", _refusal(folder / NAME), minutes)
+            log.info(
+                "%s; waiting here for %g minutes at most", _holder_text(folder / NAME), minutes
+            )
         told = True
         time.sleep(LOOK_SECONDS)
 
 
-def is_held(folder: Path) -> bool:
+def is_lease_held(folder: Path) -> bool:
     """Whether a living process holds the lease of a run directory."""
     with contextlib.suppress(FileNotFoundError), (folder / NAME).open("rb") as file:
         try:
@@ -198,13 +200,13 @@ def is_held(folder: Path) -> bool:
 
 def describe_holder(folder: Path) -> str | None:
     """Who holds the lease of a run directory, and how to end it; None where nobody does."""
-    return _refusal(folder / NAME) if is_held(folder) else None
+    return _holder_text(folder / NAME) if is_lease_held(folder) else None
 
 
-def _lock(path: Path) -> IO[bytes]:
+def _lock_or_refuse(path: Path) -> IO[bytes]:
     for _ in range(_TRIES):
         try:
-            if file := lock(path):
+            if file := try_lock(path):
                 return file
         except OSError as error:
             if error.errno not in WITHOUT_LOCKS:
@@ -217,10 +219,10 @@ def _lock(path: Path) -> IO[bytes]:
                 "with them, or give a results folder elsewhere"
             ) from None
         time.sleep(_TRY_SECONDS)
-    raise InputError(_refusal(path))
+    raise InputError(_holder_text(path))
 
 
-def _refusal(path: Path) -> str:
+def _holder_text(path: Path) -> str:
     how = ""
     try:
         holder = foreign_json.parse_json(path.read_text(encoding="utf-8"))

@@ -1,8 +1,8 @@
 """What a result was made from: recorded by the stage that makes it, compared with today.
 
 A manifest says which settings, manifests, files of the user's own, code and packages made its
-files. Plans, resuming, and the commands `query`, `why` and `verify` ask `differences` whether these
-are still the same.
+files. Plans, resuming, and the commands `query`, `why` and `verify` ask `record_differences`
+whether these are still the same.
 """
 
 import logging
@@ -27,7 +27,7 @@ log = logging.getLogger("pike")
 SPARED = "checkpoints/"
 """Files of a run that may be deleted to save space: its records stand without them."""
 KEPT = Path(".snakemake", "standing")
-"""Word for jobs, in the folder where the workflow is started (`keep_copy`, `force_restart`)."""
+"""Word for jobs, where the workflow is started (`keep_manifest_copy`, `force_restart`)."""
 LARGE = frozenset({"download", "pack", "fetch", "domains"})
 """Stages whose files, like checkpoints, are compared by size: to hash them all takes minutes."""
 UNSET = "not set"
@@ -36,7 +36,7 @@ _LONG = 200
 """Characters of two values from which on they are not shown."""
 
 
-class Difference(NamedTuple):
+class RecordDifference(NamedTuple):
     """One thing that a result was made from, and that is another today."""
 
     what: str
@@ -51,7 +51,7 @@ class Difference(NamedTuple):
         return f"{self.what} was {self.recorded}, is {self.today}"
 
 
-class Taken:
+class InputSnapshot:
     """What a stage's work is made from, taken before it and compared at its end.
 
     Somebody may edit code or files while a stage works. Its manifest must not say then that it was
@@ -107,26 +107,26 @@ class Taken:
                 self._stamps[path] = atomic_files.file_stamp(path)
                 self.given[path] = atomic_files.sha256(path)
 
-    def stands(self, path: Path, settings: Any) -> bool:
+    def restore_if_unchanged(self, path: Path, settings: Any) -> bool:
         """Whether work that the workflow starts again would come out as it lies there.
 
         The workflow cannot know this of work behind a stage that it makes again, and keeps its
-        manifest (`keep_copy`). Where all that the work is made from has come out the same, that
-        manifest is written again, and there is nothing to do.
+        manifest (`keep_manifest_copy`). Where all that the work is made from has come out the same,
+        that manifest is written again, and there is nothing to do.
 
         Args:
             path: The place of the work's manifest, which Snakemake has deleted.
             settings: What it would be made under.
         """
-        kept = _place_of_copy(path)
+        kept = _copy_path(path)
         if path.exists() or not kept.is_file():
             return False
-        result = manifests.read(kept, self.stage)
+        result = manifests.read_manifest(kept, self.stage)
         kept.unlink()
-        here, before = path.parent, _recorded_parts(result)
+        here, before = path.parent, _compared_parts(result)
         now = {
             "settings": settings,
-            "inputs": _relative(self.inputs | self.content, here),
+            "inputs": _relative_paths(self.inputs | self.content, here),
             "given": {str(one): digest for one, digest in self.given.items()},
             "code": self.code["code"]["fingerprint"],
             "versions": self.code["versions"],
@@ -135,13 +135,13 @@ class Taken:
         # What is gone has not changed: checkpoints may be deleted.
         before["inputs"] = {n: one for n, one in before["inputs"].items() if (here / n).exists()}
         whole = all(
-            _is_spared(file.path, here) or not checksums.content_problem(file)
+            _is_allowed_missing(file.path, here) or not checksums.content_problem(file)
             for file in checksums.listed_files(here, result, "it is made again")
         )
-        if differences(before, now) or not whole:
+        if record_differences(before, now) or not whole:
             return False
         of_file = self.stage if self.stage in ownership.MAKE_FILES else None
-        inputs = result["inputs"] | _relative(self.inputs, here)
+        inputs = result["inputs"] | _relative_paths(self.inputs, here)
         atomic_files.write_json(path, result | {"inputs": inputs}, of_file)
         log.info("%s stands: all that it was made from has come out the same", path)
         return True
@@ -180,9 +180,9 @@ class Taken:
             return manifests.content_digest(path, self.stage) != self.content[path]
         return atomic_files.sha256(path) != (self.inputs | self.given)[path]
 
-    def record(self) -> dict[str, Any]:
+    def manifest_record(self) -> dict[str, Any]:
         """The code and the packages, as a manifest has them."""
-        own = {"loaded": _loaded_files(self._modules), "commit": self._commit}
+        own = {"loaded": _loaded_user_files(self._modules), "commit": self._commit}
         return {**self.code, "code": {**self.code["code"], **own}}
 
 
@@ -197,8 +197,8 @@ def write_manifest(
     facts: Mapping[str, Any],
     given: Sequence[Path] = (),
     assets: Sequence[str] = (),
-    known: Mapping[Path, str] | None = None,
-    taken: Taken | None = None,
+    known_sha256: Mapping[Path, str] | None = None,
+    taken: InputSnapshot | None = None,
 ) -> None:
     """Writes the record of one stage's work; it is written last and marks the work as complete.
 
@@ -213,30 +213,30 @@ def write_manifest(
         facts: What is particular to the stage: counts, revisions.
         given: Files of the user's own that it read, recorded as they are named, with their SHA-256.
         assets: Folders of the package whose files decide the result, too.
-        known: SHA-256 of those of `files` that were hashed before.
+        known_sha256: SHA-256 of those of `files` that were hashed before.
         taken: What the work was made from, taken before it; absent: nothing happened meanwhile.
 
     Raises:
         InputError: what the work was made from changed meanwhile.
     """
-    here, known = path.parent, known or {}
-    taken = taken or Taken(stage, modules, assets=assets)
+    here, known_sha256 = path.parent, known_sha256 or {}
+    taken = taken or InputSnapshot(stage, modules, assets=assets)
     taken.take_digests(inputs, given)
     taken.refuse_changed()
     manifest = {
         "stage": stage,
         "settings": settings,
-        "inputs": _relative({i: taken.inputs[i] for i in inputs}, here),
-        "content": _relative(taken.content, here),
+        "inputs": _relative_paths({i: taken.inputs[i] for i in inputs}, here),
+        "content": _relative_paths(taken.content, here),
         "given": {str(one): taken.given[one] for one in dict.fromkeys(given)},
         "files": {
             os.path.relpath(f, here): {
                 "bytes": f.stat().st_size,
-                "sha256": known.get(f) or atomic_files.sha256(f),
+                "sha256": known_sha256.get(f) or atomic_files.sha256(f),
             }
             for f in files
         },
-        **taken.record(),
+        **taken.manifest_record(),
         **facts,
     }
     # The manifest of a folder lies in it; that of a file lies beside it, an output with a mark.
@@ -244,44 +244,44 @@ def write_manifest(
     atomic_files.write_json(path, manifest, of_file, [*inputs, *given])
 
 
-def _relative(digests: Mapping[Path, str], folder: Path) -> dict[str, str]:
+def _relative_paths(digests: Mapping[Path, str], folder: Path) -> dict[str, str]:
     return {os.path.relpath(path, folder): digest for path, digest in digests.items()}
 
 
-def keep_copy(manifest: Path) -> None:
+def keep_manifest_copy(manifest: Path) -> None:
     """Keeps a copy of a manifest whose work is started again, in case that it stands."""
-    place = _place_of_copy(manifest)
+    place = _copy_path(manifest)
     place.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(manifest, place)
-    _place_of_mark(manifest).unlink(missing_ok=True)
+    _restart_mark_path(manifest).unlink(missing_ok=True)
 
 
-def forget_copy(manifest: Path) -> None:
+def forget_manifest_copy(manifest: Path) -> None:
     """Drops such a copy: the work is made again, and goes on from what is there."""
-    _place_of_copy(manifest).unlink(missing_ok=True)
-    _place_of_mark(manifest).unlink(missing_ok=True)
+    _copy_path(manifest).unlink(missing_ok=True)
+    _restart_mark_path(manifest).unlink(missing_ok=True)
 
 
 def force_restart(manifest: Path) -> None:
-    """Leaves word that work is made from the start, until it has begun (`forget_copy`)."""
-    forget_copy(manifest)
-    _place_of_mark(manifest).parent.mkdir(parents=True, exist_ok=True)
-    _place_of_mark(manifest).touch()
+    """Leaves word that work is made from the start, until it has begun (`forget_manifest_copy`)."""
+    forget_manifest_copy(manifest)
+    _restart_mark_path(manifest).parent.mkdir(parents=True, exist_ok=True)
+    _restart_mark_path(manifest).touch()
 
 
 def is_restart_forced(manifest: Path) -> bool:
     """Whether the work with this manifest is made from the start."""
-    return _place_of_mark(manifest).exists()
+    return _restart_mark_path(manifest).exists()
 
 
-def _place_of_copy(manifest: Path) -> Path:
+def _copy_path(manifest: Path) -> Path:
     # A pod finds the same folder by another way.
     place = manifest.parent.resolve() / manifest.name
-    return Path(KEPT, f"{atomic_files.digest(str(place))}.json")
+    return Path(KEPT, f"{atomic_files.json_digest(str(place))}.json")
 
 
-def _place_of_mark(manifest: Path) -> Path:
-    return _place_of_copy(manifest).with_suffix(".forced")
+def _restart_mark_path(manifest: Path) -> Path:
+    return _copy_path(manifest).with_suffix(".forced")
 
 
 def code_and_versions(
@@ -296,15 +296,15 @@ def code_and_versions(
     """
     fingerprint = code_fingerprint.fingerprint(*modules, assets=tuple(assets))
     return {
-        "code": {"fingerprint": fingerprint, "loaded": _loaded_files(modules)},
-        "versions": code_fingerprint.versions_of(stage, modules),
+        "code": {"fingerprint": fingerprint, "loaded": _loaded_user_files(modules)},
+        "versions": code_fingerprint.package_versions(stage, modules),
     }
 
 
-def _loaded_files(modules: Sequence[str]) -> dict[str, str]:
+def _loaded_user_files(modules: Sequence[str]) -> dict[str, str]:
     # No other stage runs code of the user's own.
     own = not all(map(code_fingerprint.is_first_party, modules))
-    return code_fingerprint.loaded_files(*modules) if own else {}
+    return code_fingerprint.digests_of_loaded_files(*modules) if own else {}
 
 
 def manifest_beside(out: Path) -> Path:
@@ -315,14 +315,14 @@ def manifest_beside(out: Path) -> Path:
 def compare_finished(
     path: Path,
     stage: str,
-    known: checksums.Memory,
+    cache: checksums.DigestCache,
     *,
     settings: Any = None,
     code: str | None = None,
     versions: Mapping[str, str] | None = None,
     inputs: Sequence[str] = (),
     given: Sequence[str] | None = None,
-) -> list[Difference]:
+) -> list[RecordDifference]:
     """How one finished piece of work, if it is there, differs from what would be made today.
 
     What is gone has not changed: results stand without the texts, corpora and checkpoints that
@@ -331,7 +331,7 @@ def compare_finished(
     Args:
         path: Its manifest.
         stage: The stage that made it.
-        known: Digests of files.
+        cache: Digests of files.
         settings: Those of today. Neither they nor what follows is compared where it is None.
         code: Fingerprint.
         versions: Of packages.
@@ -341,19 +341,19 @@ def compare_finished(
     if not path.is_file():
         return []
     try:
-        result = manifests.read(path, stage)
+        result = manifests.read_manifest(path, stage)
     except InputError as damage:
-        return [Difference("manifest", str(damage), "a whole one")]
-    before, content = _recorded_parts(result), result.get("content", {})
+        return [RecordDifference("manifest", str(damage), "a whole one")]
+    before, content = _compared_parts(result), result.get("content", {})
     places = {name: os.path.normpath(path.parent / name) for name in result["inputs"]}
     lacking = set(map(os.path.normpath, inputs)).difference(places.values())
     digests = {
-        name: known.content(place, stage) if name in content else known.present(place)
+        name: cache.content(place, stage) if name in content else cache.sha256_if_present(place)
         for name, place in places.items()
     }
     read = {name: digest or before["inputs"][name] for name, digest in digests.items()}
     added = {os.path.relpath(one, path.parent): "an input" for one in lacking}
-    own = None if given is None else {name: known.present(name) for name in given}
+    own = None if given is None else {name: cache.sha256_if_present(name) for name in given}
     now = {
         "settings": settings,
         "inputs": read | added,
@@ -364,10 +364,10 @@ def compare_finished(
         "loaded": _digests_of_loaded(before["loaded"]),
     }
     now = {name: before[name] if one is None else one for name, one in now.items()}
-    return [*differences(before, now), *_damaged_files(path.parent, result, known)]
+    return [*record_differences(before, now), *_damaged_files(path.parent, result, cache)]
 
 
-def _recorded_parts(manifest: Mapping[str, Any]) -> dict[str, Any]:
+def _compared_parts(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """What a manifest says that its work was made from, as it is compared."""
     code = manifest["code"]
     return {
@@ -379,10 +379,10 @@ def _recorded_parts(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _digests_of_loaded(recorded: Mapping[str, Any]) -> dict[str, str | None]:
-    return {name: code_fingerprint.digest_of_loaded(name) for name in recorded}
+    return {name: code_fingerprint.digest_of_loaded_file(name) for name in recorded}
 
 
-def differences_of_identity(before: Any, now: Mapping[str, Any]) -> list[Difference]:
+def identity_differences(before: Any, now: Mapping[str, Any]) -> list[RecordDifference]:
     """How what a run is made from differs from what a checkpoint was made from.
 
     What code the checkpoint has run late, in a hook, a run that begins has not: these files are
@@ -396,12 +396,12 @@ def differences_of_identity(before: Any, now: Mapping[str, Any]) -> list[Differe
     if isinstance(code, Mapping) and isinstance(recorded := code.get("loaded"), Mapping):
         loaded = {**_digests_of_loaded(recorded), **now["code"]["loaded"]}
         now = {**now, "code": {**now["code"], "loaded": loaded}}
-    return differences(before, now)
+    return record_differences(before, now)
 
 
 def _damaged_files(
-    folder: Path, manifest: dict[str, Any], known: checksums.Memory
-) -> Iterator[Difference]:
+    folder: Path, manifest: dict[str, Any], cache: checksums.DigestCache
+) -> Iterator[RecordDifference]:
     """Files of a piece of work that are gone, or are others than they were."""
     large = manifest["stage"] in LARGE
     for file in checksums.listed_files(folder, manifest, "it is made again"):
@@ -410,18 +410,18 @@ def _damaged_files(
         problem = (
             checksums.size_problem(file)
             if by_size
-            else checksums.content_problem(file, known.sha256)
+            else checksums.content_problem(file, cache.sha256)
         )
-        if problem and not _is_spared(file.path, folder):
-            yield Difference(f"files.{name}", "whole", problem)
+        if problem and not _is_allowed_missing(file.path, folder):
+            yield RecordDifference(f"files.{name}", "whole", problem)
 
 
-def _is_spared(path: Path, folder: Path) -> bool:
+def _is_allowed_missing(path: Path, folder: Path) -> bool:
     """Whether a file is gone that may be deleted."""
     return path.relative_to(folder).as_posix().startswith(SPARED) and not path.exists()
 
 
-def differences(before: Any, now: Any, name: str = "") -> list[Difference]:
+def record_differences(before: Any, now: Any, prefix: str = "") -> list[RecordDifference]:
     """What differs between two JSON-able records, each with its dotted name.
 
     Of `versions` the builds of one release are alike.
@@ -429,19 +429,24 @@ def differences(before: Any, now: Any, name: str = "") -> list[Difference]:
     Args:
         before: The record of what was made.
         now: The record of what would be made.
-        name: Where both stand.
+        prefix: Where both stand.
     """
     unset = before is UNSET or now is UNSET
     if not unset and atomic_files.canonical_json(before) == atomic_files.canonical_json(now):
         return []
     if isinstance(before, Mapping) and isinstance(now, Mapping):
-        if name == "versions":
-            before, now = environment.releases_of(before), environment.releases_of(now)
-        within = f"{name}." if name else ""
+        if prefix == "versions":
+            before, now = (
+                environment.without_build_tags(before),
+                environment.without_build_tags(now),
+            )
+        within = f"{prefix}." if prefix else ""
         names = dict.fromkeys([*before, *now])
         pairs = {n: (before.get(n, UNSET), now.get(n, UNSET)) for n in names}
-        return [line for n, pair in pairs.items() for line in differences(*pair, f"{within}{n}")]
+        return [
+            line for n, pair in pairs.items() for line in record_differences(*pair, f"{within}{n}")
+        ]
     texts = (
         one if isinstance(one, str) else atomic_files.canonical_json(one) for one in (before, now)
     )
-    return [Difference(name, *texts)]
+    return [RecordDifference(prefix, *texts)]

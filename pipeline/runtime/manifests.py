@@ -12,10 +12,10 @@ from pike_mixing.errors import InputError, refuse
 from pike_mixing.limits import Limits, NonNegativeFloat, NonNegativeInt, PositiveInt
 from pike_mixing.settings import unknown
 from pipeline import settings
-from pipeline.runtime import atomic_files, validation
+from pipeline.runtime import atomic_files, validate_settings
 
 
-def _mapping(keys: Mapping[str, Any]) -> Any:
+def _typed_dict(keys: Mapping[str, Any]) -> Any:
     """A type: mappings with these keys; one that ends with `?` may be missing, others may be."""
     hints = {k.removesuffix("?"): NotRequired[t] if k[-1] == "?" else t for k, t in keys.items()}
     return TypedDict("Part", hints)  # type: ignore[operator]
@@ -56,7 +56,7 @@ STANDARD: dict[str, Any] = {
     "content?": dict[str, str],
     "given": dict[str, str],
     "files": dict[str, FileRecord],
-    "code": _mapping({"fingerprint": str, "commit": str | None, "loaded": dict[str, str]}),
+    "code": _typed_dict({"fingerprint": str, "commit": str | None, "loaded": dict[str, str]}),
     "versions": dict[str, str],
 }
 _SPLIT = {
@@ -70,17 +70,17 @@ _SPLIT = {
     "entropy_nats?": NonNegativeFloat,
     "lengths?": dict[WholeNumber, Size],
 }
-SPLIT = _mapping(_SPLIT)
-MAY_BE_EMPTY = _mapping(_SPLIT | {"tokens": Size, "documents": Size})
-MEASURED = _mapping({key.removesuffix("?"): kind for key, kind in _SPLIT.items()})
+SPLIT = _typed_dict(_SPLIT)
+MAY_BE_EMPTY = _typed_dict(_SPLIT | {"tokens": Size, "documents": Size})
+MEASURED = _typed_dict({key.removesuffix("?"): kind for key, kind in _SPLIT.items()})
 """A split of a corpus as it is written since its text is measured."""
 _EVALUATED = {"run": str, "steps": list[Size]}
-RUN_SETTINGS = _mapping(
+RUN_SETTINGS = _typed_dict(
     {
         **dict.fromkeys(("scenario", "model_name", "method_name"), str),
         "seed": Size,
         "domains": list[str],
-        "training": _mapping({"steps": Size}),
+        "training": _typed_dict({"steps": Size}),
         "method": dict[str, Any],
     }
 )
@@ -99,8 +99,8 @@ _FACTS: dict[str, dict[str, Any]] = {
         "format": Size,
         "dtype": Literal["uint16", "uint32"],
         "fingerprint": str,
-        "tokenizer": _mapping({"sha256": str, "vocabulary": PositiveInt, "eos": Size}),
-        "splits": _mapping({"train": SPLIT, "validation": SPLIT, "search": MAY_BE_EMPTY}),
+        "tokenizer": _typed_dict({"sha256": str, "vocabulary": PositiveInt, "eos": Size}),
+        "splits": _typed_dict({"train": SPLIT, "validation": SPLIT, "search": MAY_BE_EMPTY}),
         "source": str,
         "licence": str,
         "revision?": str | None,
@@ -128,7 +128,7 @@ _FACTS: dict[str, dict[str, Any]] = {
     **{stage: {} for stage in ("theory", "database", "table", "figure", "article", "report")},
     "domains": {},
 }
-STAGES = {stage: _mapping({**STANDARD, **facts}) for stage, facts in _FACTS.items()}
+STAGES = {stage: _typed_dict({**STANDARD, **facts}) for stage, facts in _FACTS.items()}
 """What the manifest of each stage holds, of what is read of it."""
 _DATABASE = Limits(
     pattern="pike|databases/[a-z0-9][a-z0-9-]{0,99}", means="a database: pike, or databases/NAME"
@@ -139,9 +139,9 @@ _OUTPUTS = dict[Slug, Annotated[str, _DATABASE]]
 _RECORD = r"records/[a-z0-9_]{1,100}\.parquet"
 _SETTINGS = r"settings/((databases|tables|figures)/)?[a-z0-9][a-z0-9-]{0,99}\.json"
 _PLACE = Limits(pattern=f"{_RECORD}|{_SETTINGS}", means="a file of an archive")
-ARCHIVE = _mapping(
+ARCHIVE = _typed_dict(
     {
-        "reads": _mapping(dict.fromkeys(OUTPUTS, _OUTPUTS)),
+        "reads": _typed_dict(dict.fromkeys(OUTPUTS, _OUTPUTS)),
         "report": Annotated[str, _DATABASE],
         "files": dict[Annotated[str, _PLACE], FileRecord],
     }
@@ -151,7 +151,7 @@ ARCHIVE_REMEDY = "take the archive anew from where it came"
 MOST_OF_ARCHIVE = 2**24
 """Bytes of an archive's manifest, and of each of its files of settings."""
 
-CHECKPOINT = _mapping(
+CHECKPOINT = _typed_dict(
     {
         "format": Size,
         "step": Size,
@@ -163,7 +163,7 @@ CHECKPOINT = _mapping(
 )
 
 
-def read(path: Path, stage: str, remedy: str = "make it anew") -> dict[str, Any]:
+def read_manifest(path: Path, stage: str, remedy: str = "make it anew") -> dict[str, Any]:
     """The manifest of a stage's work.
 
     Args:
@@ -175,20 +175,20 @@ def read(path: Path, stage: str, remedy: str = "make it anew") -> dict[str, Any]
         InputError: it is missing, is of another stage, or lacks something: all that it lacks.
     """
     result: Any = atomic_files.read_json(path)
-    refuse_other(result, stage, path, remedy)
+    refuse_wrong_manifest(result, stage, path, remedy)
     return dict(result)
 
 
-def refuse_other(content: Any, stage: str, path: Path | str, remedy: str) -> None:
-    """Stops at what is no whole manifest of a stage; arguments and errors as of `read`."""
+def refuse_wrong_manifest(content: Any, stage: str, path: Path | str, remedy: str) -> None:
+    """Stops at what is no whole manifest of a stage; arguments and errors as of `read_manifest`."""
     if not isinstance(content, dict) or content.get("stage") != stage:
         raise InputError(f"{path} is not the manifest of the stage {stage!r}: {remedy}")
-    require(content, STAGES[stage], path, remedy)
+    require_type(content, STAGES[stage], path, remedy)
     if stage == "pretrain":
-        _refuse_contradiction(content, path, remedy)
+        _refuse_inconsistent_run(content, path, remedy)
 
 
-def _refuse_contradiction(manifest: Mapping[str, Any], path: Path | str, remedy: str) -> None:
+def _refuse_inconsistent_run(manifest: Mapping[str, Any], path: Path | str, remedy: str) -> None:
     """Stops at a run whose manifest says something else than its settings."""
     own = manifest["settings"]
     name = f"{own['scenario']}/{own['model_name']}/{own['method_name']}/seed{own['seed']}"
@@ -232,46 +232,49 @@ def content_digest(path: Path, reader: str) -> str | None:
     except InputError:
         # Whoever reads it says what is wrong.
         return None
-    vouched = _vouched_part(content, reader) if isinstance(content, dict) else None
-    return None if vouched is None else atomic_files.digest(vouched)
+    vouched = _part_used_by(content, reader) if isinstance(content, dict) else None
+    return None if vouched is None else atomic_files.json_digest(vouched)
 
 
-def _vouched_part(manifest: Mapping[str, Any], reader: str) -> Any:
+def _part_used_by(manifest: Mapping[str, Any], reader: str) -> Any:
     """What another stage uses of a manifest; None of one that it reads whole."""
     # Of a damaged manifest something: whoever reads it says what is wrong.
     named = manifest.get("files")
     listed = named.items() if isinstance(named, dict) else ()
     files = {n: f.get("sha256") for n, f in listed if isinstance(f, dict)}
 
-    def facts(*names: str) -> dict[str, Any]:
+    def named_facts(*names: str) -> dict[str, Any]:
         return {name: manifest.get(name) for name in names}
 
     match manifest.get("stage"):
         case "download":
             # A corpus has these on record.
             recorded = ("licence", "revision", "skipped", "entropy_nats_per_character")
-            return [files, facts(*recorded) if reader == "pack" else {}]
+            return [files, named_facts(*recorded) if reader == "pack" else {}]
         case "pack":
             # The card is for people.
-            return [{n: f for n, f in files.items() if n != "README.md"}, facts("fingerprint")]
+            return [
+                {n: f for n, f in files.items() if n != "README.md"},
+                named_facts("fingerprint"),
+            ]
         case "pretrain":
             own = OF_MIXTURE if reader == "mixture" else ()
             read = {n: f for n, f in files.items() if "/" in n or n in own}
-            return [read, facts("settings", "domains", "steps", "checkpoints")]
+            return [read, named_facts("settings", "domains", "steps", "checkpoints")]
         case "mixture":
-            return facts("weights_by_domain", "chosen")
+            return named_facts("weights_by_domain", "chosen")
         case "evaluate" | "fetch":
-            return [files, facts("steps", "task")]
+            return [files, named_facts("steps", "task")]
         case None if "identity" in manifest:
             sums = manifest.get("sha256")
             if reader != "mixture" and isinstance(sums, dict):
                 # Only who finds mixtures reads the states of optimizers and methods.
                 sums = sums.get("model.safetensors")
-            return [facts("step", "model", "vocabulary"), sums]
+            return [named_facts("step", "model", "vocabulary"), sums]
     return None
 
 
-def stage_of(manifest: Path) -> str | None:
+def stage_of_manifest(manifest: Path) -> str | None:
     """Which stage wrote a manifest; None of what is no manifest of a stage.
 
     Raises:
@@ -282,7 +285,7 @@ def stage_of(manifest: Path) -> str | None:
     return stage if isinstance(stage, str) else None
 
 
-def require(content: Any, kind: Any, path: Path | str, remedy: str) -> None:
+def require_type(content: Any, kind: Any, path: Path | str, remedy: str) -> None:
     """Stops at a file's content that is not of a type.
 
     Args:
@@ -295,16 +298,16 @@ def require(content: Any, kind: Any, path: Path | str, remedy: str) -> None:
         InputError: every key that is missing or of another type, and what to do.
     """
     try:
-        validation.validate(kind, content, "", together=False, extra="ignore")
+        validate_settings.validate(kind, content, "", together=False, extra="ignore")
     except InputError as error:
         told = "; ".join(line.lstrip(".: ") for line in str(error).splitlines())
         raise InputError(f"{path} is not whole ({told}): {remedy}") from None
 
 
-def warm_up() -> None:
+def warm_up_manifests() -> None:
     """Does once what reading a manifest of each kind begins with."""
     for kind in (*STAGES.values(), CHECKPOINT):
-        validation.warm_up(kind, extra="ignore")
+        validate_settings.warm_up_validation(kind, extra="ignore")
 
 
 def read_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
@@ -314,16 +317,16 @@ def read_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
         InputError: the run is not finished, or its manifest is not whole or contradicts itself.
     """
     path = folder / atomic_files.MANIFEST
-    result = read(path, "pretrain", "train the run again")
+    result = read_manifest(path, "pretrain", "train the run again")
     last = folder / "checkpoints" / f"step{result['steps']}" / atomic_files.MANIFEST
     trained = atomic_files.read_json(last) if last.is_file() else None
     identity = trained.get("identity") if isinstance(trained, dict) else None
     if isinstance(identity, dict) and identity.get("run") != result["settings"]:
         raise InputError(f"{path} is not of the run whose checkpoints lie there: train it again")
-    return result, validation.validate(settings.Run, result["settings"], f"{path}: settings")
+    return result, validate_settings.validate(settings.Run, result["settings"], f"{path}: settings")
 
 
-def read_checkpoint(folder: Path) -> dict[str, Any]:
+def read_checkpoint_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a checkpoint `step{n}`, which is of that step.
 
     Raises:
@@ -331,18 +334,18 @@ def read_checkpoint(folder: Path) -> dict[str, Any]:
     """
     path, remedy = folder / atomic_files.MANIFEST, f"delete {folder} and train again"
     result: dict[str, Any] = atomic_files.read_json(path)
-    require(result, CHECKPOINT, path, remedy)
+    require_type(result, CHECKPOINT, path, remedy)
     if re.fullmatch(r"step\d+", folder.name) and folder.name != f"step{result['step']}":
         raise InputError(f"{path} says step {result['step']}, but lies in {folder.name}: {remedy}")
     return result
 
 
-def is_archive(content: Any) -> bool:
+def is_archive_manifest(content: Any) -> bool:
     """Whether a file of JSON is meant as the manifest of an archive."""
     return isinstance(content, dict) and content.keys() >= {"reads", "report", "files"}
 
 
-def read_archive(folder: Path) -> dict[str, Any]:
+def read_archive_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of what `pike record` wrote.
 
     Raises:
@@ -353,9 +356,9 @@ def read_archive(folder: Path) -> dict[str, Any]:
     if path.is_file() and path.stat().st_size > MOST_OF_ARCHIVE:
         raise InputError(f"{path} has {path.stat().st_size:,} bytes: it is of no archive")
     content: Any = atomic_files.read_json(path) if os.path.lexists(path) else None
-    if not is_archive(content):
+    if not is_archive_manifest(content):
         raise InputError(f"{folder} is no archive: give what `pike record` or `pike crate` wrote")
-    require(content, ARCHIVE, path, ARCHIVE_REMEDY)
+    require_type(content, ARCHIVE, path, ARCHIVE_REMEDY)
     result: dict[str, Any] = content
     refuse([unknown(one, OUTPUTS, f"{path}: reads") for one in result["reads"].keys() - OUTPUTS])
     for name, file in result["files"].items():

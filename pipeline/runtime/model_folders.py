@@ -17,18 +17,18 @@ HEAD_WIDTH = 64
 """Of a model that says nothing of heads: a state-space model is priced as if it had some."""
 
 
-def describe(place: str, where: str) -> dict[str, Any]:
+def read_model_sizes(path_text: str, setting: str) -> dict[str, Any]:
     """The sizes of a model and the content of its `config.json`, as settings of a model.
 
-    `place` is the file or its folder, and was named at `where`.
+    `path_text` is the file or its folder, and was named at `setting`.
 
     Raises:
         InputError: there is no such file, or it names no sizes.
     """
-    path = Path(place) / "config.json" if Path(place).is_dir() else Path(place)
+    path = Path(path_text) / "config.json" if Path(path_text).is_dir() else Path(path_text)
     if not path.is_file():
-        raise InputError(f"{where}: {path} does not exist: name a folder with a config.json")
-    file_kinds.refuse_other_kind(path)
+        raise InputError(f"{setting}: {path} does not exist: name a folder with a config.json")
+    file_kinds.refuse_wrong_kind(path)
     values = atomic_files.read_mapping(path)
     result = {
         ours: next((values[name] for name in theirs if isinstance(values.get(name), int)), None)
@@ -40,28 +40,30 @@ def describe(place: str, where: str) -> dict[str, Any]:
         # Sizes for the price alone: ours are even.
         result["head_width"] = max(2, head_width - head_width % 2)
     if missing := [name for name, value in result.items() if value is None]:
-        raise InputError(f"{where}: {path} names no {', '.join(missing)}: give them beside it")
+        raise InputError(f"{setting}: {path} names no {', '.join(missing)}: give them beside it")
     return {**result, "architecture": values}
 
 
-def untrainable(recipe: Mapping[str, Any], longest: int | None, *, compiles: bool) -> list[str]:
+def training_problems(
+    recipe: Mapping[str, Any], most_tokens: int | None, *, compiles: bool
+) -> list[str]:
     """What only the pipeline's own decoder can do, of what a run of such a model asks for.
 
     Args:
         recipe: The training recipe.
-        longest: Tokens that the model reads at most, where it says so.
+        most_tokens: Tokens that the model reads at most, where it says so.
         compiles: Whether its device compiles what it runs, as a TPU does.
     """
     names = ("compile", "activation_checkpointing")
     result = [f"training.{name}: leave it out" for name in names if recipe.get(name)]
     if compiles:
         result.append("device: train it on cpu or cuda")
-    if longest is not None and recipe["length"] > longest:
-        result.append(f"training.length: it reads {longest} tokens (max_position_embeddings)")
+    if most_tokens is not None and recipe["length"] > most_tokens:
+        result.append(f"training.length: it reads {most_tokens} tokens (max_position_embeddings)")
     return result
 
 
-def weights_sha256(folder: Path) -> str:
+def folder_weights_digest(folder: Path) -> str:
     """Digest of a folder's weights, which are hashed once for as long as nobody writes to them.
 
     Raises:
@@ -71,8 +73,8 @@ def weights_sha256(folder: Path) -> str:
     if not files:
         raise InputError(f"{folder} has no weights (*.safetensors): leave `continued` out")
     for path in files:
-        file_kinds.refuse_other_kind(path)
-    known = checksums.Memory(checksums.MEMORY)
-    result = atomic_files.digest({path.name: known.sha256(path) for path in files})
-    known.keep()
+        file_kinds.refuse_wrong_kind(path)
+    known = checksums.DigestCache(checksums.MEMORY)
+    result = atomic_files.json_digest({path.name: known.sha256(path) for path in files})
+    known.save()
     return result

@@ -22,19 +22,19 @@ def count_of(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def render(format: str, facts: Any, text: Callable[[], str]) -> str:
+def render(format: str, facts: Any, make_text: Callable[[], str]) -> str:
     """What a command found, in the format that was asked for; ends without a line break.
 
     Args:
         format: `json`, `csv`, or another name, which stands for the text.
         facts: What was found, of plain values; for `csv` rows, which have the same names.
-        text: Makes the text for people.
+        make_text: Makes the text for people.
     """
     if format == "json":
         return as_json(facts)
     if format == "csv":
         return as_csv(list(facts[0]) if facts else [], [[*row.values()] for row in facts])
-    return text()
+    return make_text()
 
 
 def as_json(facts: Any) -> str:
@@ -62,7 +62,7 @@ def plain_value(value: Any) -> Any:
 
 def align_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Columns under their names, numbers to the right, and the count of rows."""
-    texts = [[_text(value) for value in row] for row in rows]
+    texts = [[_cell_text(value) for value in row] for row in rows]
     right = [
         bool(rows) and all(isinstance(row[i], int | float | Decimal | None) for row in rows)
         for i in range(len(columns))
@@ -90,10 +90,10 @@ def align_columns(
         return "  ".join(padded).rstrip()
 
     rule = "  ".join("-" * width for width in widths)
-    return "\n".join([paint(line(columns), "bold"), rule, *map(line, texts)])
+    return "\n".join([colour_text(line(columns), "bold"), rule, *map(line, texts)])
 
 
-def _text(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     """One line of at most `WIDEST` characters; floats with six significant digits."""
     if isinstance(value, float | Decimal):
         return f"{value:.6g}"
@@ -104,7 +104,7 @@ def shorten_cell(text: str) -> str:
     return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
 
 
-def paint(text: str, colour: str, stream: TextIO | None = None) -> str:
+def colour_text(text: str, colour: str, stream: TextIO | None = None) -> str:
     """The text in a colour on a terminal, unless NO_COLOR is set (no-color.org); else as it is.
 
     Args:

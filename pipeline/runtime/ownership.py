@@ -19,7 +19,7 @@ MAKE_FILES = ("tokenizer", "mixture", "database", "table", "figure", "article", 
 """Stages whose outputs are files; those of all others are folders."""
 
 
-def refuse_foreign(path: Path, stage: str, inputs: Sequence[Path] = ()) -> None:
+def refuse_foreign_output(path: Path, stage: str, inputs: Sequence[Path] = ()) -> None:
     """Refuses a place that a stage must not write to.
 
     Args:
@@ -44,11 +44,11 @@ def refuse_foreign(path: Path, stage: str, inputs: Sequence[Path] = ()) -> None:
         read = Path(os.path.realpath(one))
         if place == read or place in read.parents or read in place.parents:
             raise InputError(f"{path} is, holds or lies in the input {one}: give another --out")
-    if stage in MAKE_FILES and is_spoilt(own := path.parent / MARK):
+    if stage in MAKE_FILES and is_blocked_mark(own := path.parent / MARK):
         raise InputError(f"{own} is a folder, a pipe or a link, and no mark of ours: delete it")
     if stage in MAKE_FILES and path.is_dir():
         raise InputError(f"{path} is a folder, and `pike {stage}` makes a file: name one in --out")
-    if foreign := _foreign(path, stage):
+    if foreign := _foreign_files(path, stage):
         what = f"holds {foreign[0]}" if path.is_dir() else "is there already"
         raise InputError(
             f"{path} {what}, and no {MARK} there says that `pike {stage}` made it: give another "
@@ -59,7 +59,7 @@ def refuse_foreign(path: Path, stage: str, inputs: Sequence[Path] = ()) -> None:
 def sibling_paths(
     out: Path, suffixes: Sequence[str], stage: str, inputs: Sequence[Path]
 ) -> dict[str, Path]:
-    """The files that a command makes side by side, by suffix; `refuse_foreign` looks at each.
+    """The files that a command makes side by side, by suffix; each is one that it may write.
 
     Args:
         out: One of them, as the user names it.
@@ -76,7 +76,7 @@ def sibling_paths(
         )
     places = {suffix: out.with_suffix(suffix) for suffix in suffixes}
     for place in places.values():
-        refuse_foreign(place, stage, inputs)
+        refuse_foreign_output(place, stage, inputs)
     return places
 
 
@@ -88,14 +88,16 @@ def write_mark(path: Path, stage: str, content: Path) -> None:
         stage: Name of the command that made it.
         content: Where it lies now: the mark of a folder is written there, of a file beside `path`.
     """
-    folder, names = (content, _names(content)) if content.is_dir() else (path.parent, [path.name])
+    folder, names = (
+        (content, _names_below(content)) if content.is_dir() else (path.parent, [path.name])
+    )
     # One write at the end of the file: several processes may mark files of one folder. Each line
     # begins with its line break, so that one which a full disk cut off spoils no other.
-    with open(folder / MARK, "ab", opener=locks.nofollow) as file:
-        file.write(b"".join(b"\n" + _line(stage, name) for name in names))
+    with open(folder / MARK, "ab", opener=locks.open_nofollow) as file:
+        file.write(b"".join(b"\n" + _mark_line(stage, name) for name in names))
 
 
-def is_spoilt(mark: Path) -> bool:
+def is_blocked_mark(mark: Path) -> bool:
     """Whether a folder, a pipe or a link is in the place of a mark."""
     return mark.is_symlink() or (mark.exists() and not mark.is_file())
 
@@ -114,35 +116,35 @@ def files_without_mark(files: Sequence[Path], stage: str, folder: Path) -> dict[
     return {
         mark: left
         for mark, of_mark in marks.items()
-        if (left := _without_line(of_mark, stage, mark))
+        if (left := _files_without_line(of_mark, stage, mark))
     }
 
 
-def _without_line(files: Sequence[Path], stage: str, mark: Path) -> list[Path]:
-    known = _lines(mark)
+def _files_without_line(files: Sequence[Path], stage: str, mark: Path) -> list[Path]:
+    known = _mark_lines(mark)
     names = {file: file.relative_to(mark.parent).as_posix() for file in files}
-    return [file for file, name in names.items() if _line(stage, name) not in known]
+    return [file for file, name in names.items() if _mark_line(stage, name) not in known]
 
 
-def _foreign(path: Path, stage: str) -> list[str]:
+def _foreign_files(path: Path, stage: str) -> list[str]:
     """Names of the files at a place that the stage did not make."""
     is_folder = path.is_dir()
-    names = _names(path) if is_folder else [path.name] if path.exists() else []
-    known = _lines((path if is_folder else path.parent) / MARK) if names else set()
-    return [name for name in names if _line(stage, name) not in known]
+    names = _names_below(path) if is_folder else [path.name] if path.exists() else []
+    known = _mark_lines((path if is_folder else path.parent) / MARK) if names else set()
+    return [name for name in names if _mark_line(stage, name) not in known]
 
 
-def _lines(mark: Path) -> set[bytes]:
+def _mark_lines(mark: Path) -> set[bytes]:
     """Those of a mark; of a pipe or a folder in its place none, nor is it opened."""
     return set(mark.read_bytes().split(b"\n")) if mark.is_file() else set()
 
 
-def _names(folder: Path) -> list[str]:
+def _names_below(folder: Path) -> list[str]:
     """All that lies below a folder but its mark and folders, with paths relative to it."""
     below = (p for p in folder.rglob("*") if p.is_symlink() or not p.is_dir())
     names = (path.relative_to(folder).as_posix() for path in below)
     return sorted(name for name in names if name != MARK)
 
 
-def _line(stage: str, name: str) -> bytes:
+def _mark_line(stage: str, name: str) -> bytes:
     return json.dumps([stage, name]).encode()

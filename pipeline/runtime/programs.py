@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 
-def program(name: str) -> str:
+def program_command(name: str) -> str:
     """What a shell is given to start a program of this environment.
 
     Its name where the shell finds this one by it; else its path, in a clone `.venv/bin/pike`.

@@ -33,9 +33,9 @@ class Progress:
             self._bar.update(amount)
         elif not self._quiet and time.monotonic() - self._last[0] >= SECONDS_BETWEEN_LINES:
             # What compiles at its start is slower there: the last seconds tell what is to come.
-            self._line(self._last, shown)
+            self._write_line(self._last, shown)
 
-    def _line(self, since: tuple[float, float], shown: Mapping[str, object]) -> None:
+    def _write_line(self, since: tuple[float, float], shown: Mapping[str, object]) -> None:
         self._last = (time.monotonic(), self._done)
         (began, done), (now, _) = since, self._last
         rate = (self._done - done) / max(now - began, 1e-9)
@@ -58,4 +58,4 @@ class Progress:
         if self._bar is not None:
             self._bar.close()
         elif kind is None and not self._quiet:
-            self._line(self._began, {})
+            self._write_line(self._began, {})

@@ -73,7 +73,7 @@ class SignalState:
         self._seen = self._highest(self._stop or int(save))
         return self._seen > 0
 
-    def end(self) -> None:
+    def raise_if_stopped(self) -> None:
         """Ends the work if that was asked at the last look, for one who has saved since.
 
         Raises:

@@ -21,19 +21,19 @@ def import_xla(module: str = "") -> Any:
     return importlib.import_module(f"torch_xla{module}")
 
 
-def use_all() -> None:
+def use_all_chips() -> None:
     """Has the chips work as one device, if there are several; before any tensor is on one.
 
     Raises:
         InputError: they are of several hosts.
     """
     runtime = import_xla(".runtime")
-    refuse_hosts(runtime.process_count())
+    refuse_several_hosts(runtime.process_count())
     if runtime.global_runtime_device_count() > 1 and not runtime.is_spmd():
         runtime.use_spmd()
 
 
-def refuse_slice() -> None:
+def refuse_slice_of_hosts() -> None:
     """The same before the TPU's library is started, which waits until all hosts have started it.
 
     Raises:
@@ -41,12 +41,12 @@ def refuse_slice() -> None:
     """
     tpu = import_xla("._internal.tpu")
     # Whoever names the bounds of the processes may use the chips of one host of a slice alone.
-    # Where nobody knows the hosts, the library's own count in `use_all` judges.
+    # Where nobody knows the hosts, the library's own count in `use_all_chips` judges.
     with contextlib.suppress(OSError):
-        refuse_hosts(tpu.process_bounds_size() or tpu.num_tpu_workers())
+        refuse_several_hosts(tpu.process_bounds_size() or tpu.num_tpu_workers())
 
 
-def refuse_hosts(number: int) -> None:
+def refuse_several_hosts(number: int) -> None:
     """Makes sure that one host has all chips.
 
     Raises:
@@ -73,17 +73,17 @@ def round_up_rows(rows: int, device: torch.device) -> int:
 
 
 @functools.cache
-def _mesh() -> Any:
+def _chip_mesh() -> Any:
     n = chip_count(torch.device("xla"))
     return import_xla(".distributed.spmd").Mesh(np.arange(n), (n,), ("chips",))
 
 
 def shard_tensor(tensor: Tensor) -> Tensor:
     """The same tensor, whose first dimension is divided over the chips of its device."""
-    return _mark(tensor, "chips")
+    return _mark_sharding(tensor, "chips")
 
 
-def zeros_like(parameter: Tensor) -> Tensor:
+def zeros_divided_like(parameter: Tensor) -> Tensor:
     """Zeros of a parameter's shape, divided as it is."""
     zeros = torch.zeros_like(parameter)
     if chip_count(parameter.device) == 1:
@@ -92,20 +92,20 @@ def zeros_like(parameter: Tensor) -> Tensor:
     return shard_tensor(zeros) if divided else zeros
 
 
-def gather(tensor: Tensor) -> Tensor:
+def replicate_on_chips(tensor: Tensor) -> Tensor:
     """The same tensor, whole on each chip: to read one in parts, a program would be compiled."""
-    return _mark(tensor, None)
+    return _mark_sharding(tensor, None)
 
 
-def _mark(tensor: Tensor, first: str | None) -> Tensor:
+def _mark_sharding(tensor: Tensor, first: str | None) -> Tensor:
     if chip_count(tensor.device) > 1:
         others = [None] * (tensor.ndim - 1)
         places = (first, *others) if tensor.ndim else ()
-        import_xla(".distributed.spmd").mark_sharding(tensor, _mesh(), places)
+        import_xla(".distributed.spmd").mark_sharding(tensor, _chip_mesh(), places)
     return tensor
 
 
-def shard_model(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+def divide_over_chips(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """Divides matrices, and what an optimizer keeps of them, over the chips.
 
     Gains of norms stay whole: they are small.

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pike_mixing.errors import InputError
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt
 from pipeline.runtime import atomic_files, manifests
-from pipeline.runtime.programs import program
+from pipeline.runtime.programs import program_command
 from pipeline.tasks import data_sets
 from pipeline.tasks.task import (
     CURATED_SPLIT,
@@ -99,7 +99,7 @@ class Benchmark:
         """Accuracy in percent of guessing, whose options are as many as each row has."""
         return 100 * sum(1 / len(row.options) for row in self.rows) / len(self.rows)
 
-    def facts(self) -> dict[str, Any]:
+    def manifest_facts(self) -> dict[str, Any]:
         """What a manifest says of it."""
         return {
             "items": len(self.rows),
@@ -133,25 +133,25 @@ def load_benchmark(folder: Path, spec: TaskSpec) -> Benchmark:
         told = ", ".join(known)
         raise InputError(f"{spec.name}: there is no split {split!r} to ask (splits: {told})")
     place = folder / task.name
-    manifest = _manifest(place, task)
-    result = read_records(place, split, manifest)
+    manifest = _read_task_manifest(place, task)
+    result = read_task_records(place, split, manifest)
     count = min(spec.items or task.items or len(result), len(result))
-    rows = list(_rows(task, split, result, range(count), spec.leave_out))
+    rows = list(_asked_rows(task, split, result, range(count), spec.leave_out))
     if not rows:
         raise InputError(f"{spec.name}: no row of {split} is left to ask: shorten leave_out")
-    _refuse_twins(spec, rows)
+    _refuse_duplicate_ids(spec, rows)
     if task.curated:
-        solved = read_records(place, DEMONSTRATIONS, manifest)
-        listed = _rows(task, DEMONSTRATIONS, solved, range(len(solved)))
+        solved = read_task_records(place, DEMONSTRATIONS, manifest)
+        listed = _asked_rows(task, DEMONSTRATIONS, solved, range(len(solved)))
         candidates = curated_demonstrations(task, ((row.key, row) for row in listed))
     else:
-        behind = list(_rows(task, split, result, range(count, len(result)), spec.leave_out))
-        candidates = order_by_hash(task, rows, behind, spec.demonstrations_seed)
+        behind = list(_asked_rows(task, split, result, range(count, len(result)), spec.leave_out))
+        candidates = order_candidates_by_hash(task, rows, behind, spec.demonstrations_seed)
     shots = take_demonstrations(task, rows, candidates, spec.shots)
     return Benchmark(task, spec, rows, shots)
 
 
-def read_records(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[Record]:
+def read_task_records(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[Record]:
     """The records of one file of a fetched task.
 
     Args:
@@ -163,7 +163,7 @@ def read_records(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[R
         InputError: it is missing, or is not what was fetched.
     """
     path = folder / f"{name}.jsonl"
-    remake = f"fetch it anew with `{program('pike')} fetch {folder.name}`"
+    remake = f"fetch it anew with `{program_command('pike')} fetch {folder.name}`"
     listed = manifest["files"].get(path.name)
     if listed is None or not path.is_file():
         raise InputError(f"{path} does not exist: {remake}")
@@ -173,20 +173,20 @@ def read_records(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[R
     return [json.loads(line) for line in content.splitlines()]
 
 
-def _manifest(place: Path, task: Task) -> Mapping[str, Any]:
-    path = place / atomic_files.MANIFEST
+def _read_task_manifest(folder: Path, task: Task) -> Mapping[str, Any]:
+    path = folder / atomic_files.MANIFEST
     if not path.is_file():
         raise InputError(
             f"{path} does not exist: {task.name} was not fetched; do it with "
-            f"`{program('pike')} fetch {task.name} --out {place.parent}`"
+            f"`{program_command('pike')} fetch {task.name} --out {folder.parent}`"
         )
-    result = manifests.read(path, "fetch", "fetch it anew")
+    result = manifests.read_manifest(path, "fetch", "fetch it anew")
     if result["task"] != task.name:
         raise InputError(f"{path} is not the manifest of {task.name}: fetch it anew")
     return result
 
 
-def _rows(
+def _asked_rows(
     task: Task,
     split: str,
     records: Sequence[Record],
@@ -201,7 +201,7 @@ def _rows(
                 raise InputError(f"{task.name} {error}") from None
 
 
-def _refuse_twins(spec: TaskSpec, rows: Sequence[Row]) -> None:
+def _refuse_duplicate_ids(spec: TaskSpec, rows: Sequence[Row]) -> None:
     twins = [name for name, count in Counter(row.id for row in rows).items() if count > 1]
     if twins:
         raise InputError(f"{spec.name}: {twins[0]!r} names more than one row: fetch it anew")
@@ -211,14 +211,14 @@ SALT = "pike-demos-v1"
 T = TypeVar("T")
 
 
-def curated_demonstrations(task: Task, keyed: Iterable[tuple[str, T]]) -> list[T]:
+def curated_demonstrations(task: Task, keyed_values: Iterable[tuple[str, T]]) -> list[T]:
     """What has the keys of the curated list, in its order; of several with one key the first.
 
     Raises:
         InputError: some are not there.
     """
     result: dict[str, T] = {}
-    for key, value in keyed:
+    for key, value in keyed_values:
         result.setdefault(key, value)
     missing = [key for key in task.curated if key not in result]
     if missing:
@@ -230,19 +230,19 @@ def curated_demonstrations(task: Task, keyed: Iterable[tuple[str, T]]) -> list[T
     return [result[key] for key in task.curated]
 
 
-def order_by_hash(
-    task: Task, evaluated: Sequence[Row], behind: Sequence[Row], seed: int
+def order_candidates_by_hash(
+    task: Task, evaluated: Sequence[Row], not_evaluated: Sequence[Row], seed: int
 ) -> list[Row]:
     """All rows that may be demonstrations, in the order of their hash.
 
     Args:
         task: Gives the language, which enters the hash.
         evaluated: Rows that are evaluated.
-        behind: Rows that are not; those of an asked row's article or video are left out.
+        not_evaluated: Rows that are not; those of an asked row's article or video are left out.
         seed: Another one gives another order.
     """
     taken = {row.cluster for row in evaluated}
-    free = [row for row in behind if row.cluster not in taken]
+    free = [row for row in not_evaluated if row.cluster not in taken]
 
     def place(row: Row) -> str:
         text = f"{SALT}|{task.language}|{seed}|{row.key}"

@@ -33,23 +33,23 @@ class Fields:
 
     def text(self, name: str) -> str:
         """A text with something in it, without surrounding blanks."""
-        result = self.maybe_text(name)
+        result = self.text_or_blank(name)
         if not result:
             raise InputError(f"{self.place}: {name!r} is blank: {_ADVICE}")
         return result
 
-    def maybe_text(self, name: str) -> str:
+    def text_or_blank(self, name: str) -> str:
         """A text that may be blank, without surrounding blanks."""
         result = self.value(name)
         if not isinstance(result, str):
-            raise self._other(name, result, "a text")
+            raise self._wrong_kind_error(name, result, "a text")
         return result.strip()
 
     def texts(self, name: str) -> tuple[str, ...]:
         """A list of at least two texts, none of them blank."""
         result = self.value(name)
         if not isinstance(result, list) or len(result) < 2:
-            raise self._other(name, result, "a list of options")
+            raise self._wrong_kind_error(name, result, "a list of options")
         named = {f"{name}[{n}]": text for n, text in enumerate(result)}
         return tuple(map(Fields(named, self.place).text, named))
 
@@ -73,10 +73,10 @@ class Fields:
         """A whole number."""
         result = self.value(name)
         if not isinstance(result, int) or isinstance(result, bool):
-            raise self._other(name, result, "a whole number")
+            raise self._wrong_kind_error(name, result, "a whole number")
         return result
 
-    def _other(self, name: str, value: object, kind: str) -> InputError:
+    def _wrong_kind_error(self, name: str, value: object, kind: str) -> InputError:
         return InputError(f"{self.place}: {name!r} is {value!r:.80}, not {kind}: {_ADVICE}")
 
 
@@ -102,7 +102,7 @@ def lettered_row(record: Record, place: str, cluster: str = "id") -> Row:
     labels = listed.texts("label")
     if len(labels) != len(texts) or len(set(labels)) != len(labels):
         raise InputError(f"{place}: labels {', '.join(labels)} do not name {len(texts)} options")
-    key = fields.maybe_text("answerKey")
+    key = fields.text_or_blank("answerKey")
     if not key:
         raise InputError(f"{place}: 'answerKey' is hidden: this split has no labels, take another")
     if key not in labels:
@@ -244,7 +244,7 @@ def hellaswag_row(record: Record, place: str) -> Row:
     """
     fields = Fields(record, place)
     first = fields.text("ctx_a")
-    second = fields.maybe_text("ctx_b").capitalize()
+    second = fields.text_or_blank("ctx_b").capitalize()
     activity = fields.text("activity_label")
     endings = tuple(map(clean_hellaswag, fields.texts("endings")))
     if len(endings) != ENDINGS or not all(endings):
@@ -287,7 +287,7 @@ HELLASWAG = Task(
 )
 
 
-def translated_hellaswag(language: str) -> Task:
+def translated_hellaswag_task(language: str) -> Task:
     """HellaSwag in translation (Okapi, Dac Lai et al. 2023), named by the language's two letters.
 
     There is no training split, so that demonstrations come from rows behind the asked ones.
@@ -318,7 +318,7 @@ def translated_hellaswag(language: str) -> Task:
 
 
 _ENGLISH = (ARC_EASY, CSQA, HELLASWAG, PIQA)
-_TRANSLATED = [translated_hellaswag(language) for language in ("en", "hi", "de")]
+_TRANSLATED = [translated_hellaswag_task(language) for language in ("en", "hi", "de")]
 TASKS = {task.name: task for task in (*_ENGLISH, *_TRANSLATED)}
 """The paper's tasks; `find_task` knows HellaSwag in further languages too."""
 
@@ -331,7 +331,7 @@ def find_task(name: str) -> Task:
     """
     language = re.fullmatch("hellaswag_([a-z]{2})", name)
     if name not in TASKS and language:
-        return translated_hellaswag(language[1])
+        return translated_hellaswag_task(language[1])
     if name not in TASKS:
         raise InputError(unknown(name, TASKS, "tasks"))
     return TASKS[name]

@@ -23,7 +23,7 @@ class Choice:
     """Whether they come from the item's own document (hard) or from other documents (easy)."""
 
     @property
-    def document_tokens(self) -> int:
+    def min_document_tokens(self) -> int:
         """Shortest document, EOS not counted, that can give an item."""
         from_own = self.distractors if self.distractors_from == "same" else 0
         return self.context + self.candidate * (1 + from_own)
@@ -52,7 +52,8 @@ class EvaluationOptions:
     """What is asked of every model of a scenario."""
 
     rows: PositiveInt
-    """Validation windows per domain at most, each as long as the training's rows."""
+    """Validation windows per domain at most, each as long as the training's rows. A verdict needs
+    20 documents of about equal size in each domain: about 30 rows of 64 tokens, or more."""
     batch_tokens: PositiveInt
     """Tokens per forward pass; changes speed and memory, not results."""
     checkpoints: Literal["all", "last"]

@@ -26,32 +26,37 @@ UNUSABLE_SHARE = 0.01
 """Where more rows than this cannot be asked, the schema is another."""
 
 
-def fetch(names: Sequence[str], *, out: Path, revision: str | None, taken: Sequence[str]) -> str:
+def fetch_tasks(
+    names: Sequence[str], *, out: Path, revision: str | None, given_files: Sequence[str]
+) -> str:
     """Fetches tasks and says what was fetched under which licence.
 
     Args:
         names: Tasks.
         out: Folder that gets one folder per task.
         revision: Commit to fetch instead of the pinned one, for a single task.
-        taken: `split=file` for files that are there already, for a single task.
+        given_files: `split=file` for files that are there already, for a single task.
 
     Raises:
         InputError: an unknown task, no connection, a checksum that is not the known one, or a
             file of another schema.
     """
     tasks = [data_sets.find_task(name) for name in names]
-    if len(tasks) > 1 and (revision or taken):
+    if len(tasks) > 1 and (revision or given_files):
         raise InputError("--revision and --from are for one task at a time: name only one")
     if revision and not re.fullmatch("[0-9a-f]{40}", revision):
         raise InputError(
             f"--revision {revision!r} is not a commit of 40 hex digits; the data set's page lists "
             "them under Files, History"
         )
-    return "\n".join(_fetch(task, out / task.name, revision, _files(task, taken)) for task in tasks)
+    return "\n".join(
+        _fetch_task(task, out / task.name, revision, _parse_given_files(task, given_files))
+        for task in tasks
+    )
 
 
-def _files(task: Task, taken: Sequence[str]) -> dict[str, Path]:
-    result = dict(text.partition("=")[::2] for text in taken)
+def _parse_given_files(task: Task, given_files: Sequence[str]) -> dict[str, Path]:
+    result = dict(text.partition("=")[::2] for text in given_files)
     for split, path in result.items():
         if split not in task.files:
             known = ", ".join(task.files)
@@ -66,48 +71,53 @@ def _files(task: Task, taken: Sequence[str]) -> dict[str, Path]:
     return {split: Path(path) for split, path in result.items()}
 
 
-def _fetch(task: Task, place: Path, revision: str | None, own: Mapping[str, Path]) -> str:
+def _fetch_task(
+    task: Task, folder: Path, revision: str | None, given_files: Mapping[str, Path]
+) -> str:
     settings: dict[str, Any] = {"revision": revision} if revision else {}
-    if own:
-        settings["files"] = {split: str(path) for split, path in own.items()}
-    taken = made_from.Taken("fetch", [__name__], given=own.values())
+    if given_files:
+        settings["files"] = {split: str(path) for split, path in given_files.items()}
+    taken = made_from.InputSnapshot("fetch", [__name__], given=given_files.values())
     pinned = revision is None
-    ownership.refuse_foreign(place, "fetch", list(own.values()))
+    ownership.refuse_foreign_output(folder, "fetch", list(given_files.values()))
     log.info("%s: %s, licence: %s", task.name, task.repository, task.licence)
     if task.notice:
         log.warning("%s: %s", task.name, task.notice)
     revision = revision or task.revision
     kept: dict[str, list[Record]] = {}
     sources, unusable = {}, {}
-    for split in own or task.files:
-        path = own.get(split) or _download(task, split, revision)
+    for split in given_files or task.files:
+        path = given_files.get(split) or _download_split(task, split, revision)
         sha256 = _check_sha256(path, task.files[split].sha256 if pinned else None, task)
-        sources[split] = {"path": path.name if own else task.files[split].path, "sha256": sha256}
+        sources[split] = {
+            "path": path.name if given_files else task.files[split].path,
+            "sha256": sha256,
+        }
         kept[split] = [
             *record_files.read_records(path, "give the data set's own .parquet or .jsonl file")
         ]
         if split != CURATED_SPLIT:
-            unusable.update(_unusable(task, split, kept[split]))
+            unusable.update(_unusable_rows(task, split, kept[split]))
     if task.curated:
         kept[DEMONSTRATIONS] = _curated_records(task, kept.pop(CURATED_SPLIT))
     verified = all(task.files[split].sha256 for split in sources)
     facts = {
         "task": task.name,
         "dataset": task.repository,
-        "revision": None if own and pinned and not verified else revision,
+        "revision": None if given_files and pinned and not verified else revision,
         "licence": task.licence,
         "notice": task.notice,
         "sources": sources,
         "rows": {name: len(records) for name, records in kept.items()},
         "unusable": unusable,
     }
-    _write(place, kept, settings, facts, taken)
-    return _summary(place, facts)
+    _write_task(folder, kept, settings, facts, taken)
+    return _summary_text(folder, facts)
 
 
-def _download(task: Task, split: str, revision: str) -> Path:
+def _download_split(task: Task, split: str, revision: str) -> Path:
     """A file of the data set; the Hub's package is imported only where it is needed."""
-    place = "pipeline.runtime.hub_downloads:download"
+    place = "pipeline.runtime.hub_downloads:download_hub_file"
     download = environment.import_attribute(place, "fetch without --from", task.name)
     return download(
         *(task.repository, task.files[split].path, revision),
@@ -129,7 +139,7 @@ def _check_sha256(path: Path, expected: str | None, task: Task) -> str:
     return result
 
 
-def _rows(task: Task, split: str, records: Sequence[Record]) -> Iterator[Row | str]:
+def _rows_or_reasons(task: Task, split: str, records: Sequence[Record]) -> Iterator[Row | str]:
     """The row of each record, or why it cannot be asked."""
     for number, record in enumerate(records):
         try:
@@ -138,9 +148,9 @@ def _rows(task: Task, split: str, records: Sequence[Record]) -> Iterator[Row | s
             yield str(error)
 
 
-def _unusable(task: Task, split: str, records: Sequence[Record]) -> dict[str, str]:
+def _unusable_rows(task: Task, split: str, records: Sequence[Record]) -> dict[str, str]:
     """Rows that cannot be asked, and why; where they are many the schema is refused."""
-    rows = enumerate(_rows(task, split, records))
+    rows = enumerate(_rows_or_reasons(task, split, records))
     result = {f"{split}:{n}": reason for n, reason in rows if isinstance(reason, str)}
     if not records:
         raise InputError(f"{task.name}: the split {split} is empty: give another file")
@@ -154,23 +164,23 @@ def _unusable(task: Task, split: str, records: Sequence[Record]) -> dict[str, st
 
 def _curated_records(task: Task, records: Sequence[Record]) -> list[Record]:
     """The records of the curated demonstrations, in the list's order."""
-    rows = zip(_rows(task, CURATED_SPLIT, records), records, strict=True)
+    rows = zip(_rows_or_reasons(task, CURATED_SPLIT, records), records, strict=True)
     keyed = ((row.key, record) for row, record in rows if isinstance(row, Row))
     return benchmark.curated_demonstrations(task, keyed)
 
 
-def _write(
-    place: Path,
-    kept: Mapping[str, Sequence[Record]],
+def _write_task(
+    folder: Path,
+    records_by_split: Mapping[str, Sequence[Record]],
     settings: Mapping[str, Any],
     facts: Mapping[str, Any],
-    taken: made_from.Taken,
+    taken: made_from.InputSnapshot,
 ) -> None:
-    with atomic_files.atomic_write(place, "fetch") as partial:
+    with atomic_files.atomic_write(folder, "fetch") as partial:
         partial.mkdir()
-        written = {partial / f"{name}.jsonl": records for name, records in kept.items()}
+        written = {partial / f"{name}.jsonl": records for name, records in records_by_split.items()}
         for path, records in written.items():
-            lines = (_line(record, f"{path.stem}:{n}") for n, record in enumerate(records))
+            lines = (_json_line(record, f"{path.stem}:{n}") for n, record in enumerate(records))
             path.write_text("".join(lines), encoding="utf-8")
         made_from.write_manifest(
             partial / atomic_files.MANIFEST,
@@ -185,7 +195,7 @@ def _write(
         )
 
 
-def _line(record: Record, place: str) -> str:
+def _json_line(record: Record, place: str) -> str:
     try:
         return json.dumps(record, ensure_ascii=False, sort_keys=True) + "\n"
     except TypeError as error:
@@ -194,10 +204,10 @@ def _line(record: Record, place: str) -> str:
         ) from None
 
 
-def _summary(place: Path, facts: Mapping[str, Any]) -> str:
+def _summary_text(folder: Path, facts: Mapping[str, Any]) -> str:
     rows = ", ".join(f"{count:,} rows of {name}" for name, count in facts["rows"].items())
     lines = [
-        f"{facts['task']}: {rows} in {place}",
+        f"{facts['task']}: {rows} in {folder}",
         f"  from {facts['dataset']} at {facts['revision'] or 'a revision that was not named'}",
         f"  licence: {facts['licence']}",
     ]

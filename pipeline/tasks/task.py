@@ -61,9 +61,12 @@ class DataFile:
     """Its SHA-256 at the pinned revision, where it is known."""
 
 
-def data_files(path: str, **sha256: str) -> dict[str, DataFile]:
+def data_files(path_pattern: str, **sha256_by_split: str) -> dict[str, DataFile]:
     """The files of splits, of known SHA-256 by split; in their paths {} is the split."""
-    return {split: DataFile(path.format(split), digest) for split, digest in sha256.items()}
+    return {
+        split: DataFile(path_pattern.format(split), digest)
+        for split, digest in sha256_by_split.items()
+    }
 
 
 @dataclass(frozen=True)

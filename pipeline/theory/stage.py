@@ -35,7 +35,7 @@ class Sizes:
 
 def write_records(out: Path, sizes: Sizes = Sizes()) -> None:
     """Writes the folder `out` with all records, in some fifteen seconds; it appears whole."""
-    taken = made_from.Taken("theory", [__name__])
+    taken = made_from.InputSnapshot("theory", [__name__])
     with atomic_files.atomic_write(out, "theory") as partial:
         partial.mkdir()
         for name, rows in theory_records(sizes).items():

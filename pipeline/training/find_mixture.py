@@ -25,7 +25,7 @@ from pike_mixing.finders.interface import Finder, Proxy, Swarm
 from pike_mixing.limits import Limits, Proportions
 from pike_mixing.settings import domain_problems
 from pipeline.runtime import atomic_files, made_from, manifests, ownership
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 from pipeline.settings import GRID
 
 log = logging.getLogger("pike")
@@ -48,7 +48,7 @@ class ProxyRun:
 
 
 @dataclass(frozen=True)
-class Search:
+class MixtureSearch:
     """What a mixture is a function of, beside the proxies' records and the code."""
 
     finder: str
@@ -74,18 +74,18 @@ class Search:
         return problems
 
 
-def find(settings: Path, out: Path) -> None:
+def find_mixture(settings: Path, out: Path) -> None:
     """Finds a mixture and writes it with the manifest's facts `weights_by_domain`, `diagnostics`.
 
     Of a grid, the facts are `chosen`, the settings that the best run gives, and `diagnostics`.
-    `settings` is JSON of the fields of `Search`.
+    `settings` is JSON of the fields of `MixtureSearch`.
 
     Raises:
         InputError: wrong settings, a proxy that is not finished or not evaluated, records that are
             damaged or of other domains, or runs from which the finder cannot find a mixture.
     """
     values = atomic_files.read_json(settings)
-    search = validate(Search, values, str(settings))
+    search = validate(MixtureSearch, values, str(settings))
     grid = search.finder == GRID
     finder = (
         None
@@ -93,19 +93,21 @@ def find(settings: Path, out: Path) -> None:
         else registry.build_finder(search.finder, search.options, f"{settings}: options")
     )
     folders = [Path(proxy.folder) for proxy in search.proxies.values()]
-    ownership.refuse_foreign(out, "mixture", [settings, *folders])
-    modules = [__name__] if grid else registry.code_modules(search.finder)
-    taken = made_from.Taken("mixture", modules)
+    ownership.refuse_foreign_output(out, "mixture", [settings, *folders])
+    modules = [__name__] if grid else registry.modules_behind_mixture(search.finder)
+    taken = made_from.InputSnapshot("mixture", modules)
     # The order in which proxies are listed must not decide between equals or fill the folds.
     reads = finder.reads if finder else "losses"
     named = sorted(search.proxies)
-    proxies = [_read(name, search.proxies[name], search, reads, taken) for name in named]
+    proxies = [_read_proxy(name, search.proxies[name], search, reads, taken) for name in named]
     for proxy_settings in values["proxies"].values():
         # Where a run lies changes no mixture: results can be moved.
         del proxy_settings["folder"]
-    if taken.stands(out, values):
+    if taken.restore_if_unchanged(out, values):
         return
-    facts = _mixture(finder, search, proxies) if finder else _best(search, proxies)
+    facts = (
+        _find_weights(finder, search, proxies) if finder else _choose_grid_settings(search, proxies)
+    )
     made_from.write_manifest(
         out,
         stage="mixture",
@@ -118,13 +120,15 @@ def find(settings: Path, out: Path) -> None:
     )
 
 
-def _mixture(finder: Finder, search: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
+def _find_weights(
+    finder: Finder, search: MixtureSearch, proxies: Sequence[Proxy]
+) -> dict[str, Any]:
     result = finder.find(Swarm(search.domains, proxies))
     weights = dict(zip(search.domains, result.weights_K.tolist(), strict=True))
     return {"weights_by_domain": weights, "diagnostics": result.diagnostics}
 
 
-def _best(search: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
+def _choose_grid_settings(search: MixtureSearch, proxies: Sequence[Proxy]) -> dict[str, Any]:
     """What the runs with the lowest mean loss, weighed by the target, give.
 
     Settings that the grid names before them win where they are no worse than one standard error of
@@ -149,7 +153,7 @@ def _best(search: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
         )
     # The first of equal ones.
     lowest = min(finite, key=lambda name: float(by_seed[name].mean()))
-    against = {name: _paired_mean(by_seed[name] - by_seed[lowest]) for name in finite}
+    against = {name: _mean_and_stderr(by_seed[name] - by_seed[lowest]) for name in finite}
     best = next(
         name
         for name, (mean, stderr) in against.items()
@@ -162,7 +166,7 @@ def _best(search: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
     others = [name for name in finite if name != best]
     if others:
         second = min(others, key=lambda name: float(by_seed[name].mean()))
-        mean, stderr = _paired_mean(by_seed[second] - by_seed[best])
+        mean, stderr = _mean_and_stderr(by_seed[second] - by_seed[best])
         told["next"] = {
             "gives": search.proxies[second].gives,
             "difference": mean,
@@ -180,27 +184,29 @@ def _best(search: Search, proxies: Sequence[Proxy]) -> dict[str, Any]:
     return {"weights_by_domain": {}, "chosen": search.proxies[best].gives, "diagnostics": told}
 
 
-def _paired_mean(difference_S: Floats) -> tuple[float, float | None]:
+def _mean_and_stderr(difference_S: Floats) -> tuple[float, float | None]:
     """The mean of differences over S seeds, and its standard error, of which one seed has none."""
     mean, seeds = float(difference_S.mean()), len(difference_S)
     return mean, float(difference_S.std(ddof=1) / math.sqrt(seeds)) if seeds > 1 else None
 
 
-def _read(name: str, source: ProxyRun, search: Search, reads: str, taken: made_from.Taken) -> Proxy:
+def _read_proxy(
+    name: str, source: ProxyRun, search: MixtureSearch, reads: str, taken: made_from.InputSnapshot
+) -> Proxy:
     """One proxy; the manifests that are read for it are taken."""
     folder, domains = Path(source.folder), search.domains
     path = folder / atomic_files.MANIFEST
     if not path.is_file():
         raise InputError(f"proxy {name}: {path} does not exist: train the run to its end first")
     taken.take_digests([path])
-    record = manifests.read(path, "pretrain", "train the run again")
+    record = manifests.read_manifest(path, "pretrain", "train the run again")
     if set(record["domains"]) != set(domains):
         raise InputError(
             f"proxy {name} trained on {', '.join(record['domains'])}, but a mixture of "
             f"{', '.join(domains)} is wanted: use proxies of the same domains"
         )
     if source.weights_by_domain is None:
-        weights_K = _constant(name, folder, record, domains) if reads != "state" else None
+        weights_K = _constant_weights(name, folder, record, domains) if reads != "state" else None
     else:
         weights_K = by_domain.shares_in_order(source.weights_by_domain, domains, name)
     step = f"step{record['steps']}"
@@ -219,12 +225,12 @@ def _read(name: str, source: ProxyRun, search: Search, reads: str, taken: made_f
             f"mixture in the order {', '.join(domains)}: give both the same order"
         )
     taken.take_digests([folder / "checkpoints" / step / atomic_files.MANIFEST])
-    state = _state(name, folder / "checkpoints" / step)
+    state = _read_method_state(name, folder / "checkpoints" / step)
     return Proxy(name, weights_K=weights_K, state=state)
 
 
-def _constant(
-    name: str, folder: Path, record: Mapping[str, Any], domains: tuple[str, ...]
+def _constant_weights(
+    name: str, folder: Path, manifest: Mapping[str, Any], domains: tuple[str, ...]
 ) -> Floats | None:
     """The weights that a run sampled with at every step; None where they moved, or others trained.
 
@@ -233,7 +239,7 @@ def _constant(
     """
     weights, coefficients = (folder / f"{table}.parquet" for table in ("weights", "coefficients"))
     for path in (weights, coefficients):
-        _refuse_other_file(path, folder, record, f"run `pike pretrain` for {name} again")
+        _refuse_changed_file(path, folder, manifest, f"run `pike pretrain` for {name} again")
     columns = pq.read_table(weights, columns=["domain", "weight"]).to_pydict()
     seen = set(zip(columns["domain"], columns["weight"], strict=True))
     if len(seen) != len(domains) or pq.read_metadata(coefficients).num_rows:
@@ -241,10 +247,12 @@ def _constant(
     return by_domain.shares_in_order(dict(seen), domains, name)
 
 
-def _refuse_other_file(path: Path, folder: Path, record: Mapping[str, Any], again: str) -> None:
-    listed = record["files"].get(str(path.relative_to(folder)))
+def _refuse_changed_file(
+    path: Path, folder: Path, manifest: Mapping[str, Any], remedy: str
+) -> None:
+    listed = manifest["files"].get(str(path.relative_to(folder)))
     if listed is None or not path.is_file() or atomic_files.sha256(path) != listed["sha256"]:
-        raise InputError(f"{path} is not the file that its manifest lists: {again}")
+        raise InputError(f"{path} is not the file that its manifest lists: {remedy}")
 
 
 def _losses_of_evaluation(
@@ -259,8 +267,8 @@ def _losses_of_evaluation(
             f"proxy {name} has no losses on the search split after its last step ({path}): {again} "
             f"with `{how}: true`"
         )
-    record = manifests.read(folder / atomic_files.MANIFEST, "evaluate", again)
-    _refuse_other_file(path, folder, record, again)
+    record = manifests.read_manifest(folder / atomic_files.MANIFEST, "evaluate", again)
+    _refuse_changed_file(path, folder, record, again)
     columns = pq.read_table(path, columns=["step", "domain", "nll"]).to_pydict()
     result = dict(zip(columns["domain"], columns["nll"], strict=True))
     missing = [d for d in domains if d not in result]
@@ -273,12 +281,14 @@ def _losses_of_evaluation(
     return [result[d] for d in domains]
 
 
-def _state(name: str, folder: Path) -> dict[str, npt.NDArray[Any]]:
+def _read_method_state(name: str, folder: Path) -> dict[str, npt.NDArray[Any]]:
     path = folder / TRAINING
     again = f"run `pike pretrain` for {name} again"
     if not path.is_file() or not (folder / atomic_files.MANIFEST).is_file():
         raise InputError(f"proxy {name} has no checkpoint of its last step ({path}): {again}")
-    if manifests.read_checkpoint(folder)["sha256"].get(TRAINING) != atomic_files.sha256(path):
+    if manifests.read_checkpoint_manifest(folder)["sha256"].get(TRAINING) != atomic_files.sha256(
+        path
+    ):
         raise InputError(f"{path} is damaged: its checksum is not its manifest's; {again}")
     return {
         key.removeprefix(METHOD): value

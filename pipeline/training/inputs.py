@@ -15,7 +15,7 @@ from pike_mixing.limits import Proportions
 from pike_mixing.settings import domain_problems, value_problems
 from pike_mixing.torch import parallel
 from pipeline import settings
-from pipeline.data.shards import Corpus, refuse_other_tokenizer
+from pipeline.data.shards import Corpus, refuse_replaced_tokenizer
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, devices, distributed, environment, made_from, xla_chips
@@ -25,7 +25,7 @@ log = logging.getLogger("pike")
 
 
 @dataclasses.dataclass(frozen=True)
-class Inputs:
+class RunInputs:
     """Corpora, and what other runs left for this one."""
 
     corpora: dict[str, Corpus]
@@ -36,7 +36,7 @@ class Inputs:
     """Weights by domain that other runs found."""
     reference: Transformer | None
     """A finished run's model."""
-    taken: made_from.Taken
+    taken: made_from.InputSnapshot
     """Manifests of all of them, and the code, as they were before they were read."""
     identity: dict[str, Any]
     """All that the run is a function of, of what lies here."""
@@ -46,7 +46,7 @@ class Inputs:
         for corpus in (*self.corpora.values(), *self.held_out.values()):
             corpus.watched.refuse_changed()
 
-    def facts(self, recipe: settings.Training) -> RunFacts:
+    def run_facts(self, recipe: settings.Training) -> RunFacts:
         """What a method may ask of the run."""
         return RunFacts(
             tokens_by_domain={d: c.tokens for d, c in self.corpora.items()},
@@ -58,7 +58,7 @@ class Inputs:
 
 def read_inputs(
     work: settings.Run, method: Method, corpora: Path, reference: Path | None, mixture: Path | None
-) -> Inputs:
+) -> RunInputs:
     """Opens the inputs of a run.
 
     Args:
@@ -74,34 +74,34 @@ def read_inputs(
     read = [corpora / domain / atomic_files.MANIFEST for domain in work.domains]
     read += [] if mixture is None else [mixture]
     read += [] if reference is None else [reference / atomic_files.MANIFEST]
-    taken = made_from.Taken("pretrain", code_modules(work), inputs=read)
-    opened_corpora = _training_split(corpora, work)
-    _refuse_unneeded(work, method, reference, mixture)
+    taken = made_from.InputSnapshot("pretrain", code_modules(work), inputs=read)
+    opened_corpora = _open_training_splits(corpora, work)
+    _check_optional_inputs(work, method, reference, mixture)
     identity: dict[str, Any] = {"corpora": {d: c.fingerprint for d, c in opened_corpora.items()}}
     weights = model = None
     if mixture is not None:
         if work.tuned:
             identity["chosen"] = settings_from_grid(work, mixture)
         else:
-            identity["mixture"] = weights = _found_weights(mixture, work)
+            identity["mixture"] = weights = _read_found_weights(mixture, work)
     if reference is not None:
-        model, identity["reference"] = _reference(reference, work)
-    held_out = _validation_splits(corpora, work) if work.training.validation_every else {}
-    return Inputs(opened_corpora, held_out, weights, model, taken, identity)
+        model, identity["reference"] = _load_reference(reference, work)
+    held_out = _open_validation_splits(corpora, work) if work.training.validation_every else {}
+    return RunInputs(opened_corpora, held_out, weights, model, taken, identity)
 
 
-def _open(folder: Path, work: settings.Run, split: str) -> dict[str, Corpus]:
+def _open_split(folder: Path, work: settings.Run, split: str) -> dict[str, Corpus]:
     """A split of each domain, checksums verified by the first process of a node."""
     first = distributed.is_first_of_node()
     return {d: Corpus.open(folder / d, split, verify=first) for d in work.domains}
 
 
-def _training_split(folder: Path, work: settings.Run) -> dict[str, Corpus]:
+def _open_training_splits(folder: Path, work: settings.Run) -> dict[str, Corpus]:
     """The training split of each domain, of enough text and of the tokenizer that there is now."""
-    corpora = _open(folder, work, "train")
+    corpora = _open_split(folder, work, "train")
     for domain, corpus in corpora.items():
-        refuse_other_tokenizer(folder / domain, corpus.manifest)
-    _refuse_other_pieces(folder / work.domains[0], corpora[work.domains[0]], work)
+        refuse_replaced_tokenizer(folder / domain, corpus.manifest)
+    _refuse_other_vocabulary(folder / work.domains[0], corpora[work.domains[0]], work)
     recipe = work.training
     problems = [
         f"domain {d!r} has {c.rows(recipe.length)} rows of {recipe.length} tokens to train on, "
@@ -110,12 +110,12 @@ def _training_split(folder: Path, work: settings.Run) -> dict[str, Corpus]:
         for d, c in corpora.items()
         if c.rows(recipe.length) < recipe.rows
     ]
-    problems += _too_little(corpora, work)
+    problems += _text_shortage_problems(corpora, work)
     refuse(problems)
     return corpora
 
 
-def _refuse_other_pieces(folder: Path, corpus: Corpus, work: settings.Run) -> None:
+def _refuse_other_vocabulary(folder: Path, corpus: Corpus, work: settings.Run) -> None:
     """Stops at a corpus of another tokenizer than that of the weights that training goes on from.
 
     Where either is not there to be compared, other sizes are told.
@@ -129,7 +129,7 @@ def _refuse_other_pieces(folder: Path, corpus: Corpus, work: settings.Run) -> No
     if theirs and ours:
         # No other run needs SentencePiece.
         reader: Any = importlib.import_module("pipeline.data.tokenizer")
-        pieces, known = reader.Tokenizer(ours[0]).pieces, reader.named_pieces(theirs[0])
+        pieces, known = reader.Tokenizer(ours[0]).pieces, reader.piece_ids_of_file(theirs[0])
         if other := [piece for piece, number in pieces.items() if known.get(piece) != number]:
             raise InputError(
                 f"{where}: {len(other):,} of {len(pieces):,} pieces, such as {other[0]!r}, are not "
@@ -143,9 +143,9 @@ def _refuse_other_pieces(folder: Path, corpus: Corpus, work: settings.Run) -> No
         )
 
 
-def _validation_splits(folder: Path, work: settings.Run) -> dict[str, Corpus]:
+def _open_validation_splits(folder: Path, work: settings.Run) -> dict[str, Corpus]:
     """The validation split of each domain, of a row at least."""
-    corpora, length = _open(folder, work, "validation"), work.training.length
+    corpora, length = _open_split(folder, work, "validation"), work.training.length
     if empty := [d for d, corpus in corpora.items() if not corpus.rows(length)]:
         raise InputError(
             f"no row of {length} held-out tokens of {', '.join(empty)} (scenarios.{work.scenario}):"
@@ -155,7 +155,7 @@ def _validation_splits(folder: Path, work: settings.Run) -> dict[str, Corpus]:
     return corpora
 
 
-def _too_little(corpora: dict[str, Corpus], work: settings.Run) -> list[str]:
+def _text_shortage_problems(corpora: dict[str, Corpus], work: settings.Run) -> list[str]:
     """Whether even all text, read as often as is allowed, is less than the run trains on."""
     recipe = work.training
     there = sum(c.rows(recipe.length) for c in corpora.values())
@@ -169,7 +169,7 @@ def _too_little(corpora: dict[str, Corpus], work: settings.Run) -> list[str]:
     ]
 
 
-def _refuse_unneeded(
+def _check_optional_inputs(
     work: settings.Run, method: Method, reference: Path | None, mixture: Path | None
 ) -> None:
     requested = {
@@ -199,7 +199,7 @@ def settings_from_grid(work: settings.Run, mixture: Path | None) -> dict[str, An
         raise InputError(
             f"method {work.method_name!r} takes {named} from a grid: give its choice with --mixture"
         )
-    chosen: dict[str, Any] = reading.read(mixture, "mixture").get("chosen", {})
+    chosen: dict[str, Any] = reading.read_manifest(mixture, "mixture").get("chosen", {})
     if chosen.keys() != work.tuned.keys() or any(v not in work.tuned[n] for n, v in chosen.items()):
         raise InputError(
             f"{mixture} gives {chosen}, but method {work.method_name!r} takes {named} from a grid: "
@@ -208,16 +208,16 @@ def settings_from_grid(work: settings.Run, mixture: Path | None) -> dict[str, An
     return chosen
 
 
-def _found_weights(mixture: Path, work: settings.Run) -> dict[str, float]:
+def _read_found_weights(mixture: Path, work: settings.Run) -> dict[str, float]:
     """The weights of a found mixture, one for each domain of the run."""
-    weights: dict[str, float] = reading.read(mixture, "mixture")["weights_by_domain"]
+    weights: dict[str, float] = reading.read_manifest(mixture, "mixture")["weights_by_domain"]
     where = f"{mixture}: weights_by_domain"
     problems = domain_problems(weights, work.domains, where, "has no weight")
     refuse(problems + value_problems(weights, Proportions, where))
     return weights
 
 
-def _reference(folder: Path, work: settings.Run) -> tuple[Transformer, str]:
+def _load_reference(folder: Path, work: settings.Run) -> tuple[Transformer, str]:
     """The model after the last step of a finished run, and the checksum of its weights."""
     result, _ = reading.read_run(folder)
     known = set(result["domains"])
@@ -275,14 +275,14 @@ def refuse_beyond_host_memory(work: settings.Run, pieces: int, device: torch.dev
         )
 
 
-def refuse_few(requested: int, device: torch.device) -> None:
+def refuse_too_few_devices(requested: int, device: torch.device) -> None:
     """Raises InputError where fewer processes or chips are here than were asked for."""
     result = parallel.world_size() * xla_chips.chip_count(device)
     if result < requested:
         raise InputError(
             f"{requested} processes or chips were asked for (--processes, or `processes` under "
-            f"set-resources of pretrain), and {devices.describe(device)} is {result}: ask for "
-            f"{result}"
+            f"set-resources of pretrain), and {devices.describe_device(device)} is {result}: ask "
+            f"for {result}"
         )
 
 

@@ -94,7 +94,7 @@ _CHUNK = 2**16
 """Rows that are made a part of a table at once."""
 
 
-class Records:
+class RunRecords:
     """The tables of one run."""
 
     def __init__(
@@ -145,7 +145,7 @@ class Records:
             InputError: the disk is full or the folder cannot be written.
         """
         if self._now() - self._written >= SECONDS:
-            self._write()
+            self._write_lines()
 
     def mark(self, step: int) -> None:
         """Writes what waits, and that the checkpoint of so many updates follows.
@@ -153,11 +153,11 @@ class Records:
         Raises:
             InputError: as of `write_if_due`.
         """
-        for row in self._timings():
+        for row in self._timing_rows():
             self._add_line("timings", row)
         self.clock.seconds.clear()
         self._add_line(CHECKPOINT, {"step": step})
-        self._write()
+        self._write_lines()
 
     def sync(self) -> None:
         """Flushes to the disk what was written."""
@@ -166,7 +166,7 @@ class Records:
 
     def cut(self, step: int) -> None:
         """Drops what a killed run wrote behind the checkpoint of so many updates."""
-        mark = _line(CHECKPOINT, {"step": step}).encode()
+        mark = _json_line(CHECKPOINT, {"step": step}).encode()
         with self.path.open("r+b") as file:
             end = 0
             for line in file:
@@ -183,9 +183,9 @@ class Records:
         Raises:
             InputError: the log does not hold each step once, or is damaged.
         """
-        tables = self._read(step)
-        last = pa.Table.from_pylist(self._timings(), TABLES["timings"])
-        tables["timings"] = _shares(pa.concat_tables([tables["timings"], last]))
+        tables = self._read_tables(step)
+        last = pa.Table.from_pylist(self._timing_rows(), TABLES["timings"])
+        tables["timings"] = _phase_shares(pa.concat_tables([tables["timings"], last]))
         written = []
         for name, table in tables.items():
             path = self._folder / f"{name}.parquet"
@@ -201,13 +201,13 @@ class Records:
     def clear(self) -> None:
         """Deletes the log, to begin anew."""
         self._lines.clear()
-        atomic_files.remove(self.path)
+        atomic_files.remove_path(self.path)
 
     def refuse_gaps(self, step: int) -> None:
         """Raises InputError where rows up to `step` were lost: nothing later would notice."""
-        self._read(step)
+        self._read_tables(step)
 
-    def _read(self, step: int) -> dict[str, pa.Table]:
+    def _read_tables(self, step: int) -> dict[str, pa.Table]:
         """The rows up to the mark of a checkpoint, by table."""
         rows: Rows = {name: [] for name in TABLES}
         parts = {name: [schema.empty_table()] for name, schema in TABLES.items()}
@@ -244,9 +244,9 @@ class Records:
 
     def _add_line(self, table: str, row: Mapping[str, Value]) -> None:
         if self._writes:
-            self._lines.append(_line(table, row))
+            self._lines.append(_json_line(table, row))
 
-    def _write(self) -> None:
+    def _write_lines(self) -> None:
         self._written = self._now()
         if self._lines:
             with (
@@ -256,23 +256,23 @@ class Records:
                 file.write("".join(self._lines))
             self._lines.clear()
 
-    def _timings(self) -> list[dict[str, Value]]:
+    def _timing_rows(self) -> list[dict[str, Value]]:
         return [{"phase": phase, "seconds": s} for phase, s in self.clock.seconds.items()]
 
 
-def read_rows(folder: Path, tables: Collection[str], newest: int | None = None) -> Rows:
+def read_log_rows(folder: Path, tables: Collection[str], last_bytes: int | None = None) -> Rows:
     """A run's rows as they were written while it went on, by table.
 
     Args:
         folder: The run's folder.
         tables: Names of `TABLES`.
-        newest: How many bytes of the log, the last ones; absent: all.
+        last_bytes: How many bytes of the log, the last ones; absent: all.
     """
     result: Rows = {name: [] for name in tables}
     # What goes while one looks is left out.
     with contextlib.suppress(FileNotFoundError), (folder / LOG).open("rb") as file:
-        if newest is not None:
-            file.seek(max(file.seek(0, os.SEEK_END) - newest, 0))
+        if last_bytes is not None:
+            file.seek(max(file.seek(0, os.SEEK_END) - last_bytes, 0))
         for line in file:
             # Half a line of a killed run, or one that is being written, is no record.
             with contextlib.suppress(ValueError):
@@ -282,7 +282,7 @@ def read_rows(folder: Path, tables: Collection[str], newest: int | None = None) 
     return result
 
 
-def is_log(path: Path) -> bool:
+def is_run_log(path: Path) -> bool:
     """Whether a file begins as a run's log does, or as one that was cut off at once."""
     with path.open("rb") as file:
         return file.read(len(_BEGINNING)) in (_BEGINNING, b"")
@@ -291,11 +291,11 @@ def is_log(path: Path) -> bool:
 _BEGINNING = b'{"table": '
 
 
-def _line(table: str, row: Mapping[str, Value]) -> str:
+def _json_line(table: str, row: Mapping[str, Value]) -> str:
     return json.dumps({"table": table, **row}) + "\n"
 
 
-def _shares(timings: pa.Table) -> pa.Table:
+def _phase_shares(timings: pa.Table) -> pa.Table:
     summed = timings.group_by("phase").aggregate([("seconds", "sum")]).sort_by("phase")
     seconds = summed["seconds_sum"]
     share = pc.divide(seconds, pc.sum(seconds))

@@ -27,12 +27,12 @@ from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer, parameter_count
 from pipeline.runtime import atomic_files, devices, distributed, locks, made_from, manifests
 from pipeline.runtime.signal_handler import Interrupted
-from pipeline.training.metric_log import LOG, Records, is_log
+from pipeline.training.metric_log import LOG, RunRecords, is_run_log
 
 log = logging.getLogger("pike")
 
 
-class Writer:
+class BackgroundWriter:
     """One thread that writes, and at most one piece of work that is not done.
 
     What goes wrong in it is raised at the next call. Within `with`, the end waits for the last
@@ -110,13 +110,13 @@ class RunFolder:
         self.starts_file = self.folder / "starts.json"
         self.starts: list[int] = []
         writes = distributed.is_main_process()
-        self.records = Records(self.folder, work.domains, writes=writes)
-        self.writer = Writer()
+        self.records = RunRecords(self.folder, work.domains, writes=writes)
+        self.writer = BackgroundWriter()
 
     def begin(
-        self, device: torch.device, fresh: Callable[[], checkpoint.TrainState]
+        self, device: torch.device, make_state: Callable[[], checkpoint.TrainState]
     ) -> checkpoint.TrainState:
-        """Where the run stands: at its last checkpoint, or at what `fresh` makes.
+        """Where the run stands: at its last checkpoint, or at what `make_state` makes.
 
         A run goes on only if it was stopped, or has lost a checkpoint, and is made from the same:
         one that is finished and whole, or forced, or whose `starts.json` is gone, begins anew.
@@ -126,8 +126,8 @@ class RunFolder:
         Raises:
             InputError: the disk is full, or records are missing.
         """
-        state = fresh()
-        result = distributed.broadcast_from_main(self._resumable)
+        state = make_state()
+        result = distributed.broadcast_from_main(self._find_resumable)
         if result is not None:
             state = checkpoint.restore_checkpoint(
                 result, self.model, self.optimizer, device, self.identity
@@ -137,42 +137,44 @@ class RunFolder:
             if result is None:
                 self._begin_anew()
             else:
-                self._drop_after(state.step)
+                self._delete_after(state.step)
             # What killed processes left.
             for leftover in (".*.part", "*/.*.part"):
                 for path in self.folder.glob(leftover):
-                    atomic_files.remove(path)
+                    atomic_files.remove_path(path)
         if result is None:
             self.save(state)
         if distributed.is_main_process():
-            self._note_start(state.step)
+            self._record_start(state.step)
         return state
 
-    def _resumable(self) -> Path | None:
+    def _find_resumable(self) -> Path | None:
         """The checkpoint to go on from, or None; the folder is one of a run's own."""
-        _refuse_foreign(self.folder)
+        _refuse_foreign_folder(self.folder)
         manifest = self.folder / atomic_files.MANIFEST
         recipe, finished = self.work.training, manifest.exists()
         if not self.starts_file.exists() or made_from.is_restart_forced(manifest):
             return None
-        result = checkpoint.find_resumable(self.checkpoints, self.identity, recipe.checkpoint_every)
+        result = checkpoint.find_resumable_checkpoint(
+            self.checkpoints, self.identity, recipe.checkpoint_every
+        )
         if finished and result == self.checkpoints / f"step{recipe.steps}":
             return None
         if result is not None:
             self.records.refuse_gaps(int(result.name.removeprefix("step")))
             self.starts = atomic_files.read_json(self.starts_file)
             remedy = f"delete {self.checkpoints} to train the run anew"
-            manifests.require(self.starts, list[NonNegativeInt], self.starts_file, remedy)
+            manifests.require_type(self.starts, list[NonNegativeInt], self.starts_file, remedy)
         return result
 
-    def _drop_after(self, step: int) -> None:
+    def _delete_after(self, step: int) -> None:
         """Deletes what lies behind the checkpoint to go on from.
 
         Checkpoints go first: one without the records before it could not be gone on from.
         """
         for number, folder in atomic_files.step_entries(self.checkpoints).items():
             if number > step:
-                atomic_files.remove(folder)
+                atomic_files.remove_path(folder)
         self.records.cut(step)
 
     def _begin_anew(self) -> None:
@@ -180,11 +182,11 @@ class RunFolder:
             log.info("%s: starting anew", self.checkpoints)
         # The first one gone, a process that is killed here has begun anew, too.
         for old in (self.starts_file, self.folder / atomic_files.MANIFEST, self.checkpoints):
-            atomic_files.remove(old)
-        made_from.forget_copy(self.folder / atomic_files.MANIFEST)
+            atomic_files.remove_path(old)
+        made_from.forget_manifest_copy(self.folder / atomic_files.MANIFEST)
         self.records.clear()
 
-    def _note_start(self, step: int) -> None:
+    def _record_start(self, step: int) -> None:
         # One that was killed behind its last step has nothing left to train.
         if step < self.work.training.steps:
             self.starts.append(step)
@@ -194,11 +196,11 @@ class RunFolder:
         """The identity, with what code of the user's own has been run up to now."""
         return {**self.identity, **made_from.code_and_versions("pretrain", self._modules)}
 
-    def is_due(self, step: int) -> bool:
+    def is_checkpoint_due(self, step: int) -> bool:
         """Whether a checkpoint is due after so many updates."""
-        return step % self.work.training.resume_every == 0 or self._is_kept(step)
+        return step % self.work.training.resume_every == 0 or self._is_kept_step(step)
 
-    def _is_kept(self, step: int) -> bool:
+    def _is_kept_step(self, step: int) -> bool:
         recipe = self.work.training
         return step % recipe.checkpoint_every == 0 or step == recipe.steps
 
@@ -221,25 +223,25 @@ class RunFolder:
                 self.model, self.optimizer, state, self._current_identity()
             )
             if distributed.is_main_process():
-                self.writer.start(functools.partial(self._write, state.step, taken))
+                self.writer.start(functools.partial(self._write_checkpoint, state.step, taken))
 
-    def _write(self, step: int, taken: checkpoint.Snapshot) -> None:
+    def _write_checkpoint(self, step: int, taken: checkpoint.Snapshot) -> None:
         """Has both on the disk, in this order, and drops what they make superfluous."""
         self.records.sync()
         checkpoint.write_checkpoint(self.checkpoints / f"step{step}", taken)
-        self._drop_but(step, self.work.training.resume_keep)
+        self._delete_superfluous(step, self.work.training.resume_keep)
 
-    def _drop_but(self, step: int, newest: int) -> None:
+    def _delete_superfluous(self, step: int, newest: int) -> None:
         """Deletes the checkpoints that only serve to go on, but for the newest up to `step`."""
         result = atomic_files.step_entries(self.checkpoints)
         spared = [number for number in result if number <= step][-newest:]
         for number, folder in result.items():
-            if number not in spared and not self._is_kept(number):
-                atomic_files.remove(folder)
+            if number not in spared and not self._is_kept_step(number):
+                atomic_files.remove_path(folder)
 
     def finish(
         self,
-        taken: made_from.Taken,
+        taken: made_from.InputSnapshot,
         epochs: dict[str, float],
         device: torch.device,
     ) -> None:
@@ -257,7 +259,7 @@ class RunFolder:
         with self.records.timed("checkpoint"):
             self.writer.wait()
         self.lease.confirm()
-        self._drop_but(recipe.steps, newest=1)
+        self._delete_superfluous(recipe.steps, newest=1)
         kept = atomic_files.step_entries(self.checkpoints)
         sums = {path / checkpoint.MODEL: checkpoint.weights_sha256(path) for path in kept.values()}
         tables = self.records.finish(recipe.steps)
@@ -277,32 +279,32 @@ class RunFolder:
                 "tokens": tokens,
                 "epochs": epochs,
                 "parameters": parameter_count(self.model),
-                "device": devices.describe(device),
+                "device": devices.describe_device(device),
                 "processes": parallel.world_size(),
                 "wall_seconds": seconds,
                 "tokens_per_second": tokens / seconds,
                 "resumes": len(self.starts) - 1,
-                "data_fingerprint": atomic_files.digest(self.identity["corpora"]),
+                "data_fingerprint": atomic_files.json_digest(self.identity["corpora"]),
                 "checkpoints": list(kept),
                 "weights_sha256": sums[kept[recipe.steps] / checkpoint.MODEL],
             },
-            known=sums,
+            known_sha256=sums,
             taken=taken,
         )
 
 
-def _refuse_foreign(folder: Path) -> None:
+def _refuse_foreign_folder(folder: Path) -> None:
     """Refuses a folder in which training would clear away what no training wrote."""
     result = [
         entry
         for entry in (folder / "checkpoints").glob("*")
         if not entry.name.removeprefix(".").startswith("step")
     ]
-    if (log_file := folder / LOG).exists() and not is_log(log_file):
+    if (log_file := folder / LOG).exists() and not is_run_log(log_file):
         result.append(log_file)
     manifest = folder / atomic_files.MANIFEST
     with contextlib.suppress(InputError):
-        if manifests.stage_of(manifest) != "pretrain":
+        if manifests.stage_of_manifest(manifest) != "pretrain":
             result.append(manifest)
     if result:
         raise InputError(

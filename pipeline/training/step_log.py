@@ -46,20 +46,18 @@ class Meter:
     def __init__(self, model: nn.Module, work: settings.Run, device: torch.device) -> None:
         self._tokens, self._device = work.training.rows * work.training.length, device
         self._devices = parallel.world_size() * xla_chips.chip_count(device)
-        self._flops = (
-            training_flops_per_token(model, work.model, work.training.length) * self._tokens
-        )
-        self.peak = known_peak(devices.describe(device), work.training.precision)
+        self._flops = model_flops_per_token(model, work.model, work.training.length) * self._tokens
+        self.peak = known_peak_flops(devices.describe_device(device), work.training.precision)
         """FLOP/s that one device can reach; None where that is not known."""
 
     def pace(self, seconds: float) -> Pace:
         """The pace of a step that took so many seconds."""
         peak = (self.peak or math.nan) * self._devices
         share = self._flops / seconds / peak
-        return Pace(self._tokens / seconds, share, devices.peak_memory(self._device))
+        return Pace(self._tokens / seconds, share, devices.peak_memory_bytes(self._device))
 
 
-def training_flops_per_token(model: nn.Module, shape: settings.Model, length: int) -> float:
+def model_flops_per_token(model: nn.Module, shape: settings.Model, length: int) -> float:
     """FLOPs of training on one token, by the weights that the model has.
 
     Args:
@@ -68,17 +66,17 @@ def training_flops_per_token(model: nn.Module, shape: settings.Model, length: in
         length: Tokens of a row.
     """
     matrices = sum(p.numel() for p in model.parameters() if p.ndim > 1)
-    return accelerators.training_flops_per_token(matrices, shape, length)
+    return accelerators.flops_per_token_of_matrices(matrices, shape, length)
 
 
-def known_peak(device: str, precision: str) -> float | None:
+def known_peak_flops(device_name: str, precision: str) -> float | None:
     """The data sheet's FLOP/s of a GPU by torch's name of it, such as "cuda: NVIDIA H200".
 
     The rows are of whole GPUs on SXM boards; cards for a PCIe slot, NVL pairs and parts of a GPU
     (MIG) may have lower peaks, which are not known here.
     """
-    words = set(re.findall(r"[a-z0-9]+", device.lower()))
-    if not device.startswith("cuda") or words & {"pcie", "nvl", "mig"}:
+    words = set(re.findall(r"[a-z0-9]+", device_name.lower()))
+    if not device_name.startswith("cuda") or words & {"pcie", "nvl", "mig"}:
         return None
     fitting = [row for name, row in ACCELERATORS.items() if name.partition("-")[0] in words]
     return fitting[0].peak[precision] if fitting else None
@@ -100,7 +98,7 @@ MEANINGS = {
 """Phases of a step in their order, and what they hold."""
 
 
-def time_table(folder: Path) -> str:
+def phase_time_table(folder: Path) -> str:
     """Table of a finished run: milliseconds per step, share of each phase, and what stands out."""
     timings = pq.read_table(folder / "timings.parquet").to_pydict()
     seconds = dict(zip(timings["phase"], timings["seconds"], strict=True))
@@ -134,7 +132,7 @@ def time_table(folder: Path) -> str:
 log = logging.getLogger("pike")
 
 
-def watch_of(method: Method, work: settings.Run, epoch_rows: dict[str, float]) -> Watch:
+def build_alarm_watch(method: Method, work: settings.Run, epoch_rows: dict[str, float]) -> Watch:
     """The alarms of a run.
 
     Args:
@@ -192,21 +190,21 @@ class StepLog:
         self.shown: dict[str, str] = {}
         """Loss and weights of the last step, for the progress bar."""
 
-    def refuse_nan(self, seen: Signals, norm: float = 0.0) -> None:
+    def refuse_non_finite(self, signals: Signals, gradient_norm: float = 0.0) -> None:
         """Raises InputError where what a step measured, or its gradient's norm, is no number."""
-        count_K, loss_K = seen.count_K, seen.loss_K
+        count_K, loss_K = signals.count_K, signals.loss_K
         assert count_K is not None
         assert loss_K is not None
         bad = list(itertools.compress(self._work.domains, ~np.isfinite(loss_K) & (count_K > 0)))
-        if bad or not math.isfinite(norm):
+        if bad or not math.isfinite(gradient_norm):
             what = f"the loss of {', '.join(bad)}" if bad else "the gradient's norm"
             raise InputError(
-                f"{self._folder}: {what} is not a finite number at step {seen.step}: lower "
+                f"{self._folder}: {what} is not a finite number at step {signals.step}: lower "
                 "training.peak_learning_rate or lengthen training.warmup_steps; the checkpoints "
                 "before this step are sound"
             )
 
-    def write_down(self) -> None:
+    def write_pending_step(self) -> None:
         """Adds the step that is unwritten, whose numbers have come from the device meanwhile.
 
         Raises:
@@ -215,12 +213,17 @@ class StepLog:
         one, self.unwritten = self.unwritten, None
         if one is not None:
             with self._records.timed("gradient"):
-                self.refuse_nan(one.result.signals, one.result.norm)
+                self.refuse_non_finite(one.result.signals, one.result.norm)
             with self._records.timed("records"):
                 self._add_step(one)
 
-    def _add_step(self, one: UnwrittenStep) -> None:
-        step, result, weights_K, seconds = one.step, one.result, one.weights_K, one.seconds
+    def _add_step(self, unwritten: UnwrittenStep) -> None:
+        step, result, weights_K, seconds = (
+            unwritten.step,
+            unwritten.result,
+            unwritten.weights_K,
+            unwritten.seconds,
+        )
         records, count_K, chosen_K = self._records, result.signals.count_K, result.coefficient_K
         assert count_K is not None
         loss = float(np.nansum(result.losses * count_K / self._work.training.rows))
@@ -231,7 +234,7 @@ class StepLog:
             step=step,
             tokens=(step + 1) * self._work.training.rows * self._work.training.length,
             loss=loss,
-            learning_rate=one.rate,
+            learning_rate=unwritten.rate,
             gradient_norm=result.norm,
             seconds=seconds,
             **self._meter.pace(seconds)._asdict(),
@@ -240,8 +243,10 @@ class StepLog:
         records.add_domains("weights", step, weight=weights_K, count=count_K)
         if chosen_K is not None:
             records.add_domains("coefficients", step, coefficient=chosen_K)
-        self._warn(
-            self._watch.after_step(self.alarms, step, weights_K, count_K, one.positions_K, chosen_K)
+        self._report_alarms(
+            self._watch.after_step(
+                self.alarms, step, weights_K, count_K, unwritten.positions_K, chosen_K
+            )
         )
         if result.signals.statistics is not None:
             # Their time is the pass's own.
@@ -260,15 +265,15 @@ class StepLog:
         columns["rows"] = measured.rows_K.astype(np.int64)
         columns["seconds"] = np.full(len(measured.rows_K), seconds)
         self._records.add_domains("gradient_statistics", step, **columns)
-        self._warn(self._watch.after_statistics(self.alarms, step, measured))
+        self._report_alarms(self._watch.after_statistics(self.alarms, step, measured))
 
     def add_validation(self, step: int, loss_K: Floats) -> None:
         """Warns of domains whose held-out loss has risen."""
-        self._warn(self._watch.after_validation(self.alarms, step, loss_K))
+        self._report_alarms(self._watch.after_validation(self.alarms, step, loss_K))
 
-    def _warn(self, seen: tuple[State, list[Alarm]]) -> None:
+    def _report_alarms(self, state_and_alarms: tuple[State, list[Alarm]]) -> None:
         """Keeps what the alarms remember, and tells and records what they raise."""
-        self.alarms, raised = seen
+        self.alarms, raised = state_and_alarms
         for alarm in raised:
             log.warning("step %d: %s", alarm.step, alarm.message)
             self._records.add("alarms", **alarm._asdict())

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files, manifests
-from pipeline.runtime.programs import program
+from pipeline.runtime.programs import program_command
 from pipeline.training import metric_log, watch
 from pipeline.training.metric_log import TABLES, Value
 
@@ -37,7 +37,7 @@ _MOST_METRICS, _MOST_PARAMETERS = 1000, 100
 """Of one request to MLflow."""
 
 
-class Step(NamedTuple):
+class TrackedStep(NamedTuple):
     """All that is known of a step."""
 
     step: int
@@ -48,7 +48,7 @@ class Step(NamedTuple):
     """By name: messages of alarms."""
 
 
-class Run(NamedTuple):
+class TrackedRun(NamedTuple):
     """One run."""
 
     name: str
@@ -56,21 +56,21 @@ class Run(NamedTuple):
     """Tells it from runs of its name with other settings or results."""
     settings: Mapping[str, Value]
     """By dotted name: its settings, and what it was made from."""
-    steps: list[Step]
+    steps: list[TrackedStep]
     """In ascending order."""
 
 
 class WandB:
     """Offline runs, which `wandb sync` uploads, under one id however often."""
 
-    def __init__(self, folder: Path, place: Path) -> None:
+    def __init__(self, folder: Path, final_folder: Path) -> None:
         self._wandb: Any = importlib.import_module("wandb")
         self._folder = folder
         self._quiet = self._wandb.Settings(
             console="off", silent=True, disable_git=True, disable_code=True, x_disable_stats=True
         )
 
-    def add(self, run: Run) -> None:
+    def add(self, run: TrackedRun) -> None:
         with self._wandb.init(
             project=PROJECT,
             name=run.name,
@@ -87,7 +87,7 @@ class WandB:
 class MLflow:
     """Runs in `mlflow.db`, or at the server of MLFLOW_TRACKING_URI, which keeps those it has."""
 
-    def __init__(self, folder: Path, place: Path) -> None:
+    def __init__(self, folder: Path, final_folder: Path) -> None:
         for package in ("sqlalchemy", "alembic"):
             importlib.import_module(package)
         self._mlflow: Any = importlib.import_module("mlflow")
@@ -95,13 +95,13 @@ class MLflow:
         logging.getLogger("alembic").setLevel(logging.WARNING)
         server = os.environ.get("MLFLOW_TRACKING_URI")
         self._client = self._mlflow.MlflowClient(server or f"sqlite:///{folder}/mlflow.db")
-        artifacts = None if server else (place / "artifacts").absolute().as_uri()
+        artifacts = None if server else (final_folder / "artifacts").absolute().as_uri()
         known = self._client.get_experiment_by_name(PROJECT)
         self._experiment: str = (
             known.experiment_id if known else self._client.create_experiment(PROJECT, artifacts)
         )
 
-    def add(self, run: Run) -> None:
+    def add(self, run: TrackedRun) -> None:
         """Logs the run, unless it is there; what was cut short is logged anew."""
         client, entities = self._client, self._mlflow.entities
         for found in client.search_runs([self._experiment], f"tags.pike_key = '{run.key}'"):
@@ -130,11 +130,11 @@ class MLflow:
 class TensorBoard:
     """Event files, in a folder for each run."""
 
-    def __init__(self, folder: Path, place: Path) -> None:
+    def __init__(self, folder: Path, final_folder: Path) -> None:
         self._writer: Any = importlib.import_module("torch.utils.tensorboard").SummaryWriter
         self._folder = folder
 
-    def add(self, run: Run) -> None:
+    def add(self, run: TrackedRun) -> None:
         with self._writer(str(self._folder / run.name)) as writer:
             writer.add_text("settings", f"```json\n{json.dumps(run.settings, indent=2)}\n```")
             for step, numbers, texts in run.steps:
@@ -174,46 +174,46 @@ def track_runs(given: Path, *, to: str, out: Path = Path("tracked")) -> str:
         partial.mkdir()
         tracker = TRACKERS[to](partial, place)
         for folder in folders:
-            tracker.add(_run(given, folder))
+            tracker.add(_read_tracked_run(given, folder))
     return f"{place}: {len(folders)} runs"
 
 
-def _run(given: Path, folder: Path) -> Run:
+def _read_tracked_run(root: Path, folder: Path) -> TrackedRun:
     values = atomic_files.read_json(folder / "run.json")
     place = folder / atomic_files.MANIFEST
     made: dict[str, Any] = {}
     if place.exists():
-        made = manifests.read(place, "pretrain", "train the run again")
+        made = manifests.read_manifest(place, "pretrain", "train the run again")
     code = {name: made["code"][name] for name in ("fingerprint", "commit")} if made else {}
     origin = {name: made[name] for name in _MADE_FROM if name in made} | {"code": code}
-    name = "/".join(folder.relative_to(given).parts or folder.absolute().parts[-4:])
-    return Run(
+    name = "/".join(folder.relative_to(root).parts or folder.absolute().parts[-4:])
+    return TrackedRun(
         name=name,
-        key=atomic_files.digest([name, values, made.get("files")])[:16],
+        key=atomic_files.json_digest([name, values, made.get("files")])[:16],
         # MLflow takes names for paths, which must not lead upwards.
-        settings=dict(_flat(values))
-        | {f"made_from.{n.replace('../', '')}": v for n, v in _flat(origin)},
-        steps=_steps(folder, finished=bool(made)),
+        settings=dict(_flatten(values))
+        | {f"made_from.{n.replace('../', '')}": v for n, v in _flatten(origin)},
+        steps=_read_tracked_steps(folder, is_finished=bool(made)),
     )
 
 
-def _flat(values: dict[str, Any]) -> Iterator[tuple[str, Value]]:
+def _flatten(values: dict[str, Any]) -> Iterator[tuple[str, Value]]:
     """Values of nested mappings by dotted name; lists as JSON."""
     for name, value in values.items():
         if isinstance(value, dict):
-            yield from ((f"{name}.{rest}", one) for rest, one in _flat(value))
+            yield from ((f"{name}.{rest}", one) for rest, one in _flatten(value))
         else:
             yield name, json.dumps(value) if isinstance(value, list) else value
 
 
-def _steps(folder: Path, finished: bool) -> list[Step]:
+def _read_tracked_steps(folder: Path, is_finished: bool) -> list[TrackedStep]:
     """What a run's records, and those of its evaluations, say of each step."""
     names = [name for name in TABLES if name != "timings"]
     try:
-        if finished:
+        if is_finished:
             tables = {name: pq.read_table(folder / f"{name}.parquet").to_pylist() for name in names}
         else:
-            tables = metric_log.read_rows(folder, names)
+            tables = metric_log.read_log_rows(folder, names)
         evaluated = folder / "evaluations"
         if (evaluated / atomic_files.MANIFEST).exists():
             for part, name in itertools.product(
@@ -224,16 +224,16 @@ def _steps(folder: Path, finished: bool) -> list[Step]:
                 )
     except (pa.ArrowException, OSError) as error:
         raise InputError(
-            f"{folder}: {error}: `{program('pike')} verify {folder}` names what is damaged"
+            f"{folder}: {error}: `{program_command('pike')} verify {folder}` names what is damaged"
         ) from error
-    result: dict[int, Step] = {}
+    result: dict[int, TrackedStep] = {}
     for table, rows in tables.items():
         for row in rows:
-            _add(result.setdefault(row["step"], Step(row["step"], {}, {})), table, row)
+            _add_row(result.setdefault(row["step"], TrackedStep(row["step"], {}, {})), table, row)
     return [result[step] for step in sorted(result)]
 
 
-def _add(step: Step, table: str, row: dict[str, Any]) -> None:
+def _add_row(step: TrackedStep, table: str, row: dict[str, Any]) -> None:
     """Adds a row's numbers, each under the name `table/column/domain`."""
     of = "/".join(str(row[name]) for name in NAMED if row.get(name) is not None)
     for column, value in row.items():

@@ -20,7 +20,7 @@ from pike_mixing.interface import Method
 from pike_mixing.torch import parallel
 from pike_mixing.torch.engine import Engine
 from pike_mixing.torch.pass_interface import Passes
-from pike_mixing.torch.rows import Rows, Unread
+from pike_mixing.torch.rows import Rows, UnreadRows
 from pike_mixing.torch.step_gradient import StepGradient
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import errors, settings
@@ -40,10 +40,10 @@ from pipeline.runtime import (
     xla_chips,
 )
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.validation import validate
-from pipeline.training import inputs, step_log
+from pipeline.runtime.validate_settings import validate
+from pipeline.training import inputs, learning_rate, step_log
 from pipeline.training.run_folder import RunFolder
-from pipeline.training.step_log import Meter, StepLog, UnwrittenStep, watch_of
+from pipeline.training.step_log import Meter, StepLog, UnwrittenStep, build_alarm_watch
 
 
 class MixedRows:
@@ -72,17 +72,17 @@ class MixedRows:
         self.domains = next(iter(mixtures.values())).domains
         self.batch_rows, self.seed = rows, seed
         self._mixtures, self._passes, self._micro_batch_rows = mixtures, passes, micro_batch_rows
-        self._place = devices.of_rows(device)
+        self._place = devices.batch_device(device)
 
     def rows_of(self, purpose: str, positions_K: Ints, count_K: Ints) -> DealtRows:
         """The next rows of each domain for a purpose, see `RowSource`."""
         mixture = self._mixtures[purpose]
 
         def read(which: range) -> Tensor:
-            tokens_BxL1 = mixture.batch(count_K, positions_K, which)
-            return devices.move(torch.from_numpy(tokens_BxL1), self._place)
+            tokens_BxL1 = mixture.read_batch(count_K, positions_K, which)
+            return devices.move_to_device(torch.from_numpy(tokens_BxL1), self._place)
 
-        batch: Rows = Unread(read, range(int(count_K.sum())), self._place)
+        batch: Rows = UnreadRows(read, range(int(count_K.sum())), self._place)
         if parallel.world_size() == 1:
             # At once, which is faster than part by part.
             batch = batch.read()
@@ -148,9 +148,9 @@ def pretrain(
     place = devices.pick_device(device)
     if work.training.deterministic:
         devices.make_deterministic(place)
-    distributed.join(place)
+    distributed.join_processes(place)
     # The first's lease is for all.
-    take = locks.acquire if distributed.is_main_process() else locks.follow
+    take = locks.acquire_lease if distributed.is_main_process() else locks.follow_lease
     alone = parallel.world_size() == 1
     with (
         errors.explain_disk_errors(run.parent),
@@ -158,9 +158,11 @@ def pretrain(
         signal_handler.handle_signals(save_on, distributed.all_reduce_max, alone=alone) as signals,
     ):
         given = inputs.read_inputs(work, method, corpora, reference, mixture)
-        inputs.refuse_few(processes, place)
+        inputs.refuse_too_few_devices(processes, place)
         manifest = run.parent / atomic_files.MANIFEST
-        if distributed.broadcast_from_main(lambda: given.taken.stands(manifest, values)):
+        if distributed.broadcast_from_main(
+            lambda: given.taken.restore_if_unchanged(manifest, values)
+        ):
             return None
         training = _Training(work, method, values, given, place, lease, signals, shard)
         training.model.recomputes |= recompute
@@ -170,7 +172,9 @@ def pretrain(
             training.records.clock.settle = functools.partial(devices.synchronize, training.device)
         with training.folder.writer:
             training.run()
-    return step_log.time_table(run.parent) if profile and distributed.is_main_process() else None
+    return (
+        step_log.phase_time_table(run.parent) if profile and distributed.is_main_process() else None
+    )
 
 
 class _Training:
@@ -181,7 +185,7 @@ class _Training:
         work: settings.Run,
         method: Method,
         values: dict[str, Any],
-        given: inputs.Inputs,
+        given: inputs.RunInputs,
         device: torch.device,
         lease: locks.Lease,
         signals: signal_handler.SignalState | None = None,
@@ -192,7 +196,7 @@ class _Training:
         self.chips, self.shard = xla_chips.chip_count(device), shard
         inputs.refuse_untrainable(work, method, device, shard=shard)
         recipe = work.training
-        self.method = method = method.for_run(given.facts(recipe))
+        self.method = method = method.for_run(given.run_facts(recipe))
         limits = {"train": recipe.max_epochs, "statistics": None, "comparison": None}
         mixtures = {
             purpose: Mixture(given.corpora, recipe.length, work.seed, purpose, max_epochs=limit)
@@ -215,26 +219,26 @@ class _Training:
         if shard and self.chips == 1:
             models.shard_model(self.model, device)
         if method.needs().moments_per_domain:
-            self.optimizer: torch.optim.Optimizer = adamw.per_domain_adamw(
+            self.optimizer: torch.optim.Optimizer = adamw.build_per_domain_adamw(
                 self.model, recipe, len(work.domains)
             )
         else:
-            self.optimizer = adamw.adamw(self.model, recipe)
+            self.optimizer = adamw.build_adamw(self.model, recipe)
         epoch_rows = {d: float(c.rows(recipe.length)) for d, c in given.corpora.items()}
         self.folder = RunFolder(lease, work, identity, code, self.model, self.optimizer)
         self.records = self.folder.records
         self.meter = Meter(self.model, work, device)
-        watch = watch_of(method, work, epoch_rows)
+        watch = build_alarm_watch(method, work, epoch_rows)
         self.log = StepLog(work, self.folder, watch, self.meter)
-        self.engine = self._engine(mixtures)
+        self.engine = self._build_engine(mixtures)
 
-    def _engine(self, mixtures: dict[str, Mixture]) -> Engine:
+    def _build_engine(self, mixtures: dict[str, Mixture]) -> Engine:
         """The library's engine on the run's rows, model and optimizer."""
         recipe, given, device = self.work.training, self.given, self.device
         reference = given.reference and given.reference.to(device).configure(recipe)
         passes = PipelinePasses(self.model, reference, self.records.timed)
-        passes.accumulates_whole = accelerators.accumulates_whole(
-            parameter_count(self.model), devices.memory(device)
+        passes.accumulates_whole = accelerators.can_keep_whole_gradient(
+            parameter_count(self.model), devices.gpu_memory_bytes(device)
         )
         # Of each chip.
         micro_batch_rows = min(recipe.rows, self.chips * (recipe.microbatch_rows or recipe.rows))
@@ -258,9 +262,9 @@ class _Training:
 
     def run(self) -> None:
         """From the last checkpoint to the manifest."""
-        state, recipe = self.folder.begin(self.device, self._fresh), self.work.training
+        state, recipe = self.folder.begin(self.device, self._initial_state), self.work.training
         if self.shard and self.chips > 1:
-            xla_chips.shard_model(self.model, self.optimizer)
+            xla_chips.divide_over_chips(self.model, self.optimizer)
         self.log.alarms = state.alarms
         self.engine.resume(
             state.step, state.method, state.positions_K, state.statistics_positions_K
@@ -276,24 +280,26 @@ class _Training:
         ) as bar:
             while state.step < recipe.steps:
                 with self.records.timed("loop"):
-                    self._validate(state.step)
-                    self._step(state)
+                    self._validate_if_due(state.step)
+                    self._train_step(state)
                     if state.step == recipe.steps:
-                        self._validate(state.step)
+                        self._validate_if_due(state.step)
                     bar.add(tokens, **self.log.shown)
-                if self.signals.take_checkpoint_request() or self.folder.is_due(state.step):
+                if self.signals.take_checkpoint_request() or self.folder.is_checkpoint_due(
+                    state.step
+                ):
                     self.given.refuse_changed()
-                    self.log.write_down()
+                    self.log.write_pending_step()
                     state.alarms = self.log.alarms
                     self.folder.save(state)
                 if state.step < recipe.steps:
-                    self.signals.end()
-        epochs = self.train_rows.epochs(state.positions_K)
+                    self.signals.raise_if_stopped()
+        epochs = self.train_rows.epochs_by_domain(state.positions_K)
         log.info("%s: epochs of %s", label, ", ".join(f"{d} {e:.2f}" for d, e in epochs.items()))
         if distributed.is_main_process():
             self.folder.finish(self.given.taken, epochs, self.device)
 
-    def _fresh(self) -> checkpoint.TrainState:
+    def _initial_state(self) -> checkpoint.TrainState:
         K = len(self.work.domains)
         return checkpoint.TrainState(
             step=0,
@@ -303,39 +309,39 @@ class _Training:
             alarms=self.log.alarms,
         )
 
-    def _validate(self, step: int) -> None:
+    def _validate_if_due(self, step: int) -> None:
         """Looks at the held-out losses where it is time, and after the last step."""
         recipe, every = self.work.training, self.work.training.validation_every
         if every is not None and (step % every == 0 or step == recipe.steps):
-            self.log.write_down()
+            self.log.write_pending_step()
             with self.records.timed("validation"):
                 self.log.add_validation(step, self.engine.losses("validation", recipe.rows))
 
-    def _step(self, state: checkpoint.TrainState) -> None:
+    def _train_step(self, state: checkpoint.TrainState) -> None:
         """One iteration of Algorithm `alg: main`, lines 4-12, with any method in PiKE's place.
 
         What it measured is written down when the next step has been launched.
         """
         began, timed, engine = time.perf_counter(), self.records.timed, self.engine
-        fresh = engine.measure()
+        fresh = engine.measure_before_step()
         if fresh is not None:
-            self.log.write_down()
+            self.log.write_pending_step()
             self.log.add_statistics(state.step, *fresh)
         # A rule may write into its state.
         weights_K = self.method.weights(engine.state, state.step).copy()
         result = engine.backward()
         with timed("optimizer"):
-            rate = adamw.learning_rate(state.step, self.work.training)
-            adamw.set_rate(self.optimizer, rate)
+            rate = learning_rate.learning_rate_at_step(state.step, self.work.training)
+            learning_rate.set_learning_rate(self.optimizer, rate)
             self.optimizer.step()
             devices.mark_step(self.device)
         with timed("method"):
-            if engine.watches:
-                self.log.refuse_nan(result.signals)
+            if engine.needs_to_observe:
+                self.log.refuse_non_finite(result.signals)
             engine.observe(result)
         state.method, state.positions_K = engine.state, engine.positions_K
         state.statistics_positions_K = engine.fresh_positions_K
-        self.log.write_down()
+        self.log.write_pending_step()
         seconds = time.perf_counter() - began
         unwritten = (state.step, result, weights_K, engine.positions_K, rate, seconds)
         self.log.unwritten = UnwrittenStep(*unwritten)

@@ -9,7 +9,7 @@ from typing import Any
 from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.runtime import atomic_files, locks, output_formats
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 from pipeline.training import metric_log
 
 Rows = list[dict[str, Any]]
@@ -35,10 +35,10 @@ def watch_runs(
     """
     if once or format != "text" or not sys.stdout.isatty():
         runs = read_progress(given)
-        return output_formats.render(format, runs, lambda: _text(runs))
+        return output_formats.render(format, runs, lambda: _status_table(runs))
     with contextlib.suppress(KeyboardInterrupt):
         while True:
-            sys.stdout.write(f"\x1b[H\x1b[J{_text(read_progress(given))}\n")
+            sys.stdout.write(f"\x1b[H\x1b[J{_status_table(read_progress(given))}\n")
             sys.stdout.flush()
             time.sleep(every)
     return None
@@ -46,7 +46,7 @@ def watch_runs(
 
 def read_progress(folder: Path) -> Rows:
     """Each run's state, and step, loss, pace and weights of its last step."""
-    return [_facts(run) for run in run_folders(folder)]
+    return [_live_status(run) for run in run_folders(folder)]
 
 
 def run_folders(given: Path) -> list[Path]:
@@ -61,14 +61,14 @@ def run_folders(given: Path) -> list[Path]:
     return result
 
 
-def _facts(run: Path) -> dict[str, Any]:
-    path, name = run / "run.json", "/".join(run.absolute().parts[-4:])
+def _live_status(run_folder: Path) -> dict[str, Any]:
+    path, name = run_folder / "run.json", "/".join(run_folder.absolute().parts[-4:])
     try:
         steps = validate(settings.Run, atomic_files.read_json(path), str(path)).training.steps
-        rows = metric_log.read_rows(run, ("steps", "weights"), newest=_NEWEST)
+        rows = metric_log.read_log_rows(run_folder, ("steps", "weights"), last_bytes=_NEWEST)
     except InputError as error:
-        return {"run": name, "state": f"unreadable: {error}".replace(f"{run}/", "")}
-    facts = {"run": name, "state": _state(run), "step": 0, "steps": steps}
+        return {"run": name, "state": f"unreadable: {error}".replace(f"{run_folder}/", "")}
+    facts = {"run": name, "state": _run_state(run_folder), "step": 0, "steps": steps}
     if last := max(rows["steps"], key=lambda row: row["step"], default=None):
         facts |= {"step": last["step"] + 1, "loss": last["loss"]}
         own = {r["domain"]: r["weight"] for r in rows["weights"] if r["step"] == last["step"]}
@@ -76,16 +76,16 @@ def _facts(run: Path) -> dict[str, Any]:
     return facts
 
 
-def _text(runs: Rows) -> str:
+def _status_table(runs: Rows) -> str:
     shares = [run.get("weights", {}).items() for run in runs]
     texts = [" ".join(f"{domain} {w:.3f}" for domain, w in items) for items in shares]
     rows = [[*map(run.get, NUMBERS), text] for run, text in zip(runs, texts, strict=True)]
     return output_formats.align_table([*NUMBERS, "weights"], rows)
 
 
-def _state(run: Path) -> str:
-    if (run / atomic_files.MANIFEST).exists():
+def _run_state(run_folder: Path) -> str:
+    if (run_folder / atomic_files.MANIFEST).exists():
         return "finished"
-    if locks.is_held(run):
+    if locks.is_lease_held(run_folder):
         return "running"
-    return "stopped" if (run / "starts.json").exists() else "waiting"
+    return "stopped" if (run_folder / "starts.json").exists() else "waiting"

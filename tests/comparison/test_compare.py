@@ -334,21 +334,50 @@ def three(tmp_path, kind, apart=""):
 
 
 KINDS = ("lm_eval", "lighteval", "inspect", "opencompass")
+ASKS = (
+    "are these 3 trained models (add --evaluations runs), or 3 evaluations of one (add "
+    "--evaluations repeats)?"
+)
+
+
+@pytest.mark.parametrize("below", ["", "out", "job/out"])
+def test_folders_of_a_recipe_that_name_one_model_are_asked_for(tmp_path, said, below):
+    """Three jobs that each saved `out`: three models, or one that was evaluated three times."""
+    for side, right in (("a", (20, 22, 24)), ("b", (10, 12, 14))):
+        for seed, n in enumerate(right):
+            name = ("out", "./out", "out/")[seed]
+            folder = tmp_path / side / f"seed{seed}" / below
+            points(folder, [i < n for i in range(40)], model=f"pretrained={name}")
+    sides = [tmp_path / side for side in "ab"]
+    one_by_one = ("--a", *sides[0].iterdir(), "--b", *sides[1].iterdir())
+    for words in (("compare", *sides), ("compare", *one_by_one), ("noise", *sides)):
+        code, out, err = said(*words)
+        assert (code, out, ASKS in err) == (2, "", True), err
+        assert "3 evaluations of sums name one model (pretrained=out): " in err
+        assert (f"{sides[0]}/seed1" in err, "side A: " in err) == (True, words[0] == "compare")
+        code, out, err = said(*words, "--evaluations", "runs", "--format", "json")
+        assert code == 0, err
+        found = json.loads(out)
+        if words[0] == "noise":
+            assert [len(one["runs"]) for one in found["recipes"]] == [3, 3]
+            continue
+        assert (found["about"], len(found["runs"]["a"])) == ("recipes", 3)
+        code, out, err = said(*words, "--evaluations", "repeats", "--format", "json")
+        found = json.loads(out)
+        assert (found["about"], len(found["runs"]["a"])) == ("checkpoints", 1)
+        assert found["tasks"][0]["a"] == pytest.approx(22 / 40)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_evaluations_of_one_model_are_one_run_unless_the_reader_says_otherwise(
-    tmp_path, said, numbers, kind
-):
+def test_the_reader_says_what_evaluations_under_one_name_are(tmp_path, said, numbers, kind):
     (folder, a, mean_A), (other, b, mean_B) = three(tmp_path, kind)
     both = ("--a", folder, "--b", other)
     if kind != "opencompass":
         # OpenCompass has a folder for each date; others refuse a folder with several of one task.
         code, _, err = said("compare", *both)
         assert (code, "has 3 evaluations of sums" in err) == (2, True), err
-        assert "--evaluations runs if" in err
-        assert "--evaluations repeats if" in err
-        assert f"give the file that counts: {a[-1]}" in err
+        assert ASKS in err
+        assert f"give its file: {a[-1]}" in err
     else:
         both = ("--a", *a, "--b", *b)
     found = numbers(*both, "--evaluations", "repeats")
@@ -357,13 +386,13 @@ def test_evaluations_of_one_model_are_one_run_unless_the_reader_says_otherwise(
     assert (task["a"], task["b"]) == pytest.approx((mean_A.mean(), mean_B.mean()))
     assert (found["about"], found["warnings"], len(found["runs"]["a"])) == ("checkpoints", [], 1)
     assert found["runs"]["a"][0].endswith("(mean of 3 evaluations)")
-    # Given one by one they are the same, and the logs say why.
-    alone = numbers("--a", *a, "--b", *b)
-    assert alone["tasks"] == found["tasks"]
-    assert [one[:47] for one in alone["warnings"]] == [
-        f"side {side}: the logs of 3 evaluations name one mode" for side in "AB"
-    ]
-    assert "out/a" in alone["warnings"][0].replace("out-a", "out/a")
+    # Given one by one they are asked for, too.
+    one_by_one = ("--a", *a, "--b", *b)
+    code, out, err = said("compare", *one_by_one)
+    assert (code, out, ASKS in err) == (2, "", True), err
+    assert "side A: 3 evaluations of sums" in err
+    assert "out/a" in err.replace("out-a", "out/a")
+    assert numbers(*one_by_one, "--evaluations", "repeats")["tasks"] == found["tasks"]
     # Trained anew: a t-test over the runs.
     for words in (both, ("--a", *a, "--b", *b)):
         found = numbers(*words, "--evaluations", "runs")
@@ -382,7 +411,7 @@ def test_evaluations_that_name_several_models_are_runs(tmp_path, said, numbers, 
     assert (found["tasks"][0]["a"], found["tasks"][0]["b"]) == pytest.approx(tuple(mean_A[:2]))
 
 
-def test_what_the_harness_says_of_the_weights(tmp_path, numbers):
+def test_what_the_harness_says_of_the_weights(tmp_path, said):
     one = {"pretrained": "out", "dtype": "float32"}
     cases = [
         (one, "pretrained=out,batch_size=4", 1),
@@ -400,7 +429,9 @@ def test_what_the_harness_says_of_the_weights(tmp_path, numbers):
             points(tmp_path / str(n) / name, [1, name == "x"] * 20, model=model)
             for name, model in (("x", first), ("y", second))
         ]
-        assert len(numbers("--a", *a, "--b", b)["runs"]["a"]) == runs, (first, second)
+        code, out, err = said("compare", "--a", *a, "--b", b, "--format", "json")
+        assert (code, "2 evaluations of sums name" in err) == ((2, True), (0, False))[runs - 1], a
+        assert runs == 1 or len(json.loads(out)["runs"]["a"]) == runs, (first, second)
 
 
 def test_tasks_of_one_folder_that_were_evaluated_apart(tmp_path, said, numbers):
@@ -837,7 +868,7 @@ def test_noise_of_logs_is_that_of_each_folder(tmp_path, said):
     # Evaluations of one checkpoint are no repeats of its recipe.
     same = [points(tmp_path / "same" / n, [1, 0] * 20, model="pretrained=x") for n in "012"]
     code, _, err = said("noise", *same)
-    assert (code, "1 run of sums" in err, "--evaluations runs" in err) == (2, True, True)
+    assert (code, ASKS in err) == (2, True)
     assert said("noise", *same, "--evaluations", "runs")[0] == 0
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pike_mixing.comparison import mean_difference
 from pike_mixing.comparison.distributions import t_tail
-from pike_mixing.comparison.document_sizes import effective_documents, length_factor
-from pike_mixing.comparison.mean_difference import Estimate, estimate, part
+from pike_mixing.comparison.document_sizes import effective_documents, variance_factor
+from pike_mixing.comparison.mean_difference import Estimate, differences_of_sums, estimate
 
 
 def names(count_G, part_of=0):
@@ -21,7 +21,7 @@ def names(count_G, part_of=0):
 
 def alone(sum_SxG, count_G):
     """The estimate of one part."""
-    return estimate([part(sum_SxG, count_G, names(count_G))])
+    return estimate([differences_of_sums(sum_SxG, count_G, names(count_G))])
 
 
 def test_a_constant_difference_has_no_error():
@@ -93,8 +93,8 @@ def test_p_values_at_the_limits():
 def test_means_over_parts_by_hand():
     # SE 1/3 and 2 degrees each: a mean over other texts has 1/3 / sqrt 2 and 4, over the same the
     # same; weighted 3 to 1, sqrt(9 + 1) / 4 of it and 2 (1 + 1/9)^2 / (1 + 1/81).
-    one = part([[1, 0, 0]], [1, 1, 1], ["a", "b", "c"])
-    other = part([[1, 0, 0]], [1, 1, 1], ["d", "e", "f"])
+    one = differences_of_sums([[1, 0, 0]], [1, 1, 1], ["a", "b", "c"])
+    other = differences_of_sums([[1, 0, 0]], [1, 1, 1], ["d", "e", "f"])
     for parts, weights, error, degrees in (
         ([one, other], None, 1 / 3 / math.sqrt(2), 4),
         ([one, one], None, 1 / 3, 2),
@@ -108,9 +108,11 @@ def test_means_over_parts_by_hand():
 
 def test_a_part_without_weight_takes_nothing_away():
     whole = alone(np.arange(40.0)[None], np.ones(40))
-    part_of_40 = part(np.arange(40.0)[None], np.ones(40), np.arange(40))
+    part_of_40 = differences_of_sums(np.arange(40.0)[None], np.ones(40), np.arange(40))
     for few in (1, 8):
-        other = part(np.ones((1, few)), np.ones(few), [f"other {n}" for n in range(few)])
+        other = differences_of_sums(
+            np.ones((1, few)), np.ones(few), [f"other {n}" for n in range(few)]
+        )
         assert estimate([part_of_40, other], [2, 0]) == whole
         assert estimate([part_of_40, other], [2, 1]).effective == few
 
@@ -125,7 +127,7 @@ def test_one_document_has_no_error():
 )
 def test_no_verdict_rests_on_few_seeds_or_documents(seeds, documents, told):
     values = np.arange(seeds)[:, None] + np.arange(float(documents))
-    found = mean_difference.verdict_p(alone(values, np.ones(documents)))
+    found = mean_difference.p_value_if_enough(alone(values, np.ones(documents)))
     assert (found is not None) == told
 
 
@@ -169,9 +171,11 @@ def test_no_verdict_rests_on_documents_of_unequal_lengths():
     for documents, told in ((600, False), (750, True)):
         share_G = spread_out(documents, 0.8)
         apart_G = 5 + np.where(np.arange(documents) % 2, 1.0, -1.0)
-        found = estimate([part(np.tile(apart_G * share_G, (3, 1)), share_G, names(share_G))])
+        found = estimate(
+            [differences_of_sums(np.tile(apart_G * share_G, (3, 1)), share_G, names(share_G))]
+        )
         assert (found.effective >= mean_difference.LEAST_DOCUMENTS) == told
-        assert (mean_difference.verdict_p(found) is not None) == told
+        assert (mean_difference.p_value_if_enough(found) is not None) == told
 
 
 @pytest.mark.parametrize(
@@ -179,7 +183,7 @@ def test_no_verdict_rests_on_documents_of_unequal_lengths():
     [(1e9, 1, 1), (60, 0, 1), (60, 0.5, 1.25), (40, 1, 2), (22, 0.9, 10), (20, 1, 26), (3, 1, 26)],
 )
 def test_the_factor_of_lengths_by_hand(effective, follows, factor):
-    assert length_factor(effective, follows) == pytest.approx(factor)
+    assert variance_factor(effective, follows) == pytest.approx(factor)
 
 
 @pytest.mark.parametrize("parts", [1, 2])
@@ -194,7 +198,7 @@ def test_an_interval_is_wider_where_a_difference_follows_length_near_the_bound(p
 
     def variance(apart_G, length_G):
         sums_SxG = np.tile(apart_G * length_G, (seeds, 1))
-        found = [part(sums_SxG, length_G, names(length_G, k)) for k in range(parts)]
+        found = [differences_of_sums(sums_SxG, length_G, names(length_G, k)) for k in range(parts)]
         plain = sum((one.error_SxG[0] ** 2).sum() for one in found) / parts**2
         return estimate(found).of_items ** 2 / plain
 
@@ -208,7 +212,9 @@ def test_a_mean_over_parts_asks_for_fewer_documents_in_each():
     # are alike beside one. Where one part has fewer than twenty by its shares, no others help.
     def found(*shares):
         parts = [
-            part(np.ones((3, 1)) * share_G, share_G, [f"{k} {n}" for n in range(len(share_G))])
+            differences_of_sums(
+                np.ones((3, 1)) * share_G, share_G, [f"{k} {n}" for n in range(len(share_G))]
+            )
             for k, share_G in enumerate(shares)
         ]
         return estimate(parts).effective >= mean_difference.LEAST_DOCUMENTS
@@ -245,7 +251,7 @@ def test_swapping_methods_flips_the_sign_and_order_changes_nothing(found, random
     random.shuffle(documents)
     random.shuffle(seeds)
     mixed = sum_SxG[seeds][:, documents]
-    found = estimate([part(mixed, count_G[documents], documents)])
+    found = estimate([differences_of_sums(mixed, count_G[documents], documents)])
     assert found.stderr == pytest.approx(one.stderr, rel=1e-9, abs=1e-12)
     assert found.degrees == pytest.approx(one.degrees)
 

@@ -37,7 +37,9 @@ def flipped(sum_SxG):
     names = range(len(sum_SxG[0]))
     return sign_flip.sign_flip_p(
         sum_SxG,
-        mean_difference.estimate([mean_difference.part(sum_SxG, np.ones(len(names)), names)]),
+        mean_difference.estimate(
+            [mean_difference.differences_of_sums(sum_SxG, np.ones(len(names)), names)]
+        ),
     )
 
 

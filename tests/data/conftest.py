@@ -71,7 +71,7 @@ def packed(tmp_path, letters):
         if not source.exists():
             write_source(source, texts, entropy=entropy)
         out = tmp_path / "corpora" / name
-        packing.pack(tmp_path / "packing.json", source, letters, out, workers=1)
+        packing.pack_corpus(tmp_path / "packing.json", source, letters, out, workers=1)
         return out
 
     return packed

@@ -26,7 +26,7 @@ def parquet(table, **options):
 def download(folder, values, name="web"):
     """The folder of a source's documents, beside its settings."""
     atomic_files.write_json(folder / f"{name}.json", values)
-    sources.download(folder / f"{name}.json", folder / name)
+    sources.download_source(folder / f"{name}.json", folder / name)
     return folder / name
 
 

@@ -87,7 +87,7 @@ def test_paragraphs_hold_every_line_that_is_not_blank(text):
 def test_what_is_no_way_to_cut_is_named():
     def told(how):
         with pytest.raises(InputError) as caught:
-            sources.parse({"kind": "local", "files": "*", "documents": how}, "sources.mine")
+            sources.parse_source({"kind": "local", "files": "*", "documents": how}, "sources.mine")
         return str(caught.value)
 
     for how in ("file ", "paragraph", "0 characters", "-1 characters", "2000", "9e3 characters"):
@@ -166,7 +166,7 @@ def test_too_few_text_files_need_the_setting_too(tmp_path):
     with pytest.raises(
         InputError, match=f"0 of 2 documents.* for validation: {message}, or change"
     ):
-        packing.pack(settings, tmp_path / "mine", model, tmp_path / "corpus" / "mine")
+        packing.pack_corpus(settings, tmp_path / "mine", model, tmp_path / "corpus" / "mine")
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 from pike_mixing.errors import InputError
 from pipeline.data import packing, tokenizer
 from pipeline.data.describe import describe_corpora
-from pipeline.data.packing import entropy
+from pipeline.data.packing import entropy_nats
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def corpora(tmp_path_factory, make_source, letters):
     (folder / "p.json").write_text('{"validation_share": 0.3}')
     for name in ("short", "long"):
         out = folder / "corpora" / "letters" / name
-        packing.pack(folder / "p.json", folder / "data" / name, letters, out)
+        packing.pack_corpus(folder / "p.json", folder / "data" / name, letters, out)
     return folder / "corpora"
 
 
@@ -61,9 +61,11 @@ def test_a_table_is_for_reading_and_csv_for_machines(corpora):
 
 
 def test_entropy_of_worked_examples():
-    assert entropy(np.array([5, 0, 5])) == pytest.approx(math.log(2))
-    assert entropy(np.array([3, 1])) == pytest.approx(0.75 * math.log(4 / 3) + 0.25 * math.log(4))
-    assert entropy(np.zeros(3, np.int64)) == 0
+    assert entropy_nats(np.array([5, 0, 5])) == pytest.approx(math.log(2))
+    assert entropy_nats(np.array([3, 1])) == pytest.approx(
+        0.75 * math.log(4 / 3) + 0.25 * math.log(4)
+    )
+    assert entropy_nats(np.zeros(3, np.int64)) == 0
 
 
 def test_what_is_no_corpus_is_refused(tmp_path, make_corpus):

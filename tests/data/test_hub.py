@@ -176,7 +176,7 @@ def test_every_source_of_the_paper_is_found_by_its_settings(hub, tmp_path):
     }
     for name, one in every.items():
         values = {**one, "dataset": "owner/c4", "revision": COMMIT}
-        source = sources.parse(values, f"sources.{name}")
+        source = sources.parse_source(values, f"sources.{name}")
         assert next(source.read(Counter(), [])).text == first[name]
     assert len(first) == 12
 
@@ -315,7 +315,7 @@ def test_a_damaged_file_of_the_hub_itself_is_told_from_a_bad_connection(hub, tmp
 )
 def test_settings_that_do_not_pin_the_text_are_refused(values, message):
     with pytest.raises(InputError, match=message):
-        sources.parse(settings(**values), "sources.web")
+        sources.parse_source(settings(**values), "sources.web")
 
 
 def build(folder, **values):

@@ -9,7 +9,7 @@ from test_tokenizer import make, prose
 from pike_mixing.errors import InputError
 from pipeline.data import tokenizer as built
 from pipeline.data.json_tokenizer import piece_ids
-from pipeline.evaluation.questions import word_starts
+from pipeline.evaluation.questions import word_start_mask
 from pipeline.planning import planner
 from pipeline.planning.jobs import Jobs
 from pipeline.runtime import accelerators
@@ -98,7 +98,7 @@ def test_texts_are_cut_as_their_library_cuts_them_and_come_back(tmp_path, byte_l
     assert [one.tolist() for one in ids] == [fast.encode(text).ids for text in texts]
     assert [tokenizer.decode(one) for one in ids] == texts
     assert tokenizer.unknown is None
-    starts_V = word_starts(tokenizer)
+    starts_V = word_start_mask(tokenizer)
     assert starts_V[tokenizer.encode([" the"])[0][0]]
     assert not starts_V[tokenizer.eos]
 

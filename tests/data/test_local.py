@@ -27,7 +27,7 @@ def here(tmp_path, monkeypatch):
 def read(**values):
     """Documents and what was skipped."""
     skipped = Counter()
-    source = sources.parse({"kind": "local", "files": "*", **values}, "sources.mine")
+    source = sources.parse_source({"kind": "local", "files": "*", **values}, "sources.mine")
     return [tuple(document) for document in source.read(skipped, [])], dict(skipped)
 
 
@@ -163,12 +163,14 @@ def test_the_template_limits_what_it_takes_of_your_files():
     assert len(found) == 4
     for ((name, values),) in (one.items() for one in found):
         # What is taken is copied, packed and held out in part: of a corpus for pretraining, hours.
-        assert sources.parse(values, name).bytes == 30_000_000
+        assert sources.parse_source(values, name).bytes == 30_000_000
 
 
 def test_the_revision_is_that_of_names_and_contents(here):
     def revision(files="data/*"):
-        return sources.parse({"kind": "local", "files": files}, "s").facts("")["revision"]
+        return sources.parse_source({"kind": "local", "files": files}, "s").manifest_facts("")[
+            "revision"
+        ]
 
     (here / "data").mkdir()
     (here / "data" / "a.txt").write_text("text")

@@ -287,7 +287,7 @@ def test_of_many_unknown_files_three_are_named(tmp_path):
 
 def test_a_file_that_is_written_to_meanwhile_is_named(tmp_path):
     path = write(tmp_path, "a.jsonl", lines(*GOOD))
-    source = sources.parse({"kind": "local", "files": str(path)}, "sources.web")
+    source = sources.parse_source({"kind": "local", "files": str(path)}, "sources.web")
     found = source.read(Counter(), [])
     assert next(found).text == "one"
     path.write_bytes(lines(*GOOD[:1]))

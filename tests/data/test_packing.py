@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pipeline.data.corpus_settings import is_held_out, is_search, text_hash
+from pipeline.data.corpus_settings import is_held_out, is_in_search_split, text_hash
 from pipeline.data.documents import read_documents
-from pipeline.data.packing import pack, unigram_nats
+from pipeline.data.packing import pack_corpus, unigram_nats
 from pipeline.data.shards import Corpus
 from pipeline.data.tokenizer import Tokenizer, sample_texts
 from pipeline.planning import planner
@@ -31,7 +31,7 @@ def split_of(text, share=0.3):
     hashed = text_hash(text)
     if not is_held_out(hashed, share):
         return "train"
-    return "search" if is_search(hashed, share) else "validation"
+    return "search" if is_in_search_split(hashed, share) else "validation"
 
 
 def by_hand(texts, tokenizer, share=0.3):
@@ -160,7 +160,7 @@ def test_the_manifest_counts_exactly(packed, letters):
     ):
         assert sum(split[total] for split in facts["splits"].values()) == expected
     tokenizer = Tokenizer(letters)
-    assert facts["tokenizer"] == tokenizer.facts()
+    assert facts["tokenizer"] == tokenizer.manifest_facts()
     assert facts["uniform_nats"] == math.log(tokenizer.vocabulary)
     expected = {"source": "domain", "revision": "by hand", "licence": "CC0-1.0"}
     expected |= {"skipped": {"blank": 2}, "dtype": "uint16", "floor_nats": None}
@@ -210,7 +210,7 @@ def test_the_stream_is_that_of_the_documents(
     texts += [LETTERS * 3, LETTERS * 4, "a" * 30]
     with mock.patch("pipeline.data.documents.GROUP_BYTES", batch):
         source = make_source(folder / "source", texts)
-    pack(folder / "p.json", source, letters, folder / "out", workers=1)
+    pack_corpus(folder / "p.json", source, letters, folder / "out", workers=1)
     for split, stream in by_hand(texts, Tokenizer(letters), 0.5).items():
         corpus = Corpus.open(folder / "out", split, verify=True)
         assert corpus.span(0, corpus.tokens).tolist() == stream
@@ -269,10 +269,10 @@ def test_a_full_disk_is_named_and_left_clean(tmp_path, small_disk, letters, make
     (tmp_path / "p.json").write_text('{"validation_share": 0.3}')
     make_source(tmp_path / "big", [f"{LETTERS * 500}{word}" for word in words(0, 40)])
     with pytest.raises(InputError, match=r"cannot be written.*No space left"):
-        pack(tmp_path / "p.json", tmp_path / "big", letters, disk / "big")
+        pack_corpus(tmp_path / "p.json", tmp_path / "big", letters, disk / "big")
     assert list(disk.iterdir()) == []
     # A small one fits.
-    pack(tmp_path / "p.json", source, letters, disk / "source")
+    pack_corpus(tmp_path / "p.json", source, letters, disk / "source")
 
 
 def texts_of(length, split):
@@ -322,7 +322,7 @@ def many(tmp_path, monkeypatch, letters, make_source):
 
     def made(name, workers=1):
         out = tmp_path / name / "web"
-        pack(tmp_path / "p.json", source, letters, out, workers=workers)
+        pack_corpus(tmp_path / "p.json", source, letters, out, workers=workers)
         assert [path.name for path in out.parent.iterdir()] == ["web"]
         return {path.name: path.read_bytes() for path in out.iterdir()}
 

@@ -37,7 +37,7 @@ def only_documented():
 
 
 def documents(topic, count):
-    found = python_stdlib.Python(topic).read(Counter(), [])
+    found = python_stdlib.PythonSource(topic).read(Counter(), [])
     return [next(found) for _ in range(count)]
 
 
@@ -60,7 +60,7 @@ def files(root):
 
 def test_code_has_no_docstrings_and_no_comments(library):
     skipped = Counter()
-    found = dict(python_stdlib.code(files(library), skipped))
+    found = dict(python_stdlib.read_code(files(library), skipped))
     assert list(found) == ["a/z.py", "b.py", "blank.py"]
     assert found["a/z.py"] == "x = 1"
     assert found["b.py"] == (
@@ -69,11 +69,11 @@ def test_code_has_no_docstrings_and_no_comments(library):
     )
     assert skipped == {"not Python": 1, "not UTF-8": 1}
     # Texts are files as they are.
-    assert dict(python_stdlib.texts(files(library / "test"), skipped)) == {"t.py": "y = 1\n"}
+    assert dict(python_stdlib.read_texts(files(library / "test"), skipped)) == {"t.py": "y = 1\n"}
 
 
 def test_docstrings_are_in_the_order_of_the_file(library):
-    found = dict(python_stdlib.docstrings(files(library), Counter()))
+    found = dict(python_stdlib.read_docstrings(files(library), Counter()))
     assert {name: text for name, text in found.items() if text} == {
         "b.py": "About the module.\n\nAbout the thing.\n\n"
         "About the method.\n\n    Indented.\n\nNot indented.\n\n"
@@ -92,7 +92,7 @@ def test_every_python_has_the_topic_and_reads_it_alike(topic):
 
 @pytest.mark.slow
 def test_the_standard_library_is_free_of_tests_and_packages():
-    names = [name for name, _ in python_stdlib.Python("docstrings").read(Counter(), [])]
+    names = [name for name, _ in python_stdlib.PythonSource("docstrings").read(Counter(), [])]
     assert "argparse.py" in names
     assert not [name for name in names if "/test/" in f"/{name}" or "site-packages" in name]
     assert not [name for name in names if name.startswith(("idlelib/", "lib2to3/", "encodings/"))]
@@ -117,7 +117,7 @@ def tables(monkeypatch):
     def read(*texts, **values):
         monkeypatch.setitem(python_stdlib.TOPICS, "tables", lambda _: enumerate(texts))
         skipped = Counter()
-        found = python_stdlib.Python("tables", **values).read(skipped, [])
+        found = python_stdlib.PythonSource("tables", **values).read(skipped, [])
         return [document.text for document in found], skipped
 
     return read
@@ -135,9 +135,9 @@ def test_a_topic_that_this_python_lacks_is_named(tables):
 
 @pytest.mark.parametrize(("topic", "licence"), [("code", "PSF-2.0"), ("unicode", "Unicode-3.0")])
 def test_each_topic_has_its_licence_and_names_its_python(topic, licence):
-    source = python_stdlib.Python(topic)
+    source = python_stdlib.PythonSource(topic)
     assert source.licence == licence
-    assert re.fullmatch(r"CPython 3\..* documents abc", source.facts("abc")["revision"])
+    assert re.fullmatch(r"CPython 3\..* documents abc", source.manifest_facts("abc")["revision"])
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def package(tmp_path, monkeypatch):
 
 def test_files_of_an_installed_package_are_documents_by_kind(package, tmp_path):
     def names(topic, **values):
-        source = python_stdlib.Python(topic, package, **values)
+        source = python_stdlib.PythonSource(topic, package, **values)
         return [name for name, _ in source.read(Counter(), [])]
 
     assert names("code") == names("docstrings") == ["thing/__init__.py"]
@@ -168,14 +168,14 @@ def test_files_of_an_installed_package_are_documents_by_kind(package, tmp_path):
     assert names("doctests") == []
     talk = ">>> def one():\n...     return 1\n>>> one()\n1\n"
     write(tmp_path, {"talk.py": f'"""Adds:\n\n{talk}\nNo more.\n"""'})
-    read = python_stdlib.doctests([("talk.py", tmp_path / "talk.py")], Counter())
+    read = python_stdlib.read_doctests([("talk.py", tmp_path / "talk.py")], Counter())
     assert [*read] == [("talk.py", talk)]
     assert names("stubs") == ["thing/part.pyi"]
     assert names("prose") == ["thing-1.2.dist-info/licenses/LICENSE", "thing/README.md"]
     # 160 characters, cut behind the last line break or blank among 70: 4 lines of 16.
     parts = [f"thing/include/part.h:{n}" for n in (1, 2, 3)]
     assert names("headers", documents="70 characters") == parts
-    assert python_stdlib.Python("stubs", package).licence == "thing: MIT"
+    assert python_stdlib.PythonSource("stubs", package).licence == "thing: MIT"
 
 
 def test_an_installation_that_says_little_is_read(package, tmp_path):
@@ -183,7 +183,7 @@ def test_an_installation_that_says_little_is_read(package, tmp_path):
     about = tmp_path / "site" / "thing-1.2.dist-info" / "METADATA"
     for field, licence in (("License: ", "unknown"), ("License:\n  \n  BSD\n", "BSD")):
         about.write_text(f"Name: thing\nVersion: 1.2\n{field}\n")
-        assert python_stdlib.Python("stubs", package).licence == f"thing: {licence}"
+        assert python_stdlib.PythonSource("stubs", package).licence == f"thing: {licence}"
 
 
 def test_another_environment_is_told_by_name(package):
@@ -191,16 +191,16 @@ def test_another_environment_is_told_by_name(package):
     with pytest.raises(
         InputError, match=r"thing 1\.2 is installed, not 1\.3; .*no-such-thing noth"
     ):
-        list(python_stdlib.Python("stubs", wrong).read(Counter(), []))
+        list(python_stdlib.PythonSource("stubs", wrong).read(Counter(), []))
     # Names are compared as installers do.
     named = {"typing.extensions": version("typing_extensions")}
-    assert python_stdlib.Python("prose", named).licence.startswith("typing.extensions: ")
-    source = python_stdlib.Python("stubs", package, documents_sha256="a" * 64)
-    assert source.facts("a" * 64)["revision"] == f"thing 1.2 documents {'a' * 64}"
-    capital = python_stdlib.Python("stubs", package, documents_sha256="A" * 64)
-    assert capital.facts("a" * 64) == source.facts("a" * 64)
+    assert python_stdlib.PythonSource("prose", named).licence.startswith("typing.extensions: ")
+    source = python_stdlib.PythonSource("stubs", package, documents_sha256="a" * 64)
+    assert source.manifest_facts("a" * 64)["revision"] == f"thing 1.2 documents {'a' * 64}"
+    capital = python_stdlib.PythonSource("stubs", package, documents_sha256="A" * 64)
+    assert capital.manifest_facts("a" * 64) == source.manifest_facts("a" * 64)
     with pytest.raises(InputError, match=r"'stubs' of thing 1\.2 gives documents of SHA-256 bbb"):
-        source.facts("b" * 64)
+        source.manifest_facts("b" * 64)
 
 
 def test_shipped_configurations_name_packages_as_the_set_up_installs_them():
@@ -222,7 +222,7 @@ def test_shipped_configurations_name_packages_as_the_set_up_installs_them():
     [("stubs", None, "'stubs' is that of packages"), ("tables", {"a": "1"}, "have no 'tables'")],
 )
 def test_a_topic_without_files_is_named(topic, packages, message):
-    assert message in python_stdlib.Python(topic, packages).problems()[0]
+    assert message in python_stdlib.PythonSource(topic, packages).problems()[0]
 
 
 def test_docstrings_are_found_in_blocks_of_every_kind(tmp_path):
@@ -249,5 +249,5 @@ finally:
 '''
     file = tmp_path / "module.py"
     file.write_text(source, encoding="utf-8")
-    ((_, text),) = python_stdlib.docstrings([("module.py", file)], Counter())
+    ((_, text),) = python_stdlib.read_docstrings([("module.py", file)], Counter())
     assert text.split() == ["a", "b", "c", "d", "e"]

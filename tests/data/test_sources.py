@@ -59,7 +59,7 @@ def test_a_missing_package_is_named_with_its_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     monkeypatch.delitem(sys.modules, "pipeline.data.hub", raising=False)
     with pytest.raises(InputError, match=r"needs the package 'datasets'.*run `make setup EX"):
-        sources.parse({"kind": "huggingface"}, "sources.mine")
+        sources.parse_source({"kind": "huggingface"}, "sources.mine")
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline.data.corpus_settings import is_held_out, is_search, text_hash
+from pipeline.data.corpus_settings import is_held_out, is_in_search_split, text_hash
 
 
 def test_the_hash_is_the_beginning_of_sha256():
@@ -18,5 +18,5 @@ def test_a_quarter_of_all_hashes_is_held_out(hashed, held_out):
 def test_of_those_held_out_a_tenth_is_for_searches():
     # A fifth is held out: 0.2 of 2^64; searches read the first 0.02 of it.
     places = [int(share * 2**64) for share in (0.0, 0.0199, 0.0201, 0.1999, 0.2001)]
-    assert [is_search(place, 0.2) for place in places] == [True, True, False, False, False]
+    assert [is_in_search_split(place, 0.2) for place in places] == [True, True, False, False, False]
     assert [is_held_out(place, 0.2) for place in places] == [True, True, True, True, False]

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.data.synthetic import Synthetic
+from pipeline.data.synthetic import SyntheticSource
 from pipeline.runtime import atomic_files
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 
 EASY = {
     "order": 1,
@@ -24,7 +24,7 @@ NOISE = {**EASY, "order": 0, "symbols": 256, "noise": 1.0}
 
 
 def made(values):
-    return list(validate(Synthetic, values, "sources.s").read(Counter(), []))
+    return list(validate(SyntheticSource, values, "sources.s").read(Counter(), []))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def made(values):
     ],
 )
 def test_the_entropy_is_that_of_the_closed_form(values, nats):
-    language = Synthetic(**values)
+    language = SyntheticSource(**values)
     assert language.entropy_nats_per_character == pytest.approx(nats, abs=1e-12)
 
 
@@ -59,8 +59,8 @@ def test_the_entropy_is_that_of_the_closed_form(values, nats):
     ],
 )
 def test_a_text_costs_its_entropy_under_the_true_probabilities(values):
-    language = Synthetic(**{**values, "documents": 200, "length": 500})
-    table, nats, symbols = language.table(), 0.0, 0
+    language = SyntheticSource(**{**values, "documents": 200, "length": 500})
+    table, nats, symbols = language.successor_table(), 0.0, 0
     rare = language.noise / language.symbols
     likely = (1 - language.noise) / language.successors + rare
     for _, text in language.read(Counter(), []):
@@ -75,8 +75,8 @@ def test_a_text_costs_its_entropy_under_the_true_probabilities(values):
 
 @pytest.mark.parametrize("values", [EASY, HARD, NOISE])
 def test_successors_of_a_context_differ_and_no_symbol_dies_out(values):
-    language = Synthetic(**{**values, "successors": 3})
-    table = language.table()
+    language = SyntheticSource(**{**values, "successors": 3})
+    table = language.successor_table()
     assert table.shape == (language.symbols**language.order, 3)
     assert all(len(set(row)) == 3 for row in table.tolist())
     if language.order == 1:
@@ -127,17 +127,23 @@ FAMILY = {**EASY, "symbols": 200, "family": 7}
 
 def test_languages_of_a_family_agree_on_the_smaller_of_their_shares():
     tables = [
-        Synthetic(**{**FAMILY, "seed": seed, "overlap": overlap}).table()
+        SyntheticSource(**{**FAMILY, "seed": seed, "overlap": overlap}).successor_table()
         for seed, overlap in ((1, 0.6), (2, 0.3), (3, 0.6))
     ]
     assert all(len(set(row)) == 2 for table in tables for row in table.tolist())
-    alone = [Synthetic(**{**EASY, "symbols": 200, "seed": seed}).table() for seed in (1, 2)]
+    alone = [
+        SyntheticSource(**{**EASY, "symbols": 200, "seed": seed}).successor_table()
+        for seed in (1, 2)
+    ]
     # Standard deviation of a share of 200 contexts: below 0.036.
     assert agreeing(tables[0], tables[1]) == pytest.approx(0.3, abs=0.11)
     assert agreeing(tables[0], tables[2]) == pytest.approx(0.6, abs=0.11)
     assert agreeing(tables[0], alone[0]) == pytest.approx(0.4, abs=0.11)
     assert agreeing(*alone) < 0.05
-    whole = [Synthetic(**{**FAMILY, "seed": s, "overlap": 1.0}).table().tolist() for s in (1, 2)]
+    whole = [
+        SyntheticSource(**{**FAMILY, "seed": s, "overlap": 1.0}).successor_table().tolist()
+        for s in (1, 2)
+    ]
     assert whole[0] == whole[1]
 
 
@@ -147,7 +153,9 @@ def agreeing(first, second):
 
 
 def test_a_language_by_itself_is_what_it_was_before_there_were_families():
-    before = atomic_files.digest({**EASY, "bytes": None, "licence": "CC0-1.0"})[:16]
-    language = Synthetic(**EASY)
-    assert language.facts("0")["revision"] == f"synthetic-1 settings {before} documents 0"
-    assert Synthetic(**FAMILY, overlap=0.5).facts("0") != language.facts("0")
+    before = atomic_files.json_digest({**EASY, "bytes": None, "licence": "CC0-1.0"})[:16]
+    language = SyntheticSource(**EASY)
+    assert language.manifest_facts("0")["revision"] == f"synthetic-1 settings {before} documents 0"
+    assert SyntheticSource(**FAMILY, overlap=0.5).manifest_facts("0") != language.manifest_facts(
+        "0"
+    )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
 from pipeline.data.corpus_settings import is_held_out, text_hash
-from pipeline.data.tokenizer import Tokenizer, build_tokenizer, named_pieces, sample_texts
+from pipeline.data.tokenizer import Tokenizer, build_tokenizer, piece_ids_of_file, sample_texts
 from pipeline.runtime import atomic_files
 
 WORDS = ["the", "a", "of", "token", "row", "domain", "step", "weight", "batch", "corpus", "model"]
@@ -294,7 +294,7 @@ def test_bytes_that_are_no_model_are_told(tmp_path, exact):
         given.write_bytes(content)
         with pytest.raises(InputError, match=rf"tokenizers\.tok\.path: .*{message}"):
             make(tmp_path, values)
-        for reader in (Tokenizer, named_pieces):
+        for reader in (Tokenizer, piece_ids_of_file):
             with pytest.raises(InputError, match=message):
                 reader(given)
     given.unlink()

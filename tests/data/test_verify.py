@@ -14,7 +14,7 @@ from pipeline.data.shards import Corpus
 from pipeline.planning.verify import verify
 from pipeline.runtime import atomic_files, checksums, ownership
 
-LIST = shards.documents_file("train")
+LIST = shards.documents_file_name("train")
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def test_a_root_that_says_nothing_of_its_experiment_is_told(make_source, tmp_pat
     with pytest.raises(InputError) as told:
         verify([tmp_path / "results"])
     assert f"delete it with `rm -r {stamp}`, and the workflow writes it anew" in str(told.value)
-    atomic_files.remove(stamp)
+    atomic_files.remove_path(stamp)
     assert "all is whole" in verify([tmp_path / "results"])
 
 
@@ -205,7 +205,7 @@ def test_a_tokenizer_that_was_replaced_is_refused(corpus):
     packed_with = {"../../../tokenizers/tok.model": sha256}
 
     def refuse():
-        shards.refuse_other_tokenizer(corpus, manifest(corpus))
+        shards.refuse_replaced_tokenizer(corpus, manifest(corpus))
 
     changes = {"tokenizer/sha256": sha256, "inputs": packed_with}
     edits.values(atomic_files.MANIFEST, changes)(corpus)

@@ -74,9 +74,11 @@ def definitions(one: Benchmark, tasks: Path) -> tuple[dict[str, Any], dict[str, 
 def _records(one: Benchmark, folder: Path) -> tuple[list[Any], list[Any]]:
     """What was fetched, as it is stored: rows that are asked, and demonstrations."""
     manifest = atomic_files.read_json(folder / atomic_files.MANIFEST)
-    found = fetched.read_records(folder, one.task.split, manifest)
+    found = fetched.read_task_records(folder, one.task.split, manifest)
     if one.task.curated:
-        solved = fetched.read_records(folder, fetched.DEMONSTRATIONS, manifest)[: one.spec.shots]
+        solved = fetched.read_task_records(folder, fetched.DEMONSTRATIONS, manifest)[
+            : one.spec.shots
+        ]
     else:
         solved = [found[int(row.id.rpartition(":")[2])] for row in one.shots]
     parts = found[: len(one.rows)], solved

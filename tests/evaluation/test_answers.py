@@ -9,11 +9,11 @@ from test_log_likelihoods import alone
 
 from pike_mixing.errors import InputError
 from pipeline import settings
-from pipeline.evaluation import answers, items
+from pipeline.evaluation import answers, held_out_choices
 from pipeline.evaluation.answers import CONTINUATION, DOWNSTREAM, QuestionSet
-from pipeline.evaluation.items import Choice
-from pipeline.evaluation.prompt_encoding import Item, encode_benchmark
-from pipeline.evaluation.questions import Downstream
+from pipeline.evaluation.held_out_choices import Choice
+from pipeline.evaluation.prompt_encoding import EncodedItem, encode_benchmark
+from pipeline.evaluation.questions import DownstreamQuestions
 from pipeline.model.transformer import initial_model
 from pipeline.tasks.benchmark import load_benchmark
 
@@ -24,7 +24,7 @@ NANO = settings.Model(2, 16, 2, 8)
 
 def item(gold, texts, tokens, cluster="c", context=(1,)):
     """An item whose candidates have so many tokens, or just these."""
-    return Item(
+    return EncodedItem(
         id="i",
         cluster=cluster,
         gold=gold,
@@ -89,7 +89,7 @@ def test_the_error_is_clustered():
 def test_overlap_counts_tokens_shared_with_the_context():
     # Of (5, 5) both, of (6, 7) one occurs in (5, 6).
     one = item(0, "ab", [(5, 5), (6, 7)], context=(5, 6))
-    assert QuestionSet("t", 0, "pmi", CONTINUATION, [one]).overlap.tolist() == [2.0, 1.0]
+    assert QuestionSet("t", 0, "pmi", CONTINUATION, [one]).context_overlap.tolist() == [2.0, 1.0]
     found = accuracies([one], [[-1, -9]], [[-1, -1]], CONTINUATION)
     assert found == {"pmi": 100, "raw": 100, "answer_only": 50, "overlap": 100}
 
@@ -98,8 +98,10 @@ def test_overlap_counts_tokens_shared_with_the_context():
 
 
 def of_corpus(packed, documents, **choice):
-    made = items.build_items(*packed(documents), Choice(**{"candidate": 4, **choice}), ALL)
-    return QuestionSet("continuation-x", 0, "pmi", CONTINUATION, made.as_asked(EOS))
+    made = held_out_choices.build_items(
+        *packed(documents), Choice(**{"candidate": 4, **choice}), ALL
+    )
+    return QuestionSet("continuation-x", 0, "pmi", CONTINUATION, made.question_items(EOS))
 
 
 def noise(packed, count=300):
@@ -152,7 +154,9 @@ def questions(benchmarks, tokenizer, asked):
 
     def make(*way, **more):
         benchmark = load_benchmark(benchmarks, asked(*way, **more))
-        return Downstream(benchmark, encode_benchmark(benchmark, tokenizer, 10**6)).questions()
+        return DownstreamQuestions(
+            benchmark, encode_benchmark(benchmark, tokenizer, 10**6)
+        ).question_set()
 
     return make
 

@@ -7,9 +7,9 @@ from recipes import written
 from pike_mixing.errors import InputError
 from pipeline.data import packing, sources
 from pipeline.evaluation import answers
-from pipeline.evaluation.evaluate import evaluate
+from pipeline.evaluation.evaluate import evaluate_run
 from pipeline.evaluation.prompt_encoding import encode_benchmark
-from pipeline.evaluation.questions import Downstream
+from pipeline.evaluation.questions import DownstreamQuestions
 from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files
 from pipeline.tasks.benchmark import load_benchmark
@@ -27,9 +27,9 @@ def prose(tokenizer, tmp_path_factory):
     root = tmp_path_factory.mktemp("prose")
     texts = str(tokenizer.path.parent / "texts.jsonl")
     wanted = {"kind": "local", "files": [texts], "licence": "our own"}
-    sources.download(written(root / "source.json", wanted), root / "documents")
+    sources.download_source(written(root / "source.json", wanted), root / "documents")
     chosen = written(root / "packing.json", {"validation_share": 0.5})
-    packing.pack(chosen, root / "documents", tokenizer.path, root / "corpora" / "prose")
+    packing.pack_corpus(chosen, root / "documents", tokenizer.path, root / "corpora" / "prose")
     return root / "corpora"
 
 
@@ -49,7 +49,7 @@ def ask(tmp_path, prose, tokenizer, finished):
     def evaluated(tasks, folder):
         asked = {"rows": 2, "batch_tokens": 4096, "checkpoints": "last", "tasks": tasks}
         path = written(tmp_path / "evaluation.json", asked)
-        evaluate(path, finished, prose, tokenizer.path, tasks=folder, device="cpu")
+        evaluate_run(path, finished, prose, tokenizer.path, tasks=folder, device="cpu")
         return finished / "evaluations"
 
     return evaluated
@@ -67,7 +67,7 @@ def test_a_run_answers_each_task_as_it_is_asked(ask, benchmarks, asked, tokenize
     for task, shots, formulation in (("arc_easy", 7, "mcf"), ("piqa", 0, "cf")):
         benchmark = load_benchmark(benchmarks, asked(task, shots, formulation))
         items = encode_benchmark(benchmark, tokenizer, LENGTH)
-        questions = Downstream(benchmark, items).questions()
+        questions = DownstreamQuestions(benchmark, items).question_set()
         told = answers.ask_model(model, questions, batch_tokens=99)
         own = [c for c in choices if c["task"] == task]
         assert {(c["step"], c["shots"], c["formulation"]) for c in own} == {(3, shots, formulation)}

@@ -8,7 +8,7 @@ from recipes import written
 
 from pike_mixing.errors import InputError
 from pipeline.data.shards import Corpus
-from pipeline.evaluation.gradient_probe import probe, similarities
+from pipeline.evaluation.gradient_probe import gradient_similarities, probe_gradients
 from pipeline.model import checkpoint
 from pipeline.model.transformer import token_losses
 from pipeline.runtime import atomic_files
@@ -22,7 +22,7 @@ def probed(tmp_path, corpora):
 
     def ask(run, **changes):
         path = written(tmp_path / "probe.json", {**ASKED, **changes})
-        probe(path, run, corpora, device="cpu")
+        probe_gradients(path, run, corpora, device="cpu")
         return pq.read_table(run / "probes" / "step3.parquet").to_pylist()
 
     return ask
@@ -39,7 +39,7 @@ def probed(tmp_path, corpora):
 )
 def test_two_gradients_of_two_numbers_by_hand(norms, unbiased, cosine, ratio, corrected):
     gram = np.array([[norms[0], 3.0], [3.0, norms[1]]])
-    found = similarities(gram, np.array(unbiased, float))
+    found = gradient_similarities(gram, np.array(unbiased, float))
     pair = [value[0, 1] for value in found.values()]
     assert list(found) == ["cosine", "ratio", "cosine_corrected"]
     assert pair == pytest.approx([cosine, ratio, corrected], nan_ok=True)
@@ -48,7 +48,7 @@ def test_two_gradients_of_two_numbers_by_hand(norms, unbiased, cosine, ratio, co
 
 
 def test_a_zero_gradient_is_similar_to_nothing():
-    found = similarities(np.diag([0.0, 25.0]), np.array([0.0, 25.0]))
+    found = gradient_similarities(np.diag([0.0, 25.0]), np.array([0.0, 25.0]))
     assert found["ratio"][0, 1] == 0
     assert np.isnan([found["cosine"][0, 1], found["ratio"][0, 0]]).all()
 

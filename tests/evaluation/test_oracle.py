@@ -21,7 +21,7 @@ from fetched import ask
 from pipeline import settings
 from pipeline.evaluation import answers
 from pipeline.evaluation.prompt_encoding import encode_benchmark
-from pipeline.evaluation.questions import Downstream
+from pipeline.evaluation.questions import DownstreamQuestions
 from pipeline.model.transformer import initial_model
 from pipeline.tasks import data_sets
 from pipeline.tasks.benchmark import load_benchmark
@@ -67,7 +67,7 @@ def picked(sums, alone, lengths):
 
 def by_us(model, one, tokenizer):
     items = encode_benchmark(one, tokenizer, LENGTH)
-    asked = Downstream(one, items).questions()
+    asked = DownstreamQuestions(one, items).question_set()
     told = answers.ask_model(model, asked, batch_tokens=8192)
     lengths = [
         {

@@ -8,10 +8,10 @@ import sentencepiece
 from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.data.tokenizer import Tokenizer
-from pipeline.evaluation.items import Choice, FewShot
-from pipeline.evaluation.questions import Evaluation, prepare_questions, word_starts
+from pipeline.evaluation.held_out_choices import Choice, FewShot
+from pipeline.evaluation.questions import Evaluation, prepare_domains, word_start_mask
 from pipeline.runtime import atomic_files
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 
 ASKED = Evaluation(
     rows=30, batch_tokens=64, checkpoints="all", choice=Choice(items=20, context=5, candidate=4)
@@ -30,7 +30,7 @@ def tokenizer(corpora):
 
 
 def test_each_domain_gets_windows_and_items(work, corpora, tokenizer):
-    easy, hard = prepare_questions(ASKED, work, corpora, tokenizer)
+    easy, hard = prepare_domains(ASKED, work, corpora, tokenizer)
     assert (easy.task, hard.task) == ("continuation-easy", "continuation-hard")
     for domain in (easy, hard):
         assert domain.windows.tokens_RxL1.shape == (30, 9)
@@ -46,7 +46,7 @@ def test_every_method_is_asked_the_same(make_run, corpora, tokenizer):
         validate(settings.Run, atomic_files.read_json(make_run(name, **changes)), name)
         for name, changes in (("mix", {}), ("other", {"rule": "round-robin", "seed": 7}))
     )
-    first, second = (prepare_questions(ASKED, work, corpora, tokenizer) for work in (mix, other))
+    first, second = (prepare_domains(ASKED, work, corpora, tokenizer) for work in (mix, other))
     for one, two in zip(first, second, strict=True):
         np.testing.assert_array_equal(one.windows.tokens_RxL1, two.windows.tokens_RxL1)
     assert first[1].items[first[1].task].digest == second[1].items[first[1].task].digest
@@ -55,23 +55,23 @@ def test_every_method_is_asked_the_same(make_run, corpora, tokenizer):
 def test_a_run_may_be_evaluated_on_domains_that_it_never_saw(make_run, corpora, tokenizer):
     single = validate(settings.Run, atomic_files.read_json(make_run(domains=["easy"])), "run")
     both = dataclasses.replace(ASKED, domains=("hard", "easy"))
-    assert [d.name for d in prepare_questions(ASKED, single, corpora, tokenizer)] == ["easy"]
-    assert [d.name for d in prepare_questions(both, single, corpora, tokenizer)] == ["hard", "easy"]
+    assert [d.name for d in prepare_domains(ASKED, single, corpora, tokenizer)] == ["easy"]
+    assert [d.name for d in prepare_domains(both, single, corpora, tokenizer)] == ["hard", "easy"]
 
 
 def test_without_the_task_only_perplexity_is_asked(work, corpora, tokenizer):
     perplexity_only = dataclasses.replace(ASKED, choice=None)
-    domains = prepare_questions(perplexity_only, work, corpora, tokenizer)
-    assert not any(d.items or d.skipped or d.questions() for d in domains)
+    domains = prepare_domains(perplexity_only, work, corpora, tokenizer)
+    assert not any(d.items or d.skipped or d.question_sets() for d in domains)
 
 
 def test_solved_items_stand_before_the_questions(work, corpora, tokenizer):
     # A row of 8 tokens holds a solved item of 1 + 3 and a question, whose last token is not read.
     few = FewShot(items=10, context=1, candidate=3, shots=1)
     asked = dataclasses.replace(ASKED, choice=None, few_shot=few)
-    hard = prepare_questions(asked, work, corpora, tokenizer)[1]
+    hard = prepare_domains(asked, work, corpora, tokenizer)[1]
     assert [*hard.items] == ["continuation-hard, 1-shot"]
-    (questions,) = hard.questions()
+    (questions,) = hard.question_sets()
     assert (questions.task, questions.shots, len(questions.items)) == ("continuation-hard", 1, 10)
     (solved,) = {item.context_C[:-1] for item in questions.items}
     assert len(solved) == 4
@@ -80,10 +80,10 @@ def test_solved_items_stand_before_the_questions(work, corpora, tokenizer):
     # It is no question itself.
     whole = {(i.context_C[-1], *i.candidates[i.gold]) for i in questions.items}
     assert solved not in whole
-    assert hard.items["continuation-hard, 1-shot"].facts()["shots"] == 1
+    assert hard.items["continuation-hard, 1-shot"].manifest_facts()["shots"] == 1
     longer = dataclasses.replace(asked, few_shot=dataclasses.replace(few, shots=2))
     with pytest.raises(InputError, match="few_shot: questions of 12 tokens, candidates included"):
-        prepare_questions(longer, work, corpora, tokenizer)
+        prepare_domains(longer, work, corpora, tokenizer)
 
 
 def test_a_tokenizer_that_did_not_pack_the_corpus_is_refused(work, corpora, tokenizer, tmp_path):
@@ -91,7 +91,7 @@ def test_a_tokenizer_that_did_not_pack_the_corpus_is_refused(work, corpora, toke
     # A field that SentencePiece does not know: the same pieces, another file.
     other.write_bytes(tokenizer.path.read_bytes() + b"\xfa\x3f\x00")
     with pytest.raises(InputError, match=r"was not packed with .*other\.model"):
-        prepare_questions(ASKED, work, corpora, Tokenizer(other))
+        prepare_domains(ASKED, work, corpora, Tokenizer(other))
 
 
 # With 18 pieces the space is one of its own, with 21 some words are whole.
@@ -105,7 +105,7 @@ def test_words_start_where_a_piece_brings_its_space(tmp_path, vocabulary):
     path = tmp_path / "words.model"
     path.write_bytes(model.getvalue())
     words = Tokenizer(path)
-    starts_V = word_starts(words)
+    starts_V = word_start_mask(words)
     tokens = words.encode(["the cat sat on the mat"])[0]
     assert int(starts_V[tokens].sum()) == 6
     text = "".join("|" * int(starts_V[t]) + words.decode([t]).strip() for t in tokens.tolist())

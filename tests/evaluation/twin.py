@@ -8,9 +8,9 @@ from pipeline.model import hf_config, hf_folder
 
 def persimmon(model, *, length):
     """The same function as a model of transformers, in float32 and ready for evaluation."""
-    values = hf_config.hf_config(model.shape, model.vocabulary, length)
+    values = hf_config.persimmon_config(model.shape, model.vocabulary, length)
     made = transformers.PersimmonForCausalLM(transformers.PersimmonConfig(**values)).eval()
-    made.load_state_dict(hf_config.hf_weights(model), strict=False)
+    made.load_state_dict(hf_config.persimmon_weights(model), strict=False)
     made.tie_weights()
     return made
 

@@ -20,7 +20,7 @@ from pike_mixing.finders.interface import Swarm
 def few(monkeypatch):
     """Four folds of 64 runs of a known law, in the place of the public tables."""
     parts = bench.make_folds("known at 1M", Swarm(DOMAINS, proxies(256, noise=0.02)))
-    monkeypatch.setattr(bench, "open_folds", lambda tables: parts)
+    monkeypatch.setattr(bench, "unsealed_folds", lambda tables: parts)
     monkeypatch.setattr(bench, "RUNS", (32,))
     return parts
 
@@ -28,15 +28,15 @@ def few(monkeypatch):
 def test_blocks_are_the_same_for_everybody_and_share_no_mixture():
     weights_NxK = np.array([[n / 10, 1 - n / 10] for n in range(10)])
     # By the SHA-256 of "0.000000,1.000000", "0.100000,0.900000" and so on.
-    assert [block.tolist() for block in bench.frozen_blocks(weights_NxK)] == BLOCKS
+    assert [block.tolist() for block in bench.frozen_row_blocks(weights_NxK)] == BLOCKS
     # The order of the rows does not matter.
-    again = bench.frozen_blocks(weights_NxK[::-1])
+    again = bench.frozen_row_blocks(weights_NxK[::-1])
     assert [[9 - n for n in block] for block in again] == BLOCKS
     for fold in bench.make_folds(
         "known", Swarm(DOMAINS, proxies(256)), {"large": Swarm(DOMAINS, proxies(9))}
     ):
         train, test, large = (
-            {tuple(w.round(6)) for w in swarm.arrays()[0]} if swarm.runs else set()
+            {tuple(w.round(6)) for w in swarm.weights_and_losses()[0]} if swarm.runs else set()
             for swarm in (fold.train, fold.tests["known"], fold.tests["large"])
         )
         assert (len(train), len(test)) == (128, 128)
@@ -54,7 +54,7 @@ def test_scores_by_hand():
     )
     assert accuracy.tolist() == pytest.approx([2 / 3, 5 / 6])
     # Two folds of two targets: 0.25, with both parts of the interval.
-    mean, half = bench.mean_and_interval(np.array([[0.1, 0.2], [0.3, 0.4]]))
+    mean, half = bench.mean_and_half_width(np.array([[0.1, 0.2], [0.3, 0.4]]))
     assert mean == pytest.approx(0.25)
     assert half > 12.7 * 0.1
     # Three targets gain 0.1 to 0.12 on both folds; the fourth, the mean of all, counts not.

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from pike_mixing.errors import InputError
 from pike_mixing.finders import convex_program
-from pike_mixing.finders.convex_program import Program, solve
+from pike_mixing.finders.convex_program import Program, solve_with_residual
 from pike_mixing.finders.exponential_law import Laws
 
 UNIFORM = np.full(3, 1 / 3)
@@ -23,7 +23,7 @@ def posed(*, target=UNIFORM, kl=0.0, prior=UNIFORM, cap=(np.inf,) * 3):
 @pytest.mark.parametrize("target", [UNIFORM, np.array([0.7, 0.2, 0.1]), np.array([1.0, 0, 0])])
 @pytest.mark.parametrize("kl", [0.0, 0.05, 1.0])
 def test_the_optimum_is_that_of_a_search(target, kl):
-    weights_K, residual = solve(posed(target=target, kl=kl, prior=PRIOR))
+    weights_K, residual = solve_with_residual(posed(target=target, kl=kl, prior=PRIOR))
     searched_K, value = optimum(target_K=target, kl=kl, prior_K=PRIOR)
     posed_ = posed(target=target, kl=kl, prior=PRIOR)
     ours = posed_.loss(weights_K) + kl * posed_.divergence(weights_K)
@@ -35,22 +35,22 @@ def test_the_optimum_is_that_of_a_search(target, kl):
 
 def test_the_target_of_one_domain_is_that_domain_when_nothing_else_helps():
     # Domain 0's loss falls with its own weight fastest.
-    weights_K, _ = solve(posed(target=[1, 0, 0]))
+    weights_K, _ = solve_with_residual(posed(target=[1, 0, 0]))
     assert_allclose(weights_K, [1, 0, 0], atol=1e-9)
 
 
 @pytest.mark.parametrize("kl", [0.0, 0.05])
 def test_caps_bind(kl):
-    free_K, _ = solve(posed(kl=kl))
+    free_K, _ = solve_with_residual(posed(kl=kl))
     cap_K = np.array([free_K[0] / 2, 1, 1])
-    weights_K, residual = solve(posed(kl=kl, cap=cap_K))
+    weights_K, residual = solve_with_residual(posed(kl=kl, cap=cap_K))
     assert_allclose(weights_K[0], cap_K[0], atol=1e-9)
     assert residual < 1e-6
     assert_allclose(weights_K, optimum(kl=kl, cap_K=cap_K)[0], atol=0.004)
 
 
 def test_a_domain_without_text_gets_nothing():
-    weights_K, _ = solve(posed(kl=0.05, cap=(0.0, 1, 1)))
+    weights_K, _ = solve_with_residual(posed(kl=0.05, cap=(0.0, 1, 1)))
     assert weights_K[0] == 0
     assert_allclose(weights_K.sum(), 1)
 
@@ -58,14 +58,14 @@ def test_a_domain_without_text_gets_nothing():
 def test_the_tangent_program_by_hand():
     # kl = 0: the domain of least slope is filled to its cap, the next one takes the rest.
     asked = posed(cap=(0.3, 1, 0.9))
-    assert_allclose(asked.of_tangent(np.array([-2.0, 0.0, -1.0]), 0), [0.3, 0, 0.7])
+    assert_allclose(asked.minimise_tangent(np.array([-2.0, 0.0, -1.0]), 0), [0.3, 0, 0.7])
     # kl = 1, equal slopes: the prior. Slopes ln 2 apart: half the odds.
     asked = posed(prior=PRIOR)
-    assert_allclose(asked.of_tangent(np.zeros(3), 1), PRIOR)
-    assert_allclose(asked.of_tangent(np.array([np.log(2), 0, 0]), 1), [3 / 7, 3 / 7, 1 / 7])
+    assert_allclose(asked.minimise_tangent(np.zeros(3), 1), PRIOR)
+    assert_allclose(asked.minimise_tangent(np.array([np.log(2), 0, 0]), 1), [3 / 7, 3 / 7, 1 / 7])
     # A cap at half of 0.6: what is left over goes to the others in the prior's odds.
     asked = posed(prior=PRIOR, cap=(0.3, 1, 1))
-    assert_allclose(asked.of_tangent(np.zeros(3), 1), [0.3, 0.525, 0.175])
+    assert_allclose(asked.minimise_tangent(np.zeros(3), 1), [0.3, 0.525, 0.175])
 
 
 def test_the_slope_is_that_of_finite_differences():
@@ -81,13 +81,13 @@ def test_the_slope_is_that_of_finite_differences():
 def test_caps_of_exactly_a_whole_mixture_are_it(kl):
     cap_K = np.array([0.7, 0.2, 0.1])
     assert cap_K.sum() < 1
-    assert_allclose(solve(posed(kl=kl, cap=cap_K))[0], cap_K)
+    assert_allclose(solve_with_residual(posed(kl=kl, cap=cap_K))[0], cap_K)
 
 
 def test_a_program_that_is_not_solved_is_refused(monkeypatch):
     monkeypatch.setattr(convex_program, "TOLERANCE", -1.0)
     with pytest.raises(InputError, match="was not solved: its KKT residual is"):
-        solve(posed())
+        solve_with_residual(posed())
 
 
 @settings(max_examples=25)
@@ -103,7 +103,7 @@ def test_random_programs_are_solved(seed, K, kl):
     prior_K, target_K = rng.dirichlet(np.ones(K)), rng.dirichlet(np.ones(K))
     cap_K = rng.uniform(1.2 / K, 1, K)
     asked = Program(laws, target_K, kl, prior_K, cap_K)
-    weights_K, residual = solve(asked)
+    weights_K, residual = solve_with_residual(asked)
     assert residual <= 1e-6 * (1 + kl)
     assert_allclose(weights_K.sum(), 1)
     assert (weights_K >= 0).all()

@@ -64,7 +64,7 @@ def test_all_losses_at_once_are_fitted_as_each_by_scipy(huber):
     loss_Nx4 = np.column_stack([LAWS.losses(weights_NxK) + noise_NxK, linear_Nx1])
     laws = fitted(weights_NxK, loss_Nx4, huber=huber)
     predicted_Nx4 = laws.losses(weights_NxK)
-    search = exponential_law._Search(weights_NxK, loss_Nx4.T, huber)
+    search = exponential_law._LevenbergMarquardt(weights_NxK, loss_Nx4.T, huber)
     cost_M = search.cost(np.column_stack([laws.c_K, laws.b_K[:, None] + laws.t_KxK]))
     assert laws.c_K[3] == 0
     for cost, predicted_N, loss_N in zip(cost_M, predicted_Nx4.T, loss_Nx4.T, strict=True):

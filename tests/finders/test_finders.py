@@ -7,7 +7,7 @@ from pike_mixing.finders import registry
 
 
 def test_the_fingerprint_is_of_the_finder_too():
-    assert registry.code_modules("best") == (
+    assert registry.modules_behind_mixture("best") == (
         "pipeline.training.find_mixture",
         "pike_mixing.finders.best",
     )

@@ -6,9 +6,9 @@ from known_law import DOMAINS, LAWS, mixtures, optimum, proxies, swarm
 from numpy.testing import assert_allclose
 
 from pike_mixing.errors import InputError
+from pike_mixing.finders.cross_validation import is_outside_hull
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
-from pike_mixing.finders.validation import is_outside
 
 
 @pytest.mark.slow
@@ -81,9 +81,9 @@ def test_domains_in_another_order_get_the_same_weights():
 
 def test_outside_is_told_from_inside():
     triangle = np.array([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]])
-    assert not is_outside(np.array([1 / 3, 1 / 3, 1 / 3]), triangle)
-    assert not is_outside(np.array([0.4, 0.4, 0.2]), triangle)
-    assert is_outside(np.array([0.5, 0.4, 0.1]), triangle)
+    assert not is_outside_hull(np.array([1 / 3, 1 / 3, 1 / 3]), triangle)
+    assert not is_outside_hull(np.array([0.4, 0.4, 0.2]), triangle)
+    assert is_outside_hull(np.array([0.5, 0.4, 0.1]), triangle)
 
 
 @pytest.mark.slow

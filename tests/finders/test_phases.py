@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from pike_mixing import make
 from pike_mixing.errors import InputError
 from pike_mixing.finders import table
-from pike_mixing.finders.convex_program import Program, solve
+from pike_mixing.finders.convex_program import Program, solve_with_residual
 from pike_mixing.finders.exponential_law import Laws
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
@@ -50,9 +50,9 @@ def test_the_best_schedule_of_a_known_law_is_found():
     assert_allclose(result.weights_K.reshape(2, 2).sum(axis=1), SHARES)
     assert_allclose(result.weights_K[2:], [0, 0.25], atol=1e-6)
     assert result.diagnostics["kkt_residual"] < 1e-6
-    assert_allclose(swarm.uniform(), [0.375, 0.375, 0.125, 0.125])
+    assert_allclose(swarm.uniform_weights(), [0.375, 0.375, 0.125, 0.125])
     # A large price leads to equal parts in each phase.
-    assert_allclose(MixingLaw(kl=1e6).find(swarm).weights_K, swarm.uniform(), atol=1e-6)
+    assert_allclose(MixingLaw(kl=1e6).find(swarm).weights_K, swarm.uniform_weights(), atol=1e-6)
 
 
 @pytest.mark.parametrize("kl", [0.0, 0.05, 1.0])
@@ -60,7 +60,7 @@ def test_the_residual_bounds_what_is_left_in_every_phase(kl):
     laws = Laws(np.array([2.0, 2.0]), np.array([0.2, 0.2]), T_2x4)
     prior_K = np.array([0.375, 0.375, 0.125, 0.125])
     program = Program(laws, np.full(2, 0.5), kl, prior_K, np.full(4, np.inf), np.array(SHARES))
-    best_K, residual = solve(program)
+    best_K, residual = solve_with_residual(program)
     assert residual <= 1e-6 * (1 + kl)
 
     def value(weights_K):
@@ -68,7 +68,7 @@ def test_the_residual_bounds_what_is_left_in_every_phase(kl):
 
     for weights_K in exposures(50, seed=3):
         assert value(weights_K) >= value(best_K) - 1e-9
-        assert program.residual(weights_K) >= value(weights_K) - value(best_K) - 1e-9
+        assert program.kkt_residual(weights_K) >= value(weights_K) - value(best_K) - 1e-9
 
 
 @pytest.mark.slow
@@ -79,7 +79,7 @@ def test_the_command_reads_phases_and_prints_a_method(said, write, tmp_path):
     rows = np.concatenate([weights_NxK, losses(exposure_NxK)], axis=1)
     path, saved = write(header, rows.tolist()), tmp_path / "p.json"
     swarm = table.read_swarm(path, phases=(3, 1))
-    assert_allclose(swarm.arrays()[0], exposure_NxK)
+    assert_allclose(swarm.weights_and_losses()[0], exposure_NxK)
     command = ["fit", "mixing-law", path, "--target", "web", "books", "--phases", "3", "1"]
     command += ["--set", "kl=0", "--resamples", "3", "--format", "json", "--save", saved]
     found = json.loads(said(*command))

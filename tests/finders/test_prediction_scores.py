@@ -44,7 +44,7 @@ def test_the_interval_covers_the_correlation_of_the_population():
 def test_equal_predictions_share_the_choice():
     predicted, actual = np.array([1.0, 1, 2]), np.array([1.0, 3, 0])
     # The first two tie: 2 - 0.
-    assert prediction_scores.regrets(predicted[None], actual[None]).tolist() == [2]
+    assert prediction_scores.regret_of_choice(predicted[None], actual[None]).tolist() == [2]
 
 
 def test_what_cannot_be_judged_is_refused():

@@ -84,7 +84,7 @@ def test_too_few_proxies_are_counted():
 def test_with_their_settings_the_trees_are_those_of_regmixs_notebook():
     lightgbm = pytest.importorskip("lightgbm")
     runs = swarm(120)
-    weights_NxK, loss_NxM = runs.arrays()
+    weights_NxK, loss_NxM = runs.weights_and_losses()
     theirs = {"min_data_in_leaf": 20, "leaves": 31, "min_data_in_bin": 3, "learning_rate": 0.01}
     trees = RegMix(target=TARGET, rounds=60, **theirs).fit(runs)
     # It sets the objective, the rate and the number of trees alone.

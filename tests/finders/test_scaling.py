@@ -7,7 +7,7 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pike_mixing.finders.interface import Proxy, Swarm
-from pike_mixing.finders.scaling import extrapolate, extrapolated_losses
+from pike_mixing.finders.scaling import extrapolate, power_law_losses
 
 MIXTURES = {(0.75, 0.25): 2.0, (0.25, 0.75): 4.0}
 """k of the loss over tokens."""
@@ -16,14 +16,14 @@ MIXTURES = {(0.75, 0.25): 2.0, (0.25, 0.75): 4.0}
 def test_a_curve_by_hand():
     # 1 + 2 / sqrt(x) is 3, 2, 1.5; at 64 it is 1.25. 0.5 + 4 / sqrt(x) there is 1.
     x_P = np.array([1.0, 4.0, 16.0])
-    ends = extrapolated_losses([x_P, x_P[:2]], [1 + 2 / x_P**0.5, 0.5 + 4 / x_P[:2] ** 0.5], 64.0)
+    ends = power_law_losses([x_P, x_P[:2]], [1 + 2 / x_P**0.5, 0.5 + 4 / x_P[:2] ** 0.5], 64.0)
     np.testing.assert_allclose(ends, [1.25, 1.0], atol=1e-5)
 
 
 def test_a_loss_that_does_not_fall_stays():
     x_P = np.array([1.0, 2.0, 4.0])
     np.testing.assert_allclose(
-        extrapolated_losses([x_P], [np.array([3.0, 3.0, 3.0])], 100), [3], atol=1e-3
+        power_law_losses([x_P], [np.array([3.0, 3.0, 3.0])], 100), [3], atol=1e-3
     )
 
 

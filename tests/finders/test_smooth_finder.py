@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from pike_mixing.errors import InputError
 from pike_mixing.finders import registry, saved
-from pike_mixing.finders.exposure_law import ExposureLaw, features
+from pike_mixing.finders.exposure_law import ExposureLaw, exposure_features
 from pike_mixing.finders.interface import Inventory, Proxy, Swarm
 from pike_mixing.finders.scheffe import Scheffe, polynomial_terms
 
@@ -28,7 +28,8 @@ def known(count=40, noise=0.005, text_K=TEXT_K):
 def test_equations_by_hand():
     # E = 2, rho = 1/2, p = 1: benefit 1 - 1/e; tau = log 3: softplus(0) = log 2.
     assert_allclose(
-        features(np.array([[2.0]]), 0.5, 1.0, np.log(3)), [[1, np.exp(-1) - 1, np.log(2) ** 2]]
+        exposure_features(np.array([[2.0]]), 0.5, 1.0, np.log(3)),
+        [[1, np.exp(-1) - 1, np.log(2) ** 2]],
     )
     assert polynomial_terms(np.array([[0.5, 0.25, 0.25]])).tolist() == [
         [0.5, 0.25, 0.25, 0.125, 0.125, 0.0625]
@@ -95,7 +96,7 @@ def world(count, seed, text_SxK=None):
 
 def test_runs_with_other_inventories_are_predicted_by_their_epochs():
     train, test = world(60, 0), world(40, 1)
-    weights_NxK, loss_NxM = test.arrays()
+    weights_NxK, loss_NxM = test.weights_and_losses()
     fitted = ExposureLaw().fit(train)
     actual_N = loss_NxM[:, 0]
     error = np.abs(fitted.losses(weights_NxK, test.epochs()) - actual_N).max()

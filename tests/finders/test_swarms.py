@@ -12,8 +12,8 @@ import pytest
 from pike_mixing.errors import InputError
 from pike_mixing.finders import table
 from pike_mixing.swarms import catalogue
-from pike_mixing.swarms.catalogue import Part, PublicSwarm
-from pike_mixing.swarms.fetch import fetch
+from pike_mixing.swarms.catalogue import PublicSwarm, TablePair
+from pike_mixing.swarms.fetch import fetch_swarm
 
 RATIOS = "index,mix_en,mix_de\n1,0.5,0.5\n2,0.25,0.75\n"
 METRICS = "index,m/en_val,m/de_val\n2,3.5,1.5\n1,3,2\n"
@@ -32,7 +32,7 @@ def mirror(tmp_path, monkeypatch):
         repository="some/where",
         revision="0" * 40,
         licence="MIT",
-        parts=(Part("a.csv", "b.csv", {"parameters": "1e6"}),),
+        parts=(TablePair("a.csv", "b.csv", {"parameters": "1e6"}),),
         ratio_prefix="mix_",
         metric_prefix="m/",
         metric_suffix="_val",
@@ -55,16 +55,16 @@ def test_a_swarm_is_fetched_into_the_one_form_with_its_licence(mirror, said, tmp
     assert [run.loss_K.tolist() for run in swarm.runs] == [[3, 2], [3.5, 1.5]]
     assert [run.parameters for run in swarm.runs] == [1e6, 1e6]
     first = path.read_bytes()
-    assert fetch("two", tmp_path, mirror.as_uri()).read_bytes() == first
+    assert fetch_swarm("two", tmp_path, mirror.as_uri()).read_bytes() == first
 
 
 def test_another_file_is_refused_and_nothing_is_written(mirror, tmp_path):
     (mirror / "b.csv").write_text(METRICS.replace("3.5", "3.6"))
     with pytest.raises(InputError, match=r"b\.csv has the SHA-256 .* it is another file"):
-        fetch("two", tmp_path / "out", mirror.as_uri())
+        fetch_swarm("two", tmp_path / "out", mirror.as_uri())
     (mirror / "a.csv").unlink()
     with pytest.raises(InputError, match=r"a\.csv cannot be had: .*--from file:///folder"):
-        fetch("two", tmp_path / "out", mirror.as_uri())
+        fetch_swarm("two", tmp_path / "out", mirror.as_uri())
     assert not (tmp_path / "out").exists()
 
 
@@ -80,15 +80,15 @@ def test_an_answer_that_breaks_off_is_refused(mirror, tmp_path, monkeypatch):
 
     monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: Cut())
     with pytest.raises(InputError, match=r"cannot be had: IncompleteRead.*try again later"):
-        fetch("two", tmp_path / "out", mirror.as_uri())
+        fetch_swarm("two", tmp_path / "out", mirror.as_uri())
 
 
 def test_a_swarm_that_nobody_has_pinned_is_refused_by_name(tmp_path, monkeypatch):
     monkeypatch.setitem(catalogue.TABLES, "new", catalogue.TABLES["regmix"])
     with pytest.raises(InputError, match="'new': nobody has recorded the SHA-256 of L"):
-        fetch("new", tmp_path)
+        fetch_swarm("new", tmp_path)
     with pytest.raises(InputError, match="swarm: 'regmx' is unknown: did you mean 'regmix'"):
-        fetch("regmx", tmp_path)
+        fetch_swarm("regmx", tmp_path)
 
 
 def test_the_list_says_what_is_there(said):
@@ -117,7 +117,7 @@ def test_the_packages_swarm_has_its_runs(where, runs, tokens):
     # 0.88 GiB of Enron's mail, 4 bytes a token.
     text = dict(zip(swarm.domains, swarm.runs[0].available_K, strict=True))
     assert text["enron_emails"] == 236e6
-    weights_NxK, loss_NxM = swarm.arrays()
+    weights_NxK, loss_NxM = swarm.weights_and_losses()
     np.testing.assert_allclose(weights_NxK.sum(axis=1), 1)
     assert (loss_NxM.min(), loss_NxM.max()) > (0.5, 2)
 
@@ -172,7 +172,7 @@ def test_a_pair_is_read_by_the_names_of_its_columns_as_one_table_is(said, tmp_pa
         one = table.read_swarm(tmp_path / "one.csv", losses, where=where, **names)
         two = table.read_swarm(ratios, losses, metrics=metrics, where=where, **names)
         assert (two.domains, two.losses) == (one.domains, one.losses) == (("a", "b"), ("x",))
-        for ours, theirs in zip(two.arrays(), one.arrays(), strict=True):
+        for ours, theirs in zip(two.weights_and_losses(), one.weights_and_losses(), strict=True):
             assert ours.tolist() == theirs.tolist()
     for wrong in ({"weight": "nonsense_*"}, {"loss": "nonsense_*"}):
         with pytest.raises(InputError, match=r"0 column\(s\) are named nonsense_\*"):

@@ -21,7 +21,7 @@ WORDS = [
     ("pretrain: a device that is not here", f"{TRAIN[:-3]}cuda", "cuda"),
     ("pretrain: a mixture for nobody", f"{TRAIN} --mixture config.yaml", "--mixture"),
     ("pretrain: a reference for nobody", f"{TRAIN} --reference {RUN}", "--reference"),
-    ("plan: a device twice", "plan --devices h100 h100", "--devices", "h100"),
+    ("plan: a device twice", "plan --devices h100,h100", "--devices", "h100"),
     (
         "pretrain: corpora of no tokenizer",
         f"pretrain {RUN}/run.json --corpora results/corpora",

@@ -113,7 +113,7 @@ def restore(home: Path, sound: State, project: Path) -> None:
     now = state(home)
     changed = {name for name in now.keys() | sound if now.get(name, GONE) != sound.get(name, GONE)}
     for name in changed & now.keys():
-        atomic_files.remove(home / name)
+        atomic_files.remove_path(home / name)
     # A folder before what it holds.
     for name in sorted(changed & sound.keys()):
         what = sound[name]

@@ -80,7 +80,7 @@ def read(loader, model):
 def train(model, mixing, loader=None):
     for batch in loader or mixing.data_loader():
         mixing.loss(model, batch).backward()
-        if mixing.is_complete:
+        if mixing.is_step_complete:
             mixing.end_step()
 
 

@@ -63,9 +63,11 @@ def test_the_gradients_place_serves_for_the_first_tokens_logits(monkeypatch, N, 
     """Of 8 tokens and a width of 5, five go that way and three by a chunk."""
     small_chunks(monkeypatch, rows)
     monkeypatch.setattr(chunked_loss, "BLOCK_NUMBERS", block)
-    seen, way = [], chunked_loss._in_place
+    seen, way = [], chunked_loss._losses_and_gradients_in_place
     monkeypatch.setattr(
-        chunked_loss, "_in_place", lambda *of: (seen.append(len(of[0])), way(*of))[1]
+        chunked_loss,
+        "_losses_and_gradients_in_place",
+        lambda *of: (seen.append(len(of[0])), way(*of))[1],
     )
     hidden, embedding, target, weight = problem(N, 5, 11)
     # Two tokens with one target, and the first and the last of the vocabulary.

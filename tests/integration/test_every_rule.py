@@ -60,7 +60,7 @@ def trained(optimizer, mixing, until=STEPS):
     counts = []
     for batch in mixing.data_loader():
         mixing.loss(mixing.model, batch).backward()
-        if mixing.is_complete:
+        if mixing.is_step_complete:
             ends(optimizer, mixing, counts)
         if mixing.step == until:
             break

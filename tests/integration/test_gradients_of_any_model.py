@@ -24,7 +24,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from pike_mixing.errors import InputError
 from pike_mixing.torch import gradient_statistics, gramian
-from pike_mixing.torch.domain_gradient import inner
+from pike_mixing.torch.domain_gradient import inner_product
 
 KINDS = {
     "gpt2": (gpt2, language_loss, tokens),
@@ -251,7 +251,7 @@ def test_inner_products_of_many_numbers_keep_their_digits():
     # One float32 sum of ten million squares is off by 1e-4 on a CPU.
     part = torch.rand(10_000_000, generator=torch.Generator().manual_seed(0))
     exact = float(part.double().square().sum())
-    assert float(inner([part], [-2 * part])) == pytest.approx(-2 * exact, rel=2e-6)
+    assert float(inner_product([part], [-2 * part])) == pytest.approx(-2 * exact, rel=2e-6)
 
 
 # On two ranks, each with every second row; the first has one row more.

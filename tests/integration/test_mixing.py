@@ -89,7 +89,7 @@ def trained(mixing, until=None, **options):
     for batch in mixing.data_loader(**options):
         found[-1] += batch.tolist()
         mixing.loss(mixing.model, batch).backward()
-        if mixing.is_complete:
+        if mixing.is_step_complete:
             w.data -= 0.1 * w.grad
             w.grad = None
             mixing.end_step()
@@ -267,7 +267,7 @@ def test_the_training_loss_is_the_mean_over_rows():
     parts = []
     for batch in mixing.data_loader():
         parts.append(mixing.loss(mixing.model, batch).item())
-        if mixing.is_complete:
+        if mixing.is_step_complete:
             break
     # One row of a (0), three of b (100, 101, 102), squared and divided by 100.
     assert sum(parts) == pytest.approx((0 + 30605) / 100 / 4)
@@ -403,7 +403,7 @@ def test_a_loop_that_is_left_begins_its_step_again():
         # Both micro-batches of a step, and the first of the next one.
         for batch in [next(batches) for _ in range(3)]:
             mixing.record(batch)
-            if mixing.is_complete:
+            if mixing.is_step_complete:
                 mixing.end_step()
     # Two rows of each domain in a step: those of step 1 are 2, 3, 102 and 103.
     assert mixing.step == 2
@@ -527,7 +527,7 @@ class Experts(nn.Module):
 
 def fresh(rank):
     mixing = mixing_of(dataclasses.replace(PIKE, first=0, rows=4), statistics_micro_batch_rows=4)
-    return mixing.measure().statistics
+    return mixing.measure_before_step().statistics
 
 
 @pytest.mark.slow

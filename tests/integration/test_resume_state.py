@@ -56,7 +56,7 @@ def stopped(steps=3, **options):
 def until(steps, mixing, **options):
     for batch in mixing.data_loader(**options):
         mixing.loss(mixing.model, batch)
-        if mixing.is_complete:
+        if mixing.is_step_complete:
             mixing.end_step()
         if mixing.step == steps:
             return mixing

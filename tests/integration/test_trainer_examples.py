@@ -109,12 +109,6 @@ def test_the_example_packs_whole_texts_and_holds_a_tenth_out(texts):
         assert len(kept) + len(held_out) == len(rows)
         # A stream begins again.
         assert [*map(str, domain)] == kept
-    # A large file of text is no single document, whose tokens would fill the memory.
-    line = "x" * 999 + "\n"
-    Path("large.txt").write_text(line * 5000)
-    pieces = [*module["documents"]("large.txt", "text")]
-    assert "".join(pieces) == line * 5000
-    assert max(map(len, pieces)) < 2**20 + 1000
     zst = pa.CompressedOutputStream("c.json.zst", "zstd")
     with zst as file:
         file.write(b'{"text": "one"}\n\n{"text": "two"}\n')

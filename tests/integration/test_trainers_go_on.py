@@ -106,7 +106,7 @@ def plain(method, folder, breaks, goes_on):
     for batch in mixing.data_loader(num_workers=WORKERS):
         model.seen.append(batch["input_ids"][:, 0].tolist())
         mixing.loss(model, batch).backward()
-        if not mixing.is_complete:
+        if not mixing.is_step_complete:
             continue
         optimizer.step()
         optimizer.zero_grad()

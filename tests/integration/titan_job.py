@@ -106,7 +106,7 @@ def plain(config, name, example, trained):
     mixing, seen, norms = Mixing(method, dataset, model, losses, group=group), [], []
     for batch in mixing.data_loader():
         mixing.loss(model, batch).backward()
-        if mixing.is_complete:
+        if mixing.is_step_complete:
             norms.append(norm(model))
             optimizer.param_groups[0]["lr"] = trained["rates"][mixing.step]
             optimizer.step()

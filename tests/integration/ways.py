@@ -16,7 +16,8 @@ from pipeline.data.shards import Corpus
 from pipeline.model import adamw, checkpoint
 from pipeline.model.transformer import initial_model
 from pipeline.runtime import atomic_files
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
+from pipeline.training import learning_rate
 
 STEPS, ROWS = 14, 8
 
@@ -134,12 +135,12 @@ class Way:
         """Optimizer and schedule of the model's parameters."""
         recipe = self.recipe
         if self.has_moments:
-            self.optimizer = adamw.per_domain_adamw(self.model, recipe, len(DOMAINS))
+            self.optimizer = adamw.build_per_domain_adamw(self.model, recipe, len(DOMAINS))
         else:
-            self.optimizer = adamw.adamw(self.model, recipe)
+            self.optimizer = adamw.build_adamw(self.model, recipe)
         first = recipe.initial_learning_rate
         self.schedule = torch.optim.lr_scheduler.LambdaLR(
-            self.optimizer, lambda step: adamw.learning_rate(step, recipe) / first
+            self.optimizer, lambda step: learning_rate.learning_rate_at_step(step, recipe) / first
         )
 
     def mixing(self, model=None, **options):
@@ -198,7 +199,7 @@ def plain(way):
     mixing = way.mixing(way.model)
     for batch in mixing.data_loader():
         mixing.loss(way.model, batch).backward()
-        if mixing.is_complete:
+        if mixing.is_step_complete:
             way.clip()
             way.optimizer.step()
             way.schedule.step()
@@ -306,9 +307,9 @@ def fabric(way):
     model, optimizer = made.setup(way.model, way.optimizer)
     mixing = way.mixing(model)
     for batch in mixing.data_loader():
-        with made.no_backward_sync(model, enabled=not mixing.last):
+        with made.no_backward_sync(model, enabled=not mixing.is_last_micro_batch):
             made.backward(mixing.loss(model, batch))
-        if mixing.is_complete:
+        if mixing.is_step_complete:
             way.clip()
             optimizer.step()
             way.schedule.step()

@@ -205,7 +205,7 @@ def test_numbers_by_hand():
     # Of 80 rows 40 for 60: 2 exp(-80 KL(1/2 || 3/4)), KL = ln(2 / sqrt(3)).
     off = Delivered({"a": 3, "b": 1}, of="rows")
     off.add({"a": 40, "b": 40})
-    np.testing.assert_allclose(off._rows_bound(), 2 * (3**0.5 / 2) ** 80, rtol=1e-12)
+    np.testing.assert_allclose(off._row_share_p_values(), 2 * (3**0.5 / 2) ** 80, rtol=1e-12)
     assert [found.kind for found in off.report().findings] == ["packing-or-filtering"]
 
 

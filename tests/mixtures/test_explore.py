@@ -11,7 +11,7 @@ import pytest
 from known_law import DOMAINS, swarm
 
 from pike_mixing.errors import InputError
-from pike_mixing.finders import saved, validation
+from pike_mixing.finders import cross_validation, saved
 from pike_mixing.finders.best import Best
 from pike_mixing.finders.exposure_law import ExposureLaw
 from pike_mixing.finders.gaussian_process import GaussianProcess
@@ -95,11 +95,11 @@ def test_predictions_are_the_librarys(request, tmp_path, kind):
     kept = saved.load_predictor(path)
     expected_S = kept.predictor.losses(weights_SxK)
     np.testing.assert_allclose([one["target"] for one in found], expected_S, rtol=0, atol=1e-9)
-    outside = [bool(validation.is_outside(w, kept.measured_NxK)) for w in weights_SxK]
+    outside = [bool(cross_validation.is_outside_hull(w, kept.measured_NxK)) for w in weights_SxK]
     assert [one["far"] for one in found] == outside
     assert 5 < sum(outside) < 55
     if kind != "trees":
-        goal = kept.swarm.goal()
+        goal = kept.swarm.final_inventory()
         epochs_SxK = None if goal is None else goal.epochs(weights_SxK)
         model = getattr(kept.predictor, "model", None)
         all_SxM = (

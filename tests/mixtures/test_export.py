@@ -12,8 +12,10 @@ import sys
 import tarfile
 import tempfile
 import types
+from collections import Counter
 from pathlib import Path
 
+import documented
 import numpy as np
 import pytest
 import yaml
@@ -23,6 +25,7 @@ from pike_mixing import Delivered, registry
 from pike_mixing.errors import InputError
 from pike_mixing.mixtures import export
 from pike_mixing.mixtures.formats import FORMATS
+from pipeline.data.local import LocalSource
 
 SHARES = {"web": 1 / 3, "tiny": 1.25e-7, "código": 2 / 3 - 1.25e-7, "none": 0.0}
 ROWS = 10_000_000
@@ -80,7 +83,7 @@ def of_interleave(files):
         "interleave_datasets": kept(),
         "load_dataset": lambda path, split, streaming: path,
     }
-    mixed = run_with(files["mixture.py"], datasets=modules)["mixture"]()
+    mixed = run_with(files["mixture.py"], datasets=modules, fsspec={})["mixture"]()
     return zip(mixed.given[0], mixed.probabilities, strict=True)
 
 
@@ -446,13 +449,148 @@ def test_a_mixture_of_files_packs_them_and_its_shares_are_of_tokens(tmp_path, sa
         stored.add_rows(names, [n or 400 for n in lengths])
     assert [found.kind for found in stored.report().findings] == ["documents-not-tokens"]
     # A wrong field, too little text and a tokenizer without an end are said.
-    with pytest.raises(ValueError, match="code: no field 'text' but content, stars: set it in"):
-        list(defined(said("export", *words))["mixture"](Letters()).take(9))
+    for field in ("text", "stars"):
+        wrong = defined(said("export", *words, "--field", f"code={field}"))["mixture"]
+        with pytest.raises(
+            ValueError, match=r"code: (no field 'text' but content|'stars' is no text)"
+        ):
+            wrong(Letters())
     with pytest.raises(ValueError, match="tickets: its text has fewer than 99999 tokens"):
         list(space["mixture"](Letters(), length=99_999).take(9))
     monkeypatch.setattr(Letters, "eos_token_id", None)
     with pytest.raises(ValueError, match="has no eos_token"):
         space["mixture"](Letters())
+
+
+def by_mixture(path, field, **options):
+    pytest.importorskip("datasets")
+    plan, paths = export.plan_of_shares({"web": 1}, "--mixture"), {"web": str(path)}
+    files, _ = export.export("interleave-datasets", plan, paths, fields={"web": field})
+    texts = []
+
+    def tokenizer(text, add_special_tokens):
+        texts.append(text)
+        return {"input_ids": [len(texts) - 1]}
+
+    tokenizer.eos_token_id = -1
+    rows = defined(files["mixture.py"])["mixture"](tokenizer, length=2, **options)
+    return [texts[row["input_ids"][0]] for row in rows]
+
+
+def by_script(path, field, **options):
+    pytest.importorskip("transformers")
+    space = runpy.run_path(str(ROOT / "examples" / "trainers" / "from_text.py"))
+    return [*space["documents"](str(path), field, **options)]
+
+
+def by_workflow(path, field):
+    source = LocalSource(files=(str(path),), field=field)
+    return [document.text for document in source.read(Counter(), [])]
+
+
+TRAIN = """
+class AutoTokenizer:
+    eos_token_id = 0
+    from_pretrained = classmethod(lambda cls, name: cls())
+
+    def __call__(self, text, add_special_tokens):
+        return {"input_ids": [*map(ord, text)]}
+
+
+def Trainer(model, args, train_dataset):
+    print(*{row["domain"]: 1 for row in train_dataset.take(60)})
+
+
+model = args = None
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("page", "command"), documented.tried("exported"))
+def test_the_pages_module_is_found_by_a_training_script(page, command, said, tmp_path, monkeypatch):
+    pytest.importorskip("datasets")
+    pa = pytest.importorskip("pyarrow")
+    text, here = "words of a document " * 500, tmp_path / "training"
+    for folder in (here, tmp_path / "data/code", tmp_path / "data/web"):
+        folder.mkdir(parents=True)
+    tickets = f"{json.dumps({'text': text})}\n".encode()
+    (tmp_path / "data/tickets.jsonl.gz").write_bytes(gzip.compress(tickets))
+    table = pa.table({"content": [text], "text": [text]})
+    pa.parquet.write_table(table, tmp_path / "data/code/0.parquet")
+    (tmp_path / "data/web/0.txt").write_text(text)
+    monkeypatch.chdir(here)
+    words = shlex.split(command.replace("=/data/", f"={tmp_path}/data/"))
+    said(*words[1:])
+    (script,) = (b for b in documented.blocks("docs/mixtures.md", "text") if "import mixture" in b)
+    train = here / words[words.index("--out") + 1] / "train.py"
+    train.write_text(TRAIN + script, encoding="utf-8")
+    # As it is started from elsewhere, too.
+    done = subprocess.run(
+        [sys.executable, train], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert sorted(done.stdout.split()) == sorted(re.findall(r"(\w+)=\S*/data/", " ".join(words)))
+
+
+NESTED = [
+    {"id": 1, "meta": {"text": "one", "a.b": {"c": "x"}}, "x.y": "p", "x": {"y": "no"}},
+    {"id": 2, "meta": None, "x.y": None, "x": None},
+    {"id": 3, "meta": {"text": "two", "a.b": None}, "x.y": "q", "x": {"y": "no"}},
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+@pytest.mark.parametrize("texts_by", [by_workflow, by_mixture, by_script])
+def test_a_field_means_the_same_on_every_way_to_a_trainer(tmp_path, texts_by, suffix):
+    pa = pytest.importorskip("pyarrow")
+    path = tmp_path / f"rows.{suffix}"
+    if suffix == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in NESTED))
+    else:
+        pa.parquet.write_table(pa.Table.from_pylist(NESTED), path)
+    found = {"meta.text": ["one", "two"], "meta.a.b.c": ["x"], "x.y": ["p", "q"]}
+    for field, texts in found.items():
+        assert texts_by(path, field) == texts
+    for field in ("meta.title", "meta.", "id.text", "meta.text.en"):
+        with pytest.raises((InputError, ValueError, SystemExit), match=r"no (field|column) "):
+            texts_by(path, field)
+    for field in ("meta", "id"):
+        with pytest.raises(
+            (InputError, ValueError, SystemExit), match=r"no text but|not a text|cast"
+        ):
+            texts_by(path, field)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("texts_by", [by_mixture, by_script])
+def test_a_large_text_file_is_cut_at_white_space(tmp_path, texts_by):
+    # 1,500,000 characters in words of ten, then as many in one word.
+    text = "ninechars " * 150_000 + "é" * 1_500_000
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"\xef\xbb\xbf" + text.encode()))
+    pieces = texts_by(tmp_path / "*.txt.gz", "text")
+    assert "".join(pieces) == text
+    assert [*map(len, pieces)] == [1_000_000, 500_000, 1_000_000, 500_000]
+    (tmp_path / "b.txt").write_text("b" * 1_000_000)
+    assert [*map(len, texts_by(tmp_path / "b.txt", "text"))] == [1_000_000]
+    # Line ends are white space, too.
+    (tmp_path / "c.txt").write_text("x" * 999_990 + "\n" + "y" * 20)
+    assert [*map(len, texts_by(tmp_path / "c.txt", "text"))] == [999_991, 20]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("texts_by", [by_mixture, by_script])
+def test_documents_come_in_order_or_shuffled(tmp_path, texts_by):
+    for name in "abcd":
+        rows = (json.dumps({"text": f"{name}{n:03d}"}) + "\n" for n in range(200))
+        (tmp_path / f"{name}.jsonl").write_text("".join(rows))
+    ordered = texts_by(tmp_path / "*.jsonl", "text")
+    assert ordered == [f"{name}{n:03d}" for name in "abcd" for n in range(200)]
+    shuffled = texts_by(tmp_path / "*.jsonl", "text", shuffle=100)
+    assert sorted(shuffled) == ordered != shuffled
+    assert shuffled == texts_by(tmp_path / "*.jsonl", "text", shuffle=100)
+    # Files come in another order, and a document at most about as far before its place as are held.
+    assert [*dict.fromkeys(text[0] for text in shuffled)] != [*"abcd"]
+    assert len({*shuffled[:100]} & {*ordered[:100]}) < 60
 
 
 @pytest.mark.parametrize(
@@ -626,7 +764,7 @@ def test_a_schedule_needs_its_length():
 def test_the_page_lists_every_format():
     page = (ROOT / "docs" / "mixtures.md").read_text(encoding="utf-8")
     lines = [
-        f"| `{n}` | {f.trainer} | {f.counts} | {f.checked} | {f.stages} | {f.refusals} |"
+        f"| `{n}` | {f.trainer} | {f.counts} | {f.checked} | {f.stages} | {f.refusals_text} |"
         for n, f in FORMATS.items()
     ]
     assert "\n".join(lines) in page

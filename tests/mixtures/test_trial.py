@@ -28,7 +28,7 @@ def test_it_prints_what_fit_and_predict_say(said, tmp_path):
         assert found["targets"][name]["worth"]["low"] > 0
     law = saved.load_predictor(tmp_path / "new" / "law.json")
     assert law.optimum_K.tolist() == list(found["mixture"].values())
-    equal = law.predictor.losses(np.stack([law.optimum_K, law.swarm.uniform()]))
+    equal = law.predictor.losses(np.stack([law.optimum_K, law.swarm.uniform_weights()]))
     assert np.diff(equal) == pytest.approx(found["predicted_gain"], rel=1e-9)
     assert (tmp_path / "new" / "mixture.html").read_text(encoding="utf-8") == explore.render_page(
         tmp_path / "new" / "law.json", budget=25e9
@@ -57,7 +57,7 @@ def test_the_picture_by_hand():
 
 def test_without_scipy_it_says_what_to_type(said, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert "uvx --from 'pike_mixing-0.1.0-py3-none-any.whl[try]'" in said("try", code=2)
+    assert "uvx --from './pike_mixing[try]'" in said("try", code=2)
 
 
 def test_what_cannot_be_written_or_drawn_is_refused(said, tmp_path):

@@ -8,6 +8,7 @@ import torch
 
 from pipeline import settings
 from pipeline.model import adamw, transformer
+from pipeline.training import learning_rate
 
 PAPER = settings.Training(
     rows=256,
@@ -23,9 +24,9 @@ PAPER = settings.Training(
 
 
 def test_the_papers_schedule_begins_peaks_and_ends_exactly():
-    assert adamw.learning_rate(0, PAPER) == 7e-6
-    assert adamw.learning_rate(10_000, PAPER) == 7e-4
-    assert adamw.learning_rate(119_999, PAPER) == 7e-6
+    assert learning_rate.learning_rate_at_step(0, PAPER) == 7e-6
+    assert learning_rate.learning_rate_at_step(10_000, PAPER) == 7e-4
+    assert learning_rate.learning_rate_at_step(119_999, PAPER) == 7e-6
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,9 @@ def test_short_schedules(steps, warmup_steps, rates):
         initial_learning_rate=0.2,
         final_learning_rate=0.1,
     )
-    assert [adamw.learning_rate(s, recipe) for s in range(steps)] == pytest.approx(rates)
+    assert [learning_rate.learning_rate_at_step(s, recipe) for s in range(steps)] == pytest.approx(
+        rates
+    )
 
 
 def tiny():
@@ -56,14 +59,14 @@ def tiny():
 
 def test_moments_are_the_papers_and_matrices_are_decayed_but_not_gains():
     net = tiny()
-    groups = adamw.adamw(net, PAPER).param_groups
+    groups = adamw.build_adamw(net, PAPER).param_groups
     assert {(group["betas"], group["eps"]) for group in groups} == {((0.95, 0.98), 1e-8)}
     decayed = {id(p): group["weight_decay"] for group in groups for p in group["params"]}
     for name, weight in net.named_parameters():
         assert decayed[id(weight)] == (0.0 if "norm" in name else 0.1), name
     assert len(decayed) == len(list(net.parameters()))
     every = dataclasses.replace(PAPER, decayed="all", epsilon=1e-9)
-    assert {group["weight_decay"] for group in adamw.adamw(net, every).param_groups} == {0.1}
+    assert {group["weight_decay"] for group in adamw.build_adamw(net, every).param_groups} == {0.1}
 
 
 def test_the_optimizer_is_torchs_own_to_the_bit():
@@ -71,7 +74,7 @@ def test_the_optimizer_is_torchs_own_to_the_bit():
     torch.manual_seed(0)
     ours = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.LayerNorm(3))
     theirs = copy.deepcopy(ours)
-    mine = adamw.adamw(ours, PAPER)
+    mine = adamw.build_adamw(ours, PAPER)
     settings = {"lr": PAPER.initial_learning_rate, "betas": (PAPER.beta1, PAPER.beta2)}
     groups = [
         {"params": [theirs[0].weight], "weight_decay": PAPER.weight_decay},
@@ -100,7 +103,7 @@ rates = {"peak_learning_rate": 1e-3, "initial_learning_rate": 0.0, "final_learni
 every = {"steps": 1, "warmup_steps": 0, "checkpoint_every": 1, "resume_every": 1}
 recipe = settings.Training(rows=2, length=8, **every, **rates)
 model = torch.nn.Linear(2, 2)
-for one in (adamw.adamw(model, recipe), adamw.per_domain_adamw(model, recipe, 1)):
+for one in (adamw.build_adamw(model, recipe), adamw.build_per_domain_adamw(model, recipe, 1)):
     one.zero_grad()
     model(torch.ones(1, 2)).sum().backward()
     if hasattr(one, "take"):

@@ -21,7 +21,7 @@ CPU = torch.device("cpu")
 
 def started(seed=0):
     net = initial_model(SHAPE, 8, seed)
-    return net, adamw.adamw(net, RECIPE)
+    return net, adamw.build_adamw(net, RECIPE)
 
 
 def update(net, optimizer, step):
@@ -106,10 +106,10 @@ def test_a_damaged_checkpoint_is_never_resumed(tmp_path, caplog, damage, name):
     saved(tmp_path, steps=0)
     earlier, _, _ = saved(tmp_path, steps=1)
     later, net, optimizer = saved(tmp_path, steps=2)
-    assert checkpoint.find_resumable(tmp_path, "ours", 2) == later
+    assert checkpoint.find_resumable_checkpoint(tmp_path, "ours", 2) == later
     damage(name)(later)
     with caplog.at_level(logging.WARNING, "pike"):
-        assert checkpoint.find_resumable(tmp_path, "ours", 2) == earlier
+        assert checkpoint.find_resumable_checkpoint(tmp_path, "ours", 2) == earlier
     assert str(later / name) in caplog.text
     assert "going on from an earlier checkpoint" in caplog.text
     with pytest.raises(InputError, match="step2"):
@@ -121,16 +121,16 @@ def test_a_damaged_checkpoint_is_never_resumed(tmp_path, caplog, damage, name):
 
 def test_checkpoints_that_are_damaged_missing_or_of_another_identity_are_no_beginning(tmp_path):
     ours, _, _ = saved(tmp_path, steps=0)
-    assert checkpoint.find_resumable(tmp_path, "ours", 2) == ours
-    assert checkpoint.find_resumable(tmp_path, "another", 2) is None
-    assert checkpoint.find_resumable(tmp_path / "missing", "ours", 2) is None
+    assert checkpoint.find_resumable_checkpoint(tmp_path, "ours", 2) == ours
+    assert checkpoint.find_resumable_checkpoint(tmp_path, "another", 2) is None
+    assert checkpoint.find_resumable_checkpoint(tmp_path / "missing", "ours", 2) is None
     # A run is made from one state of everything: the newest decides.
     theirs, _, _ = saved(tmp_path, steps=1, identity="theirs")
-    assert checkpoint.find_resumable(tmp_path, "ours", 2) is None
+    assert checkpoint.find_resumable_checkpoint(tmp_path, "ours", 2) is None
     edits.flip(checkpoint.MODEL)(theirs)
-    assert checkpoint.find_resumable(tmp_path, "ours", 2) == ours
+    assert checkpoint.find_resumable_checkpoint(tmp_path, "ours", 2) == ours
     edits.flip(checkpoint.MODEL)(ours)
-    assert checkpoint.find_resumable(tmp_path, "ours", 2) is None
+    assert checkpoint.find_resumable_checkpoint(tmp_path, "ours", 2) is None
 
 
 def edit(path, **values):
@@ -193,7 +193,7 @@ def test_the_newest_behind_which_none_that_is_kept_is_missing_is_gone_on_from(
     # Folders of other names are passed over.
     shutil.copytree(path, tmp_path / "step12-copy")
     shutil.copytree(path, tmp_path / ".step14.17.part")
-    assert checkpoint.find_resumable(tmp_path, "ours", 2) == tmp_path / f"step{newest}"
+    assert checkpoint.find_resumable_checkpoint(tmp_path, "ours", 2) == tmp_path / f"step{newest}"
 
 
 def test_a_manifest_of_another_step_or_shape_is_refused(tmp_path):
@@ -215,7 +215,7 @@ def test_a_checkpoint_of_another_vocabulary_is_refused(tmp_path):
     path, _, _ = saved(tmp_path)
     larger = initial_model(SHAPE, 16, 0)
     with pytest.raises(InputError, match="an embedding of 8 pieces, the corpora ask for 16"):
-        checkpoint.restore_checkpoint(path, larger, adamw.adamw(larger, RECIPE), CPU)
+        checkpoint.restore_checkpoint(path, larger, adamw.build_adamw(larger, RECIPE), CPU)
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):

@@ -28,9 +28,9 @@ def rough(shape, vocabulary=40):
 def test_transformers_gives_the_same_logits(heads):
     transformers = pytest.importorskip("transformers")
     net = rough(dataclasses.replace(SHAPE, heads=heads))
-    values = hf_config.hf_config(net.shape, 40, 16)
+    values = hf_config.persimmon_config(net.shape, 40, 16)
     theirs = transformers.PersimmonForCausalLM(transformers.PersimmonConfig(**values)).eval()
-    missing = theirs.load_state_dict(hf_config.hf_weights(net), strict=False)
+    missing = theirs.load_state_dict(hf_config.persimmon_weights(net), strict=False)
     assert missing.missing_keys == ["lm_head.weight"]
     assert missing.unexpected_keys == []
     theirs.tie_weights()
@@ -44,11 +44,11 @@ def test_rows_of_a_head_are_its_query_its_key_and_its_value():
     shape = settings.Model(layers=1, width=2, heads=2, head_width=1)
     # Rows q0 q1 k0 k1 v0 v1 become q0 k0 v0 q1 k1 v1.
     expected = qkv_6x2[[0, 2, 4, 1, 3, 5]]
-    assert torch.equal(hf_config._heads_first(qkv_6x2, shape, 2), expected)
+    assert torch.equal(hf_config._reorder_by_head(qkv_6x2, shape, 2), expected)
 
 
 @pytest.mark.parametrize("change", [{"heads": 4}, {"head_width": 10}])
 def test_a_shape_that_transformers_has_not_is_refused(change):
     shape = dataclasses.replace(SHAPE, **change)
     with pytest.raises(InputError, match=r"wants head_width to divide width and heads not"):
-        hf_config.hf_config(shape, 40, 16)
+        hf_config.persimmon_config(shape, 40, 16)

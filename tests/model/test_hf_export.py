@@ -23,7 +23,7 @@ hf_tokenizer = pytest.importorskip("pipeline.model.hf_folder")
 @pytest.fixture(scope="module")
 def exported(piked, tmp_path_factory):
     out = tmp_path_factory.mktemp("models") / "tiny"
-    said = export.export(piked, out=out)
+    said = export.export_run(piked, out=out)
     assert f"{out}: " in said
     assert "parameters after 6 steps, checked by transformers" in said
     return out
@@ -64,18 +64,18 @@ def test_an_exported_tokenizer_json_adds_no_piece_to_a_text(tmp_path):
     hf_folder._write_tokenizer(tmp_path / "out", Tokenizer(tmp_path / "tok.model"), 64)
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
     assert theirs(["row", "row"])["input_ids"] == [[2], [2]]
-    hf_folder._compared_tokens(tmp_path / "out", Tokenizer(tmp_path / "tok.model"))
+    hf_folder._check_tokenizer(tmp_path / "out", Tokenizer(tmp_path / "tok.model"))
 
 
 def test_the_export_finds_one_text_that_is_cut_otherwise(corpora, tmp_path, monkeypatch):
     hf_folder = pytest.importorskip("pipeline.model.hf_folder")
     ours, steps = Tokenizer(corpora.parent / "symbols.model"), hf_tokenizer._normalizer
-    assert hf_folder._compared_tokens(tokenizer_of(ours, tmp_path / "right", hf_folder), ours) > 100
+    assert hf_folder._check_tokenizer(tokenizer_of(ours, tmp_path / "right", hf_folder), ours) > 100
     strip = tokenizers.normalizers.Replace("\u3000", "")
     both = tokenizers.normalizers.Sequence
     monkeypatch.setattr(hf_tokenizer, "_normalizer", lambda spec: both([strip, steps(spec)]))
     with pytest.raises(InputError, match=r"tokenizers cuts 1 of \d+ texts otherwise than"):
-        hf_folder._compared_tokens(tokenizer_of(ours, tmp_path / "wrong", hf_folder), ours)
+        hf_folder._check_tokenizer(tokenizer_of(ours, tmp_path / "wrong", hf_folder), ours)
 
 
 def tokenizer_of(ours, folder, hf_folder):
@@ -115,7 +115,7 @@ def test_what_cannot_be_exported_is_said_and_nothing_appears(piked, exported, tm
         (tmp_path, tmp_path / "out", None, r"manifest\.json does not exist"),
     ):
         with pytest.raises(InputError, match=told):
-            export.export(given, out=out, step=step)
+            export.export_run(given, out=out, step=step)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -124,7 +124,7 @@ def test_the_card_counts_rows_of_records_that_are_whole(piked, tmp_path):
     own = shutil.copytree(piked, piked.with_name("harmed"))
     edits.cut("weights.parquet", -9)(own)
     with pytest.raises(InputError, match=r"weights\.parquet has .* bytes, the manifest says .*"):
-        export.export(own, out=tmp_path / "out", step=3)
+        export.export_run(own, out=tmp_path / "out", step=3)
 
 
 def test_a_tokenizer_that_was_replaced_is_not_exported(piked, corpora, tmp_path):
@@ -136,5 +136,5 @@ def test_a_tokenizer_that_was_replaced_is_not_exported(piked, corpora, tmp_path)
     edits.values(atomic_files.MANIFEST, {"inputs": inputs})(tmp_path / "run")
     (moved / "symbols.model").write_bytes(b"another")
     with pytest.raises(InputError, match=r"symbols\.model any more: put the file of SHA-256"):
-        export.export(tmp_path / "run", out=tmp_path / "out")
+        export.export_run(tmp_path / "run", out=tmp_path / "out")
     assert not (tmp_path / "out").exists()

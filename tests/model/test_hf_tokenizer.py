@@ -49,7 +49,7 @@ def documents(tmp_path_factory, texts):
     files = [str(folder / "all.txt")]
     chosen = {"kind": "local", "files": files, "documents": "2000 characters"}
     atomic_files.write_json(folder / "source.json", chosen)
-    sources.download(folder / "source.json", folder / "texts")
+    sources.download_source(folder / "source.json", folder / "texts")
     return folder / "texts"
 
 

@@ -57,7 +57,7 @@ def test_one_program_for_all_steps_moves_like_a_loop_over_the_domains_with_rows(
     rates = {"lr": 0.1, "betas": (0.9, 0.99), "weight_decay": 0.5}
     optimizers = [
         PerDomainAdamW([x_D], 3, **rates),
-        optim.PerDomainAdamWOfOneProgram([y_D], 3, **rates),
+        optim.CompiledPerDomainAdamW([y_D], 3, **rates),
     ]
     for domains in ([0], [0, 2], [1], [2, 1, 0], [2]):
         for optimizer, parameter in zip(optimizers, (x_D, y_D), strict=True):
@@ -102,7 +102,7 @@ def test_a_domain_that_was_away_keeps_its_moments_and_its_corrections():
     assert [state[f"exp_avg_sq_{k}"].item() for k in range(2)] == [0.5, 8.0]
 
 
-@pytest.mark.parametrize("kind", [PerDomainAdamW, optim.PerDomainAdamWOfOneProgram])
+@pytest.mark.parametrize("kind", [PerDomainAdamW, optim.CompiledPerDomainAdamW])
 @pytest.mark.parametrize("late", [0, 1])
 def test_a_parameter_that_begins_to_train_later_has_its_own_corrections(kind, late):
     points = [point(0.0), point(0.0)]
@@ -123,8 +123,8 @@ def test_a_parameter_that_begins_to_train_later_has_its_own_corrections(kind, la
 
 def test_the_recipes_rates_and_groups_are_those_of_adamw():
     model = nn.Sequential(nn.Linear(3, 2), nn.LayerNorm(2))
-    groups = optim.per_domain_adamw(model, RECIPE, domains=2).param_groups
-    for ours, theirs in zip(groups, optim.adamw(model, RECIPE).param_groups, strict=True):
+    groups = optim.build_per_domain_adamw(model, RECIPE, domains=2).param_groups
+    for ours, theirs in zip(groups, optim.build_adamw(model, RECIPE).param_groups, strict=True):
         assert [id(p) for p in ours["params"]] == [id(p) for p in theirs["params"]]
         for name in ("lr", "betas", "eps", "weight_decay"):
             assert ours[name] == theirs[name]
@@ -157,12 +157,12 @@ def checkpointed(folder, model, optimizer, step):
 @pytest.mark.parametrize("at", [0, 1, 3])
 def test_a_restored_optimizer_goes_on_bit_by_bit(at, tmp_path):
     model = small_model()
-    optimizer = optim.per_domain_adamw(model, RECIPE, domains=2)
+    optimizer = optim.build_per_domain_adamw(model, RECIPE, domains=2)
     train(model, optimizer, range(at))
     checkpointed(tmp_path / "step", model, optimizer, at)
     train(model, optimizer, range(at, at + 4))
     other = small_model()
-    again = optim.per_domain_adamw(other, RECIPE, domains=2)
+    again = optim.build_per_domain_adamw(other, RECIPE, domains=2)
     checkpoint.restore_checkpoint(tmp_path / "step", other, again, torch.device("cpu"))
     train(other, again, range(at, at + 4))
     for ours, theirs in zip(model.parameters(), other.parameters(), strict=True):

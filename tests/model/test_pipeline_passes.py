@@ -38,7 +38,9 @@ def step(net, given, method, micro_batch_rows=4, statistics_micro_batch_rows=2, 
     """The gradient of a step of the library's engine, and its optimizer."""
     passes, (tokens, count_K) = PipelinePasses(net), given
     moments = method.needs().moments_per_domain
-    optimizer = adamw.per_domain_adamw(net, RECIPE, 4) if moments else adamw.adamw(net, RECIPE)
+    optimizer = (
+        adamw.build_per_domain_adamw(net, RECIPE, 4) if moments else adamw.build_adamw(net, RECIPE)
+    )
     passing = StepGradient(
         net,
         passes,
@@ -180,7 +182,7 @@ def test_excess_clips_each_token_before_the_mean():
     passes = PipelinePasses(model, other)
     for size in (1, 2, 5):
         passing = StepGradient(model, passes, micro_batch_rows=size, statistics_micro_batch_rows=1)
-        excess_K = passing.means(
+        excess_K = passing.domain_means(
             passes.excess, DealtRows(passes, tokens, np.array([3, 0, 2]), size)
         )
         assert excess_K[[0, 2]].tolist() == pytest.approx(expected, rel=1e-5)

@@ -68,7 +68,7 @@ def test_rotary_angles_are_those_of_the_paper():
     torch.testing.assert_close(cosine_LxP[2], torch.tensor([math.cos(2), math.cos(0.02)]))
     torch.testing.assert_close(sine_LxP[2], torch.tensor([math.sin(2), math.sin(0.02)]))
     # Pairs are (0, 2) and (1, 3); x + iy turned by the angle a is (x + iy) e^ia.
-    turned = transformer.rotate(
+    turned = transformer.apply_rotary(
         torch.tensor([1.0, 2, 3, 4]).expand(1, 1, 3, 4), (cosine_LxP, sine_LxP)
     )
     one, two = (1 + 3j) * cmath.exp(2j), (2 + 4j) * cmath.exp(0.02j)
@@ -94,8 +94,8 @@ def plain_losses(net, tokens_BxL1):
             norm(x, f"{block}.attention_norm"), weights[f"{block}.attention.qkv.weight"]
         )
         q, k, v = inside.view(B, L, 3, net.shape.heads, W).permute(2, 0, 3, 1, 4)
-        q = transformer.rotate(norm(q, f"{block}.attention.query_norm"), rotation)
-        k = transformer.rotate(norm(k, f"{block}.attention.key_norm"), rotation)
+        q = transformer.apply_rotary(norm(q, f"{block}.attention.query_norm"), rotation)
+        k = transformer.apply_rotary(norm(k, f"{block}.attention.key_norm"), rotation)
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2)
         x = x + F.linear(y.reshape(B, L, -1), weights[f"{block}.attention.out.weight"])
         up = F.linear(norm(x, f"{block}.mlp_norm"), weights[f"{block}.up.weight"])

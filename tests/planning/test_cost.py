@@ -9,12 +9,13 @@ from recipes import of_run
 from repository import CONFIGS, ROOT
 
 from pike_mixing.errors import InputError
-from pipeline import settings
+from pipeline import __main__, settings
 from pipeline.planning import cost, jobs, planner, profile, workflow_jobs
 from pipeline.runtime import accelerators
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 
 PAPER = ROOT / "workflow/configs/paper.yaml"
+TABLE, MIX = "tables/table1.md", "mc4-en-hi-de/gpt2-large/mix/seed0"
 
 
 def planned(path, device="cpu"):
@@ -79,34 +80,40 @@ def test_the_page_has_the_hours_of_the_paper():
         for scenario, domain in (("open-glam-news", "news"), ("mc4-en", "en"))
     ]
     for number, *hours in shown:
-        text = cost.plan(PAPER, devices=[f"tpu-v4:{number}"])
+        text = cost.plan([PAPER], devices=[f"tpu-v4:{number}"])
         for run, told in zip(runs, hours, strict=True):
             planned = re.search(rf"^{run} .* ([\d.]+)$", text, re.MULTILINE)[1]
             assert float(told) == pytest.approx(float(planned), rel=0.025)
 
 
 def bill_of(config, targets, device):
-    """Trainings, hours, the longest training's, downloads, their TiB and those of the disk."""
+    """Trainings, hours, days of four devices, hours of the longest training, downloads, TiB of them
+    and of the disk; and hours of download and packing.
+    """
     path = ROOT / f"workflow/configs/{config}.yaml"
-    (bill,) = json.loads(cost.plan(path, devices=[device], targets=targets, format="json"))[
+    (bill,) = json.loads(cost.plan([path], devices=[device], targets=targets, format="json"))[
         "devices"
     ]
     rules = {rule["rule"]: rule for rule in bill["rules"]}
     nothing = dict.fromkeys(("jobs", "longest_seconds", "disk_bytes"), 0)
     trained, fetched = rules.get("pretrain", nothing), rules.get("download", nothing)
+    hours, longest = sum(rule["hours"] for rule in rules.values()), trained["longest_seconds"]
     return (
         trained["jobs"],
-        sum(rule["hours"] for rule in rules.values()),
-        trained["longest_seconds"] / 3600,
+        hours,
+        max(hours / 4, longest / 3600) / 24,
+        longest / 3600,
         fetched["jobs"],
         fetched["disk_bytes"] / 2**40,
         sum(rule["disk_bytes"] for rule in rules.values()) / 2**40,
+        (fetched["longest_seconds"] + rules["pack"]["longest_seconds"]) / 3600,
     )
 
 
 def rounded(numbers):
     return [
-        f"{number:,.{digits}f}" for number, digits in zip(numbers, (0, 0, 0, 0, 1, 1), strict=True)
+        f"{number:,.{digits}f}"
+        for number, digits in zip(numbers, (0,) * 5 + (1, 1, 0), strict=True)
     ]
 
 
@@ -117,12 +124,15 @@ def test_the_page_has_the_cost_of_each_table():
     assert len(rows) == 16
     for name, shown in rows:
         targets = [f"results/paper/tables/table{n}.md" for n in re.findall(r"\d+", name)]
-        assert shown.split(" | ") == rounded(bill_of("paper", targets, "a100-80gb")), name
+        *told, before = rounded(bill_of("paper", targets, "a100-80gb"))
+        assert shown.split(" | ") == told, name
+        if name in ("Table 1", "Tables 1 and 2", "Table 2"):
+            assert before == ("26" if name == "Table 2" else "52")
     smaller = re.findall(r"^\| `workflow/configs/(.+)\.yaml` \| .*?[a-z] \| (.*) \|$", page, re.M)
     assert [name for name, _ in smaller] == ["gpu-hour", "middle"]
     for name, shown in smaller:
         a100, h100 = (rounded(bill_of(name, (), device)) for device in ("a100-80gb", "h100"))
-        assert shown.split(" | ") == [*a100[:2], h100[1], a100[3], a100[5]]
+        assert shown.split(" | ") == [*a100[:2], h100[1], a100[4], a100[6]]
 
 
 def test_the_page_has_the_budget_of_each_source():
@@ -176,11 +186,49 @@ def test_a_target_counts_itself_and_what_it_needs():
 )
 def test_devices_that_there_are_not_are_refused(device, message):
     with pytest.raises(InputError, match=message):
-        cost.plan(ROOT / "config.yaml", devices=["cpu", device])
+        cost.plan([ROOT / "config.yaml"], devices=["cpu", device])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "{table} {paper} --devices h100,a100-80gb",
+        "{paper} {table} --devices h100 --devices a100-80gb",
+        "{paper} --devices h100,a100-80gb {table}",
+        "--devices h100 {paper} --devices a100-80gb {table}",
+    ],
+)
+def test_targets_and_devices_stand_in_any_order(words, capsys):
+    table = "results/paper/tables/table4.md"
+    asked = ["plan", *words.format(table=table, paper=f"--config {PAPER}").split()]
+    assert __main__.main([*asked, "--format", "json"]) == 0
+    bills = json.loads(capsys.readouterr().out)["devices"]
+    assert [bill["device"] for bill in bills] == ["h100", "a100-80gb"]
+    # Table 4 shows the stand-ins' six corpora, and takes no training.
+    jobs_of = {rule["rule"]: rule["jobs"] for rule in bills[0]["rules"]}
+    assert (jobs_of["pack"], jobs_of["table"], jobs_of.get("pretrain")) == (6, 1, None)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (f"results/{TABLE}", f"makes 'results/{TABLE}': did you mean 'results/paper/{TABLE}'?"),
+        (f"--devices h100 results/{TABLE}", f"did you mean 'results/paper/{TABLE}'?"),
+        (TABLE, f"did you mean 'results/paper/{TABLE}'?"),
+        ("table1", f"did you mean 'results/paper/{TABLE}'?"),
+        ("results/tables/table1.csv", "did you mean 'results/paper/tables/table1.csv'?"),
+        (f"runs/{MIX}", f"did you mean 'results/paper/runs/{MIX}'?"),
+        ("--devices tpu-v4 tpu-v4:4", "no file to make: type --devices tpu-v4,tpu-v4:4"),
+        ("h100", "h100: a kind of device, and no file to make: type --devices h100"),
+    ],
+)
+def test_a_target_that_nothing_makes_is_told_what_to_type(words, told, capsys):
+    assert __main__.main(["plan", "--config", str(PAPER), *words.split()]) == 2
+    assert capsys.readouterr().err.rstrip().endswith(told)
 
 
 def test_what_is_refused_is_named_and_not_counted():
-    bill = json.loads(cost.plan(PAPER, devices=["tpu-v4", "tpu-v4:4"], format="json"))
+    bill = json.loads(cost.plan([PAPER], devices=["tpu-v4", "tpu-v4:4"], format="json"))
     one, four = bill["devices"]
     assert (one["processes"], four["processes"]) == (1, 4)
     # 20 bytes for each of 1,028 million parameters, with headroom, leave too little of 32 GiB.
@@ -193,7 +241,7 @@ def test_what_is_refused_is_named_and_not_counted():
     assert four["refused"] == {}
     for rule in ("pretrain", "evaluate"):
         assert [of[rule] for of in jobs_of] == [97 - 5, 97]
-    text = cost.plan(PAPER, devices=["tpu-v4"])
+    text = cost.plan([PAPER], devices=["tpu-v4"])
     assert "refused, and not counted: run mc4-en-hi/gpt2-large/pike/seed0: model gpt2-" in text
     assert text.endswith("\n  and 2 more")
 
@@ -210,7 +258,7 @@ def test_a_model_of_transformers_is_not_counted_where_it_is_not_trained(tmp_path
         (name,) = values["training"]
         recipe = {name: {**values["training"][name], "length": 64, **training}}
         path.write_text(yaml.safe_dump({**values, "training": recipe}))
-        answer = cost.plan(path, devices=["cpu", "h100:2", "tpu-v4"], format="json")
+        answer = cost.plan([path], devices=["cpu", "h100:2", "tpu-v4"], format="json")
         return [(bill["refused"], bill["rules"]) for bill in json.loads(answer)["devices"]]
 
     cpu, h100, tpu = bills()
@@ -257,7 +305,7 @@ def test_what_a_plan_does_not_know_is_assumed_and_said(config, tmp_path):
     damaged = tmp_path / "nowhere" / "tokenizers" / "symbols.json"
     damaged.parent.mkdir(parents=True)
     damaged.write_text("{", encoding="utf-8")
-    text = cost.plan(path, devices=["cpu"])
+    text = cost.plan([path], devices=["cpu"])
     assert "\nrule pike_mixing.rules.static:Random: a plan imports none but ours: its" in text
     assert "\ntokenizer installed: its file is not here: 256,000 pieces are assumed" in text
 
@@ -276,7 +324,7 @@ def test_the_size_of_a_local_source_is_that_of_its_files(config, tmp_path):
 
 
 def test_the_bill_tells_seeds_and_runs_that_serve_others_apart():
-    text = cost.plan(PAPER, devices=["h100"])
+    text = cost.plan([PAPER], devices=["h100"])
     assert re.search(r"^rule +jobs +GPU-hours .*^pretrain +97 ", text, re.M | re.S)
     shown = dict(re.findall(r"^  (seed \d|serving others): (\d+) runs, ", text, re.M))
     # Tables 11 and 12 have seeds of their own; grids of six pairs in three scenarios.

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from pipeline.data.synthetic import Synthetic
+from pipeline.data.synthetic import SyntheticSource
 from pipeline.planning import drawn_scenarios as drawn
 from pipeline.planning.drawn_scenarios import DrawnScenarios
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 
 TEXTS = {f"code-{n}": {"kind": "python", "topic": "code", "bytes": 10**n} for n in range(6)}
 TOKENS = 10**6
@@ -24,7 +24,7 @@ def scenarios(seed, stream="test", number=8, tokens=TOKENS):
 
 def languages(scenario):
     return [
-        validate(Synthetic, {k: v for k, v in values.items() if k != "kind"}, name)
+        validate(SyntheticSource, {k: v for k, v in values.items() if k != "kind"}, name)
         for name, values in scenario.sources.items()
         if values["kind"] == "synthetic"
     ]
@@ -95,7 +95,7 @@ def test_the_draws_are_the_same_on_every_machine():
 def test_a_drawn_language_costs_its_entropy():
     """Nats of its text under the true probabilities, beside the promise."""
     for language in languages(scenarios(5, number=24)[4]):
-        table = language.table()
+        table = language.successor_table()
         rare = language.noise / language.symbols
         likely = (1 - language.noise) / language.successors + rare
         nats, symbols = 0.0, 0

@@ -13,7 +13,9 @@ TRAININGS = ["pretrain"] * 3 + ["evaluate"]
 def started(monkeypatch):
     """What servers are started with, of which none is."""
     found = []
-    monkeypatch.setattr(workflow_jobs.fork_server, "start", lambda *given: found.append(given))
+    monkeypatch.setattr(
+        workflow_jobs.fork_server, "start_server", lambda *given: found.append(given)
+    )
     return found
 
 

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from repository import ROOT
 
 from pike_mixing.errors import InputError
+from pipeline.__main__ import main
 from pipeline.planning import planner, strict_yaml
 
 
@@ -20,8 +22,66 @@ def test_sections_of_names_are_joined_through_any_number_of_files(tmp_path):
     assert found == {"models": {"a": 1}, "methods": methods, "results": "r"}
     assert list(found["methods"]) == list(methods)
     (tmp_path / "mine.yaml").write_text("include: near.yaml\nmethods: {mix: {}}\n")
-    with pytest.raises(InputError, match=r"near\.yaml: methods\.mix: stands in the"):
-        planner.read_configuration(tmp_path / "mine.yaml")
+
+
+OWN = f"""
+experiment: own
+results: RESULTS
+include: {ROOT}/workflow/scenarios.yaml
+runs: [{{scenarios: [conflict], models: [pico], methods: [mix], seeds: [0]}}]
+tables: {{}}
+figures: {{}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ("evaluation: {last: {rows: 32}}", "scenarios: {NEW: {like: OLD, evaluation: last-2}}"),
+        ("training: {middle: {steps: 90}}", "scenarios: {NEW: {like: OLD, training: middle-2}}"),
+        ("scenarios: {conflict: {evaluation: few}}", "conflict-2: {like: conflict, ...}"),
+        ("methods: {pike: {rule: pike}}", "give yours a new name, pike-2, or "),
+    ],
+)
+def test_what_an_include_sets_is_replaced_by_a_second_file_or_renamed(tmp_path, capsys, more, says):
+    def said(*words):
+        code = main(["plan", "--devices", "cpu", *map(str, words)])
+        return code, *capsys.readouterr()
+
+    mine, second = tmp_path / "own.yaml", tmp_path / "second.yaml"
+    own = OWN.replace("RESULTS", str(tmp_path / "results"))
+    mine.write_text(f"{own}{more}\n")
+    name = f"{(section := more.partition(': {')[0])}.{more.partition('{')[2].partition(':')[0]}"
+    code, _, err = said("--config", mine)
+    assert (code, says in err, "\n" in err.strip()) == (2, True, False), err
+    assert f"{name}: set in {ROOT}/workflow/scenarios.yaml and in {mine}" in err
+    assert f'make run CONFIG="{mine} second.yaml"' in err
+    # What the message says works: the second file, at any place behind the first, and `like`.
+    mine.write_text(own)
+    second.write_text(more.replace("{evaluation: few}", "{evaluation: last}"))
+    code, out, err = said("--config", mine, second)
+    assert (code, "pretrain" in out) == (0, True), err
+    assert said("--config", mine, "--config", second)[1] == out
+    target = tmp_path / "results/corpora/symbols/east/manifest.json"
+    code, out, err = said("--config", mine, second, target)
+    assert (code, "pretrain" in out) == (0, False), err
+    plan = planner.plan_of_workflow([mine, second], {})[0]
+    values = strict_yaml.load(more, "more")[section]
+    assert section == "scenarios" or all(
+        plan.config[section][key].items() >= values[key].items() for key in values
+    )
+
+
+def test_a_scenario_like_another_has_an_evaluation_of_its_own(tmp_path):
+    mine = tmp_path / "own.yaml"
+    few = """
+evaluation: {few: {rows: 32, batch_tokens: 8192, checkpoints: last}}
+scenarios: {conflict-few: {like: conflict, evaluation: few}}
+"""
+    mine.write_text(OWN.replace("[conflict]", "[conflict, conflict-few]") + few)
+    evaluations = planner.plan_of_workflow([mine], {})[0].evaluations
+    rows = {run.split("/")[0]: asked["rows"] for run, asked in evaluations.items()}
+    assert rows == {"conflict": 64, "conflict-few": 32}
 
 
 def test_the_file_that_sets_the_results_folder_owns_it(tmp_path, config):
@@ -81,7 +141,10 @@ def test_a_workflow_parses_each_file_once(tmp_path, config, monkeypatch):
         ("sparse.yaml", r"has 3,000,000,000 bytes: a configuration has 1,048,576 at most"),
         ("bomb.yaml", "bomb.yaml holds more than 50,000 values, those that aliases repeat"),
         ("chain0.yaml", "chain51.yaml: 51 files include each other down to it: join some"),
-        ("outputs.yaml", "outputs.yaml: results: stands in the configuration that includes this"),
+        (
+            "outputs.yaml",
+            r"results: set in .*outputs\.yaml and in .*mine\.yaml, which .*: take results out of",
+        ),
     ],
 )
 def test_what_cannot_be_included_is_refused(tmp_path, include, message):

@@ -9,7 +9,7 @@ from recipes import recipe
 from pike_mixing import METHODS, registry
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, StatisticsNeed
-from pike_mixing.settings import meanings
+from pike_mixing.settings import setting_docstrings
 from pipeline.planning import dependencies, methods, planner, stages
 from pipeline.runtime import code_fingerprint
 
@@ -24,8 +24,10 @@ def test_a_rule_and_all_its_settings_are_described(rule):
     # A sentence of the base class would describe another rule.
     assert vars(kind)["about"] == methods.rule_sentence(rule)
     assert kind.about.endswith(".")
-    assert set(meanings(kind)) == {field.name for field in dataclasses.fields(kind)}
-    assert [name for name, words in meanings(kind).items() if not words.endswith(".")] == []
+    assert set(setting_docstrings(kind)) == {field.name for field in dataclasses.fields(kind)}
+    assert [
+        name for name, words in setting_docstrings(kind).items() if not words.endswith(".")
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -150,7 +152,7 @@ def test_a_plan_imports_no_class_of_the_users_own(own, config, tmp_path):
     assert plan.rule_descriptions()[own] == "As PiKE, but faster."
     assert methods.rule_sentence("mine.again:Mine") == "As PiKE, but faster."
     module = methods.class_reference(own).partition(":")[0]
-    closure = code_fingerprint.closure(stages.STAGES["pretrain"].partition(":")[0], module)
+    closure = code_fingerprint.import_closure(stages.STAGES["pretrain"].partition(":")[0], module)
     assert {"mine.rule", "mine.kinds", "pike_mixing.rules.pike"} <= closure
     assert not (tmp_path / "imported").exists()
 

@@ -63,7 +63,7 @@ def test_the_command_names_all_that_an_experiment_was_started_with(started):
 def test_an_aged_database_is_told_with_the_command_of_its_experiment(tmp_path, monkeypatch, caplog):
     monkeypatch.chdir(tmp_path)
     atomic_files.write_json(tmp_path / "other/experiment.json", {"started_with": ["a.yaml"]})
-    change = made_from.Difference("inputs.runs/a/manifest.json", "1", "2")
+    change = made_from.RecordDifference("inputs.runs/a/manifest.json", "1", "2")
     monkeypatch.setattr(made_from, "compare_finished", lambda *_: [change])
     with duckdb.connect("other/pike.duckdb") as connection:
         selection.announce(connection, Path("other/pike.duckdb"))

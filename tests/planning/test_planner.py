@@ -415,7 +415,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path):
 def test_a_target_behind_configfile_is_named(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("experiment: mine\n")
-    with pytest.raises(InputError, match=r"behind it .*manifest\.json too: put targets in front"):
+    with pytest.raises(InputError, match=r"manifest\.json is no configuration: .* put targets in"):
         planner.plan_of_workflow([path, tmp_path / "manifest.json"], {})
 
 

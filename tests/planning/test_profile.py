@@ -25,10 +25,16 @@ def test_every_profile_that_is_shipped_is_fit(path):
 
 
 def test_what_is_not_set_is_the_callers_to_say():
-    found = profile.read_profile(
-        {"pretrain": {"longest": 60, "python": "'.venv-tpu/bin/python'"}}, {}
-    )
+    own = {"pretrain": {"longest": 60, "python": "'.venv-tpu/bin/python'"}}
+    found = profile.read_profile(own, {})
     assert (found.longest("pretrain"), found.longest("pack")) == (60, 0)
+    of_all = profile.read_profile(own, {"longest": 30})
+    for rule, minutes, place in (
+        ("pretrain", 60, "set-resources of pretrain"),
+        ("tokenizer", 30, "default-resources"),
+        ("report", 30, "default-resources"),
+    ):
+        assert (of_all.longest(rule), of_all.longest_place(rule)) == (minutes, place)
     assert found.value("pretrain", "python") == ".venv-tpu/bin/python"
     assert found.value("pretrain", "accelerator", "cpu") == "cpu"
 
@@ -69,13 +75,17 @@ def test_a_device_that_leaves_the_accelerator_idle_is_refused(kind, device):
 @pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.parent.name)
 def test_what_must_be_filled_in_stands_in_one_place(path):
     lines = path.read_text(encoding="utf-8").splitlines()
-    for name in ("accelerator", "longest", "slurm_partition", "slurm_account"):
+    section, filled = "", []
+    for n, line in enumerate(lines):
+        section = line if re.match(r"[a-z-]+:", line) else section
         # Elsewhere it is an alias.
-        places = [n for n, line in enumerate(lines) if re.match(rf" *(# )?{name}: (?!\*)", line)]
-        assert len(places) <= 1, name
-        for n in places:
+        if found := re.match(r" *(?:# )?(accelerator|longest|slurm_\w+): (?!\*|\")", line):
             above = itertools.takewhile(lambda line: "#" in line, reversed(lines[:n]))
-            assert "FILL IN" in "".join(above), name
+            assert "FILL IN" in "".join(above), line
+            filled.append((section, found[1]))
+    assert len({*filled}) == len(filled)
+    expected = {"slurm": 6, "gpu": 1}.get(path.parent.name, len(filled))
+    assert len(filled) == expected
 
 
 def test_the_example_of_the_page_fills_in_the_profile_of_slurm():
@@ -87,6 +97,7 @@ def test_the_example_of_the_page_fills_in_the_profile_of_slurm():
     values = yaml.safe_load(shown)
     found = profile.read_profile(values["set-resources"], values["default-resources"])
     assert (found.device("pretrain"), found.longest("pretrain")) == ("cuda", 2 * 24 * 60)
+    assert found.longest("tokenizer") == 24 * 60
 
 
 WRONG = {
@@ -136,7 +147,7 @@ def test_resources_with_units_or_computed_are_snakemakes_to_judge():
     )
 
 
-@pytest.mark.parametrize("name", ["processes", "accelerator", "longest", "python"])
+@pytest.mark.parametrize("name", ["processes", "accelerator", "wait", "python"])
 def test_what_is_read_rule_by_rule_is_refused_as_a_default(name):
     with pytest.raises(InputError, match=f"default-resources: {name}: nothing reads it there"):
         profile.read_profile({}, {name: "h100" if name == "accelerator" else 2})

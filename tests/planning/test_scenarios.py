@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from repository import ROOT
 
-from pipeline.data.synthetic import Synthetic
+from pipeline.data.synthetic import SyntheticSource
 from pipeline.planning import planner
 
 LEADERBOARD = ROOT / "workflow" / "configs" / "leaderboard.yaml"
@@ -19,9 +19,11 @@ def config():
 
 def chain(config, source):
     """Transition probabilities of a language of order 1."""
-    language = Synthetic(**{k: v for k, v in config["sources"][source].items() if k != "kind"})
+    language = SyntheticSource(
+        **{k: v for k, v in config["sources"][source].items() if k != "kind"}
+    )
     next_VxV = np.full((language.symbols,) * 2, language.noise / language.symbols)
-    for symbol, successors in enumerate(language.table()):
+    for symbol, successors in enumerate(language.successor_table()):
         next_VxV[symbol, successors] += (1 - language.noise) / language.successors
     return next_VxV
 

@@ -7,7 +7,7 @@ import yaml
 from repository import ROOT
 
 from pike_mixing.errors import InputError
-from pipeline.planning import notices, planner, strict_yaml
+from pipeline.planning import plan_hints, planner, strict_yaml
 
 TAGS = [
     ("!!bool maybe", "tag:yaml.org,2002:bool"),
@@ -126,12 +126,12 @@ KNOWN = (
         (
             "    # target: {english: 2",
             "    target: {tickets: 2",
-            f"scenarios.languages.target: 'tickets' {KNOWN}",
+            f"scenarios.mine.target: 'tickets' {KNOWN}",
         ),
         (
             "  # target: {rule: fixed, weights_by_domain: {english: 2",
             "  mix-2: {rule: fixed, weights_by_domain: {tickets: 2",
-            f"methods.mix-2 in scenario languages: weights_by_domain: 'tickets' {KNOWN}",
+            f"methods.mix-2 in scenario mine: weights_by_domain: 'tickets' {KNOWN}",
         ),
         # A list without an anchor is named by its place, as ever.
         ("[mix, natural", "[mix, naturel", "runs[0].methods: 'naturel' is unknown: did you mean"),
@@ -152,7 +152,7 @@ def test_a_message_names_the_anchor_of_the_list_to_change(tmp_path, old, new, me
     # What is not named there is told, and where to name it.
     path.write_text(text.replace("[english, code, names]", "[english, code]"), encoding="utf-8")
     plan, own = planner.plan_of_workflow([path], {})
-    assert notices.unused_names(plan, own)[0].endswith(
+    assert plan_hints.unused_names(plan, own)[0].endswith(
         "sources: defined, and used by no run: names: to use them, add them to the list "
         "`&domains` (line 26)"
     )

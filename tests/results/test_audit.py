@@ -96,7 +96,7 @@ def test_marks(paper, columns):
     assert [(place, text.split(",")[0]) for place, text, _ in found(paper, "tie")] == equal
 
 
-def test_items(paper):
+def test_held_out_choices(paper):
     counted = paper.execute("""
         select distinct c.scenario, c.params, c.method, c.task, c.shots, c.shown, i.stated,
             100.0 / items * ceil(low * items / 100 - 1e-9) as least,

@@ -196,7 +196,7 @@ def test_runs_without_evaluations_or_probes_need_none(small, tmp_path):
     atomic_files.write_json(small, experiment)
     for part in ("evaluations", "probes"):
         for folder in (tmp_path / "results/runs").rglob(part):
-            atomic_files.remove(folder)
+            atomic_files.remove_path(folder)
     database.build_database(small, tmp_path / "x.duckdb")
     assert ask(tmp_path / "x.duckdb", "select count(*) from perplexities") == [(0,)]
 

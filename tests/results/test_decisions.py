@@ -207,7 +207,12 @@ def test_few_documents_are_the_reason_also_where_losses_are_equal():
     assert [one["verdict"] for one in rows] == ["equal"]
     place = {"against": "Mix", "baseline": "mix", "decided": False, "tested": 0, "rows": rows}
     told = [*decisions.decision_sentences(place | {"size": "1 parameter", "tokens": "2 tokens"})]
-    assert told[1].startswith("A domain has fewer than 20 effective validation documents")
+    assert told[1:] == [
+        "A domain's validation text is worth fewer than 20 documents of equal size: these runs "
+        "cannot say which method is better.",
+        "This was measured with models of 1 parameter after 2 tokens. It may be different for "
+        "larger models or longer training: these runs cannot say.",
+    ]
 
 
 def _leads(connection, shares):

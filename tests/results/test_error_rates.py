@@ -9,7 +9,7 @@ from benchmarks import error_rates, length_rates
 from benchmarks.length_rates import Cell, Lengths
 from pike_mixing.comparison import mean_difference, sign_flip
 from pike_mixing.comparison.detectable import detection_probability, smallest_detectable
-from pike_mixing.comparison.mean_difference import estimate, part
+from pike_mixing.comparison.mean_difference import differences_of_sums, estimate
 from pipeline.results import claim_tests
 
 TIMES = 1000
@@ -20,7 +20,10 @@ TWO_SIGMA = 2 * (0.05 * 0.95 / TIMES) ** 0.5
 def judged(apart_CxSxD, tokens_D):
     """The estimate of each repetition, and half of its interval."""
     names = range(len(tokens_D))
-    found = [estimate([part(apart_SxD * tokens_D, tokens_D, names)]) for apart_SxD in apart_CxSxD]
+    found = [
+        estimate([differences_of_sums(apart_SxD * tokens_D, tokens_D, names)])
+        for apart_SxD in apart_CxSxD
+    ]
     halves = [mean_difference.half_width(one) for one in found]
     return np.array([one.difference for one in found]), np.array(halves)
 
@@ -103,7 +106,7 @@ def test_differences_that_are_detectable_are_found(seeds):
 def test_intervals_are_those_of_resampled_seeds_and_documents():
     random = np.random.default_rng(1)
     for apart_SxD in simulated(random, 4, 60, seed_sd=0.05, document_sd=0.2)[:3]:
-        found = estimate([part(apart_SxD, np.ones(60), range(60))])
+        found = estimate([differences_of_sums(apart_SxD, np.ones(60), range(60))])
         # A bootstrap of n values has (n - 1) / n of their variance.
         picked = random.integers(0, 60, (20_000, 60))
         of_documents = apart_SxD.mean(axis=0)[picked].mean(axis=1).std() * (60 / 59) ** 0.5

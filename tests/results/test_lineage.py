@@ -80,7 +80,7 @@ def test_a_selection_narrows_what_a_table_stands_on(small):
 
 def test_deleted_checkpoints_are_left_out(small, tmp_path):
     run = "real/tiny/mix/seed0"
-    atomic_files.remove(tmp_path / "results/runs" / run / "checkpoints" / "step20")
+    atomic_files.remove_path(tmp_path / "results/runs" / run / "checkpoints" / "step20")
     found = lineage.read_lineage(experiment.read(small)).artifacts
     assert f"checkpoint/{run}/step10" in found
     assert f"checkpoint/{run}/step20" not in found

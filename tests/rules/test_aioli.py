@@ -57,7 +57,7 @@ def test_the_old_matrix_counts_a_little():
 def test_a_sweep_leans_to_each_domain_once():
     method = Aioli(sweeps=2, slot=3, every=30)
     state = method.init(DOMAINS, 0)
-    leaned = [method.leaning(state, step) for step in range(60)]
+    leaned = [method.leaning_domain(state, step) for step in range(60)]
     for begin in (0, 9, 30, 39):
         sweep = leaned[begin : begin + 9]
         assert sweep[::3] == sweep[1::3] == sweep[2::3]
@@ -70,7 +70,7 @@ def test_a_sweep_leans_to_each_domain_once():
 def test_the_batch_leans_in_a_slot_and_follows_the_weights_after():
     method = Aioli(sweeps=1, slot=2, every=10)
     state = method.init(DOMAINS, 0) | {"weights_K": vector(0.5, 0.25, 0.25)}
-    k = method.leaning(state, 0)
+    k = method.leaning_domain(state, 0)
     weights_K = method.weights(state, 0)
     assert weights_K[k] == 0.75
     assert weights_K.sum().item() == pytest.approx(1)

@@ -6,33 +6,33 @@ from arrays import assert_close, measured, vector, weights_after
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pike_mixing.rules.pike import BalancedPiKE, tilt
+from pike_mixing.rules.pike import BalancedPiKE, tilted_loss_weights
 
 LN3 = math.log(3)
 
 
 def test_the_tilt_of_two_losses():
     # tau = 1, losses ln 3 and 0: e^ln3 : e^0 = 3 : 1.
-    assert_close(tilt(vector(LN3, 0), 1.0), vector(0.75, 0.25))
+    assert_close(tilted_loss_weights(vector(LN3, 0), 1.0), vector(0.75, 0.25))
 
 
 @given(st.lists(st.floats(0, 1000), min_size=1, max_size=8), st.floats(1e-3, 100))
 def test_the_tilt_sums_to_tau_and_grows_with_the_loss(losses, tau):
-    y_K = tilt(vector(*losses), tau)
+    y_K = tilted_loss_weights(vector(*losses), tau)
     assert y_K.sum().item() == pytest.approx(tau)
     assert y_K[losses.index(max(losses))] == y_K.max()
 
 
 def test_the_tilt_is_stable_for_losses_of_a_thousand():
     # exp(3000) overflows float64; the difference of 0.1 nats must still count e^0.3 : 1.
-    y_K = tilt(vector(1000.1, 1000.0), 3.0)
+    y_K = tilted_loss_weights(vector(1000.1, 1000.0), 3.0)
     assert (y_K[0] / y_K[1]).item() == pytest.approx(math.exp(0.3), rel=1e-9)
-    assert tilt(vector(1000.0, 0.0), 1.0).tolist() == [1.0, 0.0]
+    assert tilted_loss_weights(vector(1000.0, 0.0), 1.0).tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize("unknown", [math.nan, math.inf])
 def test_a_domain_without_a_loss_has_no_part_in_the_tilt(unknown):
-    y_K = tilt(vector(LN3, unknown, 0), 1.0)
+    y_K = tilted_loss_weights(vector(LN3, unknown, 0), 1.0)
     assert_close(y_K[[0, 2]], vector(0.75, 0.25))
     assert np.isnan(y_K[1])
 
@@ -41,7 +41,7 @@ def test_at_equal_losses_tau_is_a_step_size():
     # (tau / K)^2 for K = 3: 0.11, 1 and 2.8 at tau 1, 3 and 5.
     for tau, factor in ((1, 1 / 9), (3, 1), (5, 25 / 9)):
         method = BalancedPiKE(zeta1=1, zeta2=0, tau=tau)
-        exponent_K = method.exponent(measured((1, 2, 3), loss=(2.5, 2.5, 2.5)), b=4)
+        exponent_K = method.log_weight_changes(measured((1, 2, 3), loss=(2.5, 2.5, 2.5)), b=4)
         assert_close(exponent_K, factor * vector(1, 2, 3))
 
 

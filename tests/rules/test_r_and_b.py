@@ -8,7 +8,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from pike_mixing.interface import Signals
-from pike_mixing.rules.r_and_b import RAndB, balanced_weights
+from pike_mixing.rules.r_and_b import RAndB, alignment_weights
 
 DOMAINS = ("code", "prose")
 
@@ -38,7 +38,7 @@ def test_products_count_by_rows_and_a_round_forgets_the_last():
     method = RAndB(every=2)
     first, second = np.array([[10.0, 2], [2, 10]]), np.array([[20.0, 4], [4, 20]])
     mean_2x2 = np.array([[19, 3], [3, 11]])
-    expected_K = balanced_weights(mean_2x2, vector(0.5, 0.5), 3)
+    expected_K = alignment_weights(mean_2x2, vector(0.5, 0.5), 3)
     round_2 = [batch(2, first, (1, 3)), batch(3, second, (3, 1))]
     assert_close(after(method, *round_2), expected_K)
     assert_close(
@@ -66,7 +66,7 @@ def test_a_round_without_any_gradient_keeps_the_weights():
 
 
 def test_gradients_of_zero_make_equal_weights():
-    assert_close(balanced_weights(np.zeros((2, 2)), vector(0.5, 0.5), 3), vector(0.5, 0.5))
+    assert_close(alignment_weights(np.zeros((2, 2)), vector(0.5, 0.5), 3), vector(0.5, 0.5))
 
 
 @effort(max_examples=25)
@@ -74,8 +74,8 @@ def test_gradients_of_zero_make_equal_weights():
 def test_no_scale_of_the_gradients_matters_and_odds_are_bounded(seed, power):
     gradient_KxP = np.random.default_rng(seed).normal(size=(4, 9))
     gram_KxK = gradient_KxP @ gradient_KxP.T
-    weights_K = balanced_weights(gram_KxK, np.full(4, 0.25), 3)
-    assert_close(balanced_weights(gram_KxK * 2.0**power, np.full(4, 0.25), 3), weights_K)
+    weights_K = alignment_weights(gram_KxK, np.full(4, 0.25), 3)
+    assert_close(alignment_weights(gram_KxK * 2.0**power, np.full(4, 0.25), 3), weights_K)
     assert weights_K.max() / weights_K.min() <= math.exp(6) * (1 + 1e-9)
 
 

@@ -11,17 +11,17 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import RunFacts, Signals, Statistics
 from pike_mixing.numerics.laws import (
     SLOPE_VARIANCE,
-    add_losses,
     loss_decreases,
-    protected_scores,
+    scores_of_fallen_losses,
+    with_batch_losses,
 )
-from pike_mixing.numerics.moments import shrink_to_mean
+from pike_mixing.numerics.moments import shrunk_distances_from_mean
 from pike_mixing.rules.scale_free_pike import (
     ScaleFreePiKE,
-    gradient_scores,
-    log_target,
+    log_target_weights,
+    log_weights_after_step,
+    mean_scores_and_variances,
     smaller_of_same_sign,
-    step_towards,
 )
 
 DOMAINS = ("code", "prose", "tables", "web")
@@ -77,8 +77,8 @@ def test_what_has_not_begun_to_fall_keeps_its_rows():
     assert_close(weights(ScaleFreePiKE(**HALF_WAY), steps, rows=1), vector(0.5, 0.5))
     # Parts 0.5, 0.25 and 0 of the first loss have fallen: the mean is 0.25.
     at = {"first_loss_K": vector(8.0, 4, 1), "late_loss_K": vector(4.0, 3, 1)}
-    assert_close(protected_scores(vector(-1.0, -1, -1), at), vector(-1.0, 0, 0))
-    assert_close(protected_scores(vector(1.0, 2, 3), at), vector(1.0, 2, 3))
+    assert_close(scores_of_fallen_losses(vector(-1.0, -1, -1), at), vector(-1.0, 0, 0))
+    assert_close(scores_of_fallen_losses(vector(1.0, 2, 3), at), vector(1.0, 2, 3))
 
 
 def test_a_fall_whose_square_is_beyond_a_float64_is_a_fall():
@@ -122,7 +122,7 @@ def test_a_domain_that_was_read_over_goes_back_to_its_prior():
     method = ScaleFreePiKE(**HALF_WAY)
     state = method.init(DOMAINS[:2], 0)
     state |= {"log_weights_K": np.log([0.7, 0.3]), "epochs_K": np.array([2, 2])}
-    back = np.exp(method.update(state, np.ones(2), np.zeros(2, dtype=bool)))
+    back = np.exp(method.updated_log_weights(state, np.ones(2), np.zeros(2, dtype=bool)))
     assert_close(back, np.array([0.7**0.5, 0.3**0.5]) / (0.7**0.5 + 0.3**0.5))
 
 
@@ -131,7 +131,7 @@ def test_mean_losses_by_hand():
     # Each row's variance is (3 - 2)^2 / (1/2 + 1/2). The other domain had no rows.
     state = ScaleFreePiKE().init(DOMAINS[:2], 0)
     for loss in (3, 2):
-        state = add_losses(state, np.array([loss, np.nan]), np.array([2, 0]))
+        state = with_batch_losses(state, np.array([loss, np.nan]), np.array([2, 0]))
     assert_close(state["early_loss_K"], np.array([33 / 16, np.nan]))
     assert_close(state["late_loss_K"], np.array([513 / 256, np.nan]))
     assert_close(state["row_variance_K"], np.array([1, np.nan]))
@@ -161,7 +161,7 @@ def test_the_slope_of_noise_has_the_variance_that_is_stated():
     K, generator = 4000, np.random.default_rng(1)
     state = ScaleFreePiKE().init(tuple(map(str, range(K))), 0)
     for _ in range(200):
-        state = add_losses(state, generator.normal(size=K), np.ones(K))
+        state = with_batch_losses(state, generator.normal(size=K), np.ones(K))
     slope_K = 8 * (state["early_loss_K"] - state["late_loss_K"])
     assert slope_K.var() == pytest.approx(SLOPE_VARIANCE / 200, rel=0.1)
     assert state["row_variance_K"].mean() == pytest.approx(1, rel=0.02)
@@ -181,14 +181,14 @@ def test_shrinkage_by_hand():
     # 2 (4/9 + 1/9) = 10/9. B: 1, 1. The means spread by (8/3)^2 / 2 = 32/9, noise explains 5/9 of
     # it: 27/32 of +-4/3 remain.
     at = {"mean_K": vector(2.75, 0.75), "scatter_K": vector(1.0, 0.0)}
-    mean_2, variance_2 = gradient_scores(at | {"estimates_K": np.array([2, 2])})
+    mean_2, variance_2 = mean_scores_and_variances(at | {"estimates_K": np.array([2, 2])})
     assert_close(mean_2, np.array([11 / 3, 1]))
     assert_close(variance_2, np.array([10 / 9, 0]))
-    assert_close(shrink_to_mean(mean_2, variance_2), np.array([9 / 8, -9 / 8]))
+    assert_close(shrunk_distances_from_mean(mean_2, variance_2), np.array([9 / 8, -9 / 8]))
 
 
 def test_noise_as_large_as_the_spread_leaves_nothing():
-    assert_close(shrink_to_mean(vector(2.0, 1.0), vector(0.5, 0.5)), np.zeros(2))
+    assert_close(shrunk_distances_from_mean(vector(2.0, 1.0), vector(0.5, 0.5)), np.zeros(2))
 
 
 @pytest.mark.parametrize("fall", [(0, 1), (1, 1), (0, 0), (-1, 0)])
@@ -208,23 +208,25 @@ def test_agreement_is_the_smaller_of_the_same_sign():
 def test_rows_move_from_those_behind_to_those_ahead_alone():
     # The first gives half of 0.4; the last two, at leads of 1 : 3 and equal priors, share it so.
     prior_4 = vector(0.4, 0.2, 0.2, 0.2)
-    tau_4 = np.exp(log_target(np.log(prior_4), np.array([-math.log(2), 0, 1, 3])))
+    tau_4 = np.exp(log_target_weights(np.log(prior_4), np.array([-math.log(2), 0, 1, 3])))
     assert_close(tau_4, vector(0.2, 0.2, 0.25, 0.35))
     # None is ahead: those of lead 0 get it.
-    tau_4 = np.exp(log_target(np.log(prior_4), np.array([-math.log(2), 0, 0, -math.log(4)])))
+    tau_4 = np.exp(
+        log_target_weights(np.log(prior_4), np.array([-math.log(2), 0, 0, -math.log(4)]))
+    )
     assert_close(tau_4, vector(0.2, 0.375, 0.375, 0.05))
     # Zeros but for last bits.
     for lead in (0, -1e-17):
-        assert_close(log_target(np.log(prior_4), np.full(4, lead)), np.log(prior_4))
+        assert_close(log_target_weights(np.log(prior_4), np.full(4, lead)), np.log(prior_4))
 
 
 def test_a_step_ends_where_its_divergence_reaches_the_bound():
     log_v_2, log_tau_2 = np.log([0.5, 0.5]), np.log([0.99, 0.01])
-    new_2 = np.exp(step_towards(log_tau_2, log_v_2, 0.1))
+    new_2 = np.exp(log_weights_after_step(log_tau_2, log_v_2, 0.1))
     assert (new_2 * np.log(new_2 / 0.5)).sum() == pytest.approx(0.1)
     # Half way is sqrt(99) : 1.
     assert_close(
-        np.exp(step_towards(log_tau_2, log_v_2, 9)),
+        np.exp(log_weights_after_step(log_tau_2, log_v_2, 9)),
         np.array([99**0.5, 1]) / (99**0.5 + 1),
         rtol=1e-6,
     )

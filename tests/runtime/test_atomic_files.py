@@ -94,8 +94,8 @@ def test_removing_a_link_to_a_folder_leaves_the_folder(tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path / "folder")
-    atomic_files.remove(tmp_path / "link")
-    atomic_files.remove(tmp_path / "missing")
+    atomic_files.remove_path(tmp_path / "link")
+    atomic_files.remove_path(tmp_path / "missing")
     assert names(tmp_path) == ["folder"]
     assert names(tmp_path / "folder") == ["file"]
 
@@ -115,13 +115,13 @@ def test_a_digest_does_not_depend_on_the_order_of_keys():
         == '{"a":1,"b":[1.5,null]}'
         == atomic_files.canonical_json(second)
     )
-    assert atomic_files.digest(first) == hashlib.sha256(b'{"a":1,"b":[1.5,null]}').hexdigest()
+    assert atomic_files.json_digest(first) == hashlib.sha256(b'{"a":1,"b":[1.5,null]}').hexdigest()
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_what_json_cannot_say_is_refused(tmp_path, number):
     with pytest.raises(ValueError, match="not JSON compliant"):
-        atomic_files.digest({"a": number})
+        atomic_files.json_digest({"a": number})
     with pytest.raises(ValueError, match="not JSON compliant"):
         atomic_files.write_json(tmp_path / "a.json", {"a": number})
     assert names(tmp_path) == []

@@ -7,7 +7,7 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.runtime.signal_handler import Interrupted
-from pipeline.training.run_folder import Writer
+from pipeline.training.run_folder import BackgroundWriter
 
 
 def failing():
@@ -16,7 +16,7 @@ def failing():
 
 def test_work_is_done_meanwhile_and_one_after_the_other():
     go, done = threading.Event(), []
-    with Writer() as writer:
+    with BackgroundWriter() as writer:
         writer.start(lambda: done.append(go.wait(20)))
         assert done == []
         threading.Timer(0.05, go.set).start()
@@ -28,7 +28,7 @@ def test_work_is_done_meanwhile_and_one_after_the_other():
 
 
 def test_what_goes_wrong_is_raised_at_the_next_call_and_once():
-    with Writer() as writer:
+    with BackgroundWriter() as writer:
         writer.start(failing)
         with pytest.raises(InputError, match="the disk is full"):
             writer.start(lambda: None)
@@ -40,16 +40,16 @@ def test_what_goes_wrong_is_raised_at_the_next_call_and_once():
 
 def test_the_end_waits_and_raises_what_went_wrong():
     done = []
-    with Writer() as writer:
+    with BackgroundWriter() as writer:
         writer.start(lambda: done.append(threading.Event().wait(0.05)))
     assert done == [False]
-    with pytest.raises(InputError, match="the disk is full"), Writer() as writer:
+    with pytest.raises(InputError, match="the disk is full"), BackgroundWriter() as writer:
         writer.start(failing)
 
 
 def test_an_end_that_was_asked_for_does_not_hide_what_went_wrong():
     def stopped(work):
-        with Writer() as writer:
+        with BackgroundWriter() as writer:
             writer.start(work)
             raise Interrupted
 
@@ -67,7 +67,7 @@ def test_an_error_under_way_is_not_replaced_and_is_waited_behind(caplog):
         failing()
 
     def interrupted():
-        with Writer() as writer:
+        with BackgroundWriter() as writer:
             writer.start(slow)
             raise KeyboardInterrupt
 

@@ -37,7 +37,7 @@ def write(folder, changes=()):
 
 
 def test_a_fingerprint_covers_what_is_imported_also_inside_functions(tmp_path):
-    closure = write(tmp_path).closure("toy.stage")
+    closure = write(tmp_path).import_closure("toy.stage")
     assert closure == {"toy.stage", "toy.part", "toy.deep.leaf", "toy.late"}
 
 
@@ -89,7 +89,7 @@ def test_what_was_read_is_remembered_while_the_file_is_the_same(tmp_path, monkey
 def test_an_import_for_type_checkers_alone_is_no_import(tmp_path):
     code = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from toy import other\n"
     toy = write(tmp_path, {"late.py": code})
-    assert "toy.other" not in toy.closure("toy.stage")
+    assert "toy.other" not in toy.import_closure("toy.stage")
 
 
 def test_files_that_are_not_python_have_a_fingerprint_of_their_own(tmp_path):
@@ -120,14 +120,16 @@ def test_without_git_or_in_another_repository_there_is_no_commit(tmp_path):
 
 
 def test_a_method_depends_on_its_own_module_and_on_no_other_methods():
-    closure = code_fingerprint.closure("pipeline.training.train", "pike_mixing.rules.static")
+    closure = code_fingerprint.import_closure("pipeline.training.train", "pike_mixing.rules.static")
     assert {
         "pike_mixing.rules.static",
         "pipeline.model.transformer",
         "pipeline.data.batches",
     } <= closure
     assert not closure & {"pike_mixing.rules.pike", "pike_mixing.rules.surgery"}
-    surgery = code_fingerprint.closure("pipeline.training.train", "pike_mixing.rules.surgery")
+    surgery = code_fingerprint.import_closure(
+        "pipeline.training.train", "pike_mixing.rules.surgery"
+    )
     assert "pike_mixing.rules.static" in surgery
 
 
@@ -142,7 +144,7 @@ def test_a_method_depends_on_its_own_module_and_on_no_other_methods():
 )
 def test_a_name_that_a_package_hands_on_is_of_its_module(own_modules, source):
     (own_modules / "handed.py").write_text(source)
-    closure = code_fingerprint.closure("handed")
+    closure = code_fingerprint.import_closure("handed")
     place = "torch.per_domain_adamw" if "torch" in source else "rules.pike"
     assert f"pike_mixing.{place}" in closure
     # What the package hands on beside it is not.

@@ -64,7 +64,7 @@ def test_several_processes_on_xla_are_refused(monkeypatch):
     monkeypatch.setenv("MASTER_ADDR", "localhost")
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(InputError, match="several processes cannot train on xla: start the run al"):
-        distributed.join(torch.device("xla"))
+        distributed.join_processes(torch.device("xla"))
 
 
 # Two processes against one.
@@ -213,7 +213,7 @@ def test_a_mistake_of_all_and_one_that_the_first_alone_finds_are_said_once(make_
     few = make_run("few", training={"rows": 1})
     assert "2 processes, but training.rows of 1" in said_once(few, corpora)
     run = make_run()
-    with locks.acquire(run.parent):
+    with locks.acquire_lease(run.parent):
         told = said_once(run, corpora)
     assert "is being written by process" in told
     assert "Connection closed by peer" not in told

@@ -39,7 +39,7 @@ def test_without_loops_it_finds_the_files_that_glob_finds(tmp_path_factory, part
         matches = glob.glob(pattern, recursive=True)  # noqa: PTH207
         # Of "a.txt/**" glob makes "a.txt/".
         found = {name for name in matches if Path(name).is_file() and not name.endswith("/")}
-        assert file_patterns.files(pattern) == sorted(found)
+        assert file_patterns.files_of_pattern(pattern) == sorted(found)
 
 
 def test_links_to_a_folder_within_itself_give_no_file_twice(here):
@@ -50,50 +50,50 @@ def test_links_to_a_folder_within_itself_give_no_file_twice(here):
     found = ["a.txt", "b/a.txt", "b/c/a.txt"]
     # Sixty of them cross the same folders as one, also where each must go on by a folder.
     for crossed in ("**/", "**/" * 60):
-        assert file_patterns.files(f"{crossed}a.txt") == found
-    assert file_patterns.files("**/*/" * 60 + "a.txt") == []
+        assert file_patterns.files_of_pattern(f"{crossed}a.txt") == found
+    assert file_patterns.files_of_pattern("**/*/" * 60 + "a.txt") == []
 
 
 def test_two_names_of_one_folder_are_two_folders(here):
     (here / "e").symlink_to("b/c")
-    assert file_patterns.files("**/d.json") == ["b/c/d.json", "e/d.json"]
+    assert file_patterns.files_of_pattern("**/d.json") == ["b/c/d.json", "e/d.json"]
 
 
 def test_a_file_under_two_spellings_is_one(here):
     patterns = ["b/a.txt", "./b/*.txt", str(here / "b" / "**")]
-    found = file_patterns.all_files(patterns, "files")
+    found = file_patterns.matching_files(patterns, "files")
     assert found == ["b/a.txt", f"{here}/b/c/a.txt", f"{here}/b/c/d.json"]
 
 
 def test_a_file_of_exactly_that_name_is_taken(here):
     for name in ("d [v1]/1.txt", "d v/1.txt", "d 1/1.txt"):
         edits.put(name)(here)
-    assert file_patterns.files("d [v1]/1.txt") == ["d [v1]/1.txt"]
-    assert file_patterns.files("d [v1]/*.txt") == ["d 1/1.txt", "d v/1.txt"]
+    assert file_patterns.files_of_pattern("d [v1]/1.txt") == ["d [v1]/1.txt"]
+    assert file_patterns.files_of_pattern("d [v1]/*.txt") == ["d 1/1.txt", "d v/1.txt"]
 
 
 def test_folders_pipes_and_devices_are_no_files(here):
     os.mkfifo(here / "pipe.txt")
     (here / "zero.txt").symlink_to("/dev/zero")
     (here / "folder.txt").mkdir()
-    assert file_patterns.files("*.txt") == ["a.txt"]
-    assert file_patterns.files("pipe.txt") == file_patterns.files("b") == []
+    assert file_patterns.files_of_pattern("*.txt") == ["a.txt"]
+    assert file_patterns.files_of_pattern("pipe.txt") == file_patterns.files_of_pattern("b") == []
 
 
 def test_links_to_what_is_not_there_are_told(here):
     (here / "gone.txt").symlink_to("nowhere.txt")
-    assert file_patterns.files("*.txt") == ["a.txt"]
+    assert file_patterns.files_of_pattern("*.txt") == ["a.txt"]
     with pytest.raises(InputError, match=r"no file .*: it is a link to nowhere.txt, which is not"):
-        file_patterns.all_files(["gone.txt"], "files")
+        file_patterns.matching_files(["gone.txt"], "files")
     (here / "b" / "big.txt").symlink_to("../.git/annex/objects/x1/SHA256E-s9--0.txt")
     with pytest.raises(InputError, match=r"b/big.txt is a link of git-annex .*annex get b/big.txt"):
-        file_patterns.files("**/*.txt")
+        file_patterns.files_of_pattern("**/*.txt")
     with pytest.raises(InputError, match=r"no file matches 'aaa.*: no name is longer"):
-        file_patterns.all_files(["a" * 300], "files")
+        file_patterns.matching_files(["a" * 300], "files")
 
 
 def test_a_name_that_is_not_utf8_is_told(here):
     (here / os.fsdecode(b"ab\xe9.txt")).touch()
     with pytest.raises(InputError, match=r"ab\\udce9\.txt' is not UTF-8: rename it"):
-        file_patterns.files("*")
-    assert file_patterns.files("a.*") == ["a.txt"]
+        file_patterns.files_of_pattern("*")
+    assert file_patterns.files_of_pattern("a.*") == ["a.txt"]

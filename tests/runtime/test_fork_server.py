@@ -67,7 +67,9 @@ with socket.socket(socket.AF_UNIX) as client, socket.socket(socket.AF_UNIX) as l
 """
 """A client and a server of another user."""
 
-pytestmark = pytest.mark.skipif(not fork_server.possible(), reason="a system without its calls")
+pytestmark = pytest.mark.skipif(
+    not fork_server.can_serve_forks(), reason="a system without its calls"
+)
 
 
 class Server:
@@ -80,7 +82,7 @@ class Server:
             shutil.copytree(ROOT / package, self.clone / package, ignore=ignored)
         (self.clone / "pipeline/theory/stage.py").write_text(STAGE)
         (self.clone / "pipeline/full.py").write_text(FULL)
-        self._server = fork_server.start(
+        self._server = fork_server.start_server(
             self.name,
             {"theory": "pipeline.planning.stages", "other": "pipeline.full"},
             f"{before}cd {self.clone}; export PYTHONPATH={self.clone}; exec 2>{self.clone}/told; ",
@@ -88,13 +90,13 @@ class Server:
         self.ended = False
         self.wait(lambda: self.listens("theory") and self.listens("other"))
         with self.connected() as server:
-            self.number = fork_client.peer(server)[0]
+            self.number = fork_client.peer_credentials(server)[0]
         self.environment = os.environ | dict.fromkeys(fork_server.THREADS, "1")
         self.environment["PYTHONPATH"] = str(self.clone)
 
     def begin(self, out, *, client=True, folder=None, **environment):
         """Starts a job."""
-        words = fork_server.words(self.name).split() if client else []
+        words = fork_server.client_command(self.name).split() if client else []
         return subprocess.Popen(
             [*words, sys.executable, "-m", "pipeline", "theory", "--out", out],
             cwd=folder or self.clone,

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import devices, environment
+from pipeline.runtime import devices, environment, planned_gpu
 
 
 def take(names, programs, folder, told):
@@ -78,7 +78,7 @@ def test_a_torch_of_the_cpu_is_known_without_importing_it(tmp_path, monkeypatch,
     if built is not None:
         (tmp_path / "torch" / "version.py").write_text(built, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    assert environment.is_cpu_torch() == is_cpu
+    assert environment.is_torch_cpu_only() == is_cpu
 
 
 @pytest.fixture
@@ -141,3 +141,39 @@ def test_a_folder_of_locks_that_others_may_write_is_refused(tmp_path, monkeypatc
         folder.chmod(0o777)
     with pytest.raises(InputError, match=r"locks.* set TMPDIR to a folder of your own"):
         devices.claim_gpu(folder)
+
+
+GiB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("planned", "name", "memory", "another"),
+    [
+        # Names and memories as drivers give them; A100s are sold with 40 and 80 GB.
+        ("a100-80gb", "NVIDIA A100-SXM4-80GB", 79.2, False),
+        ("a100-80gb", "NVIDIA A100-SXM4-40GB", 39.4, True),
+        ("a100-40gb", "A100-PCIE-40GB", 39.4, False),
+        ("a100-40gb", "NVIDIA A100-SXM4-80GB", 79.2, False),
+        ("a100-80gb", "NVIDIA A100-SXM4-80GB MIG 3g.40gb", 39.3, True),
+        ("a100-80gb", "NVIDIA H100 80GB HBM3", 79.1, True),
+        ("h100", "NVIDIA H100 80GB HBM3", 79.1, False),
+        ("h200", "NVIDIA H200", 139.8, False),
+        ("h200", "NVIDIA GH200 480GB", 94.5, True),
+        ("h100", "Tesla V100-SXM2-32GB", 31.7, True),
+    ],
+)
+def test_a_gpu_of_another_kind_than_planned_is_named(
+    monkeypatch, caplog, planned, name, memory, another
+):
+    monkeypatch.setattr(devices, "pick_device", lambda kind: kind)
+    monkeypatch.setattr(devices, "describe", lambda place: f"cuda: {name}")
+    monkeypatch.setattr(devices, "memory", lambda place: int(memory * GiB))
+    planned_gpu.warn_of_another(planned, "cuda")
+    told = f"planned for accelerator: {planned}, and this GPU is {name} with {memory:.0f} GiB: "
+    assert [message.startswith(told) for message in caplog.messages] == [True] * another
+
+
+def test_jobs_without_a_planned_gpu_look_at_none(monkeypatch):
+    monkeypatch.setattr(devices, "pick_device", lambda kind: pytest.fail("a GPU was asked for"))
+    for planned, device in (("cpu", "auto"), ("cpu", "cuda"), ("tpu-v4", "xla"), ("h100", "cpu")):
+        planned_gpu.warn_of_another(planned, device)

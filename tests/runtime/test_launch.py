@@ -40,7 +40,7 @@ def test_one_node_needs_no_meeting(started):
 
 def test_two_nodes_of_a_job_start_a_torchrun_each_and_meet(started, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    monkeypatch.setattr(launch, "_hosts", lambda job: ["a", "b"])
+    monkeypatch.setattr(launch, "_slurm_hosts", lambda job: ["a", "b"])
     become(4, 2)
     ((words, environment),) = started
     assert launch.RENDEZVOUS not in os.environ
@@ -53,7 +53,7 @@ def test_two_nodes_of_a_job_start_a_torchrun_each_and_meet(started, monkeypatch)
     meeting = words[words.index("--rdzv-endpoint") + 1]
     assert meeting == environment[launch.RENDEZVOUS]
     assert words[3:7] == ["--nproc-per-node", "2", "--nnodes", "2"]
-    assert launch.is_part()
+    assert launch.is_worker_process()
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_two_nodes_of_a_job_start_a_torchrun_each_and_meet(started, monkeypatch)
 def test_what_cannot_be_met_is_refused(started, monkeypatch, processes, nodes, job, message):
     if job:
         monkeypatch.setenv("SLURM_JOB_ID", job)
-    monkeypatch.setattr(launch, "_hosts", lambda job: ["a", "b"])
+    monkeypatch.setattr(launch, "_slurm_hosts", lambda job: ["a", "b"])
     with pytest.raises(InputError, match=message):
         launch.exec_torchrun(processes, [], "USR1", 1, nodes)
     assert started == []

@@ -51,7 +51,7 @@ def manifest(folder, **facts):
 
 
 def found(path, **today):
-    known = checksums.Memory(path.with_name("memory.json"))
+    known = checksums.DigestCache(path.with_name("memory.json"))
     return made_from.compare_finished(path, "theory", known, **today)
 
 
@@ -75,29 +75,32 @@ def test_the_same_work_elsewhere_gives_the_same_manifest(tmp_path):
 
 def test_versions_are_of_what_the_stage_computes_with():
     finder = ["pike_mixing.finders.regmix"]
-    assert {"numpy", "lightgbm"} <= code_fingerprint.versions_of("mixture", finder).keys()
-    assert "torch" in code_fingerprint.versions_of("pretrain", ["pipeline.training.train"])
+    assert {"numpy", "lightgbm"} <= code_fingerprint.package_versions("mixture", finder).keys()
+    assert "torch" in code_fingerprint.package_versions("pretrain", ["pipeline.training.train"])
     # A copy of text is the same by any version of NumPy, a drawn one is not.
-    assert code_fingerprint.versions_of("download", ["pipeline.data.local"]) == {}
-    assert "numpy" in code_fingerprint.versions_of("download", ["pipeline.data.synthetic"])
+    assert code_fingerprint.package_versions("download", ["pipeline.data.local"]) == {}
+    assert "numpy" in code_fingerprint.package_versions("download", ["pipeline.data.synthetic"])
 
 
 def test_versions_of_another_interpreter_are_its_own(tmp_path, monkeypatch):
-    same = code_fingerprint.versions_of("pretrain", ["pipeline.training.train"])
+    same = code_fingerprint.package_versions("pretrain", ["pipeline.training.train"])
     script = tmp_path / "python"
     script.write_text('#!/bin/sh\necho Welcome\necho \'{"torch": "0.1", "numpy": "0.2"}\'\n')
     script.chmod(0o755)
     monkeypatch.chdir(tmp_path)
     for path in (str(script), "./python"):
-        other = code_fingerprint.versions_of("pretrain", ["pipeline.training.train"], path)
+        other = code_fingerprint.package_versions("pretrain", ["pipeline.training.train"], path)
         assert other == {"torch": "0.1", "numpy": "0.2"}
-    own = code_fingerprint.versions_of("pretrain", ["pipeline.training.train"], sys.executable)
+    own = code_fingerprint.package_versions("pretrain", ["pipeline.training.train"], sys.executable)
     assert own == same
     (tmp_path / "mute").write_text("#!/bin/sh\n")
     (tmp_path / "mute").chmod(0o755)
-    assert code_fingerprint.versions_of("pretrain", ["pipeline.training.train"], "./mute") is None
     assert (
-        code_fingerprint.versions_of("pretrain", ["pipeline.training.train"], "/not/here") is None
+        code_fingerprint.package_versions("pretrain", ["pipeline.training.train"], "./mute") is None
+    )
+    assert (
+        code_fingerprint.package_versions("pretrain", ["pipeline.training.train"], "/not/here")
+        is None
     )
     assert same != other
 
@@ -142,7 +145,7 @@ def test_builds_of_one_release_for_other_devices_are_alike(work, today, told):
     assert [str(one) for one in found(work, versions={"torch": today})] == told
     # So are those of a checkpoint.
     identities = ({"versions": {"torch": one}} for one in ("2.13.0+cpu", today))
-    assert [str(one) for one in made_from.differences(*identities)] == told
+    assert [str(one) for one in made_from.record_differences(*identities)] == told
 
 
 def test_changed_files_differ_and_gone_ones_do_not(work):
@@ -189,14 +192,14 @@ def at_work(tmp_path, monkeypatch):
     edits.put("text.txt", "words")(tmp_path)
 
     # Another test had a module of this name elsewhere.
-    code_fingerprint._root.cache_clear()
-    code_fingerprint.path_of.cache_clear()
+    code_fingerprint._import_root.cache_clear()
+    code_fingerprint.module_path.cache_clear()
     code_fingerprint.fingerprint.cache_clear()
 
     def begun(stage="evaluate"):
         given, inputs = [Path("text.txt")], [Path("manifest.json"), Path("a.model")]
         parts = {"inputs": inputs, "given": given, "modules": ["worker_of_tests"]}
-        taken = made_from.Taken(stage, parts["modules"], inputs=inputs, given=given)
+        taken = made_from.InputSnapshot(stage, parts["modules"], inputs=inputs, given=given)
         parts |= {"stage": stage, "settings": {"a": 1}, "files": []}
         parts["facts"] = {"run": "r", "steps": [1]}
         return taken, lambda: made_from.write_manifest(Path("out.json"), **parts, taken=taken)
@@ -261,12 +264,12 @@ def test_work_stands_where_all_that_it_was_made_from_comes_out_the_same(
     finish()
     out, first = Path("out.json"), json.loads(Path("out.json").read_text())
     # As the workflow does, before Snakemake deletes it.
-    made_from.keep_copy(out)
+    made_from.keep_manifest_copy(out)
     out.unlink()
     change(tmp_path)
     code_fingerprint.fingerprint.cache_clear()
     taken, _ = at_work()
-    assert taken.stands(out, {"a": 1}) is stands
+    assert taken.restore_if_unchanged(out, {"a": 1}) is stands
     assert out.exists() is stands
     if stands:
         again = json.loads(out.read_text())
@@ -274,7 +277,7 @@ def test_work_stands_where_all_that_it_was_made_from_comes_out_the_same(
         assert again == {key: one for key, one in first.items() if key != "inputs"}
     # Once: it is no word for another time.
     out.unlink(missing_ok=True)
-    assert not taken.stands(out, {"a": 1})
+    assert not taken.restore_if_unchanged(out, {"a": 1})
 
 
 VALUES = st.recursive(
@@ -287,4 +290,4 @@ VALUES = st.recursive(
 @given(VALUES, VALUES)
 def test_two_records_differ_where_their_json_does(before, now):
     differs = atomic_files.canonical_json(before) != atomic_files.canonical_json(now)
-    assert bool(made_from.differences({"x": before}, {"x": now})) == differs
+    assert bool(made_from.record_differences({"x": before}, {"x": now})) == differs

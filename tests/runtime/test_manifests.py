@@ -32,7 +32,7 @@ def written(request, tmp_path_factory):
     """A stage, the place of a manifest of it, and what it holds."""
     stage, path = request.param, tmp_path_factory.mktemp("written") / atomic_files.MANIFEST
     write(path, stage, OTHERS[stage])
-    return stage, path, manifests.read(path, stage)
+    return stage, path, manifests.read_manifest(path, stage)
 
 
 @pytest.mark.slow
@@ -42,7 +42,7 @@ def test_what_is_read_of_a_manifest_has_its_type(written, data):
     stage, path, whole = written
     path.write_text(data.draw(edited(whole)), encoding="utf-8")
     with contextlib.suppress(InputError):
-        found = manifests.read(path, stage)
+        found = manifests.read_manifest(path, stage)
         assert all(type(found[key]) is type(value) for key, value in OTHERS[stage].items())
 
 
@@ -50,10 +50,10 @@ def test_a_chosen_setting_may_be_anything(tmp_path):
     path = tmp_path / atomic_files.MANIFEST
     chosen = {"a": -1, "b": -0.5, "c": True, "d": "x"}
     write(path, "mixture", {"weights_by_domain": {}, "chosen": chosen})
-    assert manifests.read(path, "mixture")["chosen"] == chosen
+    assert manifests.read_manifest(path, "mixture")["chosen"] == chosen
     write(path, "mixture", {"weights_by_domain": {"a": -1}})
     with pytest.raises(InputError, match=r"weights_by_domain\.a: must not be negative, not -1"):
-        manifests.read(path, "mixture")
+        manifests.read_manifest(path, "mixture")
 
 
 def test_all_that_is_wrong_is_told_with_its_place(tmp_path):
@@ -61,7 +61,7 @@ def test_all_that_is_wrong_is_told_with_its_place(tmp_path):
     found = {"documents": 1, "bytes": 9, "tokens": -1, "shards": [{"file": 3, "tokens": 1}]}
     atomic_files.write_json(path, found)
     with pytest.raises(InputError) as caught:
-        manifests.require(found, manifests.SPLIT, path, "pack anew")
+        manifests.require_type(found, manifests.SPLIT, path, "pack anew")
     assert str(caught.value) == (
         f"{path} is not whole (tokens: must be at least 1, not -1; shards[0].file: 3 is not a "
         "text: put it in quotes; shards[0]: sha256 is missing: a text): pack anew"

@@ -10,7 +10,7 @@ class Terminal(io.StringIO):
 
 def test_colour_is_for_terminals(monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert output_formats.paint("x", "red", Terminal()) == "\x1b[31mx\x1b[0m"
-    assert output_formats.paint("x", "red", io.StringIO()) == "x"
+    assert output_formats.colour_text("x", "red", Terminal()) == "\x1b[31mx\x1b[0m"
+    assert output_formats.colour_text("x", "red", io.StringIO()) == "x"
     monkeypatch.setenv("NO_COLOR", "1")
-    assert output_formats.paint("x", "red", Terminal()) == "x"
+    assert output_formats.colour_text("x", "red", Terminal()) == "x"

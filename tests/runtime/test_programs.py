@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from pipeline.runtime.programs import program
+from pipeline.runtime.programs import program_command
 
 CLONE = "a clone/.venv/bin"
 
@@ -28,4 +28,4 @@ def test_a_program_is_named_as_the_shell_takes_it(tmp_path, monkeypatch, there, 
     monkeypatch.setattr(sys, "executable", str(tmp_path / CLONE / "python"))
     monkeypatch.setenv("PATH", str(tmp_path / path) if path else "/nowhere")
     monkeypatch.chdir(tmp_path / here)
-    assert program("pike") == typed.format(tmp_path)
+    assert program_command("pike") == typed.format(tmp_path)

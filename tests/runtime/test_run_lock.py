@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HOLDER = """
 import os, pathlib, subprocess, sys
 from pipeline.runtime import locks
-with locks.acquire(pathlib.Path(sys.argv[1])):
+with locks.acquire_lease(pathlib.Path(sys.argv[1])):
     if "fork" in sys.argv:
         if not (number := os.fork()):
             sys.stdin.read()
@@ -57,14 +57,14 @@ def holder_of(folder):
 
 def test_a_lease_is_held_during_the_block_and_leaves_nothing(tmp_path):
     run = tmp_path / "run"
-    assert not locks.is_held(run)
-    with locks.acquire(run) as lease:
-        assert locks.is_held(run)
+    assert not locks.is_lease_held(run)
+    with locks.acquire_lease(run) as lease:
+        assert locks.is_lease_held(run)
         assert lease.folder == run
         assert holder_of(run)["pid"] == os.getpid()
         lease.confirm()
     assert list(run.iterdir()) == []
-    with pytest.raises(KeyboardInterrupt), locks.acquire(run):
+    with pytest.raises(KeyboardInterrupt), locks.acquire_lease(run):
         raise KeyboardInterrupt
     assert list(run.iterdir()) == []
 
@@ -72,15 +72,15 @@ def test_a_lease_is_held_during_the_block_and_leaves_nothing(tmp_path):
 def test_a_second_holder_is_refused_and_told_who_holds(tmp_path):
     with held(tmp_path) as holder:
         since = holder_of(tmp_path)["since"]
-        with pytest.raises(InputError) as caught, locks.acquire(tmp_path):
+        with pytest.raises(InputError) as caught, locks.acquire_lease(tmp_path):
             pass
         named = f"process {holder.pid} on {os.uname().nodename} since {since}"
         assert f"is being written by {named}: wait for it or stop it" in str(caught.value)
         # The first still holds.
         assert holder_of(tmp_path)["pid"] == holder.pid
-    with locks.acquire(tmp_path):
+    with locks.acquire_lease(tmp_path):
         refused = pytest.raises(InputError, match=f"process {os.getpid()} on")
-        with refused, locks.acquire(tmp_path):
+        with refused, locks.acquire_lease(tmp_path):
             pass
 
 
@@ -100,7 +100,7 @@ def test_a_holder_of_slurms_is_named_by_its_job(tmp_path, monkeypatch, theirs, o
 
     be_job(theirs)
     assert locks.describe_holder(tmp_path) is None
-    with locks.acquire(tmp_path):
+    with locks.acquire_lease(tmp_path):
         be_job(ours)
         assert told in locks.describe_holder(tmp_path)
 
@@ -112,19 +112,19 @@ def test_the_lease_of_a_killed_holder_is_taken_over_at_once(tmp_path, how):
         holder.kill()
         os.waitid(os.P_PID, holder.pid, os.WEXITED | os.WNOWAIT)
         began = time.monotonic()
-        with locks.acquire(tmp_path):
+        with locks.acquire_lease(tmp_path):
             assert time.monotonic() - began < 1
             assert holder_of(tmp_path)["pid"] == os.getpid()
 
 
 def test_a_fork_that_ends_leaves_the_lease_to_its_parent(tmp_path):
-    with locks.acquire(tmp_path) as lease:
+    with locks.acquire_lease(tmp_path) as lease:
         if not (number := os.fork()):
             with contextlib.suppress(BaseException):
                 lease.confirm()
             os._exit(0)
         os.waitpid(number, 0)
-        assert locks.is_held(tmp_path)
+        assert locks.is_lease_held(tmp_path)
         lease.confirm()
 
 
@@ -133,8 +133,8 @@ def test_a_living_holder_is_waited_for_until_it_ends(tmp_path, monkeypatch, capl
     monkeypatch.setattr(locks, "LOOK_SECONDS", 0.01)
     with held(tmp_path) as holder:
         threading.Timer(0.2, holder.kill).start()
-        locks.await_free(tmp_path, minutes=1)
-        with locks.acquire(tmp_path):
+        locks.await_lease_end(tmp_path, minutes=1)
+        with locks.acquire_lease(tmp_path):
             pass
     (told,) = caplog.messages
     assert f"is being written by process {holder.pid} on" in told
@@ -143,9 +143,9 @@ def test_a_living_holder_is_waited_for_until_it_ends(tmp_path, monkeypatch, capl
 
 def test_a_holder_is_waited_for_no_longer_than_asked(tmp_path, monkeypatch):
     monkeypatch.setattr(locks, "LOOK_SECONDS", 0.01)
-    with locks.acquire(tmp_path):
-        locks.await_free(tmp_path, minutes=0.001)
-        assert locks.is_held(tmp_path)
+    with locks.acquire_lease(tmp_path):
+        locks.await_lease_end(tmp_path, minutes=0.001)
+        assert locks.is_lease_held(tmp_path)
 
 
 def test_who_asks_whether_a_lease_is_held_refuses_it_to_nobody(tmp_path):
@@ -154,14 +154,14 @@ def test_who_asks_whether_a_lease_is_held_refuses_it_to_nobody(tmp_path):
 
     def ask():
         while not stop.is_set():
-            locks.is_held(tmp_path)
+            locks.is_lease_held(tmp_path)
             time.sleep(0.01)
 
     asking = threading.Thread(target=ask)
     asking.start()
     try:
         for _ in range(100):
-            with locks.acquire(tmp_path):
+            with locks.acquire_lease(tmp_path):
                 pass
             (tmp_path / "lease.json").touch()
     finally:
@@ -176,12 +176,12 @@ def test_a_file_system_without_locks_is_refused(tmp_path, monkeypatch, number):
 
     monkeypatch.setattr("fcntl.flock", flock)
     told = f"{tmp_path} lies on a file system without locks .*{os.strerror(number)}"
-    with pytest.raises(InputError, match=told), locks.acquire(tmp_path):
+    with pytest.raises(InputError, match=told), locks.acquire_lease(tmp_path):
         pass
     assert list(tmp_path.iterdir()) == []
     # Of another, who holds it since before.
     (tmp_path / "lease.json").write_text("{}")
-    with pytest.raises(InputError, match=told), locks.acquire(tmp_path):
+    with pytest.raises(InputError, match=told), locks.acquire_lease(tmp_path):
         pass
     assert (tmp_path / "lease.json").read_text() == "{}"
 
@@ -215,7 +215,7 @@ def mistaken(_):
 def test_a_holder_whose_folder_is_gone_says_so_whatever_it_notices_first(tmp_path, lose, notice):
     run = tmp_path / "run"
     told = pytest.raises(InputError, match=f"{run} was moved or deleted, or the lease in it")
-    with told, locks.acquire(run) as lease:
+    with told, locks.acquire_lease(run) as lease:
         lose(run)
         notice(lease)
     # Another's lease stays.
@@ -223,9 +223,9 @@ def test_a_holder_whose_folder_is_gone_says_so_whatever_it_notices_first(tmp_pat
 
 
 def test_what_fails_otherwise_under_a_lease_passes_unchanged(tmp_path):
-    with pytest.raises(InputError, match="another mistake"), locks.acquire(tmp_path):
+    with pytest.raises(InputError, match="another mistake"), locks.acquire_lease(tmp_path):
         raise InputError("another mistake")
-    with pytest.raises(FileNotFoundError), locks.acquire(tmp_path):
+    with pytest.raises(FileNotFoundError), locks.acquire_lease(tmp_path):
         (tmp_path / "missing").read_text()
 
 
@@ -238,7 +238,7 @@ print("ready", flush=True)
 for number in range(rounds):
     sys.stdin.readline()
     try:
-        with locks.acquire(folder / str(number)):
+        with locks.acquire_lease(folder / str(number)):
             print("won", flush=True)
             sys.stdin.readline()
     except InputError:

@@ -10,8 +10,8 @@
 # With NODES=2 there are two nodes, each a slurmd of this machine.
 #
 # After `start`, FOLDER/bin first in PATH makes sbatch, squeue ... speak to this Slurm. A
-# node says that it has 8 cores, 48 GB and 2 GPUs of kind "fake" (files that nobody opens), and two
-# partitions: `main`, whose jobs go back into the queue when a job of `urgent` needs their place.
+# node says that it has 8 cores, 48 GB and 2 GPUs of kind "fake" (files that nobody opens), and three
+# partitions: `cpu` and `gpu`, whose jobs go back into the queue when a job of `urgent` needs their place.
 # A job that takes more memory than it asked for is ended within seconds.
 set -euo pipefail
 
@@ -127,7 +127,8 @@ GresTypes=gpu
 NodeName=DEFAULT CPUs=8 RealMemory=48000 Gres=gpu:fake:2
 NodeName=$host NodeAddr=127.0.0.1 Port=$node
 $([ ${#nodes[@]} = 1 ] || echo "NodeName=$host-2 NodeHostname=$host NodeAddr=127.0.0.1 Port=$other")
-PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE PriorityTier=1 PreemptMode=REQUEUE GraceTime=5 DefMemPerCPU=500
+PartitionName=cpu Nodes=ALL Default=YES MaxTime=INFINITE PriorityTier=1 PreemptMode=REQUEUE GraceTime=5 DefMemPerCPU=500
+PartitionName=gpu Nodes=ALL MaxTime=INFINITE PriorityTier=1 PreemptMode=REQUEUE GraceTime=5 DefMemPerCPU=500
 PartitionName=urgent Nodes=ALL MaxTime=INFINITE PriorityTier=9 PreemptMode=OFF DefMemPerCPU=500
 CONF
   # Snakemake's job step takes SLURM_CONF out of the environment, so every program puts it back.
@@ -169,7 +170,7 @@ start() {
     slurmd -N "$each" || fail "slurmd did not start: see $1/log/slurmd-$each.log"
   done
   for _ in $(seq 150); do
-    [ "$(timeout 5 sinfo -h -N -p main -o %T 2>/dev/null | uniq -c | xargs)" = "${#nodes[@]} idle" ] && return
+    [ "$(timeout 5 sinfo -h -N -p cpu -o %T 2>/dev/null | uniq -c | xargs)" = "${#nodes[@]} idle" ] && return
     sleep 0.2
   done
   fail "the nodes did not become idle in 30 s: see $1/log"

@@ -5,7 +5,7 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 from pipeline.tasks.benchmark import TaskSpec, load_benchmark
 
 
@@ -46,7 +46,7 @@ def test_rows_are_the_first_of_the_split(benchmarks, asked):
 
 
 def test_what_a_manifest_says(benchmarks, asked):
-    facts = load_benchmark(benchmarks, asked("hellaswag", 2)).facts()
+    facts = load_benchmark(benchmarks, asked("hellaswag", 2)).manifest_facts()
     # Of twelve rows two are of v_own1 and two of wikihow~own5, two of v_own9.
     assert (facts["items"], facts["clusters"], facts["chance"]) == (12, 9, 25.0)
     assert facts["origins"] == {"activitynet": 8, "wikihow": 4}
@@ -81,7 +81,7 @@ def other_label(own):
 
 
 def removed(name):
-    return lambda own: atomic_files.remove(own / name)
+    return lambda own: atomic_files.remove_path(own / name)
 
 
 def records(task, change):

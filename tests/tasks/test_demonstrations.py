@@ -7,7 +7,7 @@ from pipeline.tasks import benchmark, data_sets
 from pipeline.tasks.benchmark import load_benchmark
 from pipeline.tasks.task import Row
 
-GERMAN = data_sets.translated_hellaswag("de")
+GERMAN = data_sets.translated_hellaswag_task("de")
 
 
 def row(key, cluster="c", query="q"):
@@ -28,17 +28,17 @@ def test_the_order_without_a_list_is_that_of_a_hash():
     expected = sorted(
         behind, key=lambda r: hashlib.sha256(f"pike-demos-v1|de|3|{r.key}".encode()).hexdigest()
     )
-    assert benchmark.order_by_hash(GERMAN, [], behind, 3) == expected
-    assert benchmark.order_by_hash(GERMAN, [], behind[::-1], 3) == expected
-    assert benchmark.order_by_hash(GERMAN, [], behind, 4) != expected
-    hindi = data_sets.translated_hellaswag("hi")
-    assert benchmark.order_by_hash(hindi, [], behind, 3) != expected
+    assert benchmark.order_candidates_by_hash(GERMAN, [], behind, 3) == expected
+    assert benchmark.order_candidates_by_hash(GERMAN, [], behind[::-1], 3) == expected
+    assert benchmark.order_candidates_by_hash(GERMAN, [], behind, 4) != expected
+    hindi = data_sets.translated_hellaswag_task("hi")
+    assert benchmark.order_candidates_by_hash(hindi, [], behind, 3) != expected
 
 
 def test_rows_of_an_evaluated_video_are_no_demonstrations():
     asked = [row("a|1", cluster="a")]
     behind = [row("a|2", cluster="a"), row("b|1", cluster="b")]
-    assert benchmark.order_by_hash(GERMAN, asked, behind, 0) == [behind[1]]
+    assert benchmark.order_candidates_by_hash(GERMAN, asked, behind, 0) == [behind[1]]
 
 
 def test_of_rows_with_one_key_the_first_counts():

@@ -56,7 +56,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def test_a_task_becomes_lines_of_json_with_a_manifest(tmp_path, standin):
-    told = fetch.fetch(["piqa"], out=tmp_path, **standin("piqa"))
+    told = fetch.fetch_tasks(["piqa"], out=tmp_path, **standin("piqa"))
     place = tmp_path / "piqa"
     names = {".made-by", "demonstrations.jsonl", "manifest.json", "validation.jsonl"}
     assert {path.name for path in place.iterdir()} == names
@@ -77,7 +77,7 @@ def test_a_task_becomes_lines_of_json_with_a_manifest(tmp_path, standin):
 
 def test_the_non_commercial_notice_is_shown(tmp_path, standin, caplog):
     with caplog.at_level(logging.WARNING, "pike"):
-        told = fetch.fetch(["hellaswag_de"], out=tmp_path, **standin("hellaswag_de"))
+        told = fetch.fetch_tasks(["hellaswag_de"], out=tmp_path, **standin("hellaswag_de"))
     assert "NON-COMMERCIAL" in told
     assert "NON-COMMERCIAL" in caplog.text
 
@@ -93,13 +93,13 @@ def test_the_command_prints_what_was_fetched(tmp_path, capsys):
 def test_the_hubs_cache_serves_without_a_connection(tmp_path, cache):
     for name in ("piqa", "hellaswag_hi"):
         cache(name, OTHER)
-        fetch.fetch([name], out=tmp_path, revision=OTHER, taken=[])
+        fetch.fetch_tasks([name], out=tmp_path, revision=OTHER, given_files=[])
     assert records(tmp_path / "piqa" / "validation.jsonl") == records(PIQA / "validation.jsonl")
     expected = records(STANDINS / "hellaswag_hi" / "val.jsonl")
     assert records(tmp_path / "hellaswag_hi" / "val.jsonl") == expected
     # The checksum of this file is not known, its pinned commit is.
     cache("hellaswag_de")
-    fetch.fetch(["hellaswag_de"], out=tmp_path, revision=None, taken=[])
+    fetch.fetch_tasks(["hellaswag_de"], out=tmp_path, revision=None, given_files=[])
     manifest = atomic_files.read_json(tmp_path / "hellaswag_de" / "manifest.json")
     assert manifest["revision"] == data_sets.TASKS["hellaswag_de"].revision
 
@@ -107,16 +107,18 @@ def test_the_hubs_cache_serves_without_a_connection(tmp_path, cache):
 def test_without_a_connection_the_message_says_what_to_do(tmp_path, cache):
     message = r"piqa_validation.parquet of baber/piqa at 142f6d73.*connection.*--from SPLIT=FILE"
     with pytest.raises(InputError, match=message):
-        fetch.fetch(["piqa"], out=tmp_path, revision=None, taken=[])
+        fetch.fetch_tasks(["piqa"], out=tmp_path, revision=None, given_files=[])
     assert not (tmp_path / "piqa").exists()
 
 
 def test_a_checksum_that_is_not_the_pinned_one_is_refused(tmp_path, cache):
     cache("piqa")
     with pytest.raises(InputError, match=r"has SHA-256 .*, not 2b17ee12.*another version"):
-        fetch.fetch(["piqa"], out=tmp_path, revision=None, taken=[])
+        fetch.fetch_tasks(["piqa"], out=tmp_path, revision=None, given_files=[])
     with pytest.raises(InputError, match=r"has SHA-256 .*, not 2b17ee12.*--revision"):
-        fetch.fetch(["piqa"], out=tmp_path, revision=None, taken=taken(PIQA, "validation", "train"))
+        fetch.fetch_tasks(
+            ["piqa"], out=tmp_path, revision=None, given_files=taken(PIQA, "validation", "train")
+        )
     assert not (tmp_path / "piqa").exists()
 
 
@@ -141,7 +143,7 @@ def test_a_damaged_or_other_file_is_named(tmp_path, own, name, content, message)
     paths[name.partition(".")[0]] = own / name
     given = [f"{split}={path}" for split, path in paths.items()]
     with pytest.raises(InputError, match=message):
-        fetch.fetch(["piqa"], out=tmp_path, revision=OTHER, taken=given)
+        fetch.fetch_tasks(["piqa"], out=tmp_path, revision=OTHER, given_files=given)
     assert not (tmp_path / "piqa").exists()
 
 
@@ -150,13 +152,15 @@ def test_a_column_that_json_cannot_hold_is_named(tmp_path, own):
     pq.write_table(pa.Table.from_pylist(dated), own / "validation.parquet")
     given = [f"validation={own / 'validation.parquet'}", *taken(own, "train")]
     with pytest.raises(InputError, match=r"validation:0 cannot be written as JSON \(.* type date"):
-        fetch.fetch(["piqa"], out=tmp_path, revision=OTHER, taken=given)
+        fetch.fetch_tasks(["piqa"], out=tmp_path, revision=OTHER, given_files=given)
 
 
 def test_a_record_of_a_translation_that_is_a_list_is_named(tmp_path):
     (tmp_path / "val.jsonl").write_text("[1, 2]\n")
     with pytest.raises(InputError, match=r"1 of 1 rows of val .*val:0: no field 'endings'"):
-        fetch.fetch(["hellaswag_hi"], out=tmp_path, revision=OTHER, taken=taken(tmp_path, "val"))
+        fetch.fetch_tasks(
+            ["hellaswag_hi"], out=tmp_path, revision=OTHER, given_files=taken(tmp_path, "val")
+        )
 
 
 def test_a_few_rows_that_cannot_be_asked_are_listed(tmp_path, own):
@@ -164,8 +168,8 @@ def test_a_few_rows_that_cannot_be_asked_are_listed(tmp_path, own):
     first = records(path)[0]
     blank = {**first, "sol2": " "}
     path.write_text("".join(json.dumps(r) + "\n" for r in [*([first] * 100), blank]))
-    told = fetch.fetch(
-        ["piqa"], out=tmp_path, revision=OTHER, taken=taken(own, "validation", "train")
+    told = fetch.fetch_tasks(
+        ["piqa"], out=tmp_path, revision=OTHER, given_files=taken(own, "validation", "train")
     )
     assert "1 rows cannot be asked; put them into leave_out:\n    validation:100: 'sol2'" in told
     unusable = atomic_files.read_json(tmp_path / "piqa" / "manifest.json")["unusable"]
@@ -176,6 +180,6 @@ def test_own_files_need_no_further_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     monkeypatch.delitem(sys.modules, "pipeline.runtime.hub_downloads", raising=False)
     given = {"out": tmp_path, "revision": OTHER}
-    fetch.fetch(["piqa"], **given, taken=taken(PIQA, "validation", "train"))
+    fetch.fetch_tasks(["piqa"], **given, given_files=taken(PIQA, "validation", "train"))
     with pytest.raises(InputError, match="run `make setup EXTRAS=hub`"):
-        fetch.fetch(["piqa"], **given, taken=[])
+        fetch.fetch_tasks(["piqa"], **given, given_files=[])

@@ -93,10 +93,10 @@ def test_a_label_may_be_a_text_or_a_number(label):
 
 def test_a_pair_of_translations_gives_the_language_asked_for():
     endings = [{"hi": text, "en": "x"} for text in ("क", "ख", "ग", "घ")]
-    row = data_sets.translated_hellaswag("hi").row(caption(endings=endings), "val:0")
+    row = data_sets.translated_hellaswag_task("hi").row(caption(endings=endings), "val:0")
     assert row.options == ("क", "ख", "ग", "घ")
     with pytest.raises(InputError, match=r"val:0: 'endings\[0\]' is None"):
-        data_sets.translated_hellaswag("de").row(caption(endings=endings), "val:0")
+        data_sets.translated_hellaswag_task("de").row(caption(endings=endings), "val:0")
 
 
 TWICE = {"text": ["a", "b"], "label": ["A", "A"]}

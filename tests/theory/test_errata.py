@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pike_mixing.rules.pike import ConceptualPiKE, minimiser
+from pike_mixing.rules.pike import ConceptualPiKE, descent_bound_minimiser
 from pipeline import theory
 from pipeline.theory import descent
 from pipeline.theory.problem import leaning_problem, vector
@@ -50,7 +50,7 @@ def bound_at_the_solution():
         gamma=descent.gamma(descent.alignment(gradient_3x3), 3),
         norm="plug-in",
     )
-    weights_3 = minimiser(*method.descent_bound(problem.statistics(theta_3), b))
+    weights_3 = descent_bound_minimiser(*method.descent_bound(problem.statistics(theta_3), b))
     return descent.bound_row(problem, theta_3, weights_3, eta, b)["of_sum"]
 
 

@@ -15,7 +15,7 @@ from trained import loop_of
 
 from pike_mixing.torch import chunked_loss
 from pipeline.evaluation import gradient_probe
-from pipeline.evaluation.evaluate import evaluate
+from pipeline.evaluation.evaluate import evaluate_run
 
 COLLECTIVE = re.compile(
     r" (all-reduce|all-gather|collective-permute|all-to-all|reduce-scatter)(?:-start)?\("
@@ -73,10 +73,10 @@ def train(
             for path in sorted(set(Path(programs).glob("*after_optimizations.txt")) - seen)
         ]
     if probe:
-        gradient_probe.probe(Path(probe), run.parent, corpora, device="xla")
+        gradient_probe.probe_gradients(Path(probe), run.parent, corpora, device="xla")
     if evaluation:
         pieces = corpora.parent / "symbols.model"
-        evaluate(Path(evaluation), run.parent, corpora, pieces, device="xla")
+        evaluate_run(Path(evaluation), run.parent, corpora, pieces, device="xla")
     return found
 
 

@@ -114,6 +114,6 @@ def test_a_run_that_goes_on_ends_with_the_same_bits_on_a_gpu(make_run, corpora, 
     train.pretrain(run, corpora, device="cuda")
     last = run.parent / "checkpoints" / "step6"
     whole = atomic_files.sha256(last / checkpoint.MODEL)
-    atomic_files.remove(last)
+    atomic_files.remove_path(last)
     train.pretrain(run, corpora, device="cuda")
     assert atomic_files.sha256(last / checkpoint.MODEL) == whole

@@ -18,7 +18,7 @@ from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, made_from
 from pipeline.settings import Model
 from pipeline.training import metric_log
-from pipeline.training.find_mixture import find
+from pipeline.training.find_mixture import find_mixture
 
 STEPS = 20
 
@@ -62,7 +62,7 @@ def trained(folder, *, method=None, domains=DOMAINS, steps=STEPS, weights=None, 
 
 def evaluated(folder, loss, *, steps=STEPS, tokens=None):
     """A run folder's only evaluation; `tokens` are losses of tokens by domain."""
-    atomic_files.remove(folder / "evaluations")
+    atomic_files.remove_path(folder / "evaluations")
     path = folder / "evaluations" / f"step{steps}" / "search_losses.parquet"
     path.parent.mkdir(parents=True)
     rows = [{"step": steps, "domain": d, "nll": nll, "tokens": 100} for d, nll in loss.items()]
@@ -110,7 +110,7 @@ def swarm(root, count=12):
 
 def found(root, settings):
     atomic_files.write_json(root / "settings.json", settings)
-    find(root / "settings.json", root / "mixtures" / "law.json")
+    find_mixture(root / "settings.json", root / "mixtures" / "law.json")
     return atomic_files.read_json(root / "mixtures" / "law.json")
 
 
@@ -238,7 +238,7 @@ def test_the_average_is_read_from_the_last_checkpoint(tmp_path):
     (folder / "checkpoints" / f"step{STEPS}" / "training.safetensors").write_bytes(b"half")
     with pytest.raises(InputError, match=r"training\.safetensors is damaged"):
         found(tmp_path, settings)
-    atomic_files.remove(folder / "checkpoints")
+    atomic_files.remove_path(folder / "checkpoints")
     with pytest.raises(InputError, match="doremi has no checkpoint of its last step"):
         found(tmp_path, settings)
 

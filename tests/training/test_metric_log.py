@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.training.metric_log import LOG, TABLES, Records, read_rows
+from pipeline.training.metric_log import LOG, TABLES, RunRecords, read_log_rows
 
 DOMAINS = ("en", "hi")
 PACE = {"tokens_per_second": 3200.0, "model_flops_utilisation": math.nan, "memory_bytes": 2**20}
@@ -25,7 +25,7 @@ def add_step(records, step):
 
 def written(folder, until, *, since=0):
     """Records of the steps `since` to `until`, with a mark every other step as the loop makes."""
-    records = Records(folder, DOMAINS)
+    records = RunRecords(folder, DOMAINS)
     if not since:
         records.mark(0)
     for step in range(since, until):
@@ -44,7 +44,7 @@ def steps(folder):
 
 
 def test_rows_are_recorded_as_they_were_and_nan_is_null(tmp_path):
-    records = Records(tmp_path, DOMAINS)
+    records = RunRecords(tmp_path, DOMAINS)
     add_step(records, 0)
     values = ("squared_norm", "squared_norm_unbiased", "variance", "loss")
     norms = {
@@ -84,7 +84,7 @@ def test_the_joined_files_hold_every_step_once_and_in_order(tmp_path):
     before = [path.read_bytes() for path in records.finish(22)]
     assert steps(tmp_path) == list(range(22))
     assert [row["step"] for row in read(tmp_path, "weights")] == [n // 2 for n in range(44)]
-    assert [path.read_bytes() for path in Records(tmp_path, DOMAINS).finish(22)] == before
+    assert [path.read_bytes() for path in RunRecords(tmp_path, DOMAINS).finish(22)] == before
 
 
 @pytest.mark.slow
@@ -93,11 +93,11 @@ def test_what_lies_behind_the_checkpoint_is_dropped_and_made_again(tmp_path):
     # Killed at step 7 in the midst of a line; the last whole checkpoint is that of 4.
     with (tmp_path / LOG).open("a") as log:
         log.write('{"table": "ste')
-    Records(tmp_path, DOMAINS).cut(4)
-    assert [row["step"] for row in read_rows(tmp_path, ["steps"])["steps"]] == [0, 1, 2, 3]
+    RunRecords(tmp_path, DOMAINS).cut(4)
+    assert [row["step"] for row in read_log_rows(tmp_path, ["steps"])["steps"]] == [0, 1, 2, 3]
     written(tmp_path, 8, since=4).finish(8)
     assert steps(tmp_path) == list(range(8))
-    Records(tmp_path, DOMAINS).clear()
+    RunRecords(tmp_path, DOMAINS).clear()
     written(tmp_path, 2).finish(2)
     assert steps(tmp_path) == [0, 1]
 
@@ -130,7 +130,7 @@ def test_lost_and_damaged_rows_are_missed(tmp_path, damage, says):
     with pytest.raises(InputError, match=says):
         records.finish(6)
     with pytest.raises(InputError, match=says):
-        Records(tmp_path, DOMAINS).refuse_gaps(6)
+        RunRecords(tmp_path, DOMAINS).refuse_gaps(6)
     assert not (tmp_path / "steps.parquet").exists()
 
 
@@ -144,7 +144,7 @@ def test_timings_add_up_over_checkpoints_and_interruptions(tmp_path):
     checkpoint, optimizer = read(tmp_path, "timings")
     assert (checkpoint["phase"], checkpoint["seconds"]) == ("checkpoint", 3.0)
     assert checkpoint["share"] + optimizer["share"] == pytest.approx(1)
-    seconds = sum(row["seconds"] for row in read_rows(tmp_path, ["timings"])["timings"])
+    seconds = sum(row["seconds"] for row in read_log_rows(tmp_path, ["timings"])["timings"])
     assert optimizer["seconds"] == pytest.approx(seconds)
     assert records.seconds() == pytest.approx(3 + seconds)
 
@@ -152,7 +152,7 @@ def test_timings_add_up_over_checkpoints_and_interruptions(tmp_path):
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     """A full disk: test_going_on.py."""
     (tmp_path / LOG).mkdir()
-    records = Records(tmp_path, DOMAINS)
+    records = RunRecords(tmp_path, DOMAINS)
     add_step(records, 0)
     with pytest.raises(InputError, match=r"log\.jsonl.* a folder is in the place of a file"):
         records.mark(1)
@@ -160,17 +160,17 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 def test_rows_are_written_once_a_second_and_told_as_they_come(tmp_path):
     now, heard = [0.0], []
-    records = Records(tmp_path, DOMAINS, now=lambda: now[0])
+    records = RunRecords(tmp_path, DOMAINS, now=lambda: now[0])
     records.listeners.append(lambda *row: heard.append(row))
     add_step(records, 0)
     records.write_if_due()
-    assert read_rows(tmp_path, ["steps"]) == {"steps": []}
+    assert read_log_rows(tmp_path, ["steps"]) == {"steps": []}
     now[0] = 1.0
     records.write_if_due()
-    english, _ = read_rows(tmp_path, ["domain_losses"])["domain_losses"]
+    english, _ = read_log_rows(tmp_path, ["domain_losses"])["domain_losses"]
     assert english == {"step": 0, "domain": "en", "loss": 1.5}
     assert heard[1] == ("domain_losses", english)
-    silent = Records(tmp_path / "other", DOMAINS, writes=False)
+    silent = RunRecords(tmp_path / "other", DOMAINS, writes=False)
     add_step(silent, 0)
     silent.mark(1)
     assert not (tmp_path / "other").exists()

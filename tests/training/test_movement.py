@@ -14,7 +14,7 @@ from pike_mixing.alarms import AlarmLimits
 from pike_mixing.interface import Statistics
 from pike_mixing.movement import can_fail_to_move
 from pipeline import settings
-from pipeline.training.step_log import watch_of
+from pipeline.training.step_log import build_alarm_watch
 
 DOMAINS = ("en", "hi", "de")
 PIKE = {"zeta1": 1e-6, "zeta2": 1e-6, "every": 2, "first": 2}
@@ -30,7 +30,7 @@ def begun(rule="pike", method=PIKE, domains=DOMAINS, **training):
     def counts(state, step):
         return interface.rows_of_domains(rule, state, step, own.rows, own.rounding, len(domains))
 
-    return Watched(watch_of(rule, work, dict.fromkeys(domains, 1e9))), counts
+    return Watched(build_alarm_watch(rule, work, dict.fromkeys(domains, 1e9))), counts
 
 
 def weights(*values):

@@ -77,7 +77,7 @@ def test_a_shard_that_changes_while_it_is_trained_on_ends_the_run(
 ):
     """The checkpoints of before stay; with the shard as it was the run goes on from them."""
     own = shutil.copytree(corpora, tmp_path / "corpora")
-    shard, begun = own / "hard" / "train-00000.bin", train._Training._step
+    shard, begun = own / "hard" / "train-00000.bin", train._Training._train_step
     content = shard.read_bytes()
 
     def step(self, at):
@@ -87,7 +87,7 @@ def test_a_shard_that_changes_while_it_is_trained_on_ends_the_run(
 
     run = make_run()
     with monkeypatch.context() as patched:
-        patched.setattr(train._Training, "_step", step)
+        patched.setattr(train._Training, "_train_step", step)
         message = refused(run, own)
     assert f"{shard} was changed" in message or "holds the token id 65,535" in message
     assert max(atomic_files.step_entries(run.parent / "checkpoints")) <= 4

@@ -15,7 +15,7 @@ def test_a_signal_to_save_is_told_once_and_ends_nothing():
         signal.raise_signal(signal.SIGUSR1)
         assert asked.take_checkpoint_request()
         assert not asked.take_checkpoint_request()
-        asked.end()
+        asked.raise_if_stopped()
 
 
 def test_a_signal_that_comes_while_one_looks_is_told_at_the_next_look():
@@ -39,7 +39,7 @@ def test_a_signal_to_end_asks_for_a_checkpoint_first(number):
         signal.raise_signal(number)
         assert asked.take_checkpoint_request()
         with pytest.raises(signal_handler.Interrupted, match=number.name):
-            asked.end()
+            asked.raise_if_stopped()
 
 
 def test_a_second_ctrl_c_does_not_wait():
@@ -55,7 +55,7 @@ def test_torchrun_hands_ctrl_c_on_to_processes_that_had_it_from_the_terminal():
         signal.raise_signal(signal.SIGINT)
         assert asked.take_checkpoint_request()
         with pytest.raises(signal_handler.Interrupted, match="SIGINT"):
-            asked.end()
+            asked.raise_if_stopped()
 
 
 def test_the_signal_to_save_can_be_another_one():

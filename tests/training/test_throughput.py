@@ -13,7 +13,7 @@ def test_flops_are_six_a_weight_and_attentions_products():
     # A block: queries, keys, values 12 x 24, output 8 x 12, MLP 12 x 48 twice.
     block = 12 * 24 + 8 * 12 + 2 * 12 * 48
     expected = 6 * (2 * block + 16 * 12) + 12 * 2 * 8 * 10
-    assert step_log.training_flops_per_token(net, SHAPE, 10) == expected
+    assert step_log.model_flops_per_token(net, SHAPE, 10) == expected
     # What a plan assumes before there is a model.
     assert resources.training_flops_per_token(SHAPE, 16, 10) == expected
 
@@ -33,4 +33,4 @@ def test_flops_are_six_a_weight_and_attentions_products():
     ],
 )
 def test_a_known_gpu_has_its_data_sheets_peak(name, precision, expected):
-    assert step_log.known_peak(name, precision) == expected
+    assert step_log.known_peak_flops(name, precision) == expected

@@ -23,7 +23,7 @@ def written(folder, phases, seconds, firing):
 def test_phases_stand_in_a_steps_order_with_their_share(tmp_path):
     seconds = [14.0, 0.1, 0.2, 0.1, 0.1]
     written(tmp_path, {"backward": 6.0, "forward": 3.0, "optimizer": 1.0}, seconds, [])
-    head, *phases, whole, first = step_log.time_table(tmp_path).splitlines()
+    head, *phases, whole, first = step_log.phase_time_table(tmp_path).splitlines()
     assert head.split() == ["phase", "ms", "a", "step", "share"]
     assert [line.split()[:3] for line in phases] == [
         ["forward", "600.000", "30.00%"],
@@ -40,7 +40,7 @@ def test_phases_stand_in_a_steps_order_with_their_share(tmp_path):
 def test_firing_steps_are_compared_with_the_others(tmp_path):
     # Steps 0 and 3 fire: 3 seconds against 2, so 2 of 14 seconds more.
     written(tmp_path, {"loop": 14.0}, [3.0, 2.0, 2.0, 3.0, 2.0, 2.0], [0, 0, 3, 3])
-    last = step_log.time_table(tmp_path).splitlines()[-1]
+    last = step_log.phase_time_table(tmp_path).splitlines()[-1]
     assert last == (
         "2 steps with gradient statistics took 1.50 times a step without (medians), "
         "14.29% of all time"

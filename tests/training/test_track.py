@@ -68,7 +68,7 @@ def made_from(results):
 
 
 def test_every_step_is_sent_once_with_settings_and_origin(results, made_from):
-    run = track._run(results, results / RUN)
+    run = track._read_tracked_run(results, results / RUN)
     assert run.name == RUN
     assert made_from.items() <= run.settings.items()
     # MLflow takes names for paths.
@@ -81,13 +81,13 @@ def test_every_step_is_sent_once_with_settings_and_origin(results, made_from):
 
 def test_of_a_run_that_goes_on_there_is_what_is_written_and_alarms_are_texts(results, tmp_path):
     copy = shutil.copytree(results, tmp_path / "copy")
-    whole = track._run(copy, copy / RUN)
+    whole = track._read_tracked_run(copy, copy / RUN)
     (copy / RUN / atomic_files.MANIFEST).unlink()
-    metric_log.Records(copy / RUN, ()).cut(3)
+    metric_log.RunRecords(copy / RUN, ()).cut(3)
     alarm = {"table": "alarms", "step": 3, "kind": "worse", "domain": "hard", "message": "rises"}
     with (copy / RUN / metric_log.LOG).open("a") as log:
         log.write(json.dumps(alarm) + "\n")
-    run = track._run(copy, copy / RUN)
+    run = track._read_tracked_run(copy, copy / RUN)
     assert run.steps[:3] == whole.steps[:3]
     assert run.steps[3] == (3, {}, {"alarms/message/worse/hard": "rises"})
     assert run.key != whole.key
@@ -200,7 +200,7 @@ def test_a_damaged_record_is_named(results, tmp_path):
     copy = shutil.copytree(results, tmp_path / "copy")
     (copy / RUN / "weights.parquet").write_bytes(b"no parquet")
     with pytest.raises(InputError, match=r"seed0: .*`pike verify .*seed0` names what is damaged"):
-        track._run(copy, copy / RUN)
+        track._read_tracked_run(copy, copy / RUN)
 
 
 def test_the_command_offers_every_tracker():

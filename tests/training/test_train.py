@@ -18,7 +18,7 @@ from pike_mixing.rules.static import Mix
 from pipeline import settings
 from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 from pipeline.training import step_log
 from pipeline.training import train as pretrain
 from pipeline.training.metric_log import TABLES
@@ -76,7 +76,7 @@ def test_the_pace_of_every_step_is_recorded(make_run, corpora):
     pretrain.pretrain(run, corpora, device="cpu", peak_flops=1e9)
     work = validate(settings.Run, atomic_files.read_json(run), "run")
     net = checkpoint.load_model(run.parent / "checkpoints" / "step6")
-    flops = step_log.training_flops_per_token(net, work.model, 8)
+    flops = step_log.model_flops_per_token(net, work.model, 8)
     for row in pq.read_table(run.parent / "steps.parquet").to_pylist():
         assert row["tokens_per_second"] == pytest.approx(48 / row["seconds"])
         expected = flops * row["tokens_per_second"] / 1e9

@@ -9,7 +9,7 @@ import pytest
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files, locks
 from pipeline.training import watch
-from pipeline.training.metric_log import LOG, Records
+from pipeline.training.metric_log import LOG, RunRecords
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def folder(finished):
     (finished / atomic_files.MANIFEST).unlink()
     for path in finished.glob("*.parquet"):
         path.unlink()
-    Records(finished, ("en", "hi")).cut(3)
+    RunRecords(finished, ("en", "hi")).cut(3)
     return finished
 
 
@@ -61,7 +61,7 @@ def test_rows_since_the_last_checkpoint_are_shown_at_once(folder):
     # Half a line of a killed run, and at once the next one's first; a line that is half written.
     with (folder / LOG).open("ab") as log:
         log.write(b'{"table": "st' + lines + lines + b'\xff\n3\n{"table": "steps", "st')
-    with locks.acquire(folder):
+    with locks.acquire_lease(folder):
         (run,) = watch.read_progress(folder)
     assert (run["state"], run["step"], run["loss"]) == ("running", 4, 0.25)
     assert run["weights"] == {"en": 0.75}

@@ -19,11 +19,12 @@ from trained import apart, loop_of
 
 from pipeline import settings
 from pipeline.evaluation import gradient_probe
-from pipeline.evaluation.evaluate import evaluate
+from pipeline.evaluation.evaluate import evaluate_run
 from pipeline.model import adamw, checkpoint
 from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import initial_model
 from pipeline.runtime import atomic_files, devices
+from pipeline.training import learning_rate
 from pipeline.training import train as pretrain
 
 pytestmark = [
@@ -98,7 +99,7 @@ def test_fifty_steps_have_the_losses_of_the_cpu(trained, record_property, name):
     assert found.pop("weights.count") == 0
     assert max(found.values()) <= 1e-2
     trained_on = atomic_files.read_json(ours / atomic_files.MANIFEST)["device"]
-    assert trained_on == devices.describe(devices.pick_device("xla"))
+    assert trained_on == devices.describe_device(devices.pick_device("xla"))
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -153,7 +154,7 @@ def test_a_probe_measures_the_same(trained, tmp_path, corpora):
     atomic_files.write_json(asked, {"rows": 5, "microbatch": 2, "checkpoints": "last"})
     found = []
     for device in ("xla", "cpu"):
-        gradient_probe.probe(asked, folder, corpora, device=device)
+        gradient_probe.probe_gradients(asked, folder, corpora, device=device)
         table = pq.read_table(folder / "probes" / f"step{STEPS}.parquet")
         found.append(table.to_pylist()[0])
     for column in ("cosine", "ratio", "cosine_corrected"):
@@ -171,7 +172,7 @@ def test_an_evaluation_measures_the_same_and_compiles_for_each_shape_once(
     atomic_files.write_json(asked, values)
     tables, compiled = [], []
     for device in ("cpu", "xla", "xla"):
-        evaluate(asked, folder, corpora, corpora.parent / "symbols.model", device=device)
+        evaluate_run(asked, folder, corpora, corpora.parent / "symbols.model", device=device)
         out = folder / "evaluations" / f"step{STEPS}"
         names = ("documents", "choices", "perplexities", "accuracies")
         tables.append({name: pq.read_table(out / f"{name}.parquet").to_pylist() for name in names})
@@ -209,9 +210,9 @@ def test_one_program_moves_the_parameters_whichever_domains_had_rows():
     for name in ("cpu", "xla"):
         device = devices.pick_device(name)
         model = initial_model(settings.Model(layers=1, width=4, heads=1, head_width=2), 16, 0)
-        optimizer = adamw.per_domain_adamw(model.to(device), recipe(), 3)
+        optimizer = adamw.build_per_domain_adamw(model.to(device), recipe(), 3)
         for step, domains in enumerate([(0,), (1, 2), (0, 1, 2), (2,), (0, 2), (1,), (0, 1)] * 2):
-            adamw.set_rate(optimizer, 0.01 / (1 + step))
+            learning_rate.set_learning_rate(optimizer, 0.01 / (1 + step))
             for k in domains:
                 for p in model.parameters():
                     p.grad = (p.detach() - k).sin()

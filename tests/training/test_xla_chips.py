@@ -188,9 +188,9 @@ class TestFourChips:
 
 
 def test_a_slice_of_several_hosts_is_refused():
-    xla_chips.refuse_hosts(1)
+    xla_chips.refuse_several_hosts(1)
     with pytest.raises(InputError, match="a slice of 2 hosts"):
-        xla_chips.refuse_hosts(2)
+        xla_chips.refuse_several_hosts(2)
 
 
 @pytest.mark.device
@@ -210,10 +210,10 @@ def test_a_host_of_a_slice_is_refused_before_it_waits_for_the_others(monkeypatch
         devices.pick_device("xla")
     # The chips of one host of a slice, alone.
     monkeypatch.setenv("TPU_PROCESS_BOUNDS", "1,1,1")
-    xla_chips.refuse_slice()
+    xla_chips.refuse_slice_of_hosts()
 
 
 def test_fewer_chips_than_were_asked_for_are_refused():
-    inputs.refuse_few(1, torch.device("cpu"))
+    inputs.refuse_too_few_devices(1, torch.device("cpu"))
     with pytest.raises(InputError, match=r"4 processes or chips were asked for .* is 1: ask for 1"):
-        inputs.refuse_few(4, torch.device("cpu"))
+        inputs.refuse_too_few_devices(4, torch.device("cpu"))

@@ -13,7 +13,7 @@ from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files, devices, locks
-from pipeline.runtime.validation import validate
+from pipeline.runtime.validate_settings import validate
 from pipeline.training import inputs
 from pipeline.training import train as pretrain
 
@@ -29,7 +29,7 @@ def loop_of(run, corpora, *, method=None, reference=None, device="cpu", shard=Fa
     values = atomic_files.read_json(run)
     work = validate(settings.Run, values, str(run))
     method = method or registry.build(work.rule, work.method, str(run))
-    with locks.acquire(run.parent) as held:
+    with locks.acquire_lease(run.parent) as held:
         given = inputs.read_inputs(work, method, corpora, reference, None)
         place = devices.pick_device(device)
         loop = pretrain._Training(work, method, values, given, place, held, shard=shard)

@@ -300,7 +300,7 @@ class Project:
         wanted, found = _state(other.root), _state(self.root)
         for name in sorted(found):
             if found[name] != wanted.get(name):
-                atomic_files.remove(self.path(name))
+                atomic_files.remove_path(self.path(name))
         for name in sorted(wanted):
             if found.get(name) != wanted[name]:
                 if wanted[name] is FOLDER:
@@ -442,7 +442,7 @@ def packed(whole, made_once):
         project = whole.copy(folder / "project")
         for path in project.path("results").iterdir():
             if path.name in OF_RUNS:
-                atomic_files.remove(path)
+                atomic_files.remove_path(path)
         project.configure(lambda config: config["training"]["short"].update(LONG))
 
     return Project(made_once("packed", fill) / "project")

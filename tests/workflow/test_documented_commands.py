@@ -49,8 +49,10 @@ def told(project, command):
 def test_whoever_begins_gets_plans_and_dry_runs(default):
     rule, _ = documented.blocks("docs/your-method.md", "python")
     default.path("mine.py").write_text(rule, encoding="utf-8")
-    experiment, _ = documented.blocks("docs/your-method.md", "yaml")
-    default.path("own.yaml").write_text(experiment, encoding="utf-8")
+    shown = documented.blocks("docs/your-method.md", "yaml")
+    default.path("own.yaml").write_text(shown[0], encoding="utf-8")
+    (second,) = [block for block in shown if "{last: {rows: 32}}" in block]
+    default.path("few.yaml").write_text(second, encoding="utf-8")
     shown = [told(default, c) for c in commands("new", LESS) if c != ".venv/bin/pike"]
     assert len(shown) > 9
     assert any("scale-free-pike" in text for text in shown)

@@ -72,7 +72,7 @@ def test_a_run_that_ended_after_its_workflow_is_finished(trained):
     assert trained.contents(f"{MIX}/seed0/checkpoints") == before
 
 
-@pytest.mark.skipif(not fork_server.possible(), reason="each job is a process of its own")
+@pytest.mark.skipif(not fork_server.can_serve_forks(), reason="each job is a process of its own")
 def test_forks_leave_the_bits_of_processes_and_die_with_their_clients(untrained, unbroken):
     evaluations = (f"{RUNS}/{m}/seed0/evaluations/manifest.json" for m in ("mix", "pike"))
     targets = untrained.manifest("mix"), untrained.manifest("pike"), *evaluations

@@ -57,22 +57,25 @@ def test_on_slurm_a_job_says_where_it_runs_and_when_it_wants_to_know_of_the_end(
     pytest.importorskip("snakemake_executor_plugin_slurm", reason="pip install -e '.[slurm]'")
     path = fresh.path("workflow/profiles/slurm/config.yaml")
     text = path.read_text(encoding="utf-8").replace("longest: &longest 1440", "longest: &longest 5")
-    path.write_text(text, encoding="utf-8")
+    path.write_text(text.replace("  longest: 1440", "  longest: 7"), encoding="utf-8")
     found = asked(fresh, "slurm")
     # All GPUs of a training are on one node.
     assert (found["pretrain"]["gpu"], found["pretrain"]["nodes"]) == ("1", "1")
     assert found["pretrain"]["slurm_extra"] == "--signal=USR1@120"
-    # No time limit exceeds the longest.
-    for rule in ("pack", "pretrain", "evaluate", "probe"):
-        assert found[rule]["runtime"] == "5"
-    # One line names the GPU, whose jobs never fall back to the CPU.
-    assert {found[rule]["device"] for rule in ("pretrain", "evaluate", "probe")} == {"cuda"}
-    assert {values["slurm_partition"] for values in found.values()} == {"main"}
+    # No time limit exceeds the longest of its partition, and no job without a GPU takes the place
+    # of one that needs it.
+    assert {"tokenizer", "pack", "database", "table", "figure", "report"} < found.keys()
+    for rule, values in found.items():
+        limit = ("gpu", "5") if rule in ("pretrain", "evaluate", "probe") else ("cpu", "7")
+        assert (values["slurm_partition"], values.get("runtime", limit[1])) == limit, rule
+    # One line names the GPU, whose jobs never fall back to the CPU, and say so where it is another.
+    own = [found[rule] for rule in ("pretrain", "evaluate", "probe")]
+    assert {(values["device"], values["accelerator"]) for values in own} == {("cuda", "h100")}
 
 
 def test_a_torch_of_the_cpu_is_refused_before_jobs_book_gpus(fresh, tmp_path):
-    """Whether Slurm's jobs would train, or this machine's; nothing is made before."""
-    if not environment.is_cpu_torch():
+    """Whether Slurm's jobs would train, or this machine's; a dry run says so, too."""
+    if not environment.is_torch_cpu_only():
         pytest.skip("this environment's torch has CUDA")
     (tmp_path / "scontrol").write_text("#!/bin/sh\n", encoding="utf-8")
     (tmp_path / "scontrol").chmod(0o755)
@@ -83,9 +86,14 @@ def test_a_torch_of_the_cpu_is_refused_before_jobs_book_gpus(fresh, tmp_path):
         words = ("--profile", f"workflow/profiles/{profile}", "results/pike.duckdb")
         done = fresh.run("snakemake", *words, environment=own, anew=True)
         assert done.returncode == 1, done.stdout
-        assert "accelerator: h100: jobs would get GPUs that the torch of" in done.stdout
-        assert "run `make setup TORCH=cuda`, or set `accelerator: cpu`" in done.stdout
-        assert "Traceback" not in done.stdout
+        dry = fresh.dry_run(*words, "--quiet", "rules", environment=own)
+        assert dry.returncode == 0, dry.stdout
+        for told in (done.stdout, dry.stdout):
+            assert "accelerator: h100: jobs would get GPUs that the torch of" in told
+            assert "run `make setup TORCH=cuda`, or set `accelerator: cpu`" in told
+            assert "Traceback" not in told
+        # Once, and not of each job.
+        assert dry.stdout.count("jobs would get GPUs") == 1
     assert not fresh.path("results/data").exists()
 
 

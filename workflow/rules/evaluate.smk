@@ -20,7 +20,7 @@ rule evaluate:
     shell:
         "spawn {resources.python:q} -m pipeline evaluate {params.file:q} --run {params.folder:q}"
         " --corpora {params.corpora:q} --tokenizer {input.tokenizer:q} --tasks {params.tasks:q}"
-        " --device {resources.device:q} > {log:q} 2>&1"
+        " --device {resources.device:q} --accelerator {resources.accelerator:q} > {log:q} 2>&1"
 
 
 rule probe:
@@ -39,4 +39,4 @@ rule probe:
         corpora=READS.corpora_folder,
     shell:
         "spawn {resources.python:q} -m pipeline probe {params.file:q} --run {params.folder:q}"
-        " --corpora {params.corpora:q} --device {resources.device:q} > {log:q} 2>&1"
+        " --corpora {params.corpora:q} --device {resources.device:q} --accelerator {resources.accelerator:q} > {log:q} 2>&1"

@@ -25,7 +25,7 @@ rule pretrain:
         together=TAKES.process_arguments,
     shell:
         "spawn {resources.python:q} -m pipeline pretrain {params.file:q}"
-        " {params.data:q} --device {resources.device:q} {params.together} --threads {threads}"
+        " {params.data:q} --device {resources.device:q} --accelerator {resources.accelerator:q} {params.together} --threads {threads}"
         " --save-on {resources.save_on:q} --wait {resources.wait} > {log:q} 2>&1"
 
 

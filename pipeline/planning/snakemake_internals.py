@@ -1,6 +1,6 @@
 """All that the workflow uses of Snakemake beside what its documentation describes.
 
-A test lists these parts, and holds that no other file uses one (`test_undocumented.py`).
+A test lists these parts, and holds that no other file uses one (`test_snakemake_internals.py`).
 """
 
 import importlib

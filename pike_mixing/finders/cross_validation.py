@@ -8,13 +8,13 @@ import itertools
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.finders.conformal_intervals import HeldOut, block_numbers
+from pike_mixing.finders.conformal_intervals import HeldOut, fold_of_each_run
 
 OUTSIDE = 1e-6
 """A mixture further than this from every average of the proxies' mixtures lies outside of them."""
 
 
-def mixture_numbers(weights_NxK: Floats) -> Ints:
+def mixture_indices(weights_NxK: Floats) -> Ints:
     """Number of each run's mixture [N], from 0 on in the order in which they first appear.
 
     Runs of one mixture, such as those of several seeds, have the same number.
@@ -37,7 +37,7 @@ def make_folds(weights_NxK: Floats, count: int, seed: int) -> list[tuple[Ints, I
         For each part the indices of the proxies outside it and inside it, in ascending order.
         One mixture per part (leave one out) when there are no more mixtures than parts.
     """
-    mixture_N = mixture_numbers(weights_NxK)
+    mixture_N = mixture_indices(weights_NxK)
     M = mixture_N.max() + 1
     part_M = np.empty(M, dtype=np.int64)
     part_M[np.random.default_rng(seed).permutation(M)] = np.arange(M) % count
@@ -48,7 +48,7 @@ def make_folds(weights_NxK: Floats, count: int, seed: int) -> list[tuple[Ints, I
     ]
 
 
-def is_outside(weights_K: Floats, weights_NxK: Floats) -> bool:
+def is_outside_hull(weights_K: Floats, weights_NxK: Floats) -> bool:
     """Whether a mixture is no average of the proxies' mixtures: what is fitted then extrapolates.
 
     Non-negative multiples of mixtures that add up to a mixture are an average: all sum to 1.
@@ -59,9 +59,13 @@ def is_outside(weights_K: Floats, weights_NxK: Floats) -> bool:
     return bool(distance > OUTSIDE)
 
 
-def fewest_mixtures(rest: int, count: int) -> int:
-    """The fewest mixtures of which `rest` are left without the largest of `count` parts."""
-    return next(n for n in itertools.count(rest) if n - -(-n // min(count, n)) >= rest)
+def fewest_mixtures_for_folds(training_mixtures: int, folds: int) -> int:
+    """The fewest mixtures that leave `training_mixtures` without the largest of `folds` parts."""
+    return next(
+        n
+        for n in itertools.count(training_mixtures)
+        if n - -(-n // min(folds, n)) >= training_mixtures
+    )
 
 
 def held_out_diagnostics(predicted_N: Floats, actual_N: Floats) -> dict[str, float | None]:
@@ -73,18 +77,18 @@ def held_out_diagnostics(predicted_N: Floats, actual_N: Floats) -> dict[str, flo
     }
 
 
-def held_out_blocks(
+def held_out_of_folds(
     predicted_N: Floats,
     actual_N: Floats,
     weights_NxK: Floats,
-    parts: list[tuple[Ints, Ints]],
+    folds: list[tuple[Ints, Ints]],
     uncertainty_N: Floats | None = None,
 ) -> HeldOut:
     """The predictions of each part of `make_folds` by a fit of the others, for `intervals`."""
     return HeldOut(
         predicted_N,
         actual_N,
-        block_numbers(parts),
+        fold_of_each_run(folds),
         len(np.unique(weights_NxK, axis=0)),
         np.ones(len(actual_N)) if uncertainty_N is None else uncertainty_N,
     )

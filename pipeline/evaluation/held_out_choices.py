@@ -29,7 +29,7 @@ from pike_mixing.arrays import Ints
 from pike_mixing.row_order import Order, first_epochs
 from pipeline.data.ngrams import Hashes, occurrence_mask, window_hashes
 from pipeline.data.shards import Corpus
-from pipeline.evaluation.prompt_encoding import Item
+from pipeline.evaluation.prompt_encoding import EncodedItem
 from pipeline.runtime import atomic_files
 from pipeline.tasks.evaluation_settings import Choice, FewShot
 
@@ -63,7 +63,7 @@ class DomainItems:
     solved_T: tuple[int, ...] = ()
     """The tokens of as many solved items, one behind another."""
 
-    def as_asked(self, eos: int) -> list[Item]:
+    def question_items(self, eos: int) -> list[EncodedItem]:
         """The items as they are asked; candidates alone stand behind the end of a document."""
         columns = zip(
             *(self.names, self.documents, self.gold_I.tolist()),
@@ -71,7 +71,7 @@ class DomainItems:
             strict=True,
         )
         return [
-            Item(
+            EncodedItem(
                 name,
                 document,
                 gold,
@@ -85,7 +85,7 @@ class DomainItems:
             for name, document, gold, context, candidates in columns
         ]
 
-    def facts(self) -> dict[str, Any]:
+    def manifest_facts(self) -> dict[str, Any]:
         """What a manifest says of them."""
         return {
             **({"shots": self.shots} if self.shots else {}),
@@ -95,15 +95,15 @@ class DomainItems:
             "sha256": self.digest,
         }
 
-    def shortage(self, choice: Choice) -> str | None:
+    def shortage_problem(self, choice: Choice) -> str | None:
         """Why there are too few items for a task, or None. A task is never padded."""
         result = len(set(self.documents))
         if result >= FEWEST_DOCUMENTS:
             return None
         return (
             f"items could be made from {result} validation documents, {FEWEST_DOCUMENTS} are the "
-            f"fewest: each needs {choice.document_tokens} tokens with text that does not occur in "
-            "the training split"
+            f"fewest: each needs {choice.min_document_tokens} tokens with text that does not occur "
+            "in the training split"
         )
 
 
@@ -118,23 +118,23 @@ class _Passage:
     hash_S: Hashes
     """Hash of the candidate at each of them."""
 
-    def at(self, keep_S: npt.NDArray[np.bool_]) -> "_Passage":
+    def with_starts(self, keep_S: npt.NDArray[np.bool_]) -> "_Passage":
         """The same with some of its places."""
         return _Passage(self.key, self.token_T, self.start_S[keep_S], self.hash_S[keep_S])
 
 
 @dataclass(frozen=True)
-class _Item:
+class _ItemDraft:
     passage: _Passage
     gold: int
     """Place of the true continuation."""
     distractors: list[Ints]
 
-    def context(self, choice: Choice) -> Ints:
+    def context_tokens(self, choice: Choice) -> Ints:
         """The tokens before the continuation."""
         return self.passage.token_T[self.gold - choice.context : self.gold]
 
-    def true(self, choice: Choice) -> Ints:
+    def true_continuation(self, choice: Choice) -> Ints:
         """The true continuation."""
         return self.passage.token_T[self.gold : self.gold + choice.candidate]
 
@@ -152,30 +152,33 @@ def build_items(
     """
     shots = choice.shots if isinstance(choice, FewShot) else 0
     wanted = choice.items + shots
-    passages = _passages(held_out, train, choice, wanted, word_start_V)
+    passages = _choose_passages(held_out, train, choice, wanted, word_start_V)
     able = [p for p in passages if len(p.start_S)]
-    orders = first_epochs([_order(len(p.start_S), p.key) for p in able])
+    orders = first_epochs([_keyed_order(len(p.start_S), p.key) for p in able])
     of_each = [
-        _from_passage(passage, order_S, passages, choice)
+        _draft_items(passage, order_S, passages, choice)
         for passage, order_S in zip(able, orders, strict=True)
     ]
-    result: list[_Item] = []
+    result: list[_ItemDraft] = []
     while of_each and len(result) < wanted:
         # Those that have given one as often as the others, until there are enough.
         next_items = ((document, next(document, None)) for document in of_each)
         turn = [*itertools.islice((pair for pair in next_items if pair[1]), wanted)]
         of_each = [document for document, _ in turn]
         result += [item for _, item in turn if item]
-    solved = [np.append(item.context(choice), item.true(choice)) for item in result[:shots]]
+    solved = [
+        np.append(item.context_tokens(choice), item.true_continuation(choice))
+        for item in result[:shots]
+    ]
     packed = _pack_items(result[shots:wanted], choice)
     if not shots:
         return packed
     solved_T = tuple(np.concatenate(solved).tolist()) if solved else ()
-    digest = atomic_files.digest([packed.digest, solved_T])
+    digest = atomic_files.json_digest([packed.digest, solved_T])
     return dataclasses.replace(packed, shots=shots, solved_T=solved_T, digest=digest)
 
 
-def _passages(
+def _choose_passages(
     held_out: Corpus,
     train: Corpus,
     choice: Choice,
@@ -186,11 +189,11 @@ def _passages(
     documents = held_out.documents()
     end_D = np.cumsum(documents["tokens"], dtype=np.int64)
     text_D = documents["tokens"].astype(np.int64) - 1
-    long_D = np.flatnonzero(text_D >= choice.document_tokens)
+    long_D = np.flatnonzero(text_D >= choice.min_document_tokens)
     # np.unique sorts by hash and keeps the first of equal documents.
     hash_P, first_P = np.unique(documents["hash"][long_D], return_index=True)
     pool_P = long_D[first_P][: POOL * wanted]
-    most = max(MOST_TOKENS_READ, 2 * choice.document_tokens)
+    most = max(MOST_TOKENS_READ, 2 * choice.min_document_tokens)
     token_PxT = []
     for document in pool_P:
         start = int(end_D[document] - text_D[document] - 1)
@@ -201,25 +204,29 @@ def _passages(
         hash_S = window_hashes(token_T, choice.candidate)
         may_S = word_start_V[token_T[: len(hash_S)]] if words else np.ones(len(hash_S), bool)
         result.append(_Passage(f"{key:016x}", token_T, np.flatnonzero(may_S), hash_S[may_S]))
-    return _unseen(result, train, choice)
+    return _drop_seen_candidates(result, train, choice)
 
 
-def _unseen(passages: Sequence[_Passage], train: Corpus, choice: Choice) -> list[_Passage]:
+def _drop_seen_candidates(
+    passages: Sequence[_Passage], train: Corpus, choice: Choice
+) -> list[_Passage]:
     if not passages:
         return []
     before = choice.context if isinstance(choice, FewShot) else 0
     width = before + choice.candidate
     # Places without so many tokens before them are left out.
-    passages = [p.at(p.start_S >= before) for p in passages]
+    passages = [p.with_starts(p.start_S >= before) for p in passages]
     hashes = [window_hashes(p.token_T, width)[p.start_S - before] for p in passages]
     seen = occurrence_mask(np.concatenate(hashes), train, width)
     sizes = np.cumsum([len(hash_S) for hash_S in hashes])[:-1]
-    return [p.at(~seen_S) for p, seen_S in zip(passages, np.split(seen, sizes), strict=True)]
+    return [
+        p.with_starts(~seen_S) for p, seen_S in zip(passages, np.split(seen, sizes), strict=True)
+    ]
 
 
-def _from_passage(
+def _draft_items(
     passage: _Passage, order_S: Ints, passages: Sequence[_Passage], choice: Choice
-) -> Iterator[_Item]:
+) -> Iterator[_ItemDraft]:
     """Items of one document whose contexts and true continuations do not overlap."""
     taken: list[tuple[int, int]] = []
     for turn, index in enumerate(order_S):
@@ -231,15 +238,19 @@ def _from_passage(
             continue
         if choice.distractors_from == "same":
             # The places that come next: another item of the document begins elsewhere.
-            distractors = _same(passage, index, np.roll(order_S, -turn), choice)
+            distractors = _distractors_of_same_document(
+                passage, index, np.roll(order_S, -turn), choice
+            )
         else:
-            distractors = _other(passage, index, passages, choice)
+            distractors = _distractors_of_other_documents(passage, index, passages, choice)
         if len(distractors) == choice.distractors:
             taken.append((begin, end))
-            yield _Item(passage, gold, distractors)
+            yield _ItemDraft(passage, gold, distractors)
 
 
-def _same(passage: _Passage, gold: int, order_S: Ints, choice: Choice) -> list[Ints]:
+def _distractors_of_same_document(
+    passage: _Passage, gold: int, order_S: Ints, choice: Choice
+) -> list[Ints]:
     """Stretches of the document outside the item, not overlapping one another."""
     width, start, start_S = choice.candidate, passage.start_S[gold], passage.start_S
     free_S = (start_S + width <= start - choice.context) | (start_S >= start + width)
@@ -256,18 +267,18 @@ def _same(passage: _Passage, gold: int, order_S: Ints, choice: Choice) -> list[I
     return [passage.token_T[place : place + width] for place in chosen]
 
 
-def _other(
+def _distractors_of_other_documents(
     passage: _Passage, gold: int, passages: Sequence[_Passage], choice: Choice
 ) -> list[Ints]:
     """One stretch from each of several other documents."""
     hashes = {int(passage.hash_S[gold])}
     chosen: list[Ints] = []
-    order = _order(len(passages), passage.key, int(passage.start_S[gold]))
+    order = _keyed_order(len(passages), passage.key, int(passage.start_S[gold]))
     for number in order.at(np.arange(len(passages))):
         other = passages[number]
         if other is passage or not len(other.start_S):
             continue
-        order_S = _order(len(other.start_S), passage.key, int(gold), other.key)
+        order_S = _keyed_order(len(other.start_S), passage.key, int(gold), other.key)
         (index,) = order_S.at(np.zeros(1, np.int64))
         value, place = int(other.hash_S[index]), int(other.start_S[index])
         if value in hashes:
@@ -279,20 +290,22 @@ def _other(
     return chosen
 
 
-def _order(count: int, *key: object) -> Order:
+def _keyed_order(count: int, *key: object) -> Order:
     """An order of the numbers below `count` that the key alone decides."""
     return Order(count, ["choice", *key])
 
 
-def _pack_items(items: Sequence[_Item], choice: Choice) -> DomainItems:
+def _pack_items(items: Sequence[_ItemDraft], choice: Choice) -> DomainItems:
     N = choice.distractors + 1
     context_IxC = np.empty((len(items), choice.context), np.int64)
     candidate_IxNxW = np.empty((len(items), N, choice.candidate), np.int64)
     gold_I = np.empty(len(items), np.int64)
-    orders = first_epochs([_order(N, item.passage.key, item.gold, "order") for item in items])
+    orders = first_epochs([_keyed_order(N, item.passage.key, item.gold, "order") for item in items])
     for number, (item, order) in enumerate(zip(items, orders, strict=True)):
-        context_IxC[number] = item.context(choice)
-        candidate_IxNxW[number] = np.stack([item.true(choice), *item.distractors])[order]
+        context_IxC[number] = item.context_tokens(choice)
+        candidate_IxNxW[number] = np.stack([item.true_continuation(choice), *item.distractors])[
+            order
+        ]
         gold_I[number] = int(np.flatnonzero(order == 0)[0])
     identity = hashlib.sha256()
     for array in (context_IxC, candidate_IxNxW, gold_I):

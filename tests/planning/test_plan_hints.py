@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from pike_mixing.errors import InputError
-from pipeline.planning import cost, notices, planner
+from pipeline.planning import cost, plan_hints, planner
 from pipeline.planning.outdated import Comparison
 from pipeline.runtime import accelerators, made_from
 from pipeline.runtime.atomic_files import MANIFEST
@@ -34,7 +34,7 @@ def test_all_that_is_defined_and_not_used_is_told(config):
     values["methods"]["varied"] = values["methods"]["pike-low"]
     values["grids"]["zetas"]["of"] = "varied"
     plan = planner.plan(values, "mine.yaml")
-    assert notices.unused_names(plan, values) == []
+    assert plan_hints.unused_names(plan, values) == []
     for section, like in SPARE.items():
         known = values.setdefault(section, {})
         # A grid and a mixture cannot have one name.
@@ -43,12 +43,12 @@ def test_all_that_is_defined_and_not_used_is_told(config):
     plan = planner.plan(values, "mine.yaml")
     expected = {f"mine.yaml: {s}: defined, and used by no run: spare-{s}" for s in SPARE}
     expected.add("mine.yaml: tasks: defined, and used by no run: piqa")
-    assert set(notices.unused_names(plan, values)) == expected
+    assert set(plan_hints.unused_names(plan, values)) == expected
     many = {"methods": {f"m{n}": {} for n in range(10**5)}}
-    (line,) = notices.unused_names(plan, many)
+    (line,) = plan_hints.unused_names(plan, many)
     assert line.endswith(" m18, m19 and 99,980 more")
     # What a file includes serves others, too.
-    assert notices.unused_names(plan, {"methods": {"mix": {}}}) == []
+    assert plan_hints.unused_names(plan, {"methods": {"mix": {}}}) == []
 
 
 def test_values_that_no_run_has_are_told(config):
@@ -57,7 +57,7 @@ def test_values_that_no_run_has_are_told(config):
     values["probe"]["standard"]["seeds"] = [98, 99]
     values["compare"] = {"baseline": "pike-high"}
     plan = planner.plan(values, "mine.yaml")
-    *told, last = notices.unused_names(plan, values)
+    *told, last = plan_hints.unused_names(plan, values)
     assert "compare.baseline: no run has pike-high: " in last
     assert told == [
         "mine.yaml: evaluation.standard.curves.seeds: no run of its scenarios has 99",
@@ -77,7 +77,7 @@ def test_a_search_by_far_shorter_runs_is_told(config, steps, told):
     )
     plan = planner.plan(values, "mine.yaml")
     assert plan.runs["installed/nano/found/seed0"]["training"]["steps"] == 180
-    lines = notices.short_searches(plan)
+    lines = plan_hints.short_searches(plan)
     if not told:
         assert lines == []
         return
@@ -89,7 +89,7 @@ def test_a_search_by_far_shorter_runs_is_told(config, steps, told):
     values["scenarios"]["installed"]["target"] = dict.fromkeys(
         values["scenarios"]["installed"]["domains"], 1
     )
-    assert notices.short_searches(planner.plan(values, "mine.yaml")) == []
+    assert plan_hints.short_searches(planner.plan(values, "mine.yaml")) == []
 
 
 def test_a_grid_of_runs_of_several_lengths_is_refused(config):
@@ -134,9 +134,9 @@ def test_files_that_are_not_there_are_all_told(local, tmp_path):
         "the path"
         for path, where in WHERE.items()
     ]
-    answer = json.loads(cost.plan(Path("mine.yaml"), devices=["cpu"], format="json"))
+    answer = json.loads(cost.plan([Path("mine.yaml")], devices=["cpu"], format="json"))
     assert answer["warnings"] == told
-    assert told[0] in cost.plan(Path("mine.yaml"), devices=["cpu"])
+    assert told[0] in cost.plan([Path("mine.yaml")], devices=["cpu"])
     with pytest.raises(InputError) as caught:
         Comparison(local).refuse_missing()
     assert str(caught.value).splitlines() == told
@@ -147,9 +147,58 @@ def test_files_that_are_not_there_are_all_told(local, tmp_path):
     )
 
 
+ROWS = [{"id": n, "body": f"text {n}"} for n in range(1500)]
+FEW = "sources.code: {} documents, of which about {} are for validation, where 200 are enough: "
+
+
+@pytest.mark.parametrize(
+    ("files", "settings", "told"),
+    [
+        # Of 1,500 documents 18 % are for validation: a fifth, without those of the search.
+        ({"a.jsonl": ROWS}, {"field": "body"}, None),
+        ({"a.jsonl": ROWS[:50]}, {"field": "body"}, FEW.format(50, 9) + "`pike advise` may not"),
+        ({"a.jsonl": ROWS}, {"field": "body", "bytes": 99}, "or raise its `bytes`, or raise pack"),
+        ({f"{n}.txt": "a" for n in range(50)}, {}, FEW.format(50, 9)),
+        ({f"{n}.txt": "a\n" * 50 for n in range(50)}, {"documents": "lines"}, None),
+        ({f"{n}.txt": "a" * 9 for n in range(9)}, {"bytes": 20}, "each text file is one document"),
+        (
+            {"a.jsonl": ROWS, "b.jsonl": ROWS[:30]},
+            {"field": "body", "validation_files": ["b.jsonl"]},
+            FEW.format(30, 30),
+        ),
+        ({"a.jsonl": ROWS}, {}, "sources.code: a.jsonl:1: no column 'text'; columns: 'id', 'body'"),
+        (
+            {"a.jsonl": ROWS, "z.jsonl": [{"text": "a"}]},
+            {"field": "body"},
+            "sources.code: z.jsonl:1: no column 'body'; columns: 'text': name one in `field`",
+        ),
+        ({"a.txt": "a"}, {}, "sources.code: a.txt is the only file, and a text file is one docum"),
+    ],
+)
+def test_a_plan_looks_at_the_files_of_the_user(
+    config, tmp_path, monkeypatch, files, settings, told
+):
+    monkeypatch.chdir(tmp_path)
+    for name, content in files.items():
+        lines = content if isinstance(content, str) else "\n".join(map(json.dumps, content))
+        Path(name).write_text(lines)
+    values = config()
+    values["packing"]["validation_share"] = 0.2
+    source = {"kind": "local", "licence": "CC0", "files": [*files], **settings}
+    values["sources"]["code"] = source
+    Path("mine.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
+    try:
+        answer = json.loads(cost.plan([Path("mine.yaml")], devices=["cpu"], format="json"))
+        (found,) = answer["warnings"] or [None]
+    except InputError as error:
+        found = str(error)
+    assert (told is None) == (found is None)
+    assert told is None or told in found
+
+
 def test_what_runs_again_names_all_that_differs_of_the_first(local, monkeypatch):
     places = [f"settings.method.{name}" for name in ("rate", "gamma", "a", "b", "c", "d")]
-    differences = [made_from.Difference(what, "1", "2") for what in (*places, "code")]
+    differences = [made_from.RecordDifference(what, "1", "2") for what in (*places, "code")]
     monkeypatch.setattr(Comparison, "differences", lambda *_: differences)
     monkeypatch.setattr(Comparison, "differs", lambda *_: True)
     compared, run = Comparison(local, forced=lambda *_: True), next(iter(local.runs))
@@ -163,15 +212,15 @@ def test_what_runs_again_names_all_that_differs_of_the_first(local, monkeypatch)
 def test_a_finished_workflow_tells_of_too_little_text_what_to_train_with_and_what_is_next(
     local, tmp_path, monkeypatch
 ):
-    assert notices.closing_notices(local) == []
+    assert plan_hints.closing_notices(local) == []
     for corpus, doubts in {"installed/code": ["too few"], "installed/prose": []}.items():
         folder = tmp_path / f"results/corpora/{corpus}"
         folder.mkdir(parents=True)
         (folder / MANIFEST).write_text(json.dumps({"warnings": doubts}), encoding="utf-8")
-    assert notices.closing_notices(local) == ["too few"]
+    assert plan_hints.closing_notices(local) == ["too few"]
     (tmp_path / "results/report").mkdir()
     (tmp_path / "results/report/index.html").touch()
-    first, verdict, report, *commands = notices.closing_notices(local)
+    first, verdict, report, *commands = plan_hints.closing_notices(local)
     assert (first, report) == ("too few", "The report: results/report/index.html")
     # There is none, and its command says so.
     database = local.report_inputs()[1]
@@ -210,8 +259,8 @@ def test_no_file_is_missed_of_what_is_not_used_or_was_made_under_the_same_settin
 def test_units_of_a_processor_are_read_as_linux_writes_them(tmp_path, flags, units):
     place = tmp_path / "cpuinfo"
     place.write_text(f"processor\t: 0\nbugs\t: none\nflags\t\t: {flags}\n\nflags\t\t: {flags}\n")
-    assert accelerators.bfloat16_units(place) == units
-    assert accelerators.bfloat16_units(tmp_path / "none") == []
+    assert accelerators.bfloat16_cpu_flags(place) == units
+    assert accelerators.bfloat16_cpu_flags(tmp_path / "none") == []
 
 
 @pytest.mark.parametrize(
@@ -226,10 +275,10 @@ def test_units_of_a_processor_are_read_as_linux_writes_them(tmp_path, flags, uni
 def test_faster_products_of_this_processor_are_told(
     config, monkeypatch, units, width, precision, told
 ):
-    monkeypatch.setattr(accelerators, "bfloat16_units", lambda: units)
+    monkeypatch.setattr(accelerators, "bfloat16_cpu_flags", lambda: units)
     values = config()
     values["models"]["nano"]["width"] = width
     for recipe in values["training"].values() if precision else ():
         recipe["precision"] = precision
-    lines = notices.slow_products(planner.plan(values, "mine.yaml"))
+    lines = plan_hints.slow_products(planner.plan(values, "mine.yaml"))
     assert [("it trains nano faster" in line) for line in lines] == [True] * told

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pike_mixing.errors import enumerate_names
-from pipeline.planning import dependencies, stage_settings, strict_yaml
+from pike_mixing.errors import InputError, enumerate_names, refuse
+from pipeline.planning import dependencies, rule_inputs, stage_settings, strict_yaml
 from pipeline.planning.configuration import Compare
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.plan import Plan
 from pipeline.runtime import accelerators, atomic_files
-from pipeline.runtime.programs import program
+from pipeline.runtime.programs import program_command
+from pipeline.runtime.validate_settings import validate
 from pipeline.settings import GRID, Training
 
 
@@ -116,9 +117,41 @@ def short_searches(plan: Plan) -> list[str]:
     return list(told)
 
 
+def few_documents(plan: Plan) -> list[str]:
+    """A line for each source of the user's own files with too few documents for validation.
+
+    Files that are missing are told elsewhere.
+
+    Raises:
+        InputError: files that cannot be read, such as one without the field of the text.
+    """
+    told, problems = [], []
+    for name in sorted(used_names(plan)["sources"]):
+        given = rule_inputs.RuleInputs(plan).job_inputs("download", name).given
+        values = plan.section_value("sources", name)
+        if values["kind"] != "local" or not all(Path(path).is_file() for path in given):
+            continue
+        # Large libraries, which a plan without such a source does not load.
+        from pipeline.data import local, local_preview
+
+        place = f"{plan.origin}: sources.{name}"
+        source = validate(local.LocalSource, values, place)
+        try:
+            local_preview.check_first_documents(source)
+            few = local_preview.explain_few_documents(
+                source, plan.config["packing"]["validation_share"]
+            )
+        except InputError as error:
+            problems.append(f"{place}: {error}")
+            continue
+        told += [f"{place}: {few}"] if few else []
+    refuse(problems)
+    return told
+
+
 def slow_products(plan: Plan) -> list[str]:
     """A line where models train in float32 whose products this machine's processor has faster."""
-    units = accelerators.bfloat16_units()
+    units = accelerators.bfloat16_cpu_flags()
     wide = {
         run["model_name"]
         for run in plan.runs.values()
@@ -158,7 +191,7 @@ def closing_notices(plan: Plan) -> list[str]:
         text=True,
         check=False,
     )
-    pike = program("pike")
+    pike = program_command("pike")
     return [
         *doubts,
         *(answer.stdout or answer.stderr).splitlines(),

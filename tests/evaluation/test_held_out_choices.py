@@ -4,8 +4,8 @@ import hand_corpora
 import numpy as np
 import pytest
 
-from pipeline.evaluation import items
-from pipeline.evaluation.items import Choice
+from pipeline.evaluation import held_out_choices
+from pipeline.evaluation.held_out_choices import Choice
 
 ALL = np.ones(64, bool)
 SMALL = Choice(items=30, context=6, candidate=4)
@@ -24,7 +24,9 @@ def built(packed):
 
     def make(documents, word_start_V=ALL, *, train=((2, 3) * 8,), shard_tokens=1000, **choice):
         corpora = packed(documents, train, shard_tokens=shard_tokens)
-        return items.build_items(*corpora, dataclasses.replace(SMALL, **choice), word_start_V)
+        return held_out_choices.build_items(
+            *corpora, dataclasses.replace(SMALL, **choice), word_start_V
+        )
 
     return make
 
@@ -74,10 +76,10 @@ def test_easy_distractors_come_from_three_other_documents(built):
 
 
 def test_long_items_are_made_of_long_documents(built):
-    # 4000 + 4 x 50 tokens are more than is read of a document for short items.
+    # 4000 + 4 x 50 tokens are more than is read of a document for short held_out_choices.
     made = built(texts(4, 9000), context=4000, candidate=50)
     assert len(set(made.documents)) == 4
-    assert made.shortage(dataclasses.replace(SMALL, context=4000, candidate=50)) is None
+    assert made.shortage_problem(dataclasses.replace(SMALL, context=4000, candidate=50)) is None
 
 
 def test_items_of_one_document_do_not_overlap(built):
@@ -159,7 +161,7 @@ def test_a_text_that_occurs_twice_is_asked_once(built):
 @pytest.mark.parametrize(("long", "enough"), [(0, False), (3, False), (4, True)])
 def test_a_domain_of_few_long_documents_has_no_task(built, long, enough):
     # An item of the same document needs 6 + 4 * 4 = 22 tokens.
-    shortage = built(texts(long, 40) + texts(20, 21, seed=1)).shortage(SMALL)
+    shortage = built(texts(long, 40) + texts(20, 21, seed=1)).shortage_problem(SMALL)
     if enough:
         assert shortage is None
     else:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pike_mixing.errors import InputError
-from pipeline.data.packed_rows import open_rows
+from pipeline.data.rows_for_trainers import open_rows
 from pipeline.data.shards import Corpus
 
 

@@ -21,9 +21,9 @@ from pike_mixing.comparison.scores import (
     Run,
     Scores,
     metric_without_filter,
-    name_weights,
+    weights_name,
 )
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse_without_package
 from pike_mixing.settings import unknown
 
 LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
@@ -58,11 +58,11 @@ def read_inspect_log(
     Raises:
         InputError: the log cannot be read, was not finished, or a score is no number.
     """
-    task, version, model, samples = _inspect_samples(path)
-    if scores.is_unasked(task):
+    task, version, model, samples = _read_inspect_samples(path)
+    if scores.is_skipped(task):
         return
     run = scores.add_log(side, Log(path, given, path.parent, task, path.name, model))
-    scores.state(task, "version", version, run.name)
+    scores.note_fact(task, "version", version, run.name)
     by_item: dict[tuple[Any, ...], dict[str, list[float]]] = {}
     clusters: dict[tuple[Any, ...], str] = {}
     for n, sample in enumerate(samples, 1):
@@ -73,19 +73,19 @@ def read_inspect_log(
         clusters[item] = text if cluster is None else _cluster_of_sample(path, sample, cluster)
         for name, score in (sample.get("scores") or {}).items():
             if metrics and name not in metrics:
-                scores.pass_over(task, [name], metrics)
+                scores.note_unwanted_metrics(task, [name], metrics)
             else:
-                number = _number_of_sample(path, sample["id"], name, score.get("value"))
+                number = _score_of_sample(path, sample["id"], name, score.get("value"))
                 by_item.setdefault(item, {}).setdefault(name, []).append(number)
     for item, found in by_item.items():
         for name, numbers in found.items():
             column = scores.column(task, name, True)
-            places, values = column.rows(run)
-            places.append(column.place(item, 1.0, clusters[item], path))
+            places, values = column.indices_and_scores(run)
+            places.append(column.index_of_item(item, 1.0, clusters[item], path))
             values.append(math.fsum(numbers) / len(numbers))
 
 
-def _inspect_samples(path: Path) -> tuple[str, object, str | None, list[dict[str, Any]]]:
+def _read_inspect_samples(path: Path) -> tuple[str, object, str | None, list[dict[str, Any]]]:
     """A log's task, that task's version, what was evaluated, and the samples."""
     if path.suffix == ".eval":
         raise InputError(f"{path}: write it as JSON first: inspect log convert --to json {path}")
@@ -108,7 +108,7 @@ def _inspect_samples(path: Path) -> tuple[str, object, str | None, list[dict[str
     arguments = about.get("model_args")
     known = arguments if isinstance(arguments, dict) else {}
     named = {**known, "model": about.get("model"), "base_url": about.get("model_base_url")}
-    return task, about.get("task_version"), name_weights(named) or None, samples
+    return task, about.get("task_version"), weights_name(named) or None, samples
 
 
 def _is_sample(sample: object) -> bool:
@@ -129,13 +129,14 @@ def _cluster_of_sample(path: Path, sample: dict[str, Any], field: str) -> str:
     return json.dumps(metadata[field], sort_keys=True)
 
 
-def _number_of_sample(path: Path, sample: object, name: str, value: object) -> float:
+def _score_of_sample(path: Path, sample: object, scorer: str, value: object) -> float:
     if isinstance(value, (int, float)) and math.isfinite(value):
         return float(value)
     if isinstance(value, str) and value in LETTERS:
         return LETTERS[value]
     raise InputError(
-        f"{path}: sample {sample}: {name} is {value!r}, no number: compare another scorer: --metric"
+        f"{path}: sample {sample}: {scorer} is {value!r}, no number: compare another scorer: "
+        "--metric"
     )
 
 
@@ -166,7 +167,7 @@ def read_own_results(path: Path, side: str, scores: Scores, method: str | None) 
     Raises:
         InputError: the file cannot be read, or the method is not there.
     """
-    rows = list(_rows_of_database(path) if path.suffix == ".duckdb" else _rows_of_table(path))
+    rows = list(_database_rows(path) if path.suffix == ".duckdb" else _table_rows(path))
     last: dict[str, int] = {}
     for run, step, *_ in rows:
         last[run] = max(step, last.get(run, 0))
@@ -177,21 +178,17 @@ def read_own_results(path: Path, side: str, scores: Scores, method: str | None) 
         of, _, seed = run.rpartition("/")
         if of == method and step == last[run]:
             column = scores.column(domain, METRIC, False)
-            places, values = column.rows(Run(side, run, seed))
+            places, values = column.indices_and_scores(Run(side, run, seed))
             # Two texts of one beginning have one name and other lengths.
             item = (document, tokens)
-            places.append(column.place(item, float(tokens), document, path))
+            places.append(column.index_of_item(item, float(tokens), document, path))
             values.append(nll / tokens)
 
 
-def _rows_of_database(path: Path) -> Iterator[tuple[Any, ...]]:
-    try:
-        import duckdb
-    except ModuleNotFoundError:
-        raise InputError(
-            f"{path}: a database needs the package 'duckdb', which is not installed: run "
-            "`pip install duckdb`"
-        ) from None
+def _database_rows(path: Path) -> Iterator[tuple[Any, ...]]:
+    refuse_without_package(f"{path}: a database", "duckdb")
+    import duckdb
+
     try:
         with duckdb.connect(str(path), read_only=True) as connection:
             yield from connection.execute(f"select {', '.join(COLUMNS)} from documents").fetchall()
@@ -199,7 +196,7 @@ def _rows_of_database(path: Path) -> Iterator[tuple[Any, ...]]:
         raise InputError(f"{path} is no results database: {error}: check the path") from None
 
 
-def _rows_of_table(path: Path) -> Iterator[tuple[Any, ...]]:
+def _table_rows(path: Path) -> Iterator[tuple[Any, ...]]:
     from pike_mixing.table_files import read_columns
 
     columns = read_columns(path)
@@ -229,7 +226,7 @@ class Reading:
 
 
 def add_side(
-    paths: Sequence[Path], side: str, model: str | None, how: Reading, scores: Scores
+    paths: Sequence[Path], side: str, model: str | None, reading: Reading, scores: Scores
 ) -> None:
     """Adds one side's scores; `evaluations.gather` then makes runs of the logs.
 
@@ -243,7 +240,7 @@ def add_side(
     for path in paths:
         if not path.exists():
             raise InputError(f"{path} is not there: check the path")
-        if not _read(path, side, model, how, scores):
+        if not _add_path(path, side, model, reading, scores):
             raise InputError(
                 f"{path} is nothing that can be read: give a folder of lm-evaluation-harness "
                 "(--log_samples), lighteval (--save-details) or OpenCompass, a JSON log of "
@@ -252,11 +249,11 @@ def add_side(
             )
 
 
-def _read(path: Path, side: str, model: str | None, how: Reading, scores: Scores) -> bool:
+def _add_path(path: Path, side: str, model: str | None, reading: Reading, scores: Scores) -> bool:
     if (place := find_own_records(path)) is not None and (model or "").count("/") == 2:
         read_own_results(place, side, scores, model)
         return True
-    if model is not None and (_is_harness(path) or lighteval.find_details(path)):
+    if model is not None and (_is_harness_log(path) or lighteval.find_details_files(path)):
         raise InputError(
             f"{path}: --models names models of a table or a database: of logs give the folders of "
             "both sides: --a FOLDER --b FOLDER"
@@ -264,48 +261,48 @@ def _read(path: Path, side: str, model: str | None, how: Reading, scores: Scores
     # Of logs a path is a recipe by itself, where each of a table's models is one.
     logs_side = str(path) if side == long_table.EVERY else side
     for add_logs, is_there in (
-        (harness.add_logs, _is_harness(path)),
-        (lighteval.add_logs, bool(lighteval.find_details(path))),
-        (opencompass.add_logs, bool(opencompass.find_results(path))),
+        (harness.add_logs, _is_harness_log(path)),
+        (lighteval.add_logs, bool(lighteval.find_details_files(path))),
+        (opencompass.add_logs, bool(opencompass.find_results_files(path))),
     ):
         if is_there:
             add_logs(
                 path,
                 logs_side,
                 scores,
-                how.metrics,
-                cluster=how.cluster,
-                same_document=how.same_document,
+                reading.metrics,
+                cluster=reading.cluster,
+                same_document=reading.same_document,
             )
             return True
     if path.is_file() and path.suffix in TABLES:
-        long_table.add_runs(path, side, scores, model=model, names=how.columns)
+        long_table.add_runs(path, side, scores, model=model, column_names=reading.columns)
         return True
     if path.name.startswith("results_") and path.suffix == ".json":
         raise InputError(f"{path} has no scores by item: give the folder {path.parent}")
     if is_inspect_log(path):
         for log in find_inspect_logs(path):
-            read_inspect_log(log, path, logs_side, scores, list(how.metrics), how.cluster)
+            read_inspect_log(log, path, logs_side, scores, list(reading.metrics), reading.cluster)
         return True
     return False
 
 
-def _is_harness(path: Path) -> bool:
+def _is_harness_log(path: Path) -> bool:
     if path.is_dir():
-        return bool(harness.find_samples(path))
+        return bool(harness.find_sample_files(path))
     if path.suffix != ".jsonl" or not path.is_file():
         return False
     with path.open("rb") as file:
         return harness.NAME.match(path.name) is not None or b'"doc_hash"' in file.readline()
 
 
-def set_directions(columns: Sequence[Column], how: Reading) -> None:
+def set_directions(columns: Sequence[Column], reading: Reading) -> None:
     """Sets which way is better, where the files do not say and the reader does.
 
     Raises:
         InputError: neither says, both do, or a name is of no metric or task.
     """
-    ways = [("--higher", how.higher, True), ("--lower", how.lower, False)]
+    ways = [("--higher", reading.higher, True), ("--lower", reading.lower, False)]
     known = dict.fromkeys(
         n for c in columns for n in (c.metric, metric_without_filter(c.metric), c.task)
     )
@@ -327,7 +324,7 @@ def set_directions(columns: Sequence[Column], how: Reading) -> None:
             )
 
 
-def check_facts(scores: Scores, tasks: Sequence[str]) -> None:
+def refuse_differing_facts(scores: Scores, tasks: Sequence[str]) -> None:
     """Refuses runs that evaluated a task in several versions.
 
     Raises:

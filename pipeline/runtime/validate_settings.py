@@ -31,120 +31,125 @@ OrOne = BeforeValidator(
 
 
 def validate(
-    kind: type[T], values: Any, where: str, *, together: bool = True, extra: Extra = "forbid"
+    kind: type[T], values: Any, place: str, *, together: bool = True, extra: Extra = "forbid"
 ) -> T:
     """The dataclass `kind` of plain values.
 
     Args:
         kind: A dataclass, or another type that may hold some.
         values: Plain JSON values, by field name.
-        where: Where they were set, for messages: "config.yaml".
-        together: Whether settings that do not go together are refused (`contradictions`).
+        place: Where they were set, for messages: "config.yaml".
+        together: Whether settings that do not go together are refused (`settings_contradictions`).
         extra: Whether names that the dataclasses do not have are refused or left out.
 
     Raises:
         InputError: unknown, missing or wrong values: all of them in one message.
     """
-    adapter = _adapter(cast(Any, kind), extra)
+    adapter = _type_adapter(cast(Any, kind), extra)
     try:
         # As JSON, where a list may become a tuple and 1 a float, but no text a number.
         (made,) = adapter.validate_json(to_json([values]))
     except ValidationError as error:
         found = error.errors(include_url=False)
         # What is said of a name looks for others like it, and takes a while.
-        told = [_tell(one, kind, where) for one in found[:_TOLD]]
-        more = [f"{where}: and {len(found) - _TOLD:,} more mistakes"] if found[_TOLD:] else []
-        refuse([*_unreadable(values, where)] or [*told, *more])
+        told = [_explain_error(one, kind, place) for one in found[:_TOLD]]
+        more = [f"{place}: and {len(found) - _TOLD:,} more mistakes"] if found[_TOLD:] else []
+        refuse([*_unreadable_values(values, place)] or [*told, *more])
     except PydanticSerializationError as error:
-        refuse([*_unreadable(values, where)] or [f"{where}: {error}"])
-    refuse(contradictions(made, where) if together else [])
+        refuse([*_unreadable_values(values, place)] or [f"{place}: {error}"])
+    refuse(settings_contradictions(made, place) if together else [])
     return made
 
 
-def warm_up(kind: Any, extra: Extra = "forbid") -> None:
+def warm_up_validation(kind: Any, extra: Extra = "forbid") -> None:
     """Does once what `validate` of a type begins with, some hundredths of a second."""
-    _adapter(kind, extra)
+    _type_adapter(kind, extra)
 
 
-def contradictions(made: Any, where: str) -> list[str]:
+def settings_contradictions(made: Any, place: str) -> list[str]:
     """What `problems` of a dataclass and of those within it say, each with its place."""
     if isinstance(made, tuple):
-        return [p for n, one in enumerate(made) for p in contradictions(one, f"{where}[{n}]")]
+        return [
+            p for n, one in enumerate(made) for p in settings_contradictions(one, f"{place}[{n}]")
+        ]
     is_settings = dataclasses.is_dataclass(made)
     own = made.problems() if is_settings and hasattr(made, "problems") else []
     within = vars(made) if is_settings else made if isinstance(made, dict) else {}
-    problems = [p for name, one in within.items() for p in contradictions(one, f"{where}.{name}")]
-    return [f"{where}.{problem}" for problem in own] + problems
+    problems = [
+        p for name, one in within.items() for p in settings_contradictions(one, f"{place}.{name}")
+    ]
+    return [f"{place}.{problem}" for problem in own] + problems
 
 
 @functools.cache
-def _adapter(kind: Any, extra: Extra) -> TypeAdapter[Any]:
+def _type_adapter(kind: Any, extra: Extra) -> TypeAdapter[Any]:
     config = ConfigDict(strict=True, extra=extra, allow_inf_nan=False)
     # Within a tuple: pydantic gives no configuration to a dataclass by itself.
     return TypeAdapter(tuple[kind], config=config)
 
 
-def _unreadable(value: Any, where: str, depth: int = 0) -> Iterator[str]:
+def _unreadable_values(value: Any, place: str, depth: int = 0) -> Iterator[str]:
     """Values that JSON, or what reads it, cannot hold."""
     if depth > DEEPEST:
-        yield f"{where:.200}...: it is nested too deeply: flatten it"
+        yield f"{place:.200}...: it is nested too deeply: flatten it"
     elif isinstance(value, Mapping | list | tuple):
         named = value.items() if isinstance(value, Mapping) else enumerate(value)
         for name, one in named:
-            within = f"{where}.{name}" if isinstance(value, Mapping) else f"{where}[{name}]"
-            if isinstance(name, str) and not is_text(name):
-                yield f"{where}: {brief(name)} holds a character that no text has: take it out"
+            within = f"{place}.{name}" if isinstance(value, Mapping) else f"{place}[{name}]"
+            if isinstance(name, str) and not is_json_text(name):
+                yield f"{place}: {brief(name)} holds a character that no text has: take it out"
             else:
-                yield from _unreadable(one, within, depth + 1)
-    elif isinstance(value, str) and not is_text(value):
-        yield f"{where}: {brief(value)} holds a character that no text has: take it out"
+                yield from _unreadable_values(one, within, depth + 1)
+    elif isinstance(value, str) and not is_json_text(value):
+        yield f"{place}: {brief(value)} holds a character that no text has: take it out"
     elif isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:
-        yield f"{where}: a number of more than {MOST_DIGITS} digits: 19 are the most"
+        yield f"{place}: a number of more than {MOST_DIGITS} digits: 19 are the most"
 
 
-def is_text(value: str) -> bool:
+def is_json_text(value: str) -> bool:
     """Whether UTF-8 and JSON can hold a text: no NUL, and no half of a surrogate pair."""
     return not any(one == "\0" or "\ud800" <= one <= "\udfff" for one in value)
 
 
-def _tell(error: Any, kind: Any, where: str) -> str:
+def _explain_error(error: Any, kind: Any, root: str) -> str:
     """A mistake that pydantic has found, in words, with its place."""
     _, *loc = error["loc"] or [0]
     told, cause = error["type"], error.get("ctx", {}).get("error")
     if told in ("missing", "unexpected_keyword_argument"):
-        place, settings = _place(kind, loc[:-1], where)
+        place, settings = _place_and_type(kind, loc[:-1], root)
         if told == "missing":
             return missing_message(without_limits(settings), loc[-1], place)
         return unknown(loc[-1], type_hints(without_limits(settings)), place)
-    place, hint = _place(kind, loc, where)
+    place, hint = _place_and_type(kind, loc, root)
     if told.startswith("union_tag"):
-        kinds = _kinds(hint)
+        kinds = _classes_by_kind(hint)
         if told == "union_tag_not_found":
             return f"{place}: kind is missing: one of {', '.join(kinds)}"
         return unknown(error["ctx"]["tag"], kinds, f"{place}.kind")
-    return f"{place}: {cause or type_message(error['input'], Mapping if _kinds(hint) else hint)}"
+    wanted = Mapping if _classes_by_kind(hint) else hint
+    return f"{place}: {cause or type_message(error['input'], wanted)}"
 
 
-def _place(kind: Any, loc: Sequence[Any], where: str) -> tuple[str, Any]:
+def _place_and_type(kind: Any, loc: Sequence[Any], place: str) -> tuple[str, Any]:
     """A place as messages name it, and the type that is wanted there."""
     hint = kind
     for number, part in enumerate(loc):
-        if kinds := _kinds(hint):
+        if kinds := _classes_by_kind(hint):
             hint = kinds[part]
             continue
         hint = without_limits(hint)
         if get_origin(hint) in (tuple, list):
-            where, hint = f"{where}[{part}]", get_args(hint)[0]
+            place, hint = f"{place}[{part}]", get_args(hint)[0]
         elif get_origin(hint) is None:
-            where, hint = f"{where}.{part}", type_hints(hint)[part]
+            place, hint = f"{place}.{part}", type_hints(hint)[part]
         elif loc[number + 1 :] == ["[key]"]:
-            return f"{where}: the name", get_args(hint)[0]
+            return f"{place}: the name", get_args(hint)[0]
         else:
-            where, hint = f"{where}.{part}", get_args(hint)[1]
-    return where, hint
+            place, hint = f"{place}.{part}", get_args(hint)[1]
+    return place, hint
 
 
-def _kinds(hint: Any) -> dict[str, Any]:
+def _classes_by_kind(hint: Any) -> dict[str, Any]:
     """The dataclasses of a union that `kind` chooses from; none of another type."""
     union = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     return {one.kind: one for one in get_args(union) if hasattr(one, "kind")}

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pike_mixing.finders import conformal_intervals, registry, validation
+from pike_mixing.finders import conformal_intervals, cross_validation, registry
 from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import Swarm
 
 
 @given(st.integers(2, 60), st.integers(2, 12), st.integers(0, 5))
 def test_every_proxy_is_held_out_once(runs, count, seed):
-    parts = validation.make_folds(np.eye(runs), count, seed)
+    parts = cross_validation.make_folds(np.eye(runs), count, seed)
     assert len(parts) == min(runs, count)
     assert sorted(np.concatenate([part for _, part in parts])) == list(range(runs))
     for rest, part in parts:
@@ -23,7 +23,7 @@ def test_every_proxy_is_held_out_once(runs, count, seed):
 
 def test_folds_follow_the_seed():
     first, again, other = (
-        validation.make_folds(np.eye(20), 5, seed)[0][1].tolist() for seed in (0, 0, 1)
+        cross_validation.make_folds(np.eye(20), 5, seed)[0][1].tolist() for seed in (0, 0, 1)
     )
     assert first == again
     assert first != other
@@ -32,25 +32,25 @@ def test_folds_follow_the_seed():
 def test_all_runs_of_a_mixture_are_held_out_together():
     # Runs 0 and 2 are of one mixture, 1 and 4 of another: three mixtures make three parts.
     weights_NxK = np.array([[0.7, 0.3], [0.5, 0.5], [0.7, 0.3], [0.2, 0.8], [0.5, 0.5]])
-    assert validation.mixture_numbers(weights_NxK).tolist() == [0, 1, 0, 2, 1]
-    parts = validation.make_folds(weights_NxK, 10, 0)
+    assert cross_validation.mixture_indices(weights_NxK).tolist() == [0, 1, 0, 2, 1]
+    parts = cross_validation.make_folds(weights_NxK, 10, 0)
     assert sorted(part.tolist() for _, part in parts) == [[0, 2], [1, 4], [3]]
 
 
 def test_scores_by_hand():
     actual, predicted = np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0])
     # Squared rank differences 0, 1, 1: 1 - 6 * 2 / (3 * 8).
-    assert validation.spearman(predicted, actual) == pytest.approx(0.5)
+    assert cross_validation.spearman(predicted, actual) == pytest.approx(0.5)
     # Errors 0, 1, -1 against a spread of 1 + 0 + 1.
-    assert validation.r_squared(predicted, actual) == pytest.approx(0)
-    assert validation.rmse(predicted, actual) == pytest.approx(np.sqrt(2 / 3))
+    assert cross_validation.r_squared(predicted, actual) == pytest.approx(0)
+    assert cross_validation.rmse(predicted, actual) == pytest.approx(np.sqrt(2 / 3))
 
 
 def test_constants_have_no_correlation():
     constant, some = np.ones(3), np.array([1.0, 2.0, 3.0])
-    assert validation.spearman(constant, some) is None
-    assert validation.spearman(some, constant) is None
-    assert validation.r_squared(some, constant) is None
+    assert cross_validation.spearman(constant, some) is None
+    assert cross_validation.spearman(some, constant) is None
+    assert cross_validation.r_squared(some, constant) is None
 
 
 def test_the_quantile_of_scores_by_hand():
@@ -73,7 +73,7 @@ def test_intervals_hold_nine_of_ten_new_runs_and_say_so(name):
             for run in known_law.proxies(264, noise=0.05, seed=seed)
         ]
         train = Swarm(known_law.DOMAINS, runs[:64])
-        weights_NxK, loss_NxM = Swarm(known_law.DOMAINS, runs[64:]).arrays()
+        weights_NxK, loss_NxM = Swarm(known_law.DOMAINS, runs[64:]).weights_and_losses()
         found = fit(registry.build_finder(name, {}, "here"), train, resamples=0)
         predictor = found.result.predictor
         error_N = np.abs(predictor.losses(weights_NxK) - loss_NxM.mean(axis=1))

@@ -13,7 +13,7 @@ PARTS = {
     "workflow.scheduler": "a limit on starts costs a third of a core, and has no value for none",
     "plugin.executor": "the Slurm plugin forgets jobs while its controller is away",
 }
-OWN = ROOT / "pipeline/planning/undocumented.py"
+OWN = ROOT / "pipeline/planning/snakemake_internals.py"
 RULES = [*ROOT.glob("Snakefile"), *(ROOT / "workflow").glob("Snakefile")]
 RULES += (ROOT / "workflow").rglob("*.smk")
 
@@ -33,7 +33,7 @@ def test_five_parts_of_snakemake_are_used_beside_its_documentation_each_with_a_r
     used = of_workflow(text) | set(re.findall(r"\bplugin\.executor\b", text))
     assert used == PARTS.keys()
     assert len(PARTS) <= 5
-    assert re.findall(r"snakemake_\w+(?:\.\w+)+", text) == [
+    assert re.findall(r"\bsnakemake_interface_\w+(?:\.\w+)+", text) == [
         "snakemake_interface_executor_plugins.registry"
     ]
 

@@ -1,0 +1,55 @@
+"""Whether a job has the GPU that it was planned for: a cluster may give another kind.
+
+No stage imports this module: what a job was planned for is not what it computes.
+"""
+
+import logging
+import re
+
+from pipeline.runtime import devices
+from pipeline.runtime.accelerators import Accelerator, find_accelerator
+
+log = logging.getLogger("pike")
+
+LEAST_SHARE = 0.9
+"""Of the memory as sold: the driver keeps some of it."""
+
+
+def warn_of_another(accelerator: str, device: str) -> None:
+    """Logs a line where the GPU of this process is another than the one that was planned for.
+
+    The process holds that GPU from then on.
+
+    Args:
+        accelerator: The kind of device that was planned for (`accelerators.ACCELERATORS`).
+        device: The kind of device that the stage asks for.
+
+    Raises:
+        InputError: the accelerator is unknown, or there is no GPU.
+    """
+    planned = find_accelerator(accelerator, "--accelerator")
+    if planned.device == device == "cuda":
+        place = devices.pick_device(device)
+        name, memory = devices.describe(place).removeprefix("cuda: "), devices.memory(place)
+        if is_another(planned, name, memory):
+            log.warning(
+                "planned for accelerator: %s, and this GPU is %s with %.0f GiB: its memory and the "
+                "time limits may not suit; set `accelerator` of the profile to its kind, or have "
+                "Slurm give the other (`gpu_model` or `constraint`)",
+                accelerator,
+                name,
+                memory / 2**30,
+            )
+
+
+def is_another(planned: Accelerator, name: str, memory: int) -> bool:
+    """Whether a GPU is of another model, or has clearly less memory.
+
+    Args:
+        planned: The kind that was planned for.
+        name: The driver's name of the GPU, such as "NVIDIA A100-SXM4-40GB".
+        memory: Its bytes.
+    """
+    model = planned.name.partition("-")[0]
+    is_model = model in re.findall(r"[a-z0-9]+", name.lower())
+    return not is_model or memory < LEAST_SHARE * planned.memory
