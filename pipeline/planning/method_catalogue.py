@@ -208,11 +208,7 @@ def _rule_source(mixing_rule: str) -> str:
 
 def _rule_json(mixing_rule: str) -> dict[str, Any]:
     words = dict(zip(("measures", "work", "memory"), _total_cost(mixing_rule), strict=True))
-    names = ("name", "default", "meaning")
-    settings = [
-        dict(zip(names, one, strict=True))
-        for one in described_settings(registry.rule_class(mixing_rule))
-    ]
+    settings = [one._asdict() for one in described_settings(registry.rule_class(mixing_rule))]
     code = RULES.get(mixing_rule, mixing_rule)
     return {
         "rule": mixing_rule,

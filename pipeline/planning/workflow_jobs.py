@@ -115,7 +115,7 @@ class RuleResources:
             "runtime": cache_signature(runtime),
             **({"gpu": gpu} if rule in TRAINS else {}),
             **(self._slurm_step_resources() if rule == "pretrain" else {}),
-            "python": self.interpreter(rule),
+            "python": self._profile.value(rule, "python", sys.executable),
             **(self._devices(rule) if rule in TRAINS else {}),
         }
 
@@ -124,10 +124,6 @@ class RuleResources:
 
     def _accelerator(self, rule: str) -> str:
         return self._profile.value(rule, "accelerator", "cpu")
-
-    def interpreter(self, rule: str) -> str:
-        """The interpreter of a rule's jobs."""
-        return self._profile.value(rule, "python", sys.executable)
 
     def _slurm_step_resources(self) -> Resources:
         """What the Slurm plugin must know so that a job can start a task on each of its nodes.

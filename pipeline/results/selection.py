@@ -270,12 +270,12 @@ def select_rows(
         out = [row for row in result if not (row.get(column) is None or row[column] in wanted)]
         result = [row for row in result if row.get(column) is None or row[column] in wanted]
         if not problems:
-            _tell_left_out(view, place, out)
+            _warn_of_dropped_rows(view, at, out)
     refuse(problems)
     return result
 
 
-def _tell_left_out(view: str, place: str, dropped: Sequence[Row]) -> None:
+def _warn_of_dropped_rows(view: str, place: str, dropped: Sequence[Row]) -> None:
     """Says which rows of a table a selection leaves out: its query may have been given new ones."""
     if names := list(dict.fromkeys(row["row_label"] for row in dropped if "row_label" in row)):
         more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
