@@ -117,7 +117,7 @@ def _markdown_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (titles, ["---"] * len(titles), *rows))
 
 
-def costs(needs: Needs) -> list[Cost]:
+def costs_of_needs(needs: Needs) -> list[Cost]:
     """What a method's needs cost, each with its place in the training loop."""
     return [
         Cost(*(part.format(**_measurement_texts(need)) for part in cost))
@@ -171,7 +171,8 @@ def _example_value(type_hint: Any) -> Any:
 def _total_cost(mixing_rule: str) -> Cost:
     """All that is measured for a rule, and all that it adds to the work and memory of Mix."""
     parts = (
-        [getattr(cost, part) for cost in costs(default_needs(mixing_rule))] for part in Cost._fields
+        [getattr(cost, part) for cost in costs_of_needs(default_needs(mixing_rule))]
+        for part in Cost._fields
     )
     return Cost(*("; ".join(filter(None, words)) or "nothing" for words in parts))
 

@@ -163,7 +163,7 @@ class PlanComparison:
         stage = made.stage or rule
         foreign = stage == "pretrain" and bool(settings["model"].get("architecture"))
         python = self._pythons.get(rule)
-        fingerprint, versions = stages.code_and_versions(stage, part, python, foreign=foreign)
+        fingerprint, versions = stages.stage_code(stage, part, python, foreign=foreign)
         return tuple(
             made_from.compare_finished(
                 Path(self._plan.manifest(rule, name)),
@@ -233,7 +233,7 @@ class PlanComparison:
         else:
             made_from.forget_manifest_copy(place)
 
-    def reasons(self, rule: str, name: str) -> Iterator[str]:
+    def reason_lines(self, rule: str, name: str) -> Iterator[str]:
         """A line for settings, code, versions or inputs that differ, of the first such work."""
         by_kind: dict[tuple[str, str], list[str]] = {}
         for one in self.differences(rule, name) if self.differs(rule, name) else ():

@@ -161,10 +161,12 @@ def command_to_make(path: Path, *, force: bool = False) -> str:
     root = root_above(path.absolute().parent)
     if root is None and (restored := _restore_command(path.absolute())):
         return restored
-    return _snakemake_command(root, [*(["--force"] if force else []), _short(path)])
+    return _snakemake_command(
+        root, [*(["--force"] if force else []), _path_from_working_folder(path)]
+    )
 
 
-def _short(path: Path) -> str:
+def _path_from_working_folder(path: Path) -> str:
     """A path as a user types it: from the working directory on, where it lies in it."""
     here = Path.cwd()
     return os.path.normpath(path.relative_to(here) if path.is_relative_to(here) else path)
@@ -181,14 +183,19 @@ def _restore_command(path: Path) -> str | None:
                 continue
             archive = Path(os.path.normpath(made.parent / min(read))).parent
             if not archive.is_relative_to(folder):
-                words = ["restore", _short(archive), "--out", _short(folder)]
-                if only := _outputs(archive, folder, path.relative_to(folder)):
+                words = [
+                    "restore",
+                    _path_from_working_folder(archive),
+                    "--out",
+                    _path_from_working_folder(folder),
+                ]
+                if only := _outputs_to_restore(archive, folder, path.relative_to(folder)):
                     words += ["--only", *only]
                 return f"{program_command('pike')} {shlex.join(words)}"
     return None
 
 
-def _outputs(archive: Path, folder: Path, place: Path) -> list[str]:
+def _outputs_to_restore(archive: Path, folder: Path, place: Path) -> list[str]:
     """The tables and figures to restore for a file of a results folder; none: all of them."""
     if place.parts[0] in ("tables", "figures"):
         return [place.name.partition(".")[0]]

@@ -56,7 +56,7 @@ def read_config_file(path: Path) -> Settings:
         raise InputError(f"{path} cannot be read ({error.strerror}): check the path") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 ({error}): save it as UTF-8") from None
-    loaded = strict_yaml.load(text, str(path))
+    loaded = strict_yaml.load_strict_yaml(text, str(path))
     if not isinstance(loaded, dict):
         kind = "list" if isinstance(loaded, list) else "single value"
         result = "is empty" if loaded is None else f"holds a {kind}"
@@ -152,12 +152,14 @@ def read_config_options(parsed: Mapping[str, Any], words: Sequence[str] | None) 
         words: The same as they were given: `training={text: {steps: 8}}`.
 
     Raises:
-        InputError: as `strict_yaml.load`.
+        InputError: as `strict_yaml.load_strict_yaml`.
     """
     result: Settings = {}
     for name, _, text in (word.partition("=") for word in words or ()):
         if isinstance(parsed[name], Mapping | list):
-            result = _merge_deeply(result, {name: strict_yaml.load(text, f"--config {name}")})
+            result = _merge_deeply(
+                result, {name: strict_yaml.load_strict_yaml(text, f"--config {name}")}
+            )
     return {**parsed, **result}
 
 

@@ -89,7 +89,7 @@ class Profile:
         """Minutes that a job of the rule may last at most; 0 without a limit."""
         return int(self.value(rule, "longest", self.defaults.get("longest", "0")))
 
-    def longest_place(self, rule: str) -> str:
+    def time_limit_place(self, rule: str) -> str:
         """Where the limit of a rule's jobs is set."""
         own = self.value(rule, "longest")
         return f"set-resources of {rule}" if own else "default-resources"

@@ -54,7 +54,7 @@ class _Loader(yaml.SafeLoader):
             self.anchor_by_node[id(node)] = anchor
         return node
 
-    def integer(self, node: Any) -> int:
+    def construct_integer(self, node: Any) -> int:
         """The number that a scalar is: 010 is ten."""
         return int(node.value, {"0o": 8, "0x": 16}.get(node.value[:2], 10))
 
@@ -62,11 +62,11 @@ class _Loader(yaml.SafeLoader):
 _Loader.yaml_implicit_resolvers = {}
 for _name, _pattern in _SCALARS.items():
     _Loader.add_implicit_resolver(_TAG + _name, re.compile(rf"^(?:{_pattern})$"), None)
-_Loader.add_constructor(f"{_TAG}int", _Loader.integer)
+_Loader.add_constructor(f"{_TAG}int", _Loader.construct_integer)
 
 
-def load(text: str, where: str) -> Any:
-    """The content of a YAML document, which stands at `where`: "config.yaml".
+def load_strict_yaml(text: str, place: str) -> Any:
+    """The content of a YAML document, which stands at `place`: "config.yaml".
 
     Raises:
         InputError: it is not YAML, names something twice in one mapping or by anything but a text,
@@ -75,7 +75,7 @@ def load(text: str, where: str) -> Any:
     """
     if len(text) > LARGEST:
         raise InputError(
-            f"{where} has {len(text):,} characters: a configuration has {LARGEST:,} at most"
+            f"{place} has {len(text):,} characters: a configuration has {LARGEST:,} at most"
         )
     try:
         loader = _Loader(text)
@@ -86,22 +86,22 @@ def load(text: str, where: str) -> Any:
                 raise _TooManyValuesError
             return None if root is None else loader.construct_document(root)
     except (yaml.YAMLError, ValueError) as error:
-        raise InputError(f"{where} is not valid YAML: {error}") from None
+        raise InputError(f"{place} is not valid YAML: {error}") from None
     except RecursionError:
-        raise InputError(f"{where} is nested too deeply: flatten it") from None
+        raise InputError(f"{place} is nested too deeply: flatten it") from None
     except _TooManyValuesError:
         raise InputError(
-            f"{where} holds more than {MOST_VALUES:,} values, those that aliases repeat included: "
+            f"{place} holds more than {MOST_VALUES:,} values, those that aliases repeat included: "
             "take out what is not needed"
         ) from None
-    refuse([f"{where}: line {problem}" for problem in dict.fromkeys(problems)])
+    refuse([f"{place}: line {problem}" for problem in dict.fromkeys(problems)])
 
 
 def anchor_by_place(files: Iterable[Path]) -> dict[str, str]:
     """Where files have a list or mapping with an anchor, and what it is called there.
 
     Args:
-        files: Configurations that `load` takes; one that is not there has none.
+        files: Configurations that `load_strict_yaml` takes; one that is not there has none.
 
     Returns:
         By place, also that of an alias: {"scenarios.a.domains": "`&domains` (line 28)"}.

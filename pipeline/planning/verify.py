@@ -63,9 +63,9 @@ _MANY = 100
 class _Problems(dict[str, int]):
     """What is wrong, each told once, with its place among what is made again."""
 
-    def add(self, told: str, stage: str | None = None) -> None:
+    def add(self, problem: str, stage: str | None = None) -> None:
         """A problem of a stage's work; of none: what only has to be taken away comes first."""
-        self.setdefault(told, ORDER.index(stage) if stage in ORDER else -1)
+        self.setdefault(problem, ORDER.index(stage) if stage in ORDER else -1)
 
     def in_order(self) -> list[str]:
         return sorted(self, key=self.__getitem__)

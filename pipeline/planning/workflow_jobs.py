@@ -137,7 +137,7 @@ class RuleResources:
             return {"nodes": 1}
 
         def each(wildcards: Wildcards) -> int:
-            return max(1, self.processes(wildcards) // n)
+            return max(1, self.process_count(wildcards) // n)
 
         taken: Resources = {"mpi": "srun", "tasks_per_gpu": 0, "nodes": n, "tasks": n}
         if self._jobs_with_device_of("pretrain").device.memory:
@@ -156,7 +156,7 @@ class RuleResources:
             )
 
     @cache_signature
-    def processes(self, wildcards: Wildcards) -> int:
+    def process_count(self, wildcards: Wildcards) -> int:
         """How many processes train a run, each on a device: what the profile or the model asks.
 
         Raises:
@@ -209,8 +209,8 @@ class RuleResources:
             return None
         return (
             f"{rule} {name} is expected to take {hours:,.1f} hours, its job ends after "
-            f"{longest / 60:,.1f} ({self._profile.longest_place(rule)}: longest: {longest}), and "
-            "the next one begins again: raise `longest`, in a partition that allows more, or "
+            f"{longest / 60:,.1f} ({self._profile.time_limit_place(rule)}: longest: {longest}), "
+            "and the next one begins again: raise `longest`, in a partition that allows more, or "
             + REMEDIES.get(rule, "leave it out")
         )
 
@@ -334,7 +334,7 @@ class WorkflowJobs:
         if not request.is_local:
             snakemake_internals.mend_slurm_plugin(self._refuse_cpu_torch)
 
-    def inputs(
+    def job_inputs(
         self,
         rule: str,
         name: str,
@@ -362,7 +362,7 @@ class WorkflowJobs:
         if compares:
             stamp = self._compared.update_stamp(rule, name)
             if self._compared.is_outdated(rule, name):
-                for line in self._compared.reasons(rule, name):
+                for line in self._compared.reason_lines(rule, name):
                     warn(line)
         else:
             stamp = ancient(outdated.ensure_stamp(self.plan.manifest(rule, name)))
@@ -386,7 +386,7 @@ class WorkflowJobs:
         result = {k: as_input(v) if isinstance(v, str) else [*map(as_input, v)] for k, v in named}
         return {"stamp": stamp, **result}
 
-    def start(self, warn: Callable[[str], None]) -> None:
+    def prepare_jobs(self, warn: Callable[[str], None]) -> None:
         """Makes ready what jobs find when they begin, before the first of them does.
 
         Args:

@@ -48,7 +48,7 @@ class ClaimCell(NamedTuple):
     share: bool = False
     """Whether it is a share of pairs."""
 
-    def p(self) -> float | None:
+    def p_at_bound(self) -> float | None:
         """The level at which its interval touches its bound; None where it has no test."""
         if self.few:
             return None
@@ -81,7 +81,7 @@ def fill_claim_tests(connection: duckdb.DuckDBPyConnection) -> None:
         cells = [ClaimCell(*row[1:]) for row in group]
         wanted[claim] = deciding_seeds(cells)
         key = tuple((cell.name, cell.margin) for cell in cells)
-        p = claim_p([(cell.margin, cell.p()) for cell in cells])
+        p = claim_p([(cell.margin, cell.p_at_bound()) for cell in cells])
         if p is not None:
             tests[claim], p_of[key] = key, p
     corrected = dict(zip(p_of, sign_flip.holm(list(p_of.values())), strict=True))

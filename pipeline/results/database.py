@@ -154,7 +154,7 @@ def _insert_names(connection: duckdb.DuckDBPyConnection, experiment: Experiment)
             if run.settings["scenario"] == scenario
             for domain in _as_texts(run.settings["domains"])
         )
-        target = experiment.target(scenario)
+        target = experiment.target_weights(scenario)
         rows = ([scenario, name, i, target.get(name, 1.0)] for i, name in enumerate(domains))
         insert_rows(connection, "domains", rows)
 

@@ -233,7 +233,7 @@ class Panel:
     """The method that the panel is of, if it is of one; its label is the title."""
 
     @property
-    def place(self) -> tuple[str, str]:
+    def scenario_and_model(self) -> tuple[str, str]:
         """Scenario and model."""
         return self.scenario, self.model
 

@@ -230,13 +230,15 @@ def _panel_cells(panels: Sequence[Panel], columns: int) -> list[Panel | None]:
 
     Titles name the scenario or the model where there are several.
     """
-    several = [len(set(names)) > 1 for names in zip(*(p.place for p in panels), strict=True)]
-    own_rows = len(panels) > len({panel.place for panel in panels})
+    several = [
+        len(set(names)) > 1 for names in zip(*(p.scenario_and_model for p in panels), strict=True)
+    ]
+    own_rows = len(panels) > len({panel.scenario_and_model for panel in panels})
     cells: list[Panel | None] = []
     for before, panel in zip([None, *panels], panels, strict=False):
-        if own_rows and before and before.place != panel.place:
+        if own_rows and before and before.scenario_and_model != panel.scenario_and_model:
             cells += [None] * (-len(cells) % columns)
-        names = itertools.compress(panel.place, several)
+        names = itertools.compress(panel.scenario_and_model, several)
         before_title = [name for name in names if not panel.title.startswith(f"{name}: ")]
         cells.append(replace(panel, title=": ".join([*before_title, panel.title])))
     return cells + [None] * (-len(cells) % columns)

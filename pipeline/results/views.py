@@ -54,7 +54,7 @@ def create_schema(connection: "duckdb.DuckDBPyConnection") -> None:
     """
     for name in SCHEMA:
         with explain_failure(name):
-            connection.execute(_read(SQL / f"{name}.sql"))
+            connection.execute(_read_text(SQL / f"{name}.sql"))
 
 
 @contextlib.contextmanager
@@ -121,7 +121,7 @@ def view_sql_by_name() -> dict[str, str]:
             places = " and ".join(map(os.path.relpath, (other, path)))
             raise InputError(f"{places} would be one view, {path.stem}: rename one of them")
         result[path.stem] = path
-    return {name: _read(path) for name, path in result.items() if name not in SCHEMA}
+    return {name: _read_text(path) for name, path in result.items() if name not in SCHEMA}
 
 
 def _file_of(name: str) -> str:
@@ -129,7 +129,7 @@ def _file_of(name: str) -> str:
     return os.path.relpath(next(SQL.rglob(f"{name}.sql")))
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     """The text of a file.
 
     Raises:
@@ -193,7 +193,7 @@ def tables_read(sql: str) -> set[str]:
 def base_tables(view: str) -> set[str]:
     """The base tables that a view stands on, through any number of views and derived tables."""
     known = view_sql_by_name()
-    created = set(re.findall(r"create table (\w+)", _read(SQL / "schema.sql")))
+    created = set(re.findall(r"create table (\w+)", _read_text(SQL / "schema.sql")))
     result, waiting = set(), [view]
     while waiting:
         name = waiting.pop()

@@ -191,7 +191,7 @@ def steps_until_targets(
         weights_NxK = np.full((paths, K), 1 / K)
         if method == "conceptual PiKE":
             weights_NxK = _pike_weights(problem, known, eta, theta_NxD)
-        theta_NxD = problem.step(theta_NxD, weights_NxK, eta, known.b, generator)
+        theta_NxD = problem.sgd_step(theta_NxD, weights_NxK, eta, known.b, generator)
     return reached
 
 

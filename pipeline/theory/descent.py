@@ -71,7 +71,7 @@ def bound_row(problem: Problem, theta_D: Floats, weights_K: Floats, eta: float, 
     """
     gradient_KxD, statistics = problem.gradients(theta_D[None])[0], problem.statistics(theta_D)
     K, c, aligned = len(weights_K), least_conflict(gradient_KxD), least_alignment(gradient_KxD)
-    L, L_sum = problem.smoothness(), problem.smoothness_of_sum()
+    L, L_sum = problem.smoothness_constant(), problem.smoothness_of_sum()
     now = float(statistics.loss_K.sum())
 
     def bound(constant: float, factor: float) -> float:
@@ -150,7 +150,7 @@ def measurement_rows(draws: int, generator: np.random.Generator) -> list[Row]:
             eta = times / problem.smoothness_of_sum()
             for mixture, weights_K in _compared_weights(problem, theta_D, eta).items():
                 start_NxD = np.tile(theta_D, (draws, 1))
-                after_NxD = problem.step(start_NxD, weights_K, eta, ROWS, generator)
+                after_NxD = problem.sgd_step(start_NxD, weights_K, eta, ROWS, generator)
                 after_N = problem.losses(after_NxD).sum(axis=1)
                 exact = None
                 if problem.shape == "quadratic":

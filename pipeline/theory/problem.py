@@ -56,7 +56,7 @@ class Problem:
         """Hessians of the L_k where phi'' is 1, its largest value: [K, D, D]."""
         return np.einsum("krd,kre->kde", self.axes_KxRxD, self.axes_KxRxD)
 
-    def smoothness(self) -> float:
+    def smoothness_constant(self) -> float:
         """L of Assumption `as:assumption1`: the Lipschitz constant of the worst grad L_k."""
         return float(np.linalg.eigvalsh(self.curvatures()).max())
 
@@ -72,7 +72,7 @@ class Problem:
             squared_norm_K, squared_norm_K, self.variance_K, loss_K, np.ones_like(loss_K)
         )
 
-    def step(
+    def sgd_step(
         self,
         theta_NxD: Floats,
         weights_NxK: Floats,

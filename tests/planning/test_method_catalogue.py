@@ -60,16 +60,16 @@ def test_a_question_without_an_answer_is_refused(name, format, told):
 
 
 def test_what_is_measured_now_and_then_has_its_rows_and_steps():
-    assert method_catalogue.costs(Needs()) == []
+    assert method_catalogue.costs_of_needs(Needs()) == []
     statistics = StatisticsNeed(first=0, every=1, fresh=False, rows=2)
     validation = ValidationNeed(first=0, every=10, rows=16)
     some = Needs(losses=True, statistics=statistics, validation=validation)
-    _, measured, compared = method_catalogue.costs(some)
+    _, measured, compared = method_catalogue.costs_of_needs(some)
     assert measured.work == "backward passes over the batch's rows of each domain, every step"
     assert measured.memory.startswith("a gradient, ")
     assert compared.work == "forward passes over 16 rows of each domain, every 10 steps"
     products = dataclasses.replace(statistics, inner_products=True)
-    (each,) = method_catalogue.costs(Needs(statistics=products))
+    (each,) = method_catalogue.costs_of_needs(Needs(statistics=products))
     assert (each.measured[-15:], each.memory[:11]) == (" inner products", "K gradients")
 
 

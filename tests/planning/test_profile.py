@@ -34,7 +34,7 @@ def test_what_is_not_set_is_the_callers_to_say():
         ("tokenizer", 30, "default-resources"),
         ("report", 30, "default-resources"),
     ):
-        assert (of_all.time_limit_minutes(rule), of_all.longest_place(rule)) == (minutes, place)
+        assert (of_all.time_limit_minutes(rule), of_all.time_limit_place(rule)) == (minutes, place)
     assert found.value("pretrain", "python") == ".venv-tpu/bin/python"
     assert found.value("pretrain", "accelerator", "cpu") == "cpu"
 

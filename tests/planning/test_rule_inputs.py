@@ -171,7 +171,7 @@ def test_a_job_that_begins_again_is_named_where_its_time_is_too_short(
 
 def test_a_training_is_shared_out_as_the_profile_says(plan):
     two = RuleResources(plan, Profile({"pretrain": {"processes": "2"}}))
-    assert two.processes(of_run(PIKE)) == 2
+    assert two.process_count(of_run(PIKE)) == 2
     assert two.process_arguments(of_run(PIKE), None) == ["--processes", "2"]
 
 

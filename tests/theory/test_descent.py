@@ -159,4 +159,4 @@ def test_log_cosh_has_the_gradient_and_the_smoothness_that_are_meant():
     by_hand = math.log(math.cosh(0.1)) + math.log(math.cosh(0.4))
     assert problem.losses(theta_1x2).sum() == pytest.approx(by_hand)
     # A'A = [[5, 1], [1, 1]] has the eigenvalues 3 +- sqrt(5).
-    assert problem.smoothness() == pytest.approx(3 + math.sqrt(5))
+    assert problem.smoothness_constant() == pytest.approx(3 + math.sqrt(5))

@@ -41,7 +41,7 @@ wildcard_constraints:
 
 
 onstart:
-    explain(JOBS.start, logger.warning)
+    explain(JOBS.prepare_jobs, logger.warning)
 
 
 onsuccess:
@@ -54,7 +54,7 @@ def reads(rule):
 
     def inputs(wildcards):
         name = "/".join(wildcards)
-        return explain(JOBS.inputs, rule, name, ancient=ancient, warn=logger.warning)
+        return explain(JOBS.job_inputs, rule, name, ancient=ancient, warn=logger.warning)
 
     return rule_inputs.cache_signature(inputs)
 

@@ -88,7 +88,7 @@ class Jobs:
         work -= sum(min(now - j.began, known.get(j.rule, usual)) for j in self.running.values())
         return work / max(len(self.running), 1)
 
-    def time(self) -> str:
+    def time_text(self) -> str:
         """Time so far, and the time left."""
         left = self.seconds_left()
         told = "" if left is None else f", about {clock_text(left)} left"
@@ -181,7 +181,7 @@ class LogHandler(LogHandlerBase):
             return
         self._last = now, done
         each = [f"{rule_words(r)} {jobs.done[r]} of {jobs.total[r]}" for r in self._running_rules()]
-        whole = f"{time.strftime('%H:%M')} {self._done_text()}, {jobs.time()}"
+        whole = f"{time.strftime('%H:%M')} {self._done_text()}, {jobs.time_text()}"
         self._print(": ".join([whole, *filter(None, [", ".join(each)])]))
 
     def _running_rules(self) -> list[str]:
@@ -202,7 +202,7 @@ class LogHandler(LogHandlerBase):
             bar = ProgressBar(total=total, completed=done)
             result.add_row(Text(name, style), bar, Text(f"{done}/{total}", style), told)
 
-        add("workflow", jobs.done.total(), jobs.total.total(), jobs.time(), "bold")
+        add("workflow", jobs.done.total(), jobs.total.total(), jobs.time_text(), "bold")
         at_work = Counter(job.rule for job in running)
         for rule, total in jobs.total.items():
             done, now = jobs.done[rule], at_work[rule]
