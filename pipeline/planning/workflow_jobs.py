@@ -302,7 +302,7 @@ class WorkflowJobs:
             InputError: a mistake in the configuration or in the profile, files of the user's own
                 that are missing, or an output root that another experiment has begun.
         """
-        signal_handler.await_children()
+        signal_handler.restore_child_signals()
         output_root.ensure_user_name()
         slurm.ignore_checkpoint_signals()
         self._workflow, self._request = workflow, snakemake_internals.Request(workflow)
