@@ -52,7 +52,10 @@ HOW = [
     (r"(HF_HUB_OFFLINE=1 )?\.venv/bin/pike fetch ", "not run: the Hub; test_fetch.py has a copy"),
     (r"\.venv/bin/torchrun ", "not run: test_distributed.py starts several processes"),
     (r"\.venv/bin/python -m benchmarks\.stream_resumes", "not run: PyPI; test_benchmarks.py"),
-    (r"\.venv/bin/python -m pip freeze ", "not run: it lists what is installed"),
+    (
+        r"\.venv/bin/python -m pip (freeze|install) ",
+        "not run: it lists releases, and installs them",
+    ),
     (r"pip install ", "not run: test_wheel.py builds the wheel and uses it"),
     (r"git clone ", "not run: the page's own address"),
     (r"gcloud ", "not run: a cloud"),
