@@ -30,7 +30,10 @@ def warn_of_another(accelerator: str, device: str) -> None:
     planned = find_accelerator(accelerator, "--accelerator")
     if planned.device == device == "cuda":
         place = devices.pick_device(device)
-        name, memory = devices.describe(place).removeprefix("cuda: "), devices.memory(place)
+        name, memory = (
+            devices.describe_device(place).removeprefix("cuda: "),
+            devices.gpu_memory_bytes(place),
+        )
         if is_another(planned, name, memory):
             log.warning(
                 "planned for accelerator: %s, and this GPU is %s with %.0f GiB: its memory and the "
