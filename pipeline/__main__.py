@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stderr is None:
         # Whoever closed it wants to hear nothing.
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the end
-    signal_handler.await_children()
+    signal_handler.restore_child_signals()
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     words = sys.argv[1:] if arguments is None else arguments
     if "" not in sys.path:
@@ -117,7 +117,7 @@ def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes
             # It imports torch, which the stage has imported by now.
             from pipeline.runtime import planned_gpu
 
-            planned_gpu.warn_of_another(accelerator, chosen["device"])
+            planned_gpu.warn_of_other_gpu(accelerator, chosen["device"])
         return called(chosen.pop("given"), **chosen)
 
 

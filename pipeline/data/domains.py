@@ -15,7 +15,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
@@ -68,13 +68,13 @@ def write_clusters(
     source = validate(LocalSource, values, "domains")
     inputs = [path for path, _ in source.named_files()]
     taken = made_from.InputSnapshot("domains", [__name__], given=inputs)
-    place_N, terms_C = cluster_documents(
+    cluster_N, words_C = cluster_documents(
         (d.text for d in source.read(Counter(), [])), clusters, seed
     )
     names = [f"cluster-{c + 1}" for c in range(clusters)]
     with atomic_files.atomic_write(out, "domains", inputs) as folder:
         folder.mkdir()
-        sizes_C = _write_cluster_files(folder, names, place_N, source.read(Counter(), []))
+        sizes_C = _write_cluster_files(folder, names, cluster_N, source.read(Counter(), []))
         (folder / SECTIONS).write_text(_sources_yaml(names, out.resolve()))
         made_from.write_manifest(
             folder / atomic_files.MANIFEST,
@@ -84,13 +84,13 @@ def write_clusters(
             given=inputs,
             files=[folder / name for name in (*map(_cluster_file_name, names), SECTIONS)],
             modules=[__name__],
-            facts={"domains": dict(zip(names, terms_C, strict=True))},
+            facts={"domains": dict(zip(names, words_C, strict=True))},
             taken=taken,
         )
-    count_C = np.bincount(place_N, minlength=clusters)
+    count_C = np.bincount(cluster_N, minlength=clusters)
     width = len(names[-1])
     lines = [f"{'domain':<{width}}  documents        bytes  words"]
-    for name, count, size, terms in zip(names, count_C, sizes_C, terms_C, strict=True):
+    for name, count, size, terms in zip(names, count_C, sizes_C, words_C, strict=True):
         lines.append(f"{name:<{width}}  {count:>9,}  {size:>11,}  {' '.join(terms)}")
     return "\n".join([*lines, "", f"{out / SECTIONS} has them as sources for a configuration"])
 
@@ -102,10 +102,17 @@ def _sources_yaml(clusters: Sequence[str], folder: Path) -> str:
     return about + yaml.safe_dump({"sources": kept}, sort_keys=False)
 
 
-def cluster_documents(
-    texts: Iterator[str], clusters: int, seed: int
-) -> tuple[Ints, list[list[str]]]:
-    """The cluster of each document, the largest first, and the words that tell each cluster.
+class Clusters(NamedTuple):
+    """Clusters of documents, the largest first."""
+
+    cluster_N: Ints
+    """The cluster of each document."""
+    words_C: list[list[str]]
+    """The words that tell each cluster."""
+
+
+def cluster_documents(texts: Iterator[str], clusters: int, seed: int) -> Clusters:
+    """Clusters documents by their words.
 
     Args:
         texts: N documents.
@@ -151,9 +158,10 @@ def cluster_documents(
             "leave out duplicates, or ask for fewer clusters"
         )
     order_C = np.argsort(-np.bincount(found_N, minlength=clusters), kind="stable")
-    place_N = np.argsort(order_C)[found_N]
+    cluster_N = np.argsort(order_C)[found_N]
     words_V = vectorizer.get_feature_names_out()
-    return place_N, [_distinctive_words(weight_NxV, words_V, place_N == c) for c in range(clusters)]
+    words_C = [_distinctive_words(weight_NxV, words_V, cluster_N == c) for c in range(clusters)]
+    return Clusters(cluster_N, words_C)
 
 
 def _distinctive_words(weight_NxV: Any, words_V: Any, in_cluster_N: Array) -> list[str]:

@@ -23,7 +23,7 @@ class LocalSource(LocalSettings):
     def read(
         self, skipped: Counter[str], fetched_files: list[dict[str, Any]]
     ) -> Iterator[Document]:
-        """All documents in the order of the files' names; with `bytes`, those of `_sample`.
+        """All documents in the order of the files' names; with `bytes`, a sample of each file.
 
         Raises:
             InputError: a file that cannot be read as what its suffix says; its name and, where

@@ -230,7 +230,7 @@ class Corpus:
 
     @classmethod
     def open(cls, folder: Path, split: str, *, verify: bool = False) -> "Corpus":
-        """Opens a split that `pack` has written.
+        """Opens a split that `pack_corpus` has written.
 
         Sizes of its files, sums of tokens and the fingerprint are compared with the manifest at
         every open; the files' SHA-256, which takes 2.5 CPU-seconds a gigabyte, only when `verify`.

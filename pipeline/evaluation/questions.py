@@ -88,14 +88,14 @@ def prepare_domains(
             be longer than what the model was trained on.
     """
     length = work.training.length
-    for key, choice in evaluation.choices().items():
-        if choice.tokens - 1 > length:
+    for key, choice in evaluation.choices_by_setting().items():
+        if choice.question_tokens - 1 > length:
             raise InputError(
-                f"{key}: questions of {choice.tokens} tokens, candidates included, do not fit into "
-                f"the {length} tokens that {work.scenario} was trained with: lower "
+                f"{key}: questions of {choice.question_tokens} tokens, candidates included, do not "
+                f"fit into the {length} tokens that {work.scenario} was trained with: lower "
                 f"evaluation.{key}.context"
             )
-    word_start_V = word_start_mask(tokenizer) if evaluation.choices() else None
+    word_start_V = word_start_mask(tokenizer) if evaluation.choices_by_setting() else None
     return [
         _prepare_domain(name, evaluation, length, corpora / name, tokenizer, word_start_V)
         for name in evaluation.domains or work.domains
@@ -164,7 +164,7 @@ def _prepare_domain(
             Corpus.open(folder, "search", verify=True), length, evaluation.rows
         )
     domain = EvaluatedDomain(name, held_out, windows, search, {}, {})
-    choices = evaluation.choices().values()
+    choices = evaluation.choices_by_setting().values()
     # Its shards are hashed: once for all ways to ask.
     train = Corpus.open(folder, "train", verify=True) if choices else None
     for choice in choices:

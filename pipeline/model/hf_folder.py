@@ -159,8 +159,8 @@ def write_hf_folder(
         "eos": eos,
         "tokenizer_sha256": ours.sha256,
         "transformers": transformers.__version__,
-        "difference": _check_logits(folder, net, length),
-        "texts": _check_tokenizer(folder, ours),
+        "difference": _logit_difference(folder, net, length),
+        "texts": _compare_tokenizers(folder, ours),
         "sentencepiece": ours.tokenizer_json is None,
         "persimmon": not net.shape.architecture,
     }
@@ -209,7 +209,7 @@ def _write_tokenizer(folder: Path, tokenizer: Tokenizer, length: int) -> str:
     return named["eos_token"]
 
 
-def _check_logits(folder: Path, model: Transformer, length: int) -> float:
+def _logit_difference(folder: Path, model: Transformer, length: int) -> float:
     """The greatest difference of logits, on random tokens."""
     theirs = transformers.AutoModelForCausalLM.from_pretrained(
         folder, local_files_only=True, dtype=torch.float32
@@ -228,7 +228,7 @@ def _check_logits(folder: Path, model: Transformer, length: int) -> float:
     return difference
 
 
-def _check_tokenizer(folder: Path, tokenizer: Tokenizer) -> int:
+def _compare_tokenizers(folder: Path, tokenizer: Tokenizer) -> int:
     """Cuts texts of random pieces and of white space both ways; returns how many there were."""
     theirs = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     texts = (

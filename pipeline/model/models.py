@@ -23,7 +23,7 @@ def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transfor
     Raises:
         InputError: no memory holds it, or transformers has no such model.
     """
-    make = transformer if not shape.architecture else _import_foreign()
+    make = transformer if not shape.architecture else _import_transformers_model()
     result: Transformer = make.initial_model(shape, vocabulary, seed)
     return result
 
@@ -40,7 +40,7 @@ def model_with_weights(
     """
     # Buffers that no file holds are made with a model of transformers.
     with torch.device("cpu" if shape.architecture else "meta"):
-        kind = _import_foreign().TransformersModel if shape.architecture else Transformer
+        kind = _import_transformers_model().TransformersModel if shape.architecture else Transformer
         model: Transformer = kind(shape, vocabulary)
     own = model.state_dict()
     if {n: t.shape for n, t in weights.items()} != {n: t.shape for n, t in own.items()}:
@@ -49,7 +49,7 @@ def model_with_weights(
     return model
 
 
-def _import_foreign() -> ModuleType:
+def _import_transformers_model() -> ModuleType:
     # Its package takes seconds to import and may not be installed.
     return importlib.import_module("pipeline.model.foreign")
 

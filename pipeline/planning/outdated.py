@@ -97,7 +97,7 @@ def _stamp_content(
 RECORDED = ("settings.licence",)
 """Differences that change no text, no token and no number."""
 STAND = ("tokenizer", "pack", "pretrain", "mixture", "evaluate", "probe")
-"""Rules whose jobs look first whether their work stands (`made_from.InputSnapshot.stands`)."""
+"""Rules whose jobs look first whether their work stands (`restore_if_unchanged`)."""
 MOST_TOLD = 4
 """Differences of one piece of work that a line names."""
 

@@ -120,7 +120,7 @@ def state_bytes(values: Settings, parameters: int) -> int:
     """Bytes of weights, gradients and moments, and of what the method keeps beside them."""
     needs, K = methods.needs(values), len(values["domains"])
     numbers = 4 + bool(needs.statistics) + needs.reference
-    numbers += K * needs.inner_products() + 2 * K * needs.moments_per_domain
+    numbers += K * needs.has_inner_products() + 2 * K * needs.moments_per_domain
     return FLOAT * numbers * parameters
 
 
@@ -231,7 +231,7 @@ def estimate_evaluation(
     for key, kind in (("choice", Choice), ("few_shot", FewShot)):
         if asked_of := evaluation.get(key):
             choice = kind(**asked_of)
-            each = choice.tokens + choice.distractors * choice.candidate
+            each = choice.question_tokens + choice.distractors * choice.candidate
             own += choice.items * len(domains)
             tokens += choice.items * len(domains) * each
     flops = tokens * training_flops_per_token(shape, vocabulary, length) / 3

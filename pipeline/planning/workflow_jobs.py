@@ -115,7 +115,7 @@ class RuleResources:
             "runtime": cache_signature(runtime),
             **({"gpu": gpu} if rule in TRAINS else {}),
             **(self._steps() if rule == "pretrain" else {}),
-            "python": self.interpreter(rule),
+            "python": self._profile.value(rule, "python", sys.executable),
             **(self._devices(rule) if rule in TRAINS else {}),
         }
 
@@ -124,10 +124,6 @@ class RuleResources:
 
     def _accelerator(self, rule: str) -> str:
         return self._profile.value(rule, "accelerator", "cpu")
-
-    def interpreter(self, rule: str) -> str:
-        """The interpreter of a rule's jobs."""
-        return self._profile.value(rule, "python", sys.executable)
 
     def _steps(self) -> Resources:
         """What the Slurm plugin must know so that a job can start a task on each of its nodes.
@@ -306,7 +302,7 @@ class WorkflowJobs:
             InputError: a mistake in the configuration or in the profile, files of the user's own
                 that are missing, or an output root that another experiment has begun.
         """
-        signal_handler.await_children()
+        signal_handler.restore_child_signals()
         output_root.ensure_user_name()
         slurm.ignore_checkpoint_signals()
         self._workflow, self._request = workflow, snakemake_internals.Request(workflow)

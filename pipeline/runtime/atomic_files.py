@@ -197,7 +197,7 @@ def read_json(path: Path) -> Any:
     try:
         if (size := path.stat().st_size) > MOST_BYTES:
             raise InputError(f"{path} has {size:,} bytes, too many for JSON: check the path")
-        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_json_constant)
     except FileNotFoundError:
         raise InputError(f"{path} does not exist: make it first, or check the path") from None
     except (ValueError, RecursionError) as error:
@@ -219,6 +219,6 @@ def read_mapping(path: Path) -> dict[str, Any]:
     return result
 
 
-def _refuse_constant(name: str) -> None:
+def _refuse_json_constant(name: str) -> None:
     """JSON has no NaN and no infinities, and nothing here writes them."""
     raise ValueError(f"{name} is no number")

@@ -147,7 +147,7 @@ class DigestCache:
         return self.sha256(Path(path)) if Path(path).is_file() else None
 
     @functools.cache  # noqa: B019 - as above.
-    def content(self, path: str, reader: str) -> str | None:
+    def content_digest_if_present(self, path: str, reader: str) -> str | None:
         """The same of what a stage uses of a manifest (`manifests.content_digest`)."""
         digest = functools.partial(manifests.content_digest, reader=reader)
         return self.read_once(Path(path), digest, f" {reader}") if Path(path).is_file() else None

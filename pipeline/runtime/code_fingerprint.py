@@ -64,19 +64,19 @@ def code_digest(path: Path) -> str:
 
 
 def package_versions(
-    stage: str, modules: Sequence[str], python: str | None = None
+    stage: str, modules: Sequence[str], interpreter: str | None = None
 ) -> dict[str, str] | None:
     """Versions of the packages that a stage computes with, by package.
 
     Args:
         stage: Name of the stage.
         modules: Modules that do its work.
-        python: The interpreter that would do it; absent: this one.
+        interpreter: The interpreter that would do it; absent: this one.
 
     Returns:
         None where that interpreter is not on this machine.
     """
-    there = environment.installed_versions(python)
+    there = environment.installed_versions(interpreter)
     read = modules if stage in COPYING else import_closure(*modules)
     named = {name.partition(".")[0] for module in read for name in _imported_names(module)}
     packages = [one for name, one in sorted(environment.COMPUTING.items()) if name in named]
@@ -170,11 +170,11 @@ def _absolute_name(name: str, module: str) -> str:
 def _defining_module(name: str) -> str:
     """The module behind `package.Name`, where a package of this repository hands the name on."""
     package, _, last = name.rpartition(".")
-    return _exported_names(package).get(last, name)
+    return _modules_of_exports(package).get(last, name)
 
 
 @functools.cache
-def _exported_names(package: str) -> dict[str, str]:
+def _modules_of_exports(package: str) -> dict[str, str]:
     """Modules of the names that a package's `__init__` imports, for type checkers or for all."""
     if not is_first_party(package) or not _is_package(package):
         return {}
@@ -194,7 +194,7 @@ def class_reference(name: str, module: str) -> str:
     own = first if dot else f"{module}.{first}"
     full = _absolute_name(known[first], module) if first in known else own
     package, _, last = f"{full}{dot}{rest}".rpartition(".")
-    return f"{_exported_names(package).get(last, package)}:{last}"
+    return f"{_modules_of_exports(package).get(last, package)}:{last}"
 
 
 def syntax_tree(module: str) -> ast.Module:

@@ -109,9 +109,9 @@ def without_build_tags(versions: Mapping[str, str]) -> dict[str, str]:
 
 
 @functools.cache
-def installed_versions(python: str | None) -> dict[str, str] | None:
+def installed_versions(interpreter: str | None) -> dict[str, str] | None:
     """Versions of all packages that compute, in this environment or an interpreter's own."""
-    if python is not None:
+    if interpreter is not None:
         names = f"import json; from {__name__} import installed_versions as of"
         program = f"{names}; print(json.dumps(of(None)))"
         # From this folder, as jobs start it: its path may be relative.
@@ -119,7 +119,7 @@ def installed_versions(python: str | None) -> dict[str, str] | None:
         environment = {**os.environ, "PYTHONPATH": path.rstrip(os.pathsep)}
         try:
             said = subprocess.check_output(
-                [python, "-c", program], env=environment, stderr=subprocess.DEVNULL
+                [interpreter, "-c", program], env=environment, stderr=subprocess.DEVNULL
             )
             # It may greet first.
             return dict(json.loads(said.splitlines()[-1]))

@@ -55,7 +55,7 @@ class ImportedModules:
     """What was there when the modules were imported."""
 
     def __init__(self, modules: Mapping[str, str]) -> None:
-        self._folder, self._environment = str(Path.cwd()), _shared_variables(os.environ)
+        self._folder, self._environment = str(Path.cwd()), _compared_variables(os.environ)
         self._files = _source_stamps()
         # Arrow's allocator would start a thread, which a fork does not have.
         os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"
@@ -71,7 +71,7 @@ class ImportedModules:
 
     def first_difference(self, request: JobRequest) -> str | None:
         """What a process of its own would find otherwise; None if nothing."""
-        variables = _changed_names(self._environment, _shared_variables(request.environment))
+        variables = _changed_names(self._environment, _compared_variables(request.environment))
         files = _changed_names(self._files, _source_stamps())
         differs = {
             "the interpreter": request.command[:3] != [sys.executable, "-m", "pipeline"],
@@ -83,7 +83,7 @@ class ImportedModules:
         return next((what for what, true in differs.items() if true), None)
 
 
-def _shared_variables(environment: Mapping[str, str]) -> dict[str, str]:
+def _compared_variables(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name not in OF_EACH}
 
 
@@ -310,7 +310,7 @@ def _take_over_client(request: JobRequest, server: int) -> None:
 
 def main() -> None:
     name, *pairs = sys.argv[1:]
-    signal_handler.await_children()
+    signal_handler.restore_child_signals()
     modules, server = dict(pair.split("=") for pair in pairs), os.getpid()
     imported = ImportedModules(modules)
     request = _ForkedJobs([f"{name}/{command}" for command in modules], imported).serve()

@@ -72,8 +72,8 @@ class InputSnapshot:
         Args:
             stage: Name of the stage.
             modules: Modules whose code, with all that they import, does the work.
-            inputs: As `read` has them.
-            given: As `read` has them.
+            inputs: As `take_digests` has them.
+            given: As `take_digests` has them.
             assets: Folders of the package whose files decide the result, too.
         """
         self.stage, self._modules, self._assets = stage, tuple(modules), tuple(assets)
@@ -118,7 +118,7 @@ class InputSnapshot:
             path: The place of the work's manifest, which Snakemake has deleted.
             settings: What it would be made under.
         """
-        kept = _copy_path(path)
+        kept = _manifest_copy_path(path)
         if path.exists() or not kept.is_file():
             return False
         result = manifests.read_manifest(kept, self.stage)
@@ -180,7 +180,7 @@ class InputSnapshot:
             return manifests.content_digest(path, self.stage) != self.content[path]
         return atomic_files.sha256(path) != (self.inputs | self.given)[path]
 
-    def manifest_record(self) -> dict[str, Any]:
+    def code_record(self) -> dict[str, Any]:
         """The code and the packages, as a manifest has them."""
         own = {"loaded": _loaded_user_files(self._modules), "commit": self._commit}
         return {**self.code, "code": {**self.code["code"], **own}}
@@ -236,7 +236,7 @@ def write_manifest(
             }
             for f in files
         },
-        **taken.manifest_record(),
+        **taken.code_record(),
         **facts,
     }
     # The manifest of a folder lies in it; that of a file lies beside it, an output with a mark.
@@ -250,7 +250,7 @@ def _relative_paths(digests: Mapping[Path, str], folder: Path) -> dict[str, str]
 
 def keep_manifest_copy(manifest: Path) -> None:
     """Keeps a copy of a manifest whose work is started again, in case that it stands."""
-    place = _copy_path(manifest)
+    place = _manifest_copy_path(manifest)
     place.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(manifest, place)
     _restart_mark_path(manifest).unlink(missing_ok=True)
@@ -258,7 +258,7 @@ def keep_manifest_copy(manifest: Path) -> None:
 
 def forget_manifest_copy(manifest: Path) -> None:
     """Drops such a copy: the work is made again, and goes on from what is there."""
-    _copy_path(manifest).unlink(missing_ok=True)
+    _manifest_copy_path(manifest).unlink(missing_ok=True)
     _restart_mark_path(manifest).unlink(missing_ok=True)
 
 
@@ -274,14 +274,14 @@ def is_restart_forced(manifest: Path) -> bool:
     return _restart_mark_path(manifest).exists()
 
 
-def _copy_path(manifest: Path) -> Path:
+def _manifest_copy_path(manifest: Path) -> Path:
     # A pod finds the same folder by another way.
     place = manifest.parent.resolve() / manifest.name
     return Path(KEPT, f"{atomic_files.json_digest(str(place))}.json")
 
 
 def _restart_mark_path(manifest: Path) -> Path:
-    return _copy_path(manifest).with_suffix(".forced")
+    return _manifest_copy_path(manifest).with_suffix(".forced")
 
 
 def code_and_versions(
@@ -348,7 +348,9 @@ def compare_finished(
     places = {name: os.path.normpath(path.parent / name) for name in result["inputs"]}
     lacking = set(map(os.path.normpath, inputs)).difference(places.values())
     digests = {
-        name: cache.content(place, stage) if name in content else cache.sha256_if_present(place)
+        name: cache.content_digest_if_present(place, stage)
+        if name in content
+        else cache.sha256_if_present(place)
         for name, place in places.items()
     }
     read = {name: digest or before["inputs"][name] for name, digest in digests.items()}
@@ -364,7 +366,7 @@ def compare_finished(
         "loaded": _digests_of_loaded(before["loaded"]),
     }
     now = {name: before[name] if one is None else one for name, one in now.items()}
-    return [*record_differences(before, now), *_damaged_files(path.parent, result, cache)]
+    return [*record_differences(before, now), *_damage_differences(path.parent, result, cache)]
 
 
 def _compared_parts(manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -399,7 +401,7 @@ def identity_differences(before: Any, now: Mapping[str, Any]) -> list[RecordDiff
     return record_differences(before, now)
 
 
-def _damaged_files(
+def _damage_differences(
     folder: Path, manifest: dict[str, Any], cache: checksums.DigestCache
 ) -> Iterator[RecordDifference]:
     """Files of a piece of work that are gone, or are others than they were."""

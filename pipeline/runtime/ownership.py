@@ -116,11 +116,11 @@ def files_without_mark(files: Sequence[Path], stage: str, folder: Path) -> dict[
     return {
         mark: left
         for mark, of_mark in marks.items()
-        if (left := _files_without_line(of_mark, stage, mark))
+        if (left := _files_not_in_mark(of_mark, stage, mark))
     }
 
 
-def _files_without_line(files: Sequence[Path], stage: str, mark: Path) -> list[Path]:
+def _files_not_in_mark(files: Sequence[Path], stage: str, mark: Path) -> list[Path]:
     known = _mark_lines(mark)
     names = {file: file.relative_to(mark.parent).as_posix() for file in files}
     return [file for file, name in names.items() if _mark_line(stage, name) not in known]

@@ -15,7 +15,7 @@ LEAST_SHARE = 0.9
 """Of the memory as sold: the driver keeps some of it."""
 
 
-def warn_of_another(accelerator: str, device: str) -> None:
+def warn_of_other_gpu(accelerator: str, device: str) -> None:
     """Logs a line where the GPU of this process is another than the one that was planned for.
 
     The process holds that GPU from then on.
@@ -34,7 +34,7 @@ def warn_of_another(accelerator: str, device: str) -> None:
             devices.describe_device(place).removeprefix("cuda: "),
             devices.gpu_memory_bytes(place),
         )
-        if is_another(planned, name, memory):
+        if is_other_gpu(planned, name, memory):
             log.warning(
                 "planned for accelerator: %s, and this GPU is %s with %.0f GiB: its memory and the "
                 "time limits may not suit; set `accelerator` of the profile to its kind, or have "
@@ -45,14 +45,14 @@ def warn_of_another(accelerator: str, device: str) -> None:
             )
 
 
-def is_another(planned: Accelerator, name: str, memory: int) -> bool:
+def is_other_gpu(planned: Accelerator, gpu_name: str, memory_bytes: int) -> bool:
     """Whether a GPU is of another model, or has clearly less memory.
 
     Args:
         planned: The kind that was planned for.
-        name: The driver's name of the GPU, such as "NVIDIA A100-SXM4-40GB".
-        memory: Its bytes.
+        gpu_name: The driver's name of the GPU, such as "NVIDIA A100-SXM4-40GB".
+        memory_bytes: Its bytes.
     """
     model = planned.name.partition("-")[0]
-    is_model = model in re.findall(r"[a-z0-9]+", name.lower())
-    return not is_model or memory < LEAST_SHARE * planned.memory
+    is_model = model in re.findall(r"[a-z0-9]+", gpu_name.lower())
+    return not is_model or memory_bytes < LEAST_SHARE * planned.memory

@@ -20,7 +20,7 @@ SAVES = ("USR1", "USR2")
 """Signals that can ask for a checkpoint, without SIG."""
 
 
-def await_children() -> None:
+def restore_child_signals() -> None:
     """Has the system keep how child processes end until somebody asks, as nearly everywhere.
 
     Who starts this process may have it ignore SIGCHLD (`trap '' CHLD`): then nobody is told how

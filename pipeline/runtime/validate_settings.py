@@ -54,9 +54,9 @@ def validate(
         # What is said of a name looks for others like it, and takes a while.
         told = [_explain_error(one, kind, place) for one in found[:_TOLD]]
         more = [f"{place}: and {len(found) - _TOLD:,} more mistakes"] if found[_TOLD:] else []
-        refuse([*_unreadable_values(values, place)] or [*told, *more])
+        refuse([*_unreadable_value_problems(values, place)] or [*told, *more])
     except PydanticSerializationError as error:
-        refuse([*_unreadable_values(values, place)] or [f"{place}: {error}"])
+        refuse([*_unreadable_value_problems(values, place)] or [f"{place}: {error}"])
     refuse(settings_contradictions(made, place) if together else [])
     return made
 
@@ -88,7 +88,7 @@ def _type_adapter(kind: Any, extra: Extra) -> TypeAdapter[Any]:
     return TypeAdapter(tuple[kind], config=config)
 
 
-def _unreadable_values(value: Any, place: str, depth: int = 0) -> Iterator[str]:
+def _unreadable_value_problems(value: Any, place: str, depth: int = 0) -> Iterator[str]:
     """Values that JSON, or what reads it, cannot hold."""
     if depth > DEEPEST:
         yield f"{place:.200}...: it is nested too deeply: flatten it"
@@ -99,7 +99,7 @@ def _unreadable_values(value: Any, place: str, depth: int = 0) -> Iterator[str]:
             if isinstance(name, str) and not is_json_text(name):
                 yield f"{place}: {brief(name)} holds a character that no text has: take it out"
             else:
-                yield from _unreadable_values(one, within, depth + 1)
+                yield from _unreadable_value_problems(one, within, depth + 1)
     elif isinstance(value, str) and not is_json_text(value):
         yield f"{place}: {brief(value)} holds a character that no text has: take it out"
     elif isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:

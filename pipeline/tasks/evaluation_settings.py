@@ -29,7 +29,7 @@ class Choice:
         return self.context + self.candidate * (1 + from_own)
 
     @property
-    def tokens(self) -> int:
+    def question_tokens(self) -> int:
         """A whole question with its true continuation."""
         return self.context + self.candidate
 
@@ -42,7 +42,7 @@ class FewShot(Choice):
     """Solved items before each question."""
 
     @property
-    def tokens(self) -> int:
+    def question_tokens(self) -> int:
         """With the solved items, each as long as the question."""
         return (self.shots + 1) * (self.context + self.candidate)
 
@@ -69,7 +69,7 @@ class EvaluationOptions:
     """Whether the loss of every scored token of the search split is kept: the finder mde reads
     them."""
 
-    def choices(self) -> dict[str, Choice]:
+    def choices_by_setting(self) -> dict[str, Choice]:
         """The multiple-choice tasks that are asked for, by the name of their setting."""
         both = {"choice": self.choice, "few_shot": self.few_shot}
         return {name: one for name, one in both.items() if one is not None}

@@ -123,7 +123,7 @@ class RunRecords:
         self.listeners: list[Callable[[str, Mapping[str, Value]], None]] = []
         """Who is given the table and the columns of each row as it comes."""
 
-    def add(self, table: str, **values: Value) -> None:
+    def add_row(self, table: str, **values: Value) -> None:
         """Adds a row by its columns' names, all of them; NaN is stored as null."""
         names = TABLES[table].names
         assert values.keys() == set(names), f"{table}: {sorted(values)}"
@@ -136,7 +136,7 @@ class RunRecords:
         """Adds a row for each domain, from columns over the domains."""
         lists = {name: values_K.tolist() for name, values_K in columns_K.items()}
         for k, domain in enumerate(self._domains):
-            self.add(table, step=step, domain=domain, **{n: v[k] for n, v in lists.items()})
+            self.add_row(table, step=step, domain=domain, **{n: v[k] for n, v in lists.items()})
 
     def write_if_due(self) -> None:
         """Writes what waits, where the last write is a second ago.
@@ -147,7 +147,7 @@ class RunRecords:
         if self._now() - self._written >= SECONDS:
             self._write_lines()
 
-    def mark(self, step: int) -> None:
+    def mark_checkpoint(self, step: int) -> None:
         """Writes what waits, and that the checkpoint of so many updates follows.
 
         Raises:
@@ -159,12 +159,12 @@ class RunRecords:
         self._add_line(CHECKPOINT, {"step": step})
         self._write_lines()
 
-    def sync(self) -> None:
+    def flush_to_disk(self) -> None:
         """Flushes to the disk what was written."""
         with errors.explain_disk_errors(self.path):
             atomic_files.flush_to_disk(self.path)
 
-    def cut(self, step: int) -> None:
+    def cut_after_checkpoint(self, step: int) -> None:
         """Drops what a killed run wrote behind the checkpoint of so many updates."""
         mark = _json_line(CHECKPOINT, {"step": step}).encode()
         with self.path.open("r+b") as file:
@@ -175,7 +175,7 @@ class RunRecords:
                     break
             file.truncate(end)
 
-    def finish(self, step: int) -> list[Path]:
+    def write_tables(self, step: int) -> list[Path]:
         """Makes one file per table of the rows of so many updates; returns the files' paths.
 
         What was timed since the last mark counts, too: above all, that checkpoint.
@@ -194,16 +194,16 @@ class RunRecords:
             written.append(path)
         return written
 
-    def seconds(self) -> float:
-        """Wall seconds of all phases, those before interruptions included; after `finish`."""
+    def wall_seconds(self) -> float:
+        """Wall seconds of all phases, those before interruptions included; after `write_tables`."""
         return float(pc.sum(pq.read_table(self._folder / "timings.parquet")["seconds"]).as_py())
 
-    def clear(self) -> None:
+    def delete_log(self) -> None:
         """Deletes the log, to begin anew."""
         self._lines.clear()
         atomic_files.remove_path(self.path)
 
-    def refuse_gaps(self, step: int) -> None:
+    def refuse_missing_steps(self, step: int) -> None:
         """Raises InputError where rows up to `step` were lost: nothing later would notice."""
         self._read_tables(step)
 

@@ -137,7 +137,7 @@ class RunFolder:
             if result is None:
                 self._begin_anew()
             else:
-                self._delete_after(state.step)
+                self._delete_after_step(state.step)
             # What killed processes left.
             for leftover in (".*.part", "*/.*.part"):
                 for path in self.folder.glob(leftover):
@@ -161,13 +161,13 @@ class RunFolder:
         if finished and result == self.checkpoints / f"step{recipe.steps}":
             return None
         if result is not None:
-            self.records.refuse_gaps(int(result.name.removeprefix("step")))
+            self.records.refuse_missing_steps(int(result.name.removeprefix("step")))
             self.starts = atomic_files.read_json(self.starts_file)
             remedy = f"delete {self.checkpoints} to train the run anew"
             manifests.require_type(self.starts, list[NonNegativeInt], self.starts_file, remedy)
         return result
 
-    def _delete_after(self, step: int) -> None:
+    def _delete_after_step(self, step: int) -> None:
         """Deletes what lies behind the checkpoint to go on from.
 
         Checkpoints go first: one without the records before it could not be gone on from.
@@ -175,7 +175,7 @@ class RunFolder:
         for number, folder in atomic_files.step_entries(self.checkpoints).items():
             if number > step:
                 atomic_files.remove_path(folder)
-        self.records.cut(step)
+        self.records.cut_after_checkpoint(step)
 
     def _begin_anew(self) -> None:
         if atomic_files.step_entries(self.checkpoints):
@@ -184,7 +184,7 @@ class RunFolder:
         for old in (self.starts_file, self.folder / atomic_files.MANIFEST, self.checkpoints):
             atomic_files.remove_path(old)
         made_from.forget_manifest_copy(self.folder / atomic_files.MANIFEST)
-        self.records.clear()
+        self.records.delete_log()
 
     def _record_start(self, step: int) -> None:
         # One that was killed behind its last step has nothing left to train.
@@ -218,7 +218,7 @@ class RunFolder:
         with self.records.timed("checkpoint"):
             # Two copies of all states would not always fit: the one before goes first.
             self.writer.wait()
-            self.records.mark(state.step)
+            self.records.mark_checkpoint(state.step)
             taken = checkpoint.take_snapshot(
                 self.model, self.optimizer, state, self._current_identity()
             )
@@ -227,7 +227,7 @@ class RunFolder:
 
     def _write_checkpoint(self, step: int, taken: checkpoint.Snapshot) -> None:
         """Has both on the disk, in this order, and drops what they make superfluous."""
-        self.records.sync()
+        self.records.flush_to_disk()
         checkpoint.write_checkpoint(self.checkpoints / f"step{step}", taken)
         self._delete_superfluous(step, self.work.training.resume_keep)
 
@@ -262,8 +262,8 @@ class RunFolder:
         self._delete_superfluous(recipe.steps, newest=1)
         kept = atomic_files.step_entries(self.checkpoints)
         sums = {path / checkpoint.MODEL: checkpoint.weights_sha256(path) for path in kept.values()}
-        tables = self.records.finish(recipe.steps)
-        seconds = self.records.seconds()
+        tables = self.records.write_tables(recipe.steps)
+        seconds = self.records.wall_seconds()
         tokens = recipe.steps * recipe.rows * recipe.length
         made_from.write_manifest(
             self.folder / atomic_files.MANIFEST,

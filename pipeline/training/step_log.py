@@ -229,7 +229,7 @@ class StepLog:
         loss = float(np.nansum(result.losses * count_K / self._work.training.rows))
         shares = " ".join(f"{w:.2f}" for w in weights_K.tolist())
         self.shown = {"loss": f"{loss:.3f}", "weights": shares}
-        records.add(
+        records.add_row(
             "steps",
             step=step,
             tokens=(step + 1) * self._work.training.rows * self._work.training.length,
@@ -267,7 +267,7 @@ class StepLog:
         self._records.add_domains("gradient_statistics", step, **columns)
         self._report_alarms(self._watch.after_statistics(self.alarms, step, measured))
 
-    def add_validation(self, step: int, loss_K: Floats) -> None:
+    def check_validation_losses(self, step: int, loss_K: Floats) -> None:
         """Warns of domains whose held-out loss has risen."""
         self._report_alarms(self._watch.after_validation(self.alarms, step, loss_K))
 
@@ -276,4 +276,4 @@ class StepLog:
         self.alarms, raised = state_and_alarms
         for alarm in raised:
             log.warning("step %d: %s", alarm.step, alarm.message)
-            self._records.add("alarms", **alarm._asdict())
+            self._records.add_row("alarms", **alarm._asdict())

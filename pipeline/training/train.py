@@ -315,7 +315,9 @@ class _Training:
         if every is not None and (step % every == 0 or step == recipe.steps):
             self.log.write_pending_step()
             with self.records.timed("validation"):
-                self.log.add_validation(step, self.engine.losses("validation", recipe.rows))
+                self.log.check_validation_losses(
+                    step, self.engine.losses("validation", recipe.rows)
+                )
 
     def _train_step(self, state: checkpoint.TrainState) -> None:
         """One iteration of Algorithm `alg: main`, lines 4-12, with any method in PiKE's place.

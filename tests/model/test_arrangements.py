@@ -101,10 +101,10 @@ def assert_resumes(run, corpora):
 def test_compilations_are_kept_where_the_user_says(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
-    devices.keep_compilations()
+    devices.use_compilation_cache()
     assert devices.os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path / "pike" / "compiled")
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "elsewhere")
-    devices.keep_compilations()
+    devices.use_compilation_cache()
     assert devices.os.environ["TORCHINDUCTOR_CACHE_DIR"] == "elsewhere"
 
 

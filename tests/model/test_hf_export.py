@@ -64,18 +64,20 @@ def test_an_exported_tokenizer_json_adds_no_piece_to_a_text(tmp_path):
     hf_folder._write_tokenizer(tmp_path / "out", Tokenizer(tmp_path / "tok.model"), 64)
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
     assert theirs(["row", "row"])["input_ids"] == [[2], [2]]
-    hf_folder._check_tokenizer(tmp_path / "out", Tokenizer(tmp_path / "tok.model"))
+    hf_folder._compare_tokenizers(tmp_path / "out", Tokenizer(tmp_path / "tok.model"))
 
 
 def test_the_export_finds_one_text_that_is_cut_otherwise(corpora, tmp_path, monkeypatch):
     hf_folder = pytest.importorskip("pipeline.model.hf_folder")
     ours, steps = Tokenizer(corpora.parent / "symbols.model"), hf_tokenizer._normalizer
-    assert hf_folder._check_tokenizer(tokenizer_of(ours, tmp_path / "right", hf_folder), ours) > 100
+    assert (
+        hf_folder._compare_tokenizers(tokenizer_of(ours, tmp_path / "right", hf_folder), ours) > 100
+    )
     strip = tokenizers.normalizers.Replace("\u3000", "")
     both = tokenizers.normalizers.Sequence
     monkeypatch.setattr(hf_tokenizer, "_normalizer", lambda spec: both([strip, steps(spec)]))
     with pytest.raises(InputError, match=r"tokenizers cuts 1 of \d+ texts otherwise than"):
-        hf_folder._check_tokenizer(tokenizer_of(ours, tmp_path / "wrong", hf_folder), ours)
+        hf_folder._compare_tokenizers(tokenizer_of(ours, tmp_path / "wrong", hf_folder), ours)
 
 
 def tokenizer_of(ours, folder, hf_folder):

@@ -166,9 +166,9 @@ def test_a_gpu_of_another_kind_than_planned_is_named(
     monkeypatch, caplog, planned, name, memory, another
 ):
     monkeypatch.setattr(devices, "pick_device", lambda kind: kind)
-    monkeypatch.setattr(devices, "describe", lambda place: f"cuda: {name}")
-    monkeypatch.setattr(devices, "memory", lambda place: int(memory * GiB))
-    planned_gpu.warn_of_another(planned, "cuda")
+    monkeypatch.setattr(devices, "describe_device", lambda place: f"cuda: {name}")
+    monkeypatch.setattr(devices, "gpu_memory_bytes", lambda place: int(memory * GiB))
+    planned_gpu.warn_of_other_gpu(planned, "cuda")
     told = f"planned for accelerator: {planned}, and this GPU is {name} with {memory:.0f} GiB: "
     assert [message.startswith(told) for message in caplog.messages] == [True] * another
 
@@ -176,4 +176,4 @@ def test_a_gpu_of_another_kind_than_planned_is_named(
 def test_jobs_without_a_planned_gpu_look_at_none(monkeypatch):
     monkeypatch.setattr(devices, "pick_device", lambda kind: pytest.fail("a GPU was asked for"))
     for planned, device in (("cpu", "auto"), ("cpu", "cuda"), ("tpu-v4", "xla"), ("h100", "cpu")):
-        planned_gpu.warn_of_another(planned, device)
+        planned_gpu.warn_of_other_gpu(planned, device)

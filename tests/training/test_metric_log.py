@@ -16,7 +16,7 @@ GAP = r"not hold all records up to step 6: delete .*checkpoints"
 
 def add_step(records, step):
     numbers = {"learning_rate": 1e-3, "gradient_norm": 0.5, "seconds": 0.01}
-    records.add("steps", step=step, tokens=(step + 1) * 32, loss=2.5 - step, **numbers, **PACE)
+    records.add_row("steps", step=step, tokens=(step + 1) * 32, loss=2.5 - step, **numbers, **PACE)
     records.add_domains("domain_losses", step, loss=np.array([1.5, math.nan]))
     records.add_domains("weights", step, weight=np.array([0.75, 0.25]), count=np.array([4, 0]))
     with records.timed("optimizer"):
@@ -27,11 +27,11 @@ def written(folder, until, *, since=0):
     """Records of the steps `since` to `until`, with a mark every other step as the loop makes."""
     records = RunRecords(folder, DOMAINS)
     if not since:
-        records.mark(0)
+        records.mark_checkpoint(0)
     for step in range(since, until):
         add_step(records, step)
         if step % 2:
-            records.mark(step + 1)
+            records.mark_checkpoint(step + 1)
     return records
 
 
@@ -54,12 +54,12 @@ def test_rows_are_recorded_as_they_were_and_nan_is_null(tmp_path):
         "gradient_statistics", 0, **norms, rows=np.array([8, 0]), seconds=np.full(2, 0.25)
     )
     records.add_domains("coefficients", 0, coefficient=np.array([1.25, math.nan]))
-    records.add("alarms", step=0, kind="no-rows", domain="hi", message="lost")
-    records.add("alarms", step=0, kind="effective-domains", domain=None, message="collapsed")
+    records.add_row("alarms", step=0, kind="no-rows", domain="hi", message="lost")
+    records.add_row("alarms", step=0, kind="effective-domains", domain=None, message="collapsed")
     with pytest.raises(AssertionError, match="alarms: "):
-        records.add("alarms", step=1)
-    records.mark(1)
-    records.finish(1)
+        records.add_row("alarms", step=1)
+    records.mark_checkpoint(1)
+    records.write_tables(1)
     english, hindi = {"step": 0, "domain": "en"}, {"step": 0, "domain": "hi"}
     assert {n: read(tmp_path, n) for n in TABLES if n not in ("steps", "timings")} == {
         "domain_losses": [english | {"loss": 1.5}, hindi | {"loss": None}],
@@ -81,10 +81,10 @@ def test_rows_are_recorded_as_they_were_and_nan_is_null(tmp_path):
 @pytest.mark.slow
 def test_the_joined_files_hold_every_step_once_and_in_order(tmp_path):
     records = written(tmp_path, 22)
-    before = [path.read_bytes() for path in records.finish(22)]
+    before = [path.read_bytes() for path in records.write_tables(22)]
     assert steps(tmp_path) == list(range(22))
     assert [row["step"] for row in read(tmp_path, "weights")] == [n // 2 for n in range(44)]
-    assert [path.read_bytes() for path in RunRecords(tmp_path, DOMAINS).finish(22)] == before
+    assert [path.read_bytes() for path in RunRecords(tmp_path, DOMAINS).write_tables(22)] == before
 
 
 @pytest.mark.slow
@@ -93,12 +93,12 @@ def test_what_lies_behind_the_checkpoint_is_dropped_and_made_again(tmp_path):
     # Killed at step 7 in the midst of a line; the last whole checkpoint is that of 4.
     with (tmp_path / LOG).open("a") as log:
         log.write('{"table": "ste')
-    RunRecords(tmp_path, DOMAINS).cut(4)
+    RunRecords(tmp_path, DOMAINS).cut_after_checkpoint(4)
     assert [row["step"] for row in read_log_rows(tmp_path, ["steps"])["steps"]] == [0, 1, 2, 3]
-    written(tmp_path, 8, since=4).finish(8)
+    written(tmp_path, 8, since=4).write_tables(8)
     assert steps(tmp_path) == list(range(8))
-    RunRecords(tmp_path, DOMAINS).clear()
-    written(tmp_path, 2).finish(2)
+    RunRecords(tmp_path, DOMAINS).delete_log()
+    written(tmp_path, 2).write_tables(2)
     assert steps(tmp_path) == [0, 1]
 
 
@@ -128,9 +128,9 @@ def test_lost_and_damaged_rows_are_missed(tmp_path, damage, says):
     if lines is not None:
         path.write_bytes(b"".join(lines))
     with pytest.raises(InputError, match=says):
-        records.finish(6)
+        records.write_tables(6)
     with pytest.raises(InputError, match=says):
-        RunRecords(tmp_path, DOMAINS).refuse_gaps(6)
+        RunRecords(tmp_path, DOMAINS).refuse_missing_steps(6)
     assert not (tmp_path / "steps.parquet").exists()
 
 
@@ -140,13 +140,13 @@ def test_timings_add_up_over_checkpoints_and_interruptions(tmp_path):
     records = written(tmp_path, 8, since=4)
     # Behind the last mark: that checkpoint.
     records.clock.seconds["checkpoint"] = 3.0
-    records.finish(8)
+    records.write_tables(8)
     checkpoint, optimizer = read(tmp_path, "timings")
     assert (checkpoint["phase"], checkpoint["seconds"]) == ("checkpoint", 3.0)
     assert checkpoint["share"] + optimizer["share"] == pytest.approx(1)
     seconds = sum(row["seconds"] for row in read_log_rows(tmp_path, ["timings"])["timings"])
     assert optimizer["seconds"] == pytest.approx(seconds)
-    assert records.seconds() == pytest.approx(3 + seconds)
+    assert records.wall_seconds() == pytest.approx(3 + seconds)
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
@@ -155,7 +155,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     records = RunRecords(tmp_path, DOMAINS)
     add_step(records, 0)
     with pytest.raises(InputError, match=r"log\.jsonl.* a folder is in the place of a file"):
-        records.mark(1)
+        records.mark_checkpoint(1)
 
 
 def test_rows_are_written_once_a_second_and_told_as_they_come(tmp_path):
@@ -172,5 +172,5 @@ def test_rows_are_written_once_a_second_and_told_as_they_come(tmp_path):
     assert heard[1] == ("domain_losses", english)
     silent = RunRecords(tmp_path / "other", DOMAINS, writes=False)
     add_step(silent, 0)
-    silent.mark(1)
+    silent.mark_checkpoint(1)
     assert not (tmp_path / "other").exists()

@@ -83,7 +83,7 @@ def test_of_a_run_that_goes_on_there_is_what_is_written_and_alarms_are_texts(res
     copy = shutil.copytree(results, tmp_path / "copy")
     whole = track._read_tracked_run(copy, copy / RUN)
     (copy / RUN / atomic_files.MANIFEST).unlink()
-    metric_log.RunRecords(copy / RUN, ()).cut(3)
+    metric_log.RunRecords(copy / RUN, ()).cut_after_checkpoint(3)
     alarm = {"table": "alarms", "step": 3, "kind": "worse", "domain": "hard", "message": "rises"}
     with (copy / RUN / metric_log.LOG).open("a") as log:
         log.write(json.dumps(alarm) + "\n")

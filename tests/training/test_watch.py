@@ -24,7 +24,7 @@ def folder(finished):
     (finished / atomic_files.MANIFEST).unlink()
     for path in finished.glob("*.parquet"):
         path.unlink()
-    RunRecords(finished, ("en", "hi")).cut(3)
+    RunRecords(finished, ("en", "hi")).cut_after_checkpoint(3)
     return finished
 
 
