@@ -176,7 +176,7 @@ class Views:
 
     def __init__(self) -> None:
         self.connection = duckdb.connect()
-        self.connection.execute(views.schema())
+        views.create_schema(self.connection)
         self.connection.execute(
             "create table rung_regrets (run text, scenario text, method text, seed integer, "
             "rung integer, rung_label text, regret double, weights text)"

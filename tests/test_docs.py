@@ -1,5 +1,6 @@
 """Pages are in one order, and their links and paths lead somewhere."""
 
+import builtins
 import inspect
 import json
 import re
@@ -51,8 +52,8 @@ def test_pages_call_and_import_what_is_there():
     found = re.findall(r"^ *(?:def|class) (\w+)|^(\w+)(?:: .+)? = ", "\n".join(code), re.MULTILINE)
     known = {name for pair in found for name in pair} | {path.stem for path in paths}
     # Of Python and other packages.
-    known |= {"DataLoader", "Trainer", "load_dataset", "repeat", "exp", "pop", "print", "round"}
-    known |= {"get_device_name"}
+    known |= {*dir(builtins), "DataLoader", "Trainer", "load_dataset", "get_device_name"}
+    known |= {"exp", "pop", "random", "repeat"}
     imported = re.compile(r"^\W*from (?:pike_mixing|pipeline)\S* import (.+)", re.MULTILINE)
     for name in {*NAMES} - {*reference.PAGES}:
         used = {word for span in spans(name) for word in re.findall(r"(\w+)\(", span)}

@@ -160,10 +160,52 @@ def root_above(folder: Path) -> Root | None:
 
 def command_for(path: Path, *, force: bool = False) -> str:
     """The command that makes a file of an experiment, also where it is there (`force`)."""
+    root = root_above(path.absolute().parent)
+    if root is None and (restored := _restore_command(path.absolute())):
+        return restored
+    return _command(root, [*(["--force"] if force else []), _short(path)])
+
+
+def _short(path: Path) -> str:
+    """A path as a user types it: from the working directory on, where it lies in it."""
     here = Path.cwd()
-    own = path.relative_to(here) if path.is_relative_to(here) else path
-    words = [*(["--force"] if force else []), os.path.normpath(own)]
-    return _command(root_above(path.absolute().parent), words)
+    return os.path.normpath(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def _restore_command(path: Path) -> str | None:
+    """The command that restores a file from its archive; None where no archive was its origin."""
+    for folder in path.parents[:2]:
+        for made in (folder / "pike.manifest.json", *folder.glob("databases/*.manifest.json")):
+            content = _read(made) if made.is_file() else None
+            read = content.get("inputs") if isinstance(content, dict) else None
+            # A restored database is made from the archive's manifest alone.
+            if not (isinstance(read, dict) and len(read) == 1):
+                continue
+            archive = Path(os.path.normpath(made.parent / min(read))).parent
+            if not archive.is_relative_to(folder):
+                words = ["restore", _short(archive), "--out", _short(folder)]
+                if only := _outputs(archive, folder, path.relative_to(folder)):
+                    words += ["--only", *only]
+                return f"{program_command('pike')} {shlex.join(words)}"
+    return None
+
+
+def _outputs(archive: Path, folder: Path, place: Path) -> list[str]:
+    """The tables and figures to restore for a file of a results folder; none: all of them."""
+    if place.parts[0] in ("tables", "figures"):
+        return [place.name.partition(".")[0]]
+    if place.parts[0] != "databases":
+        return []
+    reads = (_read(archive / atomic_files.MANIFEST) or {}).get("reads", {})
+    database = place.with_suffix("").as_posix()
+    readers = {
+        name: (folder / f"{kind}s" / f"{name}.{atomic_files.MANIFEST}").is_file()
+        for kind, names in reads.items()
+        for name, read in names.items()
+        if read == database
+    }
+    # Those that were restored; of an interrupted restoration, all.
+    return sorted(name for name, is_there in readers.items() if is_there) or sorted(readers)
 
 
 def command_for_all(folder: Path) -> str:

@@ -223,7 +223,7 @@ def _refuse_other_records(archive: Path) -> None:
         InputError: one cannot be read, lacks a column, or has other values in it.
     """
     with duckdb.connect() as connection:
-        connection.execute(views.schema())
+        views.create_schema(connection)
         for table in RECORDED:
             selected = ", ".join(table_columns(connection, table))
             place = archive / "records" / f"{table}.parquet"

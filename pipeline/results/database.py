@@ -96,7 +96,7 @@ def _fill(
     loader: Loader,
 ) -> None:
     """Fills the base tables of an empty database, and adds the views."""
-    connection.execute(views.schema())
+    views.create_schema(connection)
     connection.execute("begin")
     _names(connection, experiment)
     _corpora(connection, result)
@@ -108,20 +108,19 @@ def _fill(
     )
     # Last, as they take seconds, which nobody waits for whose records are at fault.
     wanted = [] if experiment.views is None else [*experiment.views, *views.READ_BY_ALL]
-    derived, measured = (
-        views.create_views(connection, *map(views.view_of, wanted)),
-        Measured(connection),
-    )
-    if "accuracy_tests" in derived:
-        accuracy_tests.fill_table(measured)
-    if "loss_tests" in derived:
-        loss_tests.fill_table(measured)
-    if "speedups" in derived:
-        speedups.fill_table(measured)
-    if derived & {"claim_tests", "pairs"}:
-        claim_tests.fill_tables(connection)
-    if "boards" in derived:
-        board_tests.fill_table(connection)
+    derived = views.create_views(connection, *map(views.view_of, wanted))
+    measured = Measured(connection)
+    fills: dict[str, Callable[[], None]] = {
+        "accuracy_tests": lambda: accuracy_tests.fill_table(measured),
+        "loss_tests": lambda: loss_tests.fill_table(measured),
+        "speedups": lambda: speedups.fill_table(measured),
+        "claim_tests": lambda: claim_tests.fill_tables(connection),
+        "boards": lambda: board_tests.fill_table(connection),
+    }
+    for table, fill in fills.items():
+        if table in derived or (table == "claim_tests" and "pairs" in derived):
+            with views.explain_failure(*views.READ_TO_FILL[table]):
+                fill()
     connection.execute("commit")
 
 

@@ -20,15 +20,17 @@ from pipeline.results.selection import (
     is_of_some_runs,
     newest_folder,
     open_ours,
+    other_version,
+    whole_database,
 )
 from pipeline.results.selection import query as rows_of
-from pipeline.runtime import checksums, made_from, output_formats
+from pipeline.runtime import output_formats
 from pipeline.runtime.programs import program_command
 
 log = logging.getLogger("pike")
 
 Format = Literal["table", "csv", "json", "parquet"]
-NARROW = {"from claims": "select claim, statement, ours, verdict from claims"}
+NARROW = {"from claims": "select claim, statement, ours, verdict, p_holm from claims"}
 """Views too wide for a terminal: what a table of all their columns shows."""
 
 
@@ -56,14 +58,13 @@ def answer_query(sql: str, database: Path | None = None, format: Format = "table
             statement = _only(connection, sql)
             if _asks_for_stale(connection, sql):
                 _add_stale(connection, database)
-            _warn_of_age(database)
             if format == "parquet":
                 return _parquet(connection, statement)
             answer = connection.execute(statement)
             columns = [column[0] for column in answer.description or []]
             rows = answer.fetchall()
     except (duckdb.Error, UnicodeEncodeError) as error:
-        raise _explain_failure(error) from None
+        raise _explain_failure(error, database) from None
     if format == "csv":
         return output_formats.as_csv(columns, rows)
     if format == "json":
@@ -86,7 +87,10 @@ def show_claims(database: Path | None, format: str = "text") -> str:
     with open_ours(database) as connection:
         announce(connection, database)
         if is_of_some_runs(database):
-            log.warning("claims about other runs than those are `not run` here")
+            log.warning(
+                "claims about other runs than those are `not run` here: for all claims, ask %s",
+                whole_database(database),
+            )
         every = rows_of(connection, "from claims order by position")
     return output_formats.render(format, every, lambda: "\n".join(_claims(every)))
 
@@ -99,10 +103,12 @@ def _claims(every: list[dict[str, Any]]) -> Iterator[str]:
         ours = "" if one["ours"] is None else f"  {one['ours']:.3g} {one['unit']}"
         if one["ours_low"] is not None:
             ours += f" ({one['ours_low']:.3g} to {one['ours_high']:.3g}{_basis(one)})"
-        yield f"{one['claim']}: {output_formats.colour_text(one['verdict'], 'bold')}{ours}"
+        p = "" if one["p_holm"] is None or not one["p_holm"] else f" (p = {one['p_holm']:.2g})"
+        yield f"{one['claim']}: {output_formats.colour_text(one['verdict'], 'bold')}{p}{ours}"
         yield from textwrap.wrap(
             one["statement"], 96, initial_indent="    ", subsequent_indent="    "
         )
+    yield "p: with Holm's correction over all tested claims; supported or contradicted below 0.05"
     counts = Counter(one["verdict"] for one in every)
     yield ", ".join(f"{n} {verdict}" for verdict, n in counts.most_common())
 
@@ -187,7 +193,10 @@ def _refuse_twice(columns: list[str]) -> None:
         )
 
 
-def _explain_failure(error: Exception) -> InputError:
+def _explain_failure(error: Exception, database: Path | None = None) -> InputError:
+    lacking = re.search(r"Table with name \"?(\w+)", str(error))
+    if database and lacking and lacking[1].lower() in views.view_texts():
+        return other_version(database, lacking[1].lower())
     hint = f'`{program_command("pike")} query "show tables"` lists tables and views'
     text = textwrap.indent(str(error).strip(), "  ")
     if "pytz" in text:  # DuckDB wants it to show times with a time zone.
@@ -213,23 +222,6 @@ def _add_stale(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
     connection.execute(f"create temp table stale ({columns})")
     if result := sorted(list(one) for one in compared.all_differences()):
         connection.executemany("insert into stale values (?, ?, ?, ?)", result)
-
-
-def _warn_of_age(database: Path) -> None:
-    """Tells in a line where files that a database was made from have changed since."""
-    known = checksums.DigestCache(checksums.MEMORY)
-    every = made_from.compare_finished(made_from.manifest_beside(database), "database", known)
-    # Of the file itself it was told when it was opened.
-    result = [one for one in every if not one.what.startswith("files.")]
-    if result:
-        # As above.
-        from pipeline.planning import output_root
-
-        more = f" and {len(result) - 1:,} more" if len(result) > 1 else ""
-        log.warning(
-            "%s is older than what lies on disk (%s%s): `%s` makes it anew",
-            *(database, result[0].what, more, output_root.command_for(database)),
-        )
 
 
 def _parquet(connection: duckdb.DuckDBPyConnection, statement: duckdb.Statement) -> bytes:

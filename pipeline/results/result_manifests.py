@@ -6,7 +6,7 @@ from typing import Any
 
 from pike_mixing.errors import InputError
 from pipeline.planning import output_root, stages
-from pipeline.runtime import checksums, made_from, manifests
+from pipeline.runtime import checksums, code_fingerprint, made_from, manifests
 
 READ = {"table": (".csv",), "figure": (".svg", ".json")}
 """By stage: what is read of the files that it makes, by suffix; of a database, that itself."""
@@ -83,6 +83,23 @@ def altered_problem(out: Path, stage: str) -> str | None:
     result = next(filter(None, wrong), None)
     known.save()
     return result
+
+
+def outdated_parts(out: Path, stage: str) -> list[str]:
+    """What of a stage's code is no longer what made a file; nothing where it has no manifest.
+
+    Its modules count as one part, and each of its `stages.ASSETS`.
+    """
+    place = made_from.manifest_beside(out)
+    if not place.is_file():
+        return []
+    module, assets = stages.STAGES[stage].partition(":")[0], stages.ASSETS[stage]
+    parts = [f"the code of {module}", *(f"pipeline/{asset}" for asset in assets)]
+    now = code_fingerprint.fingerprint(module, assets=tuple(assets)).split("-")
+    before = manifests.read_manifest(place, stage)["code"]["fingerprint"].split("-")
+    if len(before) != len(now):
+        return parts
+    return [part for part, a, b in zip(parts, before, now, strict=True) if a != b]
 
 
 def refuse_altered(out: Path, stage: str) -> None:

@@ -4,7 +4,7 @@ import contextlib
 import logging
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,8 @@ import duckdb
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.settings import unknown
 from pipeline.planning import output_root
-from pipeline.results import result_manifests
+from pipeline.results import result_manifests, views
+from pipeline.runtime import checksums, made_from
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,6 +58,12 @@ def is_of_some_runs(database: Path) -> bool:
     return database.parent.name == "databases"
 
 
+def whole_database(database: Path) -> str:
+    """For a database of some runs: that of all, and the command that builds it if it is missing."""
+    whole = database.parents[1] / DATABASE
+    return str(whole) + ("" if whole.is_file() else f" (`{output_root.command_for(whole)}`)")
+
+
 def _databases(folder: Path) -> list[Path]:
     return [
         path for path in (folder / DATABASE, *folder.glob("databases/*.duckdb")) if path.is_file()
@@ -87,9 +94,12 @@ def announce(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
             "from experiment",
         )
         folder = f" of {one['folder']}" if one["folder"] else ""
-        runs = "of its runs" if is_of_some_runs(database) else "runs"
+        runs = "runs"
+        if is_of_some_runs(database):
+            runs = f"of its runs; all of them are in {whole_database(database)}"
         facts = f", experiment {one['name']}{folder}, {one['runs']:,} {runs}"
     log.info("Answer from %s%s", database, facts)
+    _warn_of_age(database, _changed_inputs(database))
 
 
 def write_ahead_log(database: Path) -> Path:
@@ -134,7 +144,50 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
         raise InputError(f"{database} cannot be opened ({first}): {remedy}") from None
     if problem := result_manifests.altered_problem(database, "database"):
         log.warning("%s", problem)
+    else:
+        _warn_of_age(database, result_manifests.outdated_parts(database, "database"))
     return result
+
+
+def _changed_inputs(database: Path) -> list[str]:
+    """Files that a database was made from and that have changed since."""
+    known, place = checksums.DigestCache(checksums.MEMORY), made_from.manifest_beside(database)
+    every = made_from.compare_finished(place, "database", known)
+    # Of the file itself it was told when it was opened.
+    names = [one.what for one in every if not one.what.startswith("files.")]
+    folder = database.parent
+    return [os.path.normpath(folder / one.removeprefix("inputs.")) for one in names]
+
+
+def _warn_of_age(database: Path, changed: Sequence[str]) -> None:
+    """Says in a line, if anything that a database was built from has changed since, what to do."""
+    if not changed:
+        return
+    more = f" and {len(changed) - 3:,} more" if len(changed) > 3 else ""
+    folder = database.parents[1] if is_of_some_runs(database) else database.parent
+    today = [
+        one
+        for one in _databases(folder)
+        if made_from.manifest_beside(one).is_file()
+        and _written(one) > _written(database)
+        and not result_manifests.outdated_parts(one, "database")
+    ]
+    log.warning(
+        "%s is older than %s%s, and its answers are the old ones: `%s` builds it again%s",
+        *(database, ", ".join(changed[:3]), more, output_root.command_for(database)),
+        f"; newer is --database {max(today, key=_written)}" if today else "",
+    )
+
+
+def other_version(database: Path, view: str = "") -> InputError:
+    """What a user does who asked for more than a database of ours holds."""
+    if is_of_some_runs(database) and view not in views.READ_BY_ALL:
+        return InputError(
+            f"{database} holds what its tables and figures read, and this is not among it: "
+            f"ask {whole_database(database)}"
+        )
+    again = output_root.command_for(database, force=True)
+    return InputError(f"{database} was made by another version: make it anew with `{again}`")
 
 
 def connect_ours(database: Path) -> duckdb.DuckDBPyConnection:
@@ -161,16 +214,7 @@ def open_ours(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         try:
             yield connection
         except (duckdb.CatalogException, duckdb.BinderException):
-            if is_of_some_runs(database):
-                whole = database.parents[1] / DATABASE
-                raise InputError(
-                    f"{database} holds what its tables and figures read, and this is not among it: "
-                    f"ask {whole}"
-                ) from None
-            again = output_root.command_for(database, force=True)
-            raise InputError(
-                f"{database} was made by another version: make it anew with `{again}`"
-            ) from None
+            raise other_version(database) from None
 
 
 def query(connection: duckdb.DuckDBPyConnection, sql: str, *values: object) -> list[Row]:
@@ -194,14 +238,17 @@ def rows(
         where: Where the selection was set, for messages.
 
     Raises:
-        InputError: unknown view, column or value; or the view is over more than is selected.
+        InputError: unknown view, column or value; the view is over more than is selected, or fails.
     """
-    views = "select view_name from duckdb_views() where not internal"
-    known = [name for (name,) in connection.execute(views).fetchall()]
+    every = "select view_name from duckdb_views() where not internal"
+    known = [name for (name,) in connection.execute(every).fetchall()]
     if view not in known:
+        if view in views.view_texts() and (database := _path_of(connection)):
+            raise other_version(database, view)
         raise InputError(unknown(view, known, f"{where}.query"))
     columns = [name for name, *_ in connection.execute(f"describe {view}").fetchall()]
-    result = query(connection, f"select * from {view}")
+    with views.explain_failure(view):
+        result = query(connection, f"select * from {view}")
     problems: list[str] = []
     for key, wanted in selection.items():
         column, place = RUN_COLUMNS.get(key, key), f"{where}.selection.{key}"
@@ -220,9 +267,28 @@ def rows(
                 )
         elif column not in columns:
             problems.append(unknown(key, [*RUN_COLUMNS, *columns], f"{where}.selection"))
+        out = [row for row in result if not (row.get(column) is None or row[column] in wanted)]
         result = [row for row in result if row.get(column) is None or row[column] in wanted]
+        if not problems:
+            _tell_left_out(view, place, out)
     refuse(problems)
     return result
+
+
+def _tell_left_out(view: str, place: str, dropped: Sequence[Row]) -> None:
+    """Says which rows of a table a selection leaves out: its query may have been given new ones."""
+    if names := list(dict.fromkeys(row["row_label"] for row in dropped if "row_label" in row)):
+        more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
+        told = ", ".join(map(str, names[:5])) + more
+        log.warning("%s leaves out rows of %s: %s", place, view, told)
+
+
+def _path_of(connection: duckdb.DuckDBPyConnection) -> Path | None:
+    """The file of an open database; None of one in memory."""
+    (one,) = query(
+        connection, "select path from duckdb_databases() where database_name = current_database()"
+    )
+    return Path(os.path.relpath(one["path"])) if one["path"] else None
 
 
 def frame(name: str, database: str | Path | None = None) -> "pd.DataFrame":
@@ -243,6 +309,8 @@ def frame(name: str, database: str | Path | None = None) -> "pd.DataFrame":
         announce(connection, database)
         known = [name for (name,) in connection.execute("show tables").fetchall()]
         if name not in known:
+            if name in views.view_texts():
+                raise other_version(database, name)
             raise InputError(unknown(name, known, str(database)))
         return connection.execute(f'select * from "{name}"').df()
 

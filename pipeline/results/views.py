@@ -1,10 +1,16 @@
 """The SQL files: base tables, what views share, and one file per view, named as its file."""
 
+import contextlib
 import functools
+import os
 import re
-from graphlib import TopologicalSorter
+import textwrap
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pike_mixing.errors import InputError
 
 if TYPE_CHECKING:
     import duckdb
@@ -40,9 +46,39 @@ READ_BY_ALL = ("curve_runs", "doubtful_runs")
 """The views that a table or figure reads beside its own."""
 
 
-def schema() -> str:
-    """SQL that creates the base tables and the macros."""
-    return "\n".join((SQL / f"{name}.sql").read_text(encoding="utf-8") for name in SCHEMA)
+def create_schema(connection: "duckdb.DuckDBPyConnection") -> None:
+    """Creates the base tables and the macros.
+
+    Raises:
+        InputError: DuckDB cannot run a file of them.
+    """
+    for name in SCHEMA:
+        with explain_failure(name):
+            connection.execute(_read(SQL / f"{name}.sql"))
+
+
+@contextlib.contextmanager
+def explain_failure(*names: str) -> Iterator[None]:
+    """Names the SQL files, by views or `SCHEMA`, whose queries DuckDB cannot run.
+
+    Whoever wants another table edits them: a mistake there is the user's.
+
+    Raises:
+        InputError: it cannot; with its message, which counts the lines of the file.
+    """
+    # The workflow reads captions here, and never asks a database.
+    import duckdb
+
+    try:
+        yield
+    # Others are of the disk or the memory.
+    except (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError) as error:
+        files = " ".join(map(_file_of, names))
+        text = textwrap.indent(str(error).strip(), "  ")
+        raise InputError(
+            f"{files}: DuckDB cannot run the query:\n{text}\nCorrect it; `git diff {files}` shows "
+            "what was changed"
+        ) from None
 
 
 def create_views(connection: "duckdb.DuckDBPyConnection", *wanted: str) -> set[str]:
@@ -53,26 +89,57 @@ def create_views(connection: "duckdb.DuckDBPyConnection", *wanted: str) -> set[s
 
     Returns:
         The derived tables that the views read.
+
+    Raises:
+        InputError: DuckDB cannot run a view's query.
     """
     names = order_views(*wanted)
     read = {name: tables_read(view_texts()[name]) for name in names}
     within = set().union(*read.values())
     for name in names:
         if name in within:
-            connection.execute(f"create table {name} as {view_texts()[name]} with no data")
+            with explain_failure(name):
+                connection.execute(f"create table {name} as {view_texts()[name]} with no data")
     for name in reversed(names):
         drop = f"drop table {name}; " if name in within else ""
-        connection.execute(f"{drop}create view {name} as {view_texts()[name]}")
+        with explain_failure(name):
+            connection.execute(f"{drop}create view {name} as {view_texts()[name]}")
     return within & DERIVED.keys()
 
 
 @functools.cache
 def view_texts() -> dict[str, str]:
-    """SQL of every view by name; folders only put files together."""
-    paths = sorted(SQL.rglob("*.sql"))
-    result = {path.stem: path.read_text(encoding="utf-8") for path in paths}
-    assert len(result) == len(paths), "two views have one name"
-    return {name: text for name, text in result.items() if name not in SCHEMA}
+    """SQL of every view by name; folders only put files together.
+
+    Raises:
+        InputError: two files have one name, or one is no text.
+    """
+    result: dict[str, Path] = {}
+    for path in sorted(SQL.rglob("*.sql")):
+        if other := result.get(path.stem):
+            places = " and ".join(map(os.path.relpath, (other, path)))
+            raise InputError(f"{places} would be one view, {path.stem}: rename one of them")
+        result[path.stem] = path
+    return {name: _read(path) for name, path in result.items() if name not in SCHEMA}
+
+
+def _file_of(name: str) -> str:
+    """The file of a view, or of the `SCHEMA`."""
+    return os.path.relpath(next(SQL.rglob(f"{name}.sql")))
+
+
+def _read(path: Path) -> str:
+    """The text of a file.
+
+    Raises:
+        InputError: it is no text.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{os.path.relpath(path)} is not UTF-8 ({error}): save it as that"
+        ) from None
 
 
 def order_views(*wanted: str) -> list[str]:
@@ -89,7 +156,11 @@ def order_views(*wanted: str) -> list[str]:
             # Not before this view: it is there when the table is filled.
             waiting += (view for table in read for view in READ_TO_FILL.get(table, ()))
     # In one order, whatever was wanted first.
-    return list(TopologicalSorter(dict(sorted(uses.items()))).static_order())
+    try:
+        return list(TopologicalSorter(dict(sorted(uses.items()))).static_order())
+    except CycleError as error:
+        circle = ", ".join(f"{name}.sql" for name in error.args[1])
+        raise InputError(f"views of pipeline/results/sql read each other: {circle}") from None
 
 
 def view_of(output: str) -> str:
@@ -98,9 +169,17 @@ def view_of(output: str) -> str:
 
 
 def caption(view: str) -> str:
-    """The first paragraph of the comment that opens the view's file: what the view shows."""
+    """The first paragraph of the comment that opens the view's file: what the view shows.
+
+    Raises:
+        InputError: it opens with none.
+    """
     paragraph = re.match(r"(?:--[^\S\n]*\S[^\n]*\n)+", view_texts()[view])
-    assert paragraph is not None, f"{view}.sql does not open with a comment"
+    if paragraph is None:
+        raise InputError(
+            f"{_file_of(view)} does not open with a comment: its first lines, each behind `--`, "
+            "are the caption"
+        )
     return " ".join(line.lstrip("- ") for line in paragraph[0].splitlines())
 
 
@@ -112,7 +191,7 @@ def tables_read(sql: str) -> set[str]:
 
 def base_tables(view: str) -> set[str]:
     """The base tables that a view stands on, through any number of views and derived tables."""
-    known, created = view_texts(), set(re.findall(r"create table (\w+)", schema()))
+    known, created = view_texts(), set(re.findall(r"create table (\w+)", _read(SQL / "schema.sql")))
     result, waiting = set(), [view]
     while waiting:
         name = waiting.pop()

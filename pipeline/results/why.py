@@ -15,7 +15,15 @@ from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown
 from pipeline.planning import outdated
 from pipeline.results import views
-from pipeline.results.selection import Row, announce, connect, find_database, is_of_some_runs, query
+from pipeline.results.selection import (
+    Row,
+    announce,
+    find_database,
+    is_of_some_runs,
+    open_ours,
+    query,
+    whole_database,
+)
 from pipeline.runtime import output_formats
 from pipeline.runtime.programs import program_command
 
@@ -50,16 +58,17 @@ def explain_artifact(
     """
     database = find_database(database)
     named = {}
-    with connect(database) as connection:
+    with open_ours(database) as connection:
         announce(connection, database)
-        lineage = _read_lineage(connection, database)
+        lineage = _read_lineage(connection)
         artifact = _full_name(artifact, list(lineage))
         if row is not None:
             inputs = _inputs_of_row(connection, lineage[artifact], row)
             lineage[artifact] |= {"inputs": inputs}
             named = {artifact: row}
     if is_of_some_runs(database) and _lacks_runs(lineage[artifact]):
-        log.warning("%s holds no run that %s is of: ask one of all runs", database, artifact)
+        whole = whole_database(database)
+        log.warning("%s holds no run that %s is of: ask %s", database, artifact, whole)
     compared = outdated.compare_results(*database.absolute().parents[:2])
     stale: dict[str, list[str]] = {}
     for one in compared.all_differences() if compared else ():
@@ -70,19 +79,13 @@ def explain_artifact(
     return output_formats.render(format, None, lambda: "\n".join(tree.lines(artifact)))
 
 
-def _read_lineage(connection: duckdb.DuckDBPyConnection, database: Path) -> dict[str, Row]:
+def _read_lineage(connection: duckdb.DuckDBPyConnection) -> dict[str, Row]:
     """Every artifact by its name."""
-    try:
-        rows = query(
-            connection,
-            "select artifact, path, sha256, produced_by, inputs, settings, code_fingerprint, "
-            "code_commit, facts from lineage",
-        )
-    except (duckdb.CatalogException, duckdb.BinderException):
-        raise InputError(
-            f"{database} has no lineage that this version reads: give a database that `pike "
-            "database` made with it"
-        ) from None
+    rows = query(
+        connection,
+        "select artifact, path, sha256, produced_by, inputs, settings, code_fingerprint, "
+        "code_commit, facts from lineage",
+    )
     return {row["artifact"]: row for row in rows}
 
 
@@ -119,12 +122,7 @@ def _inputs_of_row(connection: duckdb.DuckDBPyConnection, table: Row, row: str) 
     if table["produced_by"] != "table":
         kind = artifact.partition("/")[0]
         raise InputError(f"--row is for a table, and {artifact} is a {kind}: leave it out")
-    try:
-        cells = query(connection, f'from "{_view(table)}"')
-    except duckdb.CatalogException:
-        raise InputError(
-            f"--row: this database does not hold {artifact}: ask one of all runs (--database)"
-        ) from None
+    cells = query(connection, f'from "{_view(table)}"')
     names = ("method", "row_label")
     own = [cell for cell in cells if row in (cell.get(key) for key in names)]
     if not own:

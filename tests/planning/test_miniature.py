@@ -76,8 +76,8 @@ def shown_jobs(plan, target):
     printed = {
         (row["scenario"], row["model"], row["method"])
         for row in paper_roles.read_paper_table("numbers")
-        if row["table"] == ("table14" if target == "figure1" else target)
-        or (target == "figure1" and row["table"] == "table13")
+        if row["paper_table"] == ("table14" if target == "figure1" else target)
+        or (target == "figure1" and row["paper_table"] == "table13")
     }
     jobs = set()
     if target == "table4":

@@ -1,17 +1,17 @@
 """What an output root was started with: read again, and named in the command that makes a file."""
 
-import importlib
 import shlex
 import shutil
 from pathlib import Path
 
+import duckdb
 import pytest
 import yaml
 
 from pike_mixing.errors import InputError
 from pipeline.planning import outdated, output_root, planner
-from pipeline.results import result_manifests
-from pipeline.runtime import atomic_files, checksums, made_from
+from pipeline.results import result_manifests, selection
+from pipeline.runtime import atomic_files, made_from
 
 
 @pytest.fixture
@@ -63,12 +63,43 @@ def test_the_command_names_all_that_an_experiment_was_started_with(started):
 def test_an_aged_database_is_told_with_the_command_of_its_experiment(tmp_path, monkeypatch, caplog):
     monkeypatch.chdir(tmp_path)
     atomic_files.write_json(tmp_path / "other/experiment.json", {"started_with": ["a.yaml"]})
-    asking = importlib.import_module("pipeline.results.query")
-    change = made_from.RecordDifference("inputs.x", "1", "2")
+    change = made_from.RecordDifference("inputs.runs/a/manifest.json", "1", "2")
     monkeypatch.setattr(made_from, "compare_finished", lambda *_: [change])
-    monkeypatch.setattr(checksums, "DigestCache", lambda *_: None)
-    asking._warn_of_age(Path("other/pike.duckdb"))
-    assert "`snakemake --cores 2 other/pike.duckdb --configfile a.yaml` makes" in caplog.text
+    with duckdb.connect("other/pike.duckdb") as connection:
+        selection.announce(connection, Path("other/pike.duckdb"))
+    assert (
+        "other/pike.duckdb is older than other/runs/a/manifest.json, and its answers are the old "
+        "ones: `snakemake --cores 2 other/pike.duckdb --configfile a.yaml` builds it again"
+    ) in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("file", "only"),
+    [
+        ("pike.duckdb", ""),
+        ("report/index.html", ""),
+        ("tables/table2.md", " --only table2"),
+        ("figures/figure6.svg", " --only figure6"),
+        # What was restored of those that read it; of none, all that do.
+        ("databases/table-table2.duckdb", " --only figure6 table2"),
+        ("databases/table-table1.duckdb", " --only figure4 table1"),
+    ],
+)
+def test_what_was_restored_is_restored_again(tmp_path, monkeypatch, file, only):
+    monkeypatch.chdir(tmp_path)
+    reads = {
+        "table": {"table1": "databases/table-table1", "table2": "databases/table-table2"},
+        "figure": {"figure6": "databases/table-table2", "figure2": "databases/table-table2"},
+    }
+    reads["figure"]["figure4"] = "databases/table-table1"
+    atomic_files.write_json(Path("kept/recorded/manifest.json"), {"reads": reads})
+    made = {"inputs": {"../../kept/recorded/manifest.json": "0"}}
+    atomic_files.write_json(Path("mine/databases/table-table2.manifest.json"), made)
+    for name in ("tables/table2", "figures/figure6"):
+        atomic_files.write_json(Path(f"mine/{name}.manifest.json"), {})
+    again = f"pike restore kept/recorded --out mine{only}"
+    for path in (Path("mine", file), Path("mine", file).absolute()):
+        assert output_root.command_for(path, force=True) == again
 
 
 @pytest.mark.parametrize(

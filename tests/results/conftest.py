@@ -42,7 +42,7 @@ def paper(empty):
     empty.executemany("insert into paper_names values (?, ?, ?, ?)", NAMES)
     for table, scenario, method, metric, task, shots, value in PRINTED:
         insert(
-            empty, "paper", table=table, scenario=scenario, model="gpt2-large", params="1B",
+            empty, "paper", paper_table=table, scenario=scenario, model="gpt2-large", params="1B",
             method=method, metric=metric, task=task, shots=shots, value=value, bold=value == 9.49,
             underlined=False,
         )  # fmt: skip

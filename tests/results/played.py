@@ -43,7 +43,7 @@ def fresh(*wanted, path=":memory:"):
     """A database with all tables and no run, with all views or those wanted."""
     # Threads cost more than they save where tables have few rows.
     connection = duckdb.connect(str(path), config={"threads": 1})
-    connection.execute(views.schema())
+    views.create_schema(connection)
     views.create_views(connection, *wanted)
     return connection
 

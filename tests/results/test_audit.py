@@ -8,7 +8,7 @@ from played import fresh
 
 from pipeline.results import database, views
 
-PLACE = ["table", "scenario", "params", "metric", "task", "shots"]
+PLACE = ["paper_table", "scenario", "params", "metric", "task", "shots"]
 STATED = """
     select *, coalesce(scale, 1) * value::double as number,
         coalesce(scale, 1) * (value::double - 0.5 * 10.0 ^ -decimals) as low,
@@ -32,7 +32,7 @@ def columns(paper):
     """The methods' numbers by column of a table; `score` grows with what is better."""
     shown = paper.sql("select * from printed where metric in ('perplexity', 'accuracy')").df()
     shown["score"] = shown.value.where(shown.metric == "accuracy", -shown.value)
-    marks = shown.groupby("table")[["bold", "underlined"]].transform("any")
+    marks = shown.groupby("paper_table")[["bold", "underlined"]].transform("any")
     shown[["bolds", "underlines"]] = marks
     return [column for _, column in shown.groupby(PLACE, dropna=False)]
 
@@ -46,7 +46,7 @@ def found(paper, kind):
 def test_averages(paper):
     wrong = paper.execute("""
         with means as (
-            select "table", scenario, params, method, metric, shots,
+            select paper_table, scenario, params, method, metric, shots,
                 max(shown) filter (task = 'average') as stated,
                 max(low) filter (task = 'average') as low,
                 max(high) filter (task = 'average') as high,
@@ -90,9 +90,9 @@ def ties(column):
 def test_marks(paper, columns):
     wrong = [one for column in columns for one in wrong_marks(column)]
     told = {(place, stated.split(",")[0], mark) for place, stated, mark in found(paper, "mark")}
-    assert {(row.table, row.shown, mark) for row, mark in wrong} == told
+    assert {(row.paper_table, row.shown, mark) for row, mark in wrong} == told
     assert len(wrong) == 3
-    equal = sorted((row.table, row.shown) for column in columns for row in ties(column))
+    equal = sorted((row.paper_table, row.shown) for column in columns for row in ties(column))
     assert [(place, text.split(",")[0]) for place, text, _ in found(paper, "tie")] == equal
 
 
@@ -137,7 +137,7 @@ def test_gains_are_relative_and_hold_within_rounding(paper):
             on s.scenario = a.scenario and s.params = a.params and s.method = a.method
             and s.metric = a.metric and s.task = a.task and s.shots = a.shots
         join printed as b
-            on a."table" = b."table" and s.scenario = b.scenario and s.params = b.params
+            on a.paper_table = b.paper_table and s.scenario = b.scenario and s.params = b.params
             and s.against = b.method and s.metric = b.metric and s.task = b.task
             and s.shots = b.shots
         where quantity = 'gain'
@@ -163,7 +163,7 @@ def test_sums_products_and_shares(paper):
         factors = numbers.get_group("factor").query("subject == @one.subject")
         assert math.prod(factors.low) <= one.high
         assert math.prod(factors.high) >= one.low
-    hours = paper.sql("select * from printed where \"table\" = 'table8'").df()
+    hours = paper.sql("select * from printed where paper_table = 'table8'").df()
     for _, run in hours.groupby(["scenario", "params"]):
         by = run.set_index("metric")
         overhead, share = by.loc["pike_overhead_hours"], by.loc["pike_overhead_pct"]
@@ -208,7 +208,7 @@ def test_one_run_is_printed_alike_everywhere(paper):
             on a.scenario = b.scenario and a.model = b.model and a.params = b.params
             and a.method = b.method and a.metric = b.metric
             and a.task is not distinct from b.task and a.shots is not distinct from b.shots
-            and a."table" < b."table"
+            and a.paper_table < b.paper_table
     """).fetchone()
     # 72 numbers of Tables 1 and 2 each, 16 and 35 of Tables 9 and 10 stand again in Tables 13 and
     # 14; those of 9 and 10 also in 1 and 2.
@@ -220,25 +220,26 @@ def test_runs_under_two_names_and_two_runs_alike(paper):
         select distinct s.place || ', table2', s.value, b.shown
         from stated as s join printed as b
             on s.scenario = b.scenario and s.against = b.method and s.metric = b.metric
-            and s.task = b.task and s.shots = b.shots and b."table" = 'table2'
+            and s.task = b.task and s.shots = b.shots and b.paper_table = 'table2'
         where quantity = 'same run' and (s.low > b.high or s.high < b.low) order by all
     """).fetchall()
     assert found(paper, "same run") == one_run
     alike = paper.execute("""
-        select a."table", 'two runs', count(*) || ' of ' || count(*) || ' perplexities equal'
+        select a.paper_table, 'two runs', count(*) || ' of ' || count(*) || ' perplexities equal'
         from printed as a join printed as b
-            on a."table" = b."table" and a.scenario = b.scenario and a.params = b.params
+            on a.paper_table = b.paper_table and a.scenario = b.scenario and a.params = b.params
             and a.metric = b.metric and a.task = b.task and a.method < b.method
-        where a.metric = 'perplexity' group by a."table", a.method, b.method, a.scenario, a.params
+        where a.metric = 'perplexity'
+        group by a.paper_table, a.method, b.method, a.scenario, a.params
         having count(*) > 1 and bool_and(a.value = b.value)
     """).fetchall()
     assert found(paper, "alike") == alike
 
 
 def test_grid_of_settings(paper):
-    named = paper.execute("select method from paper where \"table\" = 'table11'").fetchall()
+    named = paper.execute("select method from paper where paper_table = 'table11'").fetchall()
     tried = {"(" + ", ".join(re.findall(r"=([0-9.]+)", name)) + ")" for (name,) in named}
-    sql = "select text from paper_setup where \"table\" = 'table7' and row_position = 0"
+    sql = "select text from paper_setup where paper_table = 'table7' and row_position = 0"
     listed = "".join(text for (text,) in paper.execute(sql).fetchall())
     inside = sum(pair in listed for pair in tried)
     assert found(paper, "grid") == [("table7, table11", "6 of 6", f"{inside} of {len(tried)}")]
@@ -250,7 +251,7 @@ def test_each_finding_is_a_row_of_the_table(paper):
 
 
 def test_intervals_of_printed_numbers(paper):
-    sql = "select low, high, stderr from printed where \"table\" = 'table1' and method = 'mix'"
+    sql = "select low, high, stderr from printed where paper_table = 'table1' and method = 'mix'"
     hindi = paper.execute(f"{sql} and task = 'hellaswag_hi'").fetchone()
     # sqrt(27.1 * 72.9 / 3000) = 0.8115
     assert hindi == pytest.approx((27.05, 27.15, 0.8115), abs=1e-4)

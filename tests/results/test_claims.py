@@ -444,8 +444,8 @@ def test_numbers_beside_the_papers(ours):
     evaluated(ours, runs["mix"], en=(math.log(11.5), 0.001))
     answer(ours, runs["mix"], "hellaswag_en", [1] * 7 + [0] * 13)
     sql = (
-        "select published, ours, difference, z, verdict from comparison where \"table\" = 'table1' "
-        "and method = 'mix' and task = ?"
+        "select published, ours, difference, z, verdict from comparison "
+        "where paper_table = 'table1' and method = 'mix' and task = ?"
     )
     insert(ours, "domains", scenario="mc4-en-hi-de", domain="en", position=0)
     published, value, difference, z, verdict = ours.execute(sql, ["en"]).fetchone()
@@ -468,7 +468,7 @@ def test_the_papers_run_has_a_seed_of_its_own(ours, apart, verdict):
         evaluated(ours, name, en=(math.log(perplexity), 0.0))
     ((z, found),) = ours.execute(
         "select z, verdict from comparison "
-        "where \"table\" = 'table1' and method = 'mix' and task = 'en'"
+        "where paper_table = 'table1' and method = 'mix' and task = 'en'"
     ).fetchall()
     # The paper's 11.13 is of one seed: errors of the mean and of one, SD sqrt(1 / 3 + 1). 0.37 lies
     # beyond 4.303 times that of SD 0.05, 0.25, and not of SD 0.1; beyond the mean's, 0.25, in both.
@@ -480,7 +480,7 @@ def test_numbers_of_another_scale_are_not_compared(ours):
     play(ours, scenario=[("small", "glam")], model=["gpt2-large"], method=["mix"], task=["piqa"])
     answer(ours, train(ours, "small", "mix", rule="mix"), "piqa", [1, 0])
     sql = (
-        'select "table", our_shots, ours, z, verdict from comparison '
+        "select paper_table, our_shots, ours, z, verdict from comparison "
         "where method = 'mix' and task = 'piqa' and ours is not null order by all"
     )
     # Zero demonstrations stand in for seven, but not in Table 10, which is about them.

@@ -41,7 +41,7 @@ def test_base_tables_keep_the_columns_of_the_contract(made):
         "speedups": "scenario model quantity method against target tokens ratio low high seeds",
         "similarities": "run step domain_a domain_b cosine ratio",
         "timings": "run phase seconds share",
-        "paper": "table scenario model params method metric task shots value bold underlined",
+        "paper": "paper_table scenario model params method metric task shots value bold underlined",
         "lineage": "artifact path sha256 produced_by inputs settings code_fingerprint",
     }
     for table, columns in promised.items():

@@ -10,7 +10,7 @@ import pytest
 from repository import ROOT
 
 from benchmarks import claims
-from pipeline.results import archive, article, labels, picture, report
+from pipeline.results import archive, article, labels, picture, query, report
 from pipeline.results.why import explain_artifact
 from pipeline.runtime import atomic_files
 
@@ -237,11 +237,15 @@ def test_the_pages_of_the_deciding_experiment_are_made_from_its_records(restored
         assert written == (ROOT / "docs" / name).read_text(encoding="utf-8"), name
     page = claims.page(requested(restored))
     assert page == PAGES["claims"].read_text(encoding="utf-8")
-    holds, fails = re.search(r"Of 46 claims (\d+) hold here, (\d+) do", page).groups()
+    # The page, the command and the README count the same, the page in the command's words.
+    counts = set(re.findall(r"^- \*\*(\d+ [a-z ]+)\*\*: ", page, re.MULTILINE))
+    told = query.show_claims(requested(restored)).splitlines()
+    assert set(told[-1].split(", ")) == counts
+    of = {verdict: int(n) for n, _, verdict in (one.partition(" ") for one in counts)}
+    assert sum(of.values()) == 46
     words = "none one two three four five six seven eight nine ten".split()  # noqa: SIM905
-    readme = PAGES["README"].read_text(encoding="utf-8")
-    counts = f"{words[int(holds)]} hold at our sizes and {words[int(fails)]} "
-    assert counts + ("does not." if fails == "1" else "do not.") in readme
+    said = rf"{words[of['supported']]} [^.]* at our sizes and {words[of['contradicted']]} "
+    assert re.search(said, PAGES["README"].read_text(encoding="utf-8"))
 
 
 def test_a_row_of_the_papers_table_leads_to_its_runs(restored):

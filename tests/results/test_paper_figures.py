@@ -48,8 +48,8 @@ def test_an_upper_limit_of_zero_is_one():
 def test_figure_1_says_how_much_sooner_pike_is_where_the_baseline_ends(paper):
     for method in ("mix", "pike"):
         insert(
-            paper, "paper", table="table2", scenario="glam", model="gpt2-large", method=method,
-            metric="accuracy", task="arc_easy", shots=0, value=1,
+            paper, "paper", paper_table="table2", scenario="glam", model="gpt2-large",
+            method=method, metric="accuracy", task="arc_easy", shots=0, value=1,
         )  # fmt: skip
         run = train(paper, "text", method, {"code": 8.0})
         for step, value in enumerate((20.0, 40.0)):

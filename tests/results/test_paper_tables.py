@@ -137,7 +137,7 @@ def test_table_3_names_the_language_and_what_was_counted(paper, ours, language):
     paper.execute("delete from published_names where kind = 'task'")
     play(paper, task=[(ours, "en")])
     insert(
-        paper, "paper_setup", table="table3", row_position=0, row_label="en",
+        paper, "paper_setup", paper_table="table3", row_position=0, row_label="en",
         column_position=0, column_label="language", text="English",
     )  # fmt: skip
     train(paper, "symbols", "mix", {ours: 8.0})
@@ -199,7 +199,7 @@ def test_table_11_names_the_runs_own_coefficients_and_marks_the_best(paper):
             paper, "text", ours, {"code": 8.0}, accuracy={"continuation-code": accuracy},
             method={"zeta2": zeta2},
         )  # fmt: skip
-    paper.execute("""update paper set bold = true where "table" = 'table11' and value = 45.4""")
+    paper.execute("""update paper set bold = true where paper_table = 'table11' and value = 45.4""")
     ours, theirs = read(paper, "table11").values()
     row = ours["mean accuracy, 0-shot (%)"]
     assert {label: (c["value"], c["best"]) for label, c in row.items()} == {

@@ -65,11 +65,15 @@ def test_the_questions_asked_most_have_commands(made, tmp_path, monkeypatch, cap
     lines = show_claims(made / "pike.duckdb").splitlines()
     first = every[0]
     assert lines[0].startswith(f"{first['claim']}: {first['verdict']}")
+    # Certainty stands beside the verdict where there was a test; what is exact needs none.
+    for p, told in ((0.0441, " (p = 0.044)"), (0.0, ""), (None, "")):
+        (line, *_) = _claims([first | {"ours": None, "ours_low": None, "p_holm": p}])
+        assert line == f"{first['claim']}: {first['verdict']}{told}"
     assert " ".join(lines[1].split()) in first["statement"]
     assert lines[-1].count("not run") == 1
     assert [*_claims([])] == ["This experiment has none of the paper's claims."]
     narrow = answer_query("FROM claims", made / "pike.duckdb").splitlines()
-    assert narrow[0].split() == ["claim", "statement", "ours", "verdict"]
+    assert narrow[0].split() == ["claim", "statement", "ours", "verdict", "p_holm"]
     assert "all columns: `pike query 'select * FROM claims'`" in caplog.text
     with pytest.raises(InputError, match="restored has no tables or figures"):
         show_tables(None)

@@ -4,16 +4,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import pytest
+from played import fresh, insert
 
 from pike_mixing.errors import InputError
-from pipeline.results import figures, report, tables
+from pipeline.results import figures, report, result_manifests, tables
 from pipeline.results.database import build_database
 from pipeline.results.decisions import advise
-from pipeline.results.query import answer_query
-from pipeline.results.selection import connect, connect_ours, find_database, rows
+from pipeline.results.display import read_doubts
+from pipeline.results.query import answer_query, show_claims
+from pipeline.results.selection import connect, connect_ours, find_database, frame, rows
 from pipeline.results.why import explain_artifact
-from pipeline.runtime import atomic_files
+from pipeline.runtime import atomic_files, made_from
 
 
 @pytest.fixture
@@ -42,6 +45,17 @@ def test_selected_rows_remain_in_the_order_of_the_view(connection, view, selecti
     found = rows(connection, view, selection, "x")
     assert {row[column] for row in found} == values
     assert found == [row for row in rows(connection, view, {}, "x") if row in found]
+
+
+def test_rows_of_a_table_that_a_selection_leaves_out_are_named(connection, caplog):
+    methods = ["mix", "pike", "balanced-pike", "round-robin"]
+    rows(connection, "table_costs", {"methods": methods}, "x")
+    assert "leaves out" not in caplog.text
+    rows(connection, "table_costs", {"methods": methods[:2]}, "x.json")
+    told = "x.json.selection.methods leaves out rows of table_costs: "
+    (message,) = [one.message for one in caplog.records]
+    assert message.startswith(told)
+    assert set(message.removeprefix(told).split(", ")) == {*methods[2:]}
 
 
 @pytest.mark.parametrize(
@@ -156,6 +170,92 @@ def test_a_log_of_somebodys_changes_is_named_and_goes_with_its_database(small, t
     assert not log.exists()
     with pytest.raises(InputError, match="mine"):
         answer_query("from mine", database)
+
+
+def test_every_reader_says_that_queries_changed_since_its_database_was_built(
+    small, tmp_path, monkeypatch, caplog
+):
+    """The code, the queries and the paper's numbers each have a part of the fingerprint."""
+    database = small.parents[1] / "pike.duckdb"
+    build_database(small, database)
+    monkeypatch.chdir(database.parent)
+    every = answers(database, tmp_path / "out")
+    for answer in every.values():
+        answer()
+    assert "is older than" not in caplog.text
+    path = database.with_name("pike.manifest.json")
+    made = atomic_files.read_json(path)
+    code, sql, paper = made["code"]["fingerprint"].split("-")
+    changed = {
+        "pipeline/results/sql": f"{code}-0-{paper}",
+        "the code of pipeline.results.database": f"0-{sql}-{paper}",
+        "pipeline/paper": f"{code}-{sql}-0",
+    }
+    for part, fingerprint in changed.items():
+        atomic_files.write_json(path, made | {"code": made["code"] | {"fingerprint": fingerprint}})
+        for name, answer in every.items():
+            caplog.clear()
+            answer()
+            told = f"pike.duckdb is older than {part}, and its answers are the old ones: `snakemake"
+            assert told in caplog.text, name
+    atomic_files.write_json(path, made)
+    # One of a table that was built later answers with today's queries.
+    newer = database.parent / "databases" / "table-costs.duckdb"
+    newer.parent.mkdir()
+    shutil.copy(database, newer)
+    os.utime(newer, ns=(database.stat().st_mtime_ns + 10**9,) * 2)
+    old = made | {"code": made["code"] | {"fingerprint": fingerprint}}
+    atomic_files.write_json(path, old)
+    for content, is_named in ((made, True), (old, False)):
+        atomic_files.write_json(newer.with_name("table-costs.manifest.json"), content)
+        caplog.clear()
+        every["query"]()
+        assert (f"newer is --database {newer}" in caplog.text) == is_named
+
+
+@pytest.mark.parametrize("view", ["doubtful_runs", "claims"])
+def test_a_view_that_an_older_database_lacks_is_told_as_such(tmp_path, view):
+    database = tmp_path / "pike.duckdb"
+    with fresh(path=database) as connection:
+        insert(connection, "experiment", name="e", baseline="mix", config="{}")
+        connection.execute(f"drop view {view}")
+    asked = {
+        "doubtful_runs": [advise, lambda d: read_doubts(connect(d), "x")],
+        "claims": [show_claims, lambda d: answer_query("from Claims", d)],
+    }[view]
+    for ask in (*asked, lambda d: frame(view, d), lambda d: rows(connect(d), view, {}, "x")):
+        with pytest.raises(InputError, match="made by another version: make it anew with `snakem"):
+            ask(database)
+
+
+def test_a_database_of_some_runs_names_the_one_of_all(tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path)
+    part = Path("restored/databases/table-table2.duckdb")
+    part.parent.mkdir(parents=True)
+    with fresh(path=part) as connection:
+        insert(connection, "experiment", name="e", baseline="mix", config="{}")
+    atomic_files.write_json(
+        Path("restored/databases/table-table2.manifest.json"),
+        {"stage": "database", "inputs": {"../../recorded/manifest.json": "0"}, "files": {}},
+    )
+    whole = "restored/pike.duckdb (`pike restore recorded --out restored`)"
+    caplog.set_level("INFO")
+    monkeypatch.setattr(result_manifests, "altered_problem", lambda *_: None)
+    monkeypatch.setattr(result_manifests, "outdated_parts", lambda *_: [])
+    monkeypatch.setattr(made_from, "compare_finished", lambda *_: [])
+    show_claims(None)
+    assert f"Answer from {part}, experiment e, 0 of its runs; all of them are in {whole}" in (
+        caplog.text
+    )
+    assert f"are `not run` here: for all claims, ask {whole}" in caplog.text
+    Path("restored/pike.duckdb").touch()
+    caplog.clear()
+    show_claims(part)
+    assert caplog.text.endswith("for all claims, ask restored/pike.duckdb\n")
+    with duckdb.connect(part) as connection:
+        connection.execute("drop view audit")
+    with pytest.raises(InputError, match=r"this is not among it: ask restored/pike\.duckdb$"):
+        answer_query("from audit", part)
 
 
 def test_another_database_of_the_same_size_is_told(small, tmp_path, caplog):

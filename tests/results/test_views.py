@@ -1,16 +1,19 @@
 import itertools
 import json
 import math
+import re
+import shutil
 from types import SimpleNamespace
 
 import pytest
 from docutils.core import publish_parts
 from jinja2 import Template
-from played import documents, evaluated, insert, records, run, scored
+from played import documents, evaluated, fresh, insert, records, run, scored
 from repository import ROOT
 
 from pike_mixing.comparison import document_sizes
-from pipeline.results import loss_tests, views
+from pike_mixing.errors import InputError
+from pipeline.results import loss_tests, selection, views
 from pipeline.results.inputs_of_tests import Measured
 
 BOTH = 7.5 * math.sqrt(8 / 9 + 8) / 40
@@ -30,6 +33,82 @@ def test_every_view_says_what_it_is_and_orders_its_rows():
         if name.startswith("table"):
             assert views.caption(name).endswith("."), name
             assert "--" not in views.caption(name), name
+
+
+def test_the_files_that_queries_name_are_there():
+    folders = [ROOT, *(ROOT / name for name in ("pipeline", "pike_mixing", "pipeline/results"))]
+    for path in views.SQL.rglob("*.sql"):
+        text = path.read_text(encoding="utf-8")
+        for name in re.findall(r"[\w/]+\.(?:py|sql|csv|md)\b", text):
+            places = [*(folder / name for folder in folders), *views.SQL.rglob(name)]
+            assert any(place.is_file() for place in places), (path.name, name)
+
+
+def test_no_column_needs_quotes_in_a_question(created):
+    """`table` and other reserved words end in a syntax error where a user names a column."""
+    reserved = created.execute(
+        "select table_name, column_name from duckdb_columns() join duckdb_keywords() "
+        "on lower(column_name) = keyword_name where not internal and keyword_category = 'reserved'"
+    ).fetchall()
+    assert reserved == []
+
+
+def spelt(name, before, after):
+    """An edit of a file."""
+
+    def edit(folder):
+        path = folder / f"{name}.sql"
+        text = path.read_text(encoding="utf-8")
+        assert before in text
+        path.write_text(text.replace(before, after), encoding="utf-8")
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (spelt("table2", "from paper_cells", "form paper_cells"), r"(?s)sql/table2\.sql: .*LINE 5"),
+        (spelt("table2", "paper_cells", "paper_cell"), r"(?s)sql/table2\.sql: .*paper_cell"),
+        (spelt("paper/paper_cells", "c.scenario,", "c.scene,"), r"paper/paper_cells\.sql: DuckDB"),
+        (spelt("verdict_rules", "as 3;", "is 3;"), r"(?s)verdict_rules\.sql: .*near \"is\""),
+        (spelt("schema", "oracle text", "oracle texts"), r"(?s)schema\.sql: .*texts"),
+        (
+            spelt("table2", "-- Table 2", "\n-- Table 2"),
+            r"table2\.sql does not open with a comment",
+        ),
+        (
+            lambda sql: (sql / "table2.sql").rename(sql / "paper" / "table1.sql"),
+            r"paper/table1\.sql and .*sql/table1\.sql would be one view, table1: rename",
+        ),
+        (lambda sql: (sql / "table2.sql").write_bytes(b"-- \xff"), r"table2\.sql is not UTF-8"),
+        (spelt("paper/paper_columns", "from paper", "from table2 join paper"), "read each other: "),
+    ],
+)
+def test_a_mistake_in_a_query_is_the_users_and_named_by_its_file(
+    tmp_path, monkeypatch, edit, message
+):
+    shutil.copytree(views.SQL, tmp_path / "sql")
+    monkeypatch.setattr(views, "SQL", tmp_path / "sql")
+    edit(tmp_path / "sql")
+    views.view_texts.cache_clear()
+
+    def build():
+        fresh("table2")
+        views.caption("table2")
+
+    try:
+        with pytest.raises(InputError, match=message):
+            build()
+    finally:
+        views.view_texts.cache_clear()
+
+
+def test_a_query_that_fails_on_what_it_reads_is_named(empty):
+    run(empty, "mix", wall_seconds=1.0)
+    empty.execute("create or replace view table_costs as select method::integer as x from runs")
+    with pytest.raises(InputError, match=r"(?s)table_costs\.sql: .*'mix'"):
+        selection.rows(empty, "table_costs", {}, "x")
 
 
 def test_the_report_of_snakemake_says_what_a_table_compares():

@@ -92,7 +92,7 @@ def test_a_database_of_somebody_elses_is_refused(tmp_path):
     path = tmp_path / "other.duckdb"
     with duckdb.connect(str(path)) as connection:
         connection.execute("create table lineage as select 'table/x' as artifact")
-    with pytest.raises(InputError, match=r"other\.duckdb has no lineage that this version reads"):
+    with pytest.raises(InputError, match=r"other\.duckdb holds no experiment: give one that"):
         explain_artifact("table/x", path)
 
 

@@ -55,17 +55,17 @@ matched as (
         and p.method = o.published_method and p.metric = o.metric
         and p.task is not distinct from o.task
         -- Tables 9 and 10 are about the number of demonstrations: none other stands in.
-        and (p.shots is not distinct from o.shots or p."table" not in ('table9', 'table10'))
+        and (p.shots is not distinct from o.shots or p.paper_table not in ('table9', 'table10'))
     left join comparable as y on o.scenario = y.scenario
     qualify row_number() over (
-        partition by p."table", p.scenario, p.model, p.params, p.method, p.metric, p.task, p.shots,
+        partition by p.paper_table, p.scenario, p.model, p.params, p.method, p.metric, p.task, p.shots,
             o.scenario, o.model
         order by p.shots is not distinct from o.shots desc, o.shots desc
     ) = 1
 )
 
 select
-    "table",
+    paper_table,
     scenario,
     model,
     params,
@@ -97,4 +97,4 @@ select
         else 'differs'
     end as verdict
 from matched as m
-order by len("table"), "table", scenario, params, method, metric, task, shots, our_scenario, our_model
+order by len(paper_table), paper_table, scenario, params, method, metric, task, shots, our_scenario, our_model

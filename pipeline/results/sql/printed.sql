@@ -20,7 +20,7 @@ tasks as (
 ),
 
 means as (
-    select "table", scenario, model, params, method, metric, shots,
+    select paper_table, scenario, model, params, method, metric, shots,
         mean_error(stderr, task) as stderr
     from tasks
     where task <> 'average'
@@ -29,5 +29,5 @@ means as (
 
 select t.* exclude (stderr), if(t.task = 'average', m.stderr, t.stderr) as stderr
 from tasks as t
-left join means as m using ("table", scenario, model, params, method, metric, shots)
-order by t."table", t.scenario, t.model, t.params, t.method, t.metric, t.task, t.shots
+left join means as m using (paper_table, scenario, model, params, method, metric, shots)
+order by t.paper_table, t.scenario, t.model, t.params, t.method, t.metric, t.task, t.shots

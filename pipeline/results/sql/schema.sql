@@ -97,7 +97,7 @@ create table accuracy_tests (
 -- `against` (as in accuracy_tests), over the seeds and documents of both; without a domain the mean over domains
 -- by the scenario's target, without a scenario the mean of that over all scenarios, which weigh alike. A document
 -- is a text, in all domains and scenarios. stderr^2 = seed_sd^2 / seeds + document_stderr^2; low and high: 95%
--- interval, each part with its own Student's t (statistics/mean_difference.py). degrees: those of the documents.
+-- interval, each part with its own Student's t (comparison/mean_difference.py). degrees: those of the documents.
 -- effective: documents of one length that would tell as much (comparison/document_sizes.py), of the domain with the fewest. p: null over
 -- few seeds or documents. p_holm: corrected over all methods of the scenario and model against one reference, for
 -- means and for domains by themselves; null for pairs of claims alone and for methods that serve others.
@@ -170,7 +170,7 @@ create table document_lengths (
 
 -- The published numbers, as printed; decimals: digits behind the point.
 create table paper (
-    "table" text, scenario text, model text, params text, method text, metric text, task text,
+    paper_table text, scenario text, model text, params text, method text, metric text, task text,
     shots integer, value double, bold boolean, underlined boolean, decimals integer
 );
 
@@ -258,7 +258,7 @@ create table defaults (kind text, settings json);
 
 -- The paper's tables of its set-up (3 to 7), cell by cell, as printed.
 create table paper_setup (
-    "table" text, row_position integer, row_label text, column_position integer,
+    paper_table text, row_position integer, row_label text, column_position integer,
     column_label text, text text
 );
 

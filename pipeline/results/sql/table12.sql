@@ -2,7 +2,7 @@
 -- several estimates.
 -- Accuracy in percent, higher is better, and mean perplexity below; means over seeds, ± half of the 95% interval.
 -- In italics the best: no test. Below in bold what the paper prints so.
-select * exclude ("table")
+select * exclude (paper_table)
 from ablation_cells
-where "table" = 'table12'
+where paper_table = 'table12'
 order by block, section, row_position, column_position

@@ -2,7 +2,7 @@
 -- domains, or that of the only one, lower is better, and accuracy in percent, higher is better; means over
 -- seeds, ± half of the 95% interval (with one seed: over documents or items alone). "X as Y" is ours in the place
 -- of the paper's Y.
-select * exclude ("table", block, size_position, section_position)
+select * exclude (paper_table, block, size_position, section_position)
 from paper_cells
-where "table" = 'table14'
+where paper_table = 'table14'
 order by block, size_position, section_position, section, row_position, row_label, column_position

@@ -2,5 +2,5 @@
 -- to the source's limit of bytes; the paper's the whole of mC4, in billions of tokens. "X as Y" is ours in the place of the paper's Y.
 select *
 from corpus_cells
-where "table" = 'table3'
+where paper_table = 'table3'
 order by block, section, row_position, row_label, column_position

@@ -5,5 +5,5 @@
 -- data.
 select *
 from corpus_cells
-where "table" = 'table4'
+where paper_table = 'table4'
 order by block, section, row_position, row_label, column_position

@@ -32,7 +32,7 @@ cells as (
 )
 
 select
-    'table5' as "table",
+    'table5' as paper_table,
     model,
     'models of the runs' as section,
     'method' as kind,
@@ -45,5 +45,5 @@ select
     0 as block
 from cells
 union all by name
-select * from printed_setup where "table" = 'table5'
+select * from printed_setup where paper_table = 'table5'
 order by block, section, row_position, row_label, column_position

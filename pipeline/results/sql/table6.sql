@@ -8,7 +8,7 @@ with recipes as (
 )
 
 select
-    'table6' as "table",
+    'table6' as paper_table,
     'recipes of the runs' as section,
     'method' as kind,
     c.row_position,
@@ -37,5 +37,5 @@ cross join lateral (values
 ) as c (row_position, row_label, text)
 group by all
 union all by name
-select * from printed_setup where "table" = 'table6'
+select * from printed_setup where paper_table = 'table6'
 order by block, section, row_position, row_label, column_position

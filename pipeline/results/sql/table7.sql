@@ -48,7 +48,7 @@ cells as (
 )
 
 select
-    'table7' as "table",
+    'table7' as paper_table,
     'PiKE as it was run' as section,
     'method' as kind,
     c.row_position,
@@ -63,5 +63,5 @@ join scenarios as s using (scenario)
 where c.text is not null
 group by all
 union all by name
-select * from printed_setup where "table" = 'table7'
+select * from printed_setup where paper_table = 'table7'
 order by block, section, row_position, row_label, column_position

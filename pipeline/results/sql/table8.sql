@@ -45,5 +45,5 @@ join (values
     ('pike_overhead_hours', 1, 'overhead of PiKE', 'h', 2),
     ('pike_overhead_pct', 2, 'overhead of PiKE', '%', 1)
 ) as c (metric, column_position, column_label, unit, decimals) on p.metric = c.metric
-where p."table" = 'table8'
+where p.paper_table = 'table8'
 order by block, row_position, row_label, column_position

@@ -1,7 +1,7 @@
 -- Table 9 of the paper: three languages, the large model, accuracy in percent without demonstrations and
 -- with seven, as far as ours was asked; means over seeds, ± half of the 95% interval (with one seed: over
 -- documents or items alone). "X as Y" is ours in the place of the paper's Y.
-select * exclude ("table", block, size_position, section_position)
+select * exclude (paper_table, block, size_position, section_position)
 from paper_cells
-where "table" = 'table9'
+where paper_table = 'table9'
 order by block, size_position, section_position, section, row_position, row_label, column_position

@@ -21,7 +21,7 @@ create macro t95_between(n, degrees) as t95_whole(n) * (n * (n + 1) / degrees - 
 create macro both_errors(seed_sd, seeds, shared) as sqrt(coalesce(seed_sd ^ 2, 0) / seeds + shared ^ 2);
 
 -- The square of half of a 95% interval over seeds and documents, each with its own quantile, as half_width of
--- statistics/mean_difference.py: standard errors of both, and their degrees of freedom (absent: as good as known).
+-- comparison/mean_difference.py: standard errors of both, and their degrees of freedom (absent: as good as known).
 create macro half_width_squared(of_seeds, seeds, of_items, degrees) as
     coalesce((t95(seeds - 1) * of_seeds) ^ 2, 0) + coalesce((t95(coalesce(degrees, 'infinity'::double)) * of_items) ^ 2, 0);
 
@@ -81,7 +81,7 @@ create macro line_position(method, baseline, position) as case
 end;
 
 -- What counts as shown: a gain over the baseline by the paired test, corrected for all of its family, over at
--- least so many seeds (LEAST_SEEDS of statistics/mean_difference.py). There is no p where documents are too few.
+-- least so many seeds (LEAST_SEEDS of comparison/mean_difference.py). There is no p where documents are too few.
 create macro least_seeds() as 3;
 create macro level() as 0.05;
 create macro shown(seeds, p_holm, gain) as p_holm < level() and seeds >= least_seeds() and gain > 0;

@@ -20,7 +20,7 @@ with read as (
 
 sizes as (
     select
-        if(r.family = 'mc4', 'table3', 'table4') as "table",
+        if(r.family = 'mc4', 'table3', 'table4') as paper_table,
         r.scenario,
         r.tokenizer,
         r.domain,
@@ -42,7 +42,7 @@ sizes as (
 
 languages as (
     select row_label as published, text from paper_setup
-    where "table" = 'table3' and column_label = 'language'
+    where paper_table = 'table3' and column_label = 'language'
 ),
 
 given as (
@@ -71,11 +71,11 @@ chosen as (
 ),
 
 cells as (
-    select s."table", s.scenario, s.tokenizer, s.position, s.label, c.*
+    select s.paper_table, s.scenario, s.tokenizer, s.position, s.label, c.*
     from sizes as s
     left join languages as l using (published)
     cross join lateral (values
-        (0, if(s."table" = 'table3' and l.text is not null, 'language', null), null,
+        (0, if(s.paper_table = 'table3' and l.text is not null, 'language', null), null,
             if(s.domain = s.published, l.text, 'in the place of ' || l.text)),
         (1, 'tokens', s.tokens, null),
         (2, 'documents', s.documents, null),
@@ -88,18 +88,18 @@ cells as (
     ) as c (column_position, column_label, value, text)
     where c.column_label is not null
     union all
-    select s."table", s.scenario, s.tokenizer, s.position, s.label, w.*
+    select s.paper_table, s.scenario, s.tokenizer, s.position, s.label, w.*
     from sizes as s
     join chosen as c using (domain)
     cross join lateral (values
         (10 + 2 * c.place, 'weight chosen by ' || c.method, c.weight, null),
         (11 + 2 * c.place, c.method || ': divided by their sum', c.share, null)
     ) as w (column_position, column_label, value, text)
-    where s."table" = 'table4'
+    where s.paper_table = 'table4'
 )
 
 select
-    "table",
+    paper_table,
     scenario,
     'training text under the tokenizer ' || tokenizer as section,
     'method' as kind,
@@ -113,5 +113,5 @@ select
     0 as block
 from cells
 union all by name
-select * from printed_setup where "table" in ('table3', 'table4')
-order by "table", block, section, row_position, row_label, column_position
+select * from printed_setup where paper_table in ('table3', 'table4')
+order by paper_table, block, section, row_position, row_label, column_position

@@ -7,7 +7,7 @@
 -- Random in its column. published: the paper's value, where the scenario is comparable; where none is,
 -- the paper's own rows follow in sections of their own, marked as they are printed.
 with on_paper as (
-    select distinct "table", scenario, model, params, method from paper
+    select distinct paper_table, scenario, model, params, method from paper
 ),
 
 models as (
@@ -20,7 +20,7 @@ models as (
 
 by_run as (
     select
-        c."table", p.* exclude (our_task, shots, score, formulation, tasks), c.our_task, c.printed_shots, c.shots,
+        c.paper_table, p.* exclude (our_task, shots, score, formulation, tasks), c.our_task, c.printed_shots, c.shots,
         c.position as column_position, c.label as column_label
     from run_scores as p
     join paper_columns as c
@@ -28,7 +28,7 @@ by_run as (
         and p.metric = c.metric and p.task = c.task
         and p.shots is not distinct from c.shots
     join on_paper as t
-        on c."table" = t."table" and p.published_scenario = t.scenario
+        on c.paper_table = t.paper_table and p.published_scenario = t.scenario
         and p.published_model = t.model and p.published_method = t.method
 ),
 
@@ -42,10 +42,10 @@ summed as (
 
 -- A row's difference to that of Mix: over the seeds that both have, and between the two means that are shown.
 paired as (
-    select b."table", b.scenario, b.model, b.single, b.column_position, b.published_method,
+    select b.paper_table, b.scenario, b.model, b.single, b.column_position, b.published_method,
         avg(b.value - m.value order by b.seed) as difference
     from by_run as b
-    join by_run as m using ("table", scenario, model, single, column_position, seed)
+    join by_run as m using (paper_table, scenario, model, single, column_position, seed)
     where m.published_method = 'mix'
     group by all
 ),
@@ -53,8 +53,8 @@ paired as (
 contradicted as (
     select p.* exclude (difference)
     from paired as p
-    join summed as s using ("table", scenario, model, single, column_position, published_method)
-    join summed as m using ("table", scenario, model, single, column_position)
+    join summed as s using (paper_table, scenario, model, single, column_position, published_method)
+    join summed as m using (paper_table, scenario, model, single, column_position)
     where m.published_method = 'mix' and sign(p.difference) <> sign(s.value - m.value)
 ),
 
@@ -68,7 +68,7 @@ cells as (
 ),
 
 rivals as (
-    select "table", scenario, model, column_position, min(value) as lowest, max(value) as highest
+    select paper_table, scenario, model, column_position, min(value) as lowest, max(value) as highest
     from cells
     where published_method in ('mix', 'round-robin', 'random')
     group by all
@@ -80,7 +80,7 @@ marked as (
         c.*,
         case when y.yes then p.value end as published,
         t.task is not null as by_chance,
-        d."table" is not null as other_sign,
+        d.paper_table is not null as other_sign,
         coalesce(
             t.task is null and contains(c.published_method, 'pike')
             and case when c.metric = 'perplexity' then c.value < r.lowest
@@ -90,10 +90,10 @@ marked as (
     from cells as c
     join comparable as y using (scenario)
     left join chance_tasks as t on c.our_task = t.task
-    left join rivals as r using ("table", scenario, model, column_position)
-    left join contradicted as d using ("table", scenario, model, single, column_position, published_method)
+    left join rivals as r using (paper_table, scenario, model, column_position)
+    left join contradicted as d using (paper_table, scenario, model, single, column_position, published_method)
     left join paper as p
-        on c."table" = p."table" and c.published_scenario = p.scenario
+        on c.paper_table = p.paper_table and c.published_scenario = p.scenario
         and c.published_model = p.model and c.published_method = p.method
         and c.metric = p.metric and c.task = p.task
         and p.shots is not distinct from c.printed_shots
@@ -101,7 +101,7 @@ marked as (
 
 ours as (
     select
-        c."table",
+        c.paper_table,
         c.scenario,
         c.model,
         c.method,
@@ -135,13 +135,13 @@ ours as (
     join paper_names as z on z.kind = 'model' and c.published_model = z.name
     join paper_names as k on k.kind = 'method' and c.published_method = k.name
     window block as (
-        partition by c."table", c.model, c.single, case when not c.single then c.scenario end
+        partition by c.paper_table, c.model, c.single, case when not c.single then c.scenario end
     )
 ),
 
 theirs as (
     select
-        p."table",
+        p.paper_table,
         n.position as section_position,
         z.position as size_position,
         'As printed, with the paper''s own bold: '
@@ -161,18 +161,18 @@ theirs as (
     join paper_names as z on z.kind = 'model' and p.model = z.name
     join paper_names as k on k.kind = 'method' and p.method = k.name
     left join paper_names as t on t.kind = 'task' and p.task = t.name
-    where p."table" in ('table1', 'table2', 'table9', 'table10', 'table13', 'table14')
-        and p."table" not in (select "table" from marked where published is not null)
+    where p.paper_table in ('table1', 'table2', 'table9', 'table10', 'table13', 'table14')
+        and p.paper_table not in (select paper_table from marked where published is not null)
 )
 
 select * exclude (seeds), 'method' as kind, false as bold, 0 as block from ours
 union all by name
-select distinct on ("table", section, row_label)
-    "table", scenario, model, method, section_position, size_position, section, row_position,
+select distinct on (paper_table, section, row_label)
+    paper_table, scenario, model, method, section_position, size_position, section, row_position,
     row_label, 'method' as kind, 9000 as column_position, 'seeds' as column_label, seeds as value, runs,
     0 as decimals, false as significant, false as beats, false as bold, 0 as block
 from ours
 union all by name
 select * exclude (underlined), 'method' as kind, false as significant, underlined as beats, 1 as block
 from theirs
-order by "table", block, size_position, section_position, section, row_position, column_position
+order by paper_table, block, size_position, section_position, section, row_position, column_position

@@ -4,9 +4,9 @@
 -- Where ours was never asked with as many, its largest number stands in for the paper's, and the
 -- header says which; but not in tables 9 and 10, which are about these numbers.
 with on_paper as (
-    select distinct "table", scenario, metric, task, shots
+    select distinct paper_table, scenario, metric, task, shots
     from paper
-    where "table" in ('table1', 'table2', 'table9', 'table10', 'table13', 'table14')
+    where paper_table in ('table1', 'table2', 'table9', 'table10', 'table13', 'table14')
 ),
 
 asked as (
@@ -22,7 +22,7 @@ ours as (
 )
 
 select distinct
-    p."table",
+    p.paper_table,
     o.scenario,
     o.published_scenario,
     p.metric,
@@ -32,7 +32,7 @@ select distinct
     case
         when p.metric = 'perplexity' then null
         when list_contains(a.have, p.shots) then p.shots
-        when p."table" not in ('table9', 'table10') then a.most
+        when p.paper_table not in ('table9', 'table10') then a.most
     end as shots,
     score_position(p.metric, p.task, p.shots, n.position) as position,
     score_label(
@@ -44,5 +44,5 @@ join ours as o
 left join asked as a on o.scenario = a.scenario and o.published_scenario = a.published_scenario
 left join paper_names as n on n.kind = 'task' and p.task = n.name
 where p.metric = 'perplexity' or list_contains(a.have, p.shots)
-    or p."table" not in ('table9', 'table10')
-order by p."table", o.scenario, o.published_scenario, position
+    or p.paper_table not in ('table9', 'table10')
+order by p.paper_table, o.scenario, o.published_scenario, position

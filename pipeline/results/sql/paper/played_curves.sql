@@ -7,7 +7,7 @@
 with printed_shots as (
     select scenario, max(shots) as shots
     from paper
-    where "table" in ('table1', 'table2', 'table13', 'table14')
+    where paper_table in ('table1', 'table2', 'table13', 'table14')
     group by scenario
 ),
 

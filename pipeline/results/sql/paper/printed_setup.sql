@@ -1,6 +1,6 @@
 -- The paper's tables of its set-up (3 to 7) as they are printed, as cells of a table: to stand below ours.
 select
-    "table",
+    paper_table,
     cast(null as text) as scenario,
     cast(null as text) as model,
     'As printed' as section,
@@ -13,4 +13,4 @@ select
     text,
     1 as block
 from paper_setup
-order by "table", row_position, column_position
+order by paper_table, row_position, column_position
