@@ -32,6 +32,8 @@ HOW = [
     ),
     (r"(\.venv/bin/)?snakemake ", "new"),
     (r"\.venv/bin/pike( methods.*| plan .*| scenarios .*)?", "new"),
+    (r"\.venv/bin/pike query .* --database changed/.*", "not run: test_archive.py has one table"),
+    (r"git (diff|show|worktree) ", "not run: git"),
     (r"\.venv/bin/pike (advise|claims|corpus|query|tables|verify|watch|why)( .*)?", "finished"),
     (r"\.venv/bin/pike-mixing compare results/own/pike\.duckdb .*", "finished"),
     (r"pike-mixing (compare|noise) ", "compared"),
