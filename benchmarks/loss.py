@@ -51,9 +51,9 @@ def plain(hidden_NxD: Tensor, embedding_VxD: Tensor, target_N: Tensor) -> Tensor
 
 def ours(hidden_NxD: Tensor, embedding_VxD: Tensor, target_N: Tensor) -> Tensor:
     weight_N = torch.full((len(target_N),), 1 / len(target_N))
-    return chunked_loss.weighted_sum(hidden_NxD, embedding_VxD, target_N, weight_N, torch.float32)[
-        0
-    ]
+    return chunked_loss.weighted_sum_and_losses(
+        hidden_NxD, embedding_VxD, target_N, weight_N, torch.float32
+    )[0]
 
 
 def torchs(hidden_NxD: Tensor, embedding_VxD: Tensor, target_N: Tensor) -> Tensor:

@@ -36,7 +36,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -54,6 +54,9 @@ from pike_mixing.finders import (
 from pike_mixing.finders.interface import FinderResult, Proxy, Swarm
 from pike_mixing.settings import unknown
 from pike_mixing.swarms import catalogue
+
+if TYPE_CHECKING:
+    from pike_mixing.comparison.mean_difference import Estimate
 
 SIZE = 128
 """Mixtures of a block; of tables with fewer than two such blocks, half of theirs."""
@@ -94,7 +97,7 @@ class Fold:
     """Which of them is of the size of the runs to fit: no interval can hold those of another."""
 
 
-class Finder:
+class BenchFinder:
     """A finder of the package, as a method."""
 
     def __init__(self, name: str) -> None:
@@ -166,7 +169,7 @@ def load_bench_method(name: str) -> Any:
         InputError: there is neither, or the file has not both functions.
     """
     if name in METHODS:
-        return Finder(name)
+        return BenchFinder(name)
     path = Path(name)
     if path.suffix != ".py" or not path.is_file():
         raise InputError(f"{unknown(name, METHODS, 'method')}; or give a file NAME.py")
@@ -369,7 +372,7 @@ def mean_and_half_width(value_FxT: Floats) -> tuple[float, float | None]:
     return found.difference, mean_difference.half_width(found)
 
 
-def _estimate_over_folds(value_FxT: Floats) -> Any:
+def _estimate_over_folds(value_FxT: Floats) -> "Estimate":
     """Folds are what seeds are elsewhere, targets what documents are."""
     from pike_mixing.comparison import mean_difference
 
@@ -416,7 +419,7 @@ def add_command(subparsers: Any) -> None:
     command = subparsers.add_parser(
         "bench", help=about, description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    command.set_defaults(run=score_methods)
+    command.set_defaults(run=scores_text)
     about = f"NAME.py, or of {', '.join(METHODS)}; none: the board as it is"
     command.add_argument("methods", nargs="*", metavar="METHOD", help=about)
     about = "further tables: what `swarms olmix-full` and `swarms olmix-dclm` fetch"
@@ -433,7 +436,7 @@ def add_command(subparsers: Any) -> None:
     command.add_argument("--log", type=Path, default=Path("sealed_openings.csv"), help=about)
 
 
-def score_methods(arguments: argparse.Namespace) -> str:
+def scores_text(arguments: argparse.Namespace) -> str:
     """The scores of methods, and how they differ from the board's; or the board's scores."""
     if arguments.jobs < 1:
         raise InputError("--jobs: must be at least 1")
@@ -444,8 +447,10 @@ def score_methods(arguments: argparse.Namespace) -> str:
     refuse([problem for problem in lacking if problem])
     board = [] if arguments.open_sealed else _read_board(arguments.board)
     if not arguments.methods:
-        if arguments.open_sealed:
-            raise InputError("--open-sealed: name the method that is scored")
+        for option in ("open_sealed", "tables", "save"):
+            if getattr(arguments, option):
+                asked = f"--{option.replace('_', '-')}"
+                raise InputError(f"{asked}: name the method that is scored, before the options")
         return _scores_table(board)
     if arguments.open_sealed:
         _log_sealed_opening(arguments)

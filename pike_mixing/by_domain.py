@@ -71,7 +71,7 @@ def tokens_in_order(
 
 
 def values_in_order(
-    values: Mapping[str, float], domains: tuple[str, ...], setting: str, what: str
+    values: Mapping[str, float], domains: tuple[str, ...], setting: str, quantity: str
 ) -> Floats:
     """The values in the order of the domains.
 
@@ -79,10 +79,10 @@ def values_in_order(
         values: Numbers by domain's name.
         domains: The run's domains.
         setting: Name of the setting, for messages.
-        what: What the numbers are, for messages: "weight".
+        quantity: What the numbers are, for messages: "weight".
 
     Raises:
         InputError: a value names no domain of the run, or a domain has none.
     """
-    refuse(domain_problems(values, domains, setting, f"has no {what}"))
+    refuse(domain_problems(values, domains, setting, f"has no {quantity}"))
     return np.array([values[d] for d in domains], dtype=np.float64)

@@ -599,8 +599,8 @@ def report_on_log(arguments: argparse.Namespace) -> tuple[str, int]:
     return json.dumps(values, indent=2), code
 
 
-def _parse_token_count(value: Any) -> float:
-    if not 0 <= (number := float(value)) < math.inf:
+def _parse_token_count(text: Any) -> float:
+    if not 0 <= (number := float(text)) < math.inf:
         raise InputError(f"tokens: {number} is no count")
     return number
 

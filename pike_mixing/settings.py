@@ -15,7 +15,18 @@ import textwrap
 import types
 import typing
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Annotated, Any, Literal, NotRequired, TypeVar, Union, cast, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
 from pike_mixing.errors import brief, refuse
 from pike_mixing.limits import WIDEST, Limits
@@ -277,12 +288,21 @@ def setting_docstrings(kind: type[Any]) -> dict[str, str]:
     return result
 
 
-def described_settings(kind: type[Any]) -> Iterator[tuple[str, str | None, str]]:
-    """Name, default as one would write it in a configuration, and meaning of each setting."""
+class SettingDescription(NamedTuple):
+    """One setting of a dataclass."""
+
+    name: str
+    default: str | None
+    """As one would write it in a configuration; None where it must be given."""
+    meaning: str
+
+
+def described_settings(kind: type[Any]) -> Iterator[SettingDescription]:
+    """Each setting of a dataclass."""
     meant = setting_docstrings(kind)
     for field in dataclasses.fields(kind):
         shown = None if is_required(field) else _yaml_text(default_value(field))
-        yield field.name, shown, meant.get(field.name, "")
+        yield SettingDescription(field.name, shown, meant.get(field.name, ""))
 
 
 def setting_lines(kind: type[Any]) -> list[str]:

@@ -171,7 +171,7 @@ def missing_signals(needs: Needs, hook: str, signals: Signals) -> list[str]:
         },
     }[hook]
     wanted["count_K"] = wanted.get("count_K", False) or wanted.get("loss_K", False)
-    wanted["statistics"] = hook == "observe" and needs.batch_statistics(signals.step)
+    wanted["statistics"] = hook == "observe" and needs.has_batch_statistics(signals.step)
     return [
         f"{name} is missing: the method needs it (`needs`)"
         for name, needed in wanted.items()

@@ -185,20 +185,20 @@ class Needs:
     moments_per_domain: bool = False
     """An optimizer with moments for each domain, whose steps `combine` weighs by counts alone."""
 
-    def passes(self) -> bool:
+    def has_extra_passes(self) -> bool:
         """Whether passes over the model beside those of the training are wanted."""
         measured = (self.statistics, self.validation, self.gramian, self.losses_after)
-        return any(measured) or self.weighs() or self.moments_per_domain
+        return any(measured) or self.has_domain_factors() or self.moments_per_domain
 
-    def weighs(self) -> bool:
+    def has_domain_factors(self) -> bool:
         """Whether the domains' losses or gradients have factors of their own."""
         return self.gramian or self.weighs_losses or self.reference
 
-    def inner_products(self) -> bool:
+    def has_inner_products(self) -> bool:
         """Whether all K gradients are ever there at once."""
         return self.gramian or (self.statistics is not None and self.statistics.inner_products)
 
-    def batch_statistics(self, step: int) -> bool:
+    def has_batch_statistics(self, step: int) -> bool:
         """Whether gradient statistics of the rows of a step's training batch are wanted."""
         due = self.statistics
         return due is not None and not due.fresh and due.is_due(step)

@@ -85,8 +85,8 @@ class MixingTrainer(Trainer):  # type: ignore[misc]
         super().__init__(job_config)
         self.mixing: Mixing = self.dataloader.mixing
         needs = self.mixing.method.needs()
-        self._weighs = needs.weighs()
-        self._compares = needs.losses or needs.passes()
+        self._weighs = needs.has_domain_factors()
+        self._compares = needs.losses or needs.has_extra_passes()
         self._own_loss = self.loss_fn
         if self._weighs:
             self.loss_fn = lambda pred, labels: self.mixing.weigh(
@@ -151,7 +151,7 @@ class MixingTrainer(Trainer):  # type: ignore[misc]
             )
         degrees = {"tensor": dims.tp, "context": dims.cp, "pipeline": dims.pp}
         wrong = [f"{kind}_parallel_degree={n}" for kind, n in degrees.items() if n > 1]
-        if wrong and (needs.losses or needs.passes()):
+        if wrong and (needs.losses or needs.has_extra_passes()):
             raise InputError(
                 f"{', '.join(wrong)}: processes share rows, or parts of the model, so that "
                 f"{name} gets no losses and gradients of whole rows: set the degrees to 1 and "

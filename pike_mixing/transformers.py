@@ -162,7 +162,7 @@ def attach(
     # First in the row, so that all who report get the weights too.
     trainer.callback_handler.callbacks.insert(0, kind())
     needs = mixing.method.needs()
-    if needs.losses or needs.passes():
+    if needs.losses or needs.has_extra_passes():
         trainer.training_step = _observed_training_step(
             trainer, mixing, loss_fn, row_losses is None
         )
@@ -249,7 +249,7 @@ def _observed_training_step(
         if compare_losses:
             losses.compare(model, batch)
             compare_losses = False
-        if needs.weighs():
+        if needs.has_domain_factors():
             # Evaluations keep the Trainer's own loss.
             own = trainer.compute_loss_func
             trainer.compute_loss_func = _weighed_loss_function(trainer, mixing, losses.of_outputs)

@@ -5,9 +5,14 @@ What they need beside NumPy is imported when one of them runs.
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pike_mixing.errors import InputError, refuse_without_package
+
+if TYPE_CHECKING:
+    from pike_mixing.comparison.read_sides import Reading
+    from pike_mixing.comparison.scores import Column, Scores
+    from pike_mixing.comparison.verdicts import Comparison
 
 GATES = ("better", "not-worse")
 HOLDS, FAILS, OPEN = 0, 1, 3
@@ -16,6 +21,8 @@ GATE_SAYS = {HOLDS: "holds", FAILS: "does not hold", OPEN: "cannot tell"}
 ABOUT = "is one model better than another, on the same items, by seeds and items"
 ABOUT_NOISE = "how much repeats of one recipe differ, and what differences so many would show"
 SOURCES = "a folder for each recipe, or the runs of one; tables; a database"
+Side = tuple[list[Path], str, str | None]
+"""Paths, the name of the side, and the model of a table that it is."""
 MODELS = "names of a table's column `model`, or SCENARIO/SIZE/METHOD of a results database"
 
 
@@ -73,7 +80,7 @@ def _add_reading_options(command: Any) -> None:
     command.add_argument("--columns", nargs="+", default=[], metavar="WHAT=NAME", help=about)
 
 
-def _reading_of_options(arguments: argparse.Namespace) -> Any:
+def _reading_of_options(arguments: argparse.Namespace) -> "Reading":
     refuse_without_package(arguments.command, "scipy")
     from pike_mixing.comparison.read_sides import Reading
 
@@ -103,9 +110,9 @@ def comparison_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
     from pike_mixing.comparison import evaluations, plot, read_sides, report, scores, verdicts
 
     read = scores.Scores(tasks=how.tasks)
-    for paths, side, model in _read_sides(arguments):
+    for paths, side, model in _paths_side_and_model_of_both(arguments):
         read_sides.add_side(paths, side, model, how, read)
-    evaluations.gather(read, how.evaluations)
+    evaluations.group_logs_into_runs(read, how.evaluations)
     columns = _choose_columns(read, how)
     sides = read.runs("A"), read.runs("B")
     for side, runs in zip("AB", sides, strict=True):
@@ -134,7 +141,7 @@ def comparison_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
     return text, code
 
 
-def _read_sides(arguments: argparse.Namespace) -> Any:
+def _paths_side_and_model_of_both(arguments: argparse.Namespace) -> "tuple[Side, Side]":
     if arguments.models is not None and len(arguments.models) != 2:
         named = ", ".join(arguments.models)
         raise InputError(f"--models: {named}: name two, first A, then B: --models A B")
@@ -150,7 +157,8 @@ def _read_sides(arguments: argparse.Namespace) -> Any:
             )
         if arguments.models[0] == arguments.models[1]:
             raise InputError(f"--models: both are {arguments.models[0]}: name two")
-        return tuple((arguments.source, s, m) for s, m in zip("AB", arguments.models, strict=True))
+        a, b = arguments.models
+        return (arguments.source, "A", a), (arguments.source, "B", b)
     if not (arguments.a and arguments.b):
         options = {"--higher": arguments.higher, "--lower": arguments.lower}
         options |= {"--metric": arguments.metric, "--tasks": arguments.tasks}
@@ -166,7 +174,7 @@ def _read_sides(arguments: argparse.Namespace) -> Any:
     return (arguments.a, "A", models[0]), (arguments.b, "B", models[1])
 
 
-def _choose_columns(scores_read: Any, reading: Any) -> Any:
+def _choose_columns(scores_read: "Scores", reading: "Reading") -> "list[Column]":
     from pike_mixing.comparison import read_sides, scores
 
     columns = scores.choose_columns(scores_read, reading.metrics, reading.tasks)
@@ -178,7 +186,7 @@ def _choose_columns(scores_read: Any, reading: Any) -> Any:
     return columns
 
 
-def _gate_exit_code(gate: str, comparison: Any) -> int:
+def _gate_exit_code(gate: str, comparison: "Comparison") -> int:
     """The exit code of a gate: by the mean over tasks, or the only task."""
     from pike_mixing.comparison.verdicts import BETTER, EQUAL, WORSE
 
@@ -189,7 +197,7 @@ def _gate_exit_code(gate: str, comparison: Any) -> int:
         return {BETTER: HOLDS, WORSE: FAILS, EQUAL: FAILS}.get(row.verdict, OPEN)
     if comparison.margin is None:
         raise InputError("--gate not-worse: say how much worse does not matter: --margin M")
-    if row.why is not None or row.low is None:
+    if row.why is not None or row.low is None or row.high is None:
         return OPEN
     low, high = (row.low, row.high) if row.higher else (-row.high, -row.low)
     if low > -comparison.margin:
@@ -205,9 +213,9 @@ def noise_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
     read = scores.Scores(tasks=how.tasks)
     for model in arguments.models or [None]:
         read_sides.add_side(arguments.source, model or long_table.EVERY, model, how, read)
-    found = evaluations.join(read, how.evaluations)
+    found = evaluations.one_run_per_evaluation(read, how.evaluations)
     # Folders of one run each are repeats of one recipe, a folder of several is a recipe.
-    found = evaluations.pool(found, read, long_table.EVERY)
-    evaluations.average(read, found, how.evaluations)
+    found = evaluations.pool_sides(found, read, long_table.EVERY)
+    evaluations.average_repeats(read, found, how.evaluations)
     columns = _choose_columns(read, how)
     return noise.noise_text(read, columns, arguments.missing, arguments.format), 0

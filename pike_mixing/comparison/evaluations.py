@@ -31,59 +31,66 @@ class Evaluation:
     """What its logs say of the weights; None where they say nothing."""
 
 
-def gather(scores: Scores, way: str | None) -> None:
+def group_logs_into_runs(scores: Scores, meaning: str | None) -> None:
     """Makes runs of the logs that were read: each trained model is one.
 
     Args:
         scores: What was read.
-        way: What several evaluations of one model's name are, `RUNS` or `REPEATS`; None: not
+        meaning: What several evaluations of one model's name are, `RUNS` or `REPEATS`; None: not
             known, so that they are refused.
 
     Raises:
-        InputError: a side has several evaluations of a task under one model's name, and `way` is
-            None; or as `join`.
+        InputError: a side has several evaluations of a task under one model's name, and `meaning`
+            is None; or as `one_run_per_evaluation`.
     """
-    average(scores, join(scores, way), way)
+    average_repeats(scores, one_run_per_evaluation(scores, meaning), meaning)
 
 
-def join(scores: Scores, way: str | None) -> list[Evaluation]:
+def one_run_per_evaluation(scores: Scores, meaning: str | None) -> list[Evaluation]:
     """Makes one run of the logs of each evaluation.
 
     Of the logs of one folder that name the same weights, the first of each task are one evaluation,
     the second of each task another.
 
     Raises:
-        InputError: a folder has several evaluations and nothing says what they are, or some tasks
-            were evaluated more often than others.
+        InputError: a folder has several evaluations and nothing says what they are, some tasks
+            were evaluated more often than others, or one of several folders of a model's name has
+            several evaluations.
     """
+    if meaning is not None:
+        _refuse_both(scores)
     folders: dict[tuple[str, Path], list[Run]] = {}
     for run, log in scores.logs.items():
         folders.setdefault((run.side, log.folder.resolve()), []).append(run)
     result = []
     for runs in folders.values():
         logs = {run: scores.logs[run] for run in runs}
-        if way is None:
+        if meaning is None:
             _refuse_several([*logs.values()])
-        parts = [part for of_model in _by_model(logs) for part in _evaluations(of_model, way)]
+        parts = [
+            part
+            for of_model in _split_by_model(logs)
+            for part in _split_by_evaluation(of_model, meaning)
+        ]
         for part in parts:
-            run = Run(runs[0].side, _name(part, len(parts)))
-            _move(scores, [*part], run)
+            run = Run(runs[0].side, _evaluation_name(part, len(parts)))
+            _move_scores(scores, [*part], run)
             log = next(iter(part.values()))
             named = [one.model for one in part.values() if one.model is not None]
             result.append(Evaluation(run, log.folder, named[0] if named else None))
     return result
 
 
-def average(scores: Scores, found: Sequence[Evaluation], way: str | None) -> None:
+def average_repeats(scores: Scores, evaluations: Sequence[Evaluation], meaning: str | None) -> None:
     """Makes one run of evaluations of the same weights: an item's score is their mean.
 
     Raises:
         InputError: they evaluated one task several times, and nothing says what they are.
     """
-    if way == RUNS:
+    if meaning == RUNS:
         return
     same: dict[tuple[str, str], list[Evaluation]] = {}
-    for one in found:
+    for one in evaluations:
         same.setdefault((one.run.side, one.model or f"folder {one.folder}"), []).append(one)
     for (side, model), parts in same.items():
         if len(parts) == 1:
@@ -95,13 +102,13 @@ def average(scores: Scores, found: Sequence[Evaluation], way: str | None) -> Non
         times = len(having.get(task, ()))
         is_repeated = times > 1
         names = [*dict.fromkeys(run.name for run in runs)]
-        if is_repeated and way is None:
+        if is_repeated and meaning is None:
             of_side = f"side {side}: " if side in ("A", "B") else ""
             where = [run.name for run in having[task]]
             more = [f"and {times - SHOWN} more"] if times > SHOWN else []
             raise InputError(
                 f"{of_side}{times} evaluations of {task} name one model ({model}): "
-                f"{', '.join([*where[:SHOWN], *more])}: {_ask(times)}"
+                f"{', '.join([*where[:SHOWN], *more])}: {_models_or_repeats_question(times)}"
             )
         if is_repeated and len({one.folder for one in parts}) == 1:
             names = [str(parts[0].folder)]
@@ -111,13 +118,13 @@ def average(scores: Scores, found: Sequence[Evaluation], way: str | None) -> Non
             column.average_runs(runs, into)
 
 
-def pool(found: Sequence[Evaluation], scores: Scores, side: str) -> list[Evaluation]:
+def pool_sides(evaluations: Sequence[Evaluation], scores: Scores, side: str) -> list[Evaluation]:
     """Makes repeats of one recipe of the evaluations, where each of them is a side by itself."""
-    if any(times > 1 for times in Counter(one.run.side for one in found).values()):
-        return [*found]
-    result = [replace(one, run=replace(one.run, side=side)) for one in found]
-    for old, new in zip(found, result, strict=True):
-        _move(scores, [old.run], new.run)
+    if any(times > 1 for times in Counter(one.run.side for one in evaluations).values()):
+        return [*evaluations]
+    result = [replace(one, run=replace(one.run, side=side)) for one in evaluations]
+    for old, new in zip(evaluations, result, strict=True):
+        _move_scores(scores, [old.run], new.run)
     return result
 
 
@@ -125,27 +132,48 @@ def _refuse_several(logs: Sequence[Log]) -> None:
     times = Counter((log.given, log.task) for log in logs)
     for (given, task), count in times.items():
         if count > 1:
-            of = sorted((o for o in logs if (o.given, o.task) == (given, task)), key=_time)
+            of = sorted((o for o in logs if (o.given, o.task) == (given, task)), key=_date_and_path)
             names = ", ".join(dict.fromkeys(log.model for log in of if log.model is not None))
             about = f" ({names})" if names else ""
             raise InputError(
-                f"{of[0].folder} has {count} evaluations of {task}{about}: {_ask(count)} If one "
+                f"{of[0].folder} has {count} evaluations of {task}{about}: "
+                f"{_models_or_repeats_question(count)} If one "
                 f"alone counts, give its file: {of[-1].path}"
             )
 
 
-def _ask(count: int) -> str:
+def _refuse_both(scores: Scores) -> None:
+    """Refuses several folders of one model's name, one of them with several evaluations.
+
+    Three trained models of which one was evaluated twice are neither four runs nor one.
+    """
+    folders: dict[tuple[str, str, str], set[Path]] = {}
+    times: Counter[tuple[str, str, str, Path, Path]] = Counter()
+    for run, log in scores.logs.items():
+        if log.model is not None:
+            folders.setdefault((run.side, log.model, log.task), set()).add(log.folder)
+            times[run.side, log.model, log.task, log.folder, log.given] += 1
+    for (side, model, task, folder, _), count in times.items():
+        if count > 1 and (named := len(folders[side, model, task])) > 1:
+            raise InputError(
+                f"{folder} has {count} evaluations of {task}, and {named} folders name its model "
+                f"({model}): --evaluations cannot mean both: give files one by one, as those that "
+                f"count of each trained model, with --evaluations {RUNS}"
+            )
+
+
+def _models_or_repeats_question(count: int) -> str:
     return (
         f"are these {count} trained models (add --evaluations {RUNS}), or {count} evaluations of "
         f"one (add --evaluations {REPEATS})?"
     )
 
 
-def _time(log: Log) -> tuple[str, str]:
+def _date_and_path(log: Log) -> tuple[str, str]:
     return log.date, str(log.path)
 
 
-def _by_model(logs: dict[Run, Log]) -> list[dict[Run, Log]]:
+def _split_by_model(logs: dict[Run, Log]) -> list[dict[Run, Log]]:
     """The logs of one folder by what they say of the weights."""
     named = {log.model for log in logs.values()} - {None}
     result: dict[str | None, dict[Run, Log]] = {}
@@ -156,13 +184,13 @@ def _by_model(logs: dict[Run, Log]) -> list[dict[Run, Log]]:
     return [*result.values()]
 
 
-def _evaluations(logs: dict[Run, Log], way: str | None) -> list[dict[Run, Log]]:
+def _split_by_evaluation(logs: dict[Run, Log], meaning: str | None) -> list[dict[Run, Log]]:
     """The logs of one folder and model by evaluation: the first of each task, the second..."""
     by_task: dict[str, list[Run]] = {}
-    for run in sorted(logs, key=lambda run: _time(logs[run])):
+    for run in sorted(logs, key=lambda run: _date_and_path(logs[run])):
         by_task.setdefault(logs[run].task, []).append(run)
     counts = {task: len(runs) for task, runs in by_task.items()}
-    if way == RUNS and len({*counts.values()}) > 1:
+    if meaning == RUNS and len({*counts.values()}) > 1:
         many, few = max(counts, key=lambda t: counts[t]), min(counts, key=lambda t: counts[t])
         folder = logs[by_task[many][0]].folder
         raise InputError(
@@ -175,14 +203,14 @@ def _evaluations(logs: dict[Run, Log], way: str | None) -> list[dict[Run, Log]]:
     ]
 
 
-def _name(part: dict[Run, Log], evaluations: int) -> str:
-    log = min(part.values(), key=_time)
-    if len(part) == 1 and log.given == log.path:
+def _evaluation_name(logs: dict[Run, Log], evaluations: int) -> str:
+    log = min(logs.values(), key=_date_and_path)
+    if len(logs) == 1 and log.given == log.path:
         return str(log.path)
     return str(log.folder) if evaluations == 1 else f"{log.folder} ({log.date})"
 
 
-def _move(scores: Scores, runs: Sequence[Run], into: Run) -> None:
+def _move_scores(scores: Scores, runs: Sequence[Run], into: Run) -> None:
     for column in scores.columns.values():
         for run in runs:
             if run in column.found:

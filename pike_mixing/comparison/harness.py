@@ -48,13 +48,13 @@ def find_sample_files(path: Path) -> list[Path]:
 
 
 def add_logs(
-    given: Path, side: str, scores: Scores, metrics: Sequence[str], *,
+    given_path: Path, side: str, scores: Scores, metrics: Sequence[str], *,
     cluster: str | None, same_document: bool,
 ) -> None:  # fmt: skip
     """Adds the scores of logs.
 
     Args:
-        given: A file of samples, or a folder with some.
+        given_path: A file of samples, or a folder with some.
         side: Which side they are of.
         scores: Where to.
         metrics: Names that are wanted; all when empty.
@@ -65,13 +65,13 @@ def add_logs(
     Raises:
         InputError: a file is damaged, cut, of another form, or was read before.
     """
-    for path in find_sample_files(given):
+    for path in find_sample_files(given_path):
         match = NAME.match(path.name)
         task, date = (match["task"], match["date"]) if match else (path.stem, None)
         if scores.is_skipped(task):
             continue
         about = _TaskAbout(path, task, date)
-        log = Log(path, given, path.parent, task, date or "", about.model() or None)
+        log = Log(path, given_path, path.parent, task, date or "", about.model() or None)
         run = scores.add_log(side, log)
         _add_samples(path, run, about, scores, metrics, cluster, same_document)
 
@@ -97,8 +97,8 @@ class _TaskAbout:
         self.filters = [str(one.get("name")) for one in filters]
         self.listed = {one["metric"]: one for one in listed if isinstance(one.get("metric"), str)}
 
-    def _entry(self, part: str) -> Any:
-        return (self.whole.get(part) or {}).get(self.task)
+    def _entry(self, section: str) -> Any:
+        return (self.whole.get(section) or {}).get(self.task)
 
     def model(self) -> str:
         """What was evaluated, as `weights_name` says it."""
@@ -258,14 +258,14 @@ def _score_adder(
             "evaluate again, or compare another metric with --metric"
         )
 
-    def add(item: Any, cluster: Any, given: Any, number: int) -> None:
+    def add(item: Any, cluster: Any, score: Any, number: int) -> None:
         try:
-            weight = float(given[1]) if rolling else 1.0
-            value = sign * float(given[0] if rolling else given) / weight / scale
+            weight = float(score[1]) if rolling else 1.0
+            value = sign * float(score[0] if rolling else score) / weight / scale
         except (TypeError, ValueError, IndexError, ZeroDivisionError):
-            raise refuse(number, given) from None
+            raise refuse(number, score) from None
         if not math.isfinite(value):
-            raise refuse(number, given)
+            raise refuse(number, score)
         place = items.get(item)
         if place is None or weights[place] != weight or clusters[place] != cluster:
             place = column.index_of_item(item, weight, cluster, f"{path}: line {number}")

@@ -41,13 +41,13 @@ def find_details_files(path: Path) -> list[Path]:
 
 
 def add_logs(
-    given: Path, side: str, scores: Scores, metrics: Sequence[str], *,
+    given_path: Path, side: str, scores: Scores, metrics: Sequence[str], *,
     cluster: str | None, same_document: bool,
 ) -> None:  # fmt: skip
     """Adds the scores of logs.
 
     Args:
-        given: A file of details, or a folder with some.
+        given_path: A file of details, or a folder with some.
         side: Which side they are of.
         scores: Where to.
         metrics: Names that are wanted; all when empty.
@@ -58,14 +58,16 @@ def add_logs(
     Raises:
         InputError: a file is damaged or of another form, has no results file, or was read before.
     """
-    for path in find_details_files(given):
+    for path in find_details_files(given_path):
         match = NAME.match(path.name)
         assert match is not None
         if scores.is_skipped(match["task"]):
             continue
         folder = path.parent.parent if path.parent.name == match["date"] else path.parent
         results = _read_results(path, match["date"])
-        log = Log(path, given, folder, match["task"], match["date"], _model_name(results) or None)
+        log = Log(
+            path, given_path, folder, match["task"], match["date"], _model_name(results) or None
+        )
         run = scores.add_log(side, log)
         _add_details(
             path, match["task"], run, results, scores, metrics, cluster, same_document
@@ -125,11 +127,11 @@ def _add_details(
 
 
 def _item_key_and_document(
-    path: Path, n: int, doc: Any, response: Any
+    path: Path, row_number: int, doc: Any, response: Any
 ) -> tuple[tuple[str, str, str], str]:
     """What identifies a row, and its document."""
     if not isinstance(doc, dict) or _has_no_identity(doc):
-        raise InputError(f"{path}: row {n} is no document of lighteval: evaluate again")
+        raise InputError(f"{path}: row {row_number} is no document of lighteval: evaluate again")
     text = hash_item([doc["query"], doc["choices"], doc["gold_index"]])
     given = (response or {}).get("input")
     prompt = hash_item([given, *(doc.get(name) or None for name in PROMPT)])
@@ -141,12 +143,12 @@ def _has_no_identity(doc: dict[str, Any]) -> bool:
     return any(name not in doc for name in ("id", "query", "choices", "gold_index"))
 
 
-def _cluster_of_row(path: Path, n: int, doc: Any, field: str) -> str:
+def _cluster_of_row(path: Path, row_number: int, doc: Any, field: str) -> str:
     known = doc.get("specific") or {}
     if field not in known:
         raise InputError(
-            f"{path}: row {n}: --cluster: the document's `specific` has no {field!r}: it has "
-            f"{', '.join(known) or 'nothing'}"
+            f"{path}: row {row_number}: --cluster: the document's `specific` has no {field!r}: it "
+            f"has {', '.join(known) or 'nothing'}"
         )
     return json.dumps(known[field], sort_keys=True, default=repr)
 

@@ -76,8 +76,8 @@ def add_runs(
             )
 
 
-def _add_row(path: Path, n: int, row: dict[str, Any], side: str, scores: Scores) -> None:
-    source = f"{path}: row {n + 1}"
+def _add_row(path: Path, row_index: int, row: dict[str, Any], side: str, scores: Scores) -> None:
+    source = f"{path}: row {row_index + 1}"
     seed = None if row.get("seed") in (None, "") else str(row["seed"])
     name = str(row.get("model", path.stem))
     repeat = seed if seed is not None else row.get("run")

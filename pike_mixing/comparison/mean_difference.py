@@ -193,9 +193,9 @@ def _effective_documents(parts: Sequence[DocumentDifferences], share_N: Floats) 
     return result
 
 
-def _errors_by_length(one: DocumentDifferences) -> Floats:
+def _errors_by_length(differences: DocumentDifferences) -> Floats:
     """What each document adds to the error by its length, as of a difference linear in length."""
-    error_G, share_G = one.error_SxG.mean(axis=0), one.share_G
+    error_G, share_G = differences.error_SxG.mean(axis=0), differences.share_G
     squares = float((share_G**2).sum())
     if len(share_G) * squares < 1 + ALIKE**2:
         return np.zeros(len(share_G))

@@ -147,13 +147,13 @@ def _noise_warnings(part: mean_difference.DocumentDifferences, names: Sequence[s
     return []
 
 
-def differing_recipes_warnings(found: Sequence[Noise]) -> list[str]:
+def differing_recipes_warnings(noises: Sequence[Noise]) -> list[str]:
     """Pairs of recipes whose spread differs on a task, by the F test, over all pairs by Holm."""
     from pike_mixing.comparison.sign_flip import holm
 
     pairs = [
         (a, b) if a.sd >= b.sd else (b, a)
-        for a, b in itertools.combinations(found, 2)
+        for a, b in itertools.combinations(noises, 2)
         if a.task == b.task and min(a.sd, b.sd) > 0
     ]
     p_M = [
@@ -168,18 +168,18 @@ def differing_recipes_warnings(found: Sequence[Noise]) -> list[str]:
     ]
 
 
-def noise_text(read: Scores, columns: Sequence[Column], most_missing: float, format: str) -> str:
+def noise_text(scores: Scores, columns: Sequence[Column], most_missing: float, format: str) -> str:
     """The noise of all recipes and tasks as text or JSON."""
     recipes = sorted({run.side for column in columns for run in column.found})
     try:
         found = [
-            estimate_noise(column, read.runs(side), most_missing)
+            estimate_noise(column, scores.runs(side), most_missing)
             for side in recipes
             for column in columns
         ]
     except InputError as error:
-        raise InputError("; ".join([str(error), *read.notes])) from None
-    warnings = [*read.notes, *read.left_out_notes(), *differing_recipes_warnings(found)]
+        raise InputError("; ".join([str(error), *scores.notes])) from None
+    warnings = [*scores.notes, *scores.left_out_notes(), *differing_recipes_warnings(found)]
     if format == "json":
         rows = [
             {
@@ -195,13 +195,15 @@ def noise_text(read: Scores, columns: Sequence[Column], most_missing: float, for
             for one in found
         ]
         return json.dumps({"recipes": rows, "warnings": warnings}, indent=2, allow_nan=False)
-    return "\n".join([*_repeats_lines(read), _noise_table(found), *_closing_lines(found, warnings)])
+    return "\n".join(
+        [*_repeats_lines(scores), _noise_table(found), *_closing_lines(found, warnings)]
+    )
 
 
-def _repeats_lines(read: Scores) -> list[str]:
+def _repeats_lines(scores: Scores) -> list[str]:
     """Which runs count as repeats of one recipe, where the paths of logs alone say so."""
-    sides = dict.fromkeys([EVERY, *(run.side for run in read.logs)])
-    named = {side: [run.name for run in read.runs(side)] for side in sides}
+    sides = dict.fromkeys([EVERY, *(run.side for run in scores.logs)])
+    named = {side: [run.name for run in scores.runs(side)] for side in sides}
     lines = [
         f"{recipe_name(side)}: repeats of one recipe: {enumerate_names(names)}"
         for side, names in named.items()
@@ -212,11 +214,11 @@ def _repeats_lines(read: Scores) -> list[str]:
     return [*lines, ""] if lines else []
 
 
-def _noise_table(found: Sequence[Noise]) -> str:
+def _noise_table(noises: Sequence[Noise]) -> str:
     head = ["recipe", "task", "runs", "mean", "SD of seeds", "95 % interval", "error of items"]
     head += [f"{count} seed{'s' if count > 1 else ''}" for count in SEEDS]
     table = [head]
-    for one in found:
+    for one in noises:
         items = "" if one.of_items is None else f"{one.of_items:.4f}"
         cells = [
             one.recipe,
@@ -236,13 +238,13 @@ def _noise_table(found: Sequence[Noise]) -> str:
     return "\n".join(lines)
 
 
-def _closing_lines(found: Sequence[Noise], warnings: Sequence[str]) -> list[str]:
+def _closing_lines(noises: Sequence[Noise], warnings: Sequence[str]) -> list[str]:
     lines = [
         "",
         "1 to 10 seeds a side: the smallest difference of two such recipes that shows with 80 %",
         "probability (1 and 2 by the spread above, 3 and more by their own).",
     ]
     lines += [
-        f"WARNING: {one.recipe}, {one.task}: {said}" for one in found for said in one.warnings
+        f"WARNING: {one.recipe}, {one.task}: {said}" for one in noises for said in one.warnings
     ]
     return lines + [f"WARNING: {said}" for said in warnings]

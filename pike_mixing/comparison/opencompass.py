@@ -32,13 +32,13 @@ def find_results_files(path: Path) -> list[Path]:
 
 
 def add_logs(
-    given: Path, side: str, scores: Scores, metrics: Sequence[str], *,
+    given_path: Path, side: str, scores: Scores, metrics: Sequence[str], *,
     cluster: str | None, same_document: bool,
 ) -> None:  # fmt: skip
     """Adds the scores of logs.
 
     Args:
-        given: A file of results, or a folder with some.
+        given_path: A file of results, or a folder with some.
         side: Which side they are of.
         scores: Where to.
         metrics: Names that are wanted; all when empty.
@@ -52,10 +52,10 @@ def add_logs(
         raise InputError(
             f"--cluster: results of OpenCompass have no fields of documents: {TABLE}, and document"
         )
-    for path in find_results_files(given):
+    for path in find_results_files(given_path):
         if scores.is_skipped(path.stem):
             continue
-        log = Log(path, given, path.parent, path.stem, path.parents[2].name, path.parent.name)
+        log = Log(path, given_path, path.parent, path.stem, path.parents[2].name, path.parent.name)
         run = scores.add_log(side, log)
         metric, found = _read_metric_and_scores(path)
         if metrics and metric not in map(metric_without_filter, metrics):

@@ -17,25 +17,29 @@ COLOURS = {"better": "#0b6e3b", "worse": "#b3261e"}
 STYLE = "text{font:13px sans-serif;fill:#222}line,circle{stroke-width:2}"
 
 
-def write_svg(found: Comparison, path: Path) -> None:
+def write_svg(comparison: Comparison, path: Path) -> None:
     """Writes the figure as SVG.
 
     Raises:
         InputError: the file cannot be written.
     """
     try:
-        path.write_text(draw_svg(found), encoding="utf-8")
+        path.write_text(draw_svg(comparison), encoding="utf-8")
     except OSError as error:
         raise InputError(f"--plot: {error}: give another path") from None
 
 
-def draw_svg(found: Comparison) -> str:
+def draw_svg(comparison: Comparison) -> str:
     """The figure's text."""
-    shown = [row for row in tasks_and_mean(found) if row.low is not None and row.high is not None]
+    shown = [
+        row for row in tasks_and_mean(comparison) if row.low is not None and row.high is not None
+    ]
     reach = [abs(end) for row in shown for end in (row.low or 0.0, row.high or 0.0)]
-    most = 1.05 * max([*reach, found.margin or 0.0], default=0.0) or 1.0
+    most = 1.05 * max([*reach, comparison.margin or 0.0], default=0.0) or 1.0
     height = TOP + STEP * len(shown) + 44
-    left = 20 + math.ceil(LETTER * max(len(row_label(found, row)) for row in tasks_and_mean(found)))
+    left = 20 + math.ceil(
+        LETTER * max(len(row_label(comparison, row)) for row in tasks_and_mean(comparison))
+    )
 
     def x(value: float) -> str:
         return f"{left + WIDTH * (value + most) / (2 * most):.1f}"
@@ -43,14 +47,14 @@ def draw_svg(found: Comparison) -> str:
     bottom = TOP + STEP * len(shown)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + WIDTH + RIGHT}" height="{height}" '
-        f'role="img" aria-label="{escape(_figure_in_words(found), quote=True)}">',
+        f'role="img" aria-label="{escape(_figure_in_words(comparison), quote=True)}">',
         f"<style>{STYLE}</style><rect width='100%' height='100%' fill='white'/>",
         f'<text x="{left}" y="18">A - B, with 95 % intervals</text>',
     ]
-    if found.margin is not None:
-        wide = WIDTH * found.margin / most
+    if comparison.margin is not None:
+        wide = WIDTH * comparison.margin / most
         lines.append(
-            f'<rect x="{x(-found.margin)}" y="{TOP - 8}" width="{wide:.1f}" '
+            f'<rect x="{x(-comparison.margin)}" y="{TOP - 8}" width="{wide:.1f}" '
             f'height="{bottom - TOP + 8}" fill="#e6e6e6"/>'
         )
     lines.append(f'<line x1="{x(0)}" x2="{x(0)}" y1="{TOP - 8}" y2="{bottom}" stroke="#888"/>')
@@ -58,12 +62,12 @@ def draw_svg(found: Comparison) -> str:
         y, colour = TOP + STEP * n + 8, COLOURS.get(row.verdict, "#222")
         assert row.low is not None
         assert row.high is not None
-        name = escape(row_label(found, row))
+        name, verdict = escape(row_label(comparison, row)), escape(verdict_text(comparison, row))
         lines += [
             f'<text x="{left - 10}" y="{y + 4}" text-anchor="end">{name}</text>',
             f'<line x1="{x(row.low)}" x2="{x(row.high)}" y1="{y}" y2="{y}" stroke="{colour}"/>',
             f'<circle cx="{x(row.estimate.difference)}" cy="{y}" r="4" fill="{colour}"/>',
-            f'<text x="{left + WIDTH + 10}" y="{y + 4}">{escape(verdict_text(found, row))}</text>',
+            f'<text x="{left + WIDTH + 10}" y="{y + 4}">{verdict}</text>',
         ]
     for tick in symmetric_ticks(most):
         lines += [
@@ -73,19 +77,19 @@ def draw_svg(found: Comparison) -> str:
     return "\n".join([*lines, "</svg>", ""])
 
 
-def _figure_in_words(found: Comparison) -> str:
+def _figure_in_words(comparison: Comparison) -> str:
     """The figure in words."""
     return "; ".join(
-        f"{row_label(found, row)}: {row.estimate.difference:.4g} "
-        f"({row.low:.4g} to {row.high:.4g}), {verdict_text(found, row)}"
-        for row in tasks_and_mean(found)
+        f"{row_label(comparison, row)}: {row.estimate.difference:.4g} "
+        f"({row.low:.4g} to {row.high:.4g}), {verdict_text(comparison, row)}"
+        for row in tasks_and_mean(comparison)
         if row.low is not None
     )
 
 
-def symmetric_ticks(most: float) -> list[float]:
+def symmetric_ticks(largest: float) -> list[float]:
     """Round numbers from -most to most: five or so."""
-    size = 10.0 ** np.floor(np.log10(most))
-    step = float(next(s * size for s in (0.2, 0.5, 1.0, 2.0) if most / (s * size) <= 3.5))
-    count = int(most / step)
+    size = 10.0 ** np.floor(np.log10(largest))
+    step = float(next(s * size for s in (0.2, 0.5, 1.0, 2.0) if largest / (s * size) <= 3.5))
+    count = int(largest / step)
     return [round(step * n, 12) for n in range(-count, count + 1)]

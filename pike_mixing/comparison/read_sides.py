@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pike_mixing import foreign_json
 from pike_mixing.comparison import harness, lighteval, long_table, opencompass
@@ -43,13 +43,13 @@ def find_inspect_logs(path: Path) -> list[Path]:
 
 
 def read_inspect_log(
-    path: Path, given: Path, side: str, scores: Scores, metrics: list[str], cluster: str | None
+    path: Path, given_path: Path, side: str, scores: Scores, metrics: list[str], cluster: str | None
 ) -> None:
     """Adds a log's samples to the scores.
 
     Args:
         path: The log.
-        given: The path of the command line, this log or its folder.
+        given_path: The path of the command line, this log or its folder.
         side: Which side it is of.
         scores: Where to.
         metrics: Names of the scorers that are wanted; all when empty.
@@ -58,10 +58,10 @@ def read_inspect_log(
     Raises:
         InputError: the log cannot be read, was not finished, or a score is no number.
     """
-    task, version, model, samples = _read_inspect_samples(path)
+    task, version, model, samples = _parse_inspect_log(path)
     if scores.is_skipped(task):
         return
-    run = scores.add_log(side, Log(path, given, path.parent, task, path.name, model))
+    run = scores.add_log(side, Log(path, given_path, path.parent, task, path.name, model))
     scores.note_fact(task, "version", version, run.name)
     by_item: dict[tuple[Any, ...], dict[str, list[float]]] = {}
     clusters: dict[tuple[Any, ...], str] = {}
@@ -85,8 +85,17 @@ def read_inspect_log(
             values.append(math.fsum(numbers) / len(numbers))
 
 
-def _read_inspect_samples(path: Path) -> tuple[str, object, str | None, list[dict[str, Any]]]:
-    """A log's task, that task's version, what was evaluated, and the samples."""
+class _InspectLog(NamedTuple):
+    """What one log holds."""
+
+    task: str
+    version: object
+    model: str | None
+    """What was evaluated, as `weights_name` says it."""
+    samples: list[dict[str, Any]]
+
+
+def _parse_inspect_log(path: Path) -> _InspectLog:
     if path.suffix == ".eval":
         raise InputError(f"{path}: write it as JSON first: inspect log convert --to json {path}")
     foreign_json.refuse_no_file(path, "write the log again")
@@ -108,7 +117,7 @@ def _read_inspect_samples(path: Path) -> tuple[str, object, str | None, list[dic
     arguments = about.get("model_args")
     known = arguments if isinstance(arguments, dict) else {}
     named = {**known, "model": about.get("model"), "base_url": about.get("model_base_url")}
-    return task, about.get("task_version"), weights_name(named) or None, samples
+    return _InspectLog(task, about.get("task_version"), weights_name(named) or None, samples)
 
 
 def _is_sample(sample: object) -> bool:
@@ -228,7 +237,7 @@ class Reading:
 def add_side(
     paths: Sequence[Path], side: str, model: str | None, reading: Reading, scores: Scores
 ) -> None:
-    """Adds one side's scores; `evaluations.gather` then makes runs of the logs.
+    """Adds one side's scores; `group_logs_into_runs` then makes runs of the logs.
 
     A path is a folder or file of lm-evaluation-harness's samples, of lighteval's details, of
     OpenCompass's results or of inspect_ai's logs, a long table, or a results database of this

@@ -14,21 +14,21 @@ NUMBERS = range(2, 7)
 """Columns of numbers, which stand at the right."""
 
 
-def tasks_and_mean(found: Comparison) -> list[Row]:
+def tasks_and_mean(comparison: Comparison) -> list[Row]:
     """The tasks, and behind them their mean."""
-    return [*found.tasks, *([found.mean] if found.mean else [])]
+    return [*comparison.tasks, *([comparison.mean] if comparison.mean else [])]
 
 
-def row_label(found: Comparison, row: Row) -> str:
+def row_label(comparison: Comparison, row: Row) -> str:
     """A row's name."""
-    return row.task or f"mean of {len(found.tasks)} tasks"
+    return row.task or f"mean of {len(comparison.tasks)} tasks"
 
 
-def sides_text(found: Comparison) -> str:
+def sides_text(comparison: Comparison) -> str:
     """What the comparison is about."""
-    counts = [len(runs) for runs in found.runs]
-    if found.recipes:
-        how = "paired by seed" if found.paired else "not paired"
+    counts = [len(runs) for runs in comparison.runs]
+    if comparison.recipes:
+        how = "paired by seed" if comparison.paired else "not paired"
         return (
             f"About these two recipes, on items like these: {counts[0]} runs of A and {counts[1]} "
             f"of B, {how}."
@@ -37,20 +37,20 @@ def sides_text(found: Comparison) -> str:
     return f"About {two}, on items like these; nothing is said of other runs of their recipes."
 
 
-def verdict_text(found: Comparison, row: Row) -> str:
+def verdict_text(comparison: Comparison, row: Row) -> str:
     """A row's verdict in words; `power_text` says why there is none."""
     if row.why is not None:
         return "no verdict"
-    return f"equal within {found.margin:g}" if row.verdict == EQUAL else row.verdict
+    return f"equal within {comparison.margin:g}" if row.verdict == EQUAL else row.verdict
 
 
 def p_text(p: float | None) -> str:
     return "" if p is None else "< 0.0001" if p < 1e-4 else f"{p:.4f}"
 
 
-def power_text(found: Comparison, row: Row) -> str:
+def power_text(comparison: Comparison, row: Row) -> str:
     """What the comparison of a row could have shown, and what would tell."""
-    name = row_label(found, row)
+    name = row_label(comparison, row)
     if row.why is not None:
         return f"{name}: no verdict: {row.why}."
     if row.shown is None:
@@ -75,70 +75,70 @@ def power_text(found: Comparison, row: Row) -> str:
     return f"{said}; {would} {size:.4f}.{wide}"
 
 
-def _row_cells(found: Comparison, row: Row) -> list[str]:
+def _row_cells(comparison: Comparison, row: Row) -> list[str]:
     interval = "" if row.low is None else f"{row.low:.4f} to {row.high:.4f}"
     numbers = [f"{number:.4f}" for number in (row.a, row.b, row.estimate.difference)]
-    name = row_label(found, row)
-    return [name, row.metric, *numbers, interval, p_text(row.p_holm), verdict_text(found, row)]
+    name = row_label(comparison, row)
+    return [name, row.metric, *numbers, interval, p_text(row.p_holm), verdict_text(comparison, row)]
 
 
-def _side_lines(found: Comparison) -> list[str]:
+def _side_lines(comparison: Comparison) -> list[str]:
     result = []
-    for side, runs in zip("AB", found.runs, strict=True):
+    for side, runs in zip("AB", comparison.runs, strict=True):
         names = ", ".join(run.name for run in runs[:3])
         more = f" and {len(runs) - 3} more" if len(runs) > 3 else ""
         result.append(f"{side}: {names}{more}")
     return result
 
 
-def _closing_lines(found: Comparison, notes: Sequence[str]) -> list[str]:
-    higher = {row.higher for row in found.tasks}
+def _closing_lines(comparison: Comparison, notes: Sequence[str]) -> list[str]:
+    higher = {row.higher for row in comparison.tasks}
     way = "Higher is better" if higher == {True} else "Lower is better"
     if len(higher) > 1:
-        lower = ", ".join(row.task or "" for row in found.tasks if not row.higher)
+        lower = ", ".join(row.task or "" for row in comparison.tasks if not row.higher)
         way = f"Higher is better, but lower of {lower}"
-    family = f"; p of {len(found.tasks)} tasks by Holm" if len(found.tasks) > 1 else ""
+    family = f"; p of {len(comparison.tasks)} tasks by Holm" if len(comparison.tasks) > 1 else ""
     lines = [f"{way}{family}; better and worse: p < {LEVEL:g}, of A."]
-    if len(found.tasks) > 1 and found.mean is None:
+    if len(comparison.tasks) > 1 and comparison.mean is None:
         lines.append("No mean over tasks: their scores have no common unit.")
-    lines += [f"WARNING: {one}" for one in [*notes, *found.warnings]]
+    lines += [f"WARNING: {one}" for one in [*notes, *comparison.warnings]]
     return lines
 
 
-def as_text(found: Comparison, notes: Sequence[str]) -> str:
+def as_text(comparison: Comparison, notes: Sequence[str]) -> str:
     """Tables in columns, for a terminal."""
-    table = [list(HEAD), *(_row_cells(found, row) for row in tasks_and_mean(found))]
+    table = [list(HEAD), *(_row_cells(comparison, row) for row in tasks_and_mean(comparison))]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = [*_side_lines(found), sides_text(found), ""]
+    lines = [*_side_lines(comparison), sides_text(comparison), ""]
     for cells in table:
         placed = (
             cell.rjust(width) if n in NUMBERS else cell.ljust(width)
             for n, (cell, width) in enumerate(zip(cells, widths, strict=True))
         )
         lines.append("  ".join(placed).rstrip())
-    lines += ["", *(power_text(found, row) for row in tasks_and_mean(found))]
-    if not found.recipes and any(row.verdict == UNKNOWN for row in tasks_and_mean(found)):
+    lines += ["", *(power_text(comparison, row) for row in tasks_and_mean(comparison))]
+    if not comparison.recipes and any(row.verdict == UNKNOWN for row in tasks_and_mean(comparison)):
         lines.append(
             f"Of recipes: {LEAST_SEEDS} runs a side, with seeds of their own, would tell more."
         )
-    return "\n".join([*lines, *_closing_lines(found, notes)])
+    return "\n".join([*lines, *_closing_lines(comparison, notes)])
 
 
-def as_markdown(found: Comparison, notes: Sequence[str]) -> str:
+def as_markdown(comparison: Comparison, notes: Sequence[str]) -> str:
     """The same as a table of Markdown, for a pull request."""
     marks = ["--:" if n in NUMBERS else "---" for n in range(len(HEAD))]
-    table = [HEAD, marks, *(_row_cells(found, row) for row in tasks_and_mean(found))]
+    table = [HEAD, marks, *(_row_cells(comparison, row) for row in tasks_and_mean(comparison))]
     lines = ["| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |" for cells in table]
-    told = [f"- {power_text(found, row)}" for row in tasks_and_mean(found)]
-    sides = [f"- {side}" for side in _side_lines(found)]
-    closing = [f"- {line}" for line in _closing_lines(found, notes)]
-    return "\n".join([sides_text(found), "", *sides, "", *lines, "", *told, *closing])
+    told = [f"- {power_text(comparison, row)}" for row in tasks_and_mean(comparison)]
+    sides = [f"- {side}" for side in _side_lines(comparison)]
+    closing = [f"- {line}" for line in _closing_lines(comparison, notes)]
+    return "\n".join([sides_text(comparison), "", *sides, "", *lines, "", *told, *closing])
 
 
-def row_values(found: Comparison, row: Row) -> dict[str, Any]:
+def row_values(comparison: Comparison, row: Row) -> dict[str, Any]:
     """A row's numbers by name."""
     return {
-        "task": row_label(found, row),
+        "task": row_label(comparison, row),
         "metric": row.metric,
         "higher_is_better": row.higher,
         "a": row.a,
@@ -163,24 +163,24 @@ def row_values(found: Comparison, row: Row) -> dict[str, Any]:
     }
 
 
-def as_json(found: Comparison, notes: Sequence[str]) -> str:
+def as_json(comparison: Comparison, notes: Sequence[str]) -> str:
     """All numbers, and what they are about."""
     whole = {
-        "about": "recipes" if found.recipes else "checkpoints",
-        "runs": {s: [r.name for r in runs] for s, runs in zip("ab", found.runs, strict=True)},
-        "paired_by_seed": found.paired,
-        "margin": found.margin,
-        "tasks": [row_values(found, row) for row in found.tasks],
-        "mean": None if found.mean is None else row_values(found, found.mean),
-        "warnings": [*notes, *found.warnings],
+        "about": "recipes" if comparison.recipes else "checkpoints",
+        "runs": {s: [r.name for r in runs] for s, runs in zip("ab", comparison.runs, strict=True)},
+        "paired_by_seed": comparison.paired,
+        "margin": comparison.margin,
+        "tasks": [row_values(comparison, row) for row in comparison.tasks],
+        "mean": None if comparison.mean is None else row_values(comparison, comparison.mean),
+        "warnings": [*notes, *comparison.warnings],
     }
     return json.dumps(whole, indent=2, allow_nan=False)
 
 
-def as_csv(found: Comparison, notes: Sequence[str]) -> str:
+def as_csv(comparison: Comparison, notes: Sequence[str]) -> str:
     """A line for each task and the mean; empty where there is no number."""
     file = io.StringIO()
-    table = [row_values(found, row) for row in tasks_and_mean(found)]
+    table = [row_values(comparison, row) for row in tasks_and_mean(comparison)]
     writer = csv.DictWriter(file, [*table[0]], lineterminator="\n")
     writer.writeheader()
     writer.writerows(table)

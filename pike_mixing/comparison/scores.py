@@ -172,7 +172,7 @@ class Scores:
     others: dict[str, dict[str, None]] = field(default_factory=dict)
     """By task the names of metrics that were there and not asked for."""
     logs: dict[Run, Log] = field(default_factory=dict)
-    """Of each log that was read; `evaluations.join` makes runs of them."""
+    """Of each log that was read; `one_run_per_evaluation` makes runs of them."""
     sides: dict[Path, str] = field(default_factory=dict)
     """By log the side that it is of."""
 

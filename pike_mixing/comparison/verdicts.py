@@ -6,6 +6,7 @@ Shapes: S runs of a side, I items, G documents, K tasks.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -99,7 +100,7 @@ def compare(
     # All tasks are of the family: which ones have no verdict follows from the same numbers.
     holm_K = sign_flip.holm([p for _, p, _ in found])
     rows = [
-        _build_row([one], judged, None if judged[2] else p, len(facts), margin, recipes)
+        _build_row([one], judged, None if judged.why_no_verdict else p, len(facts), margin, recipes)
         for one, judged, p in zip(facts, found, holm_K, strict=True)
     ]
     mean = None
@@ -107,14 +108,14 @@ def compare(
         weights = [float(len(one.weight_I)) if by == "items" else 1.0 for one in tasks]
         judged = _judge_mean(facts, weights, recipes)
         mean = _build_row(
-            facts, judged, None if judged[2] else judged[1], 1, margin, recipes, weights
+            facts, judged, None if judged.why_no_verdict else judged.p, 1, margin, recipes, weights
         )
     return Comparison(
         recipes, runs, paired, margin, rows, mean, _comparison_warnings(facts, runs, recipes)
     )
 
 
-def judge_mean_over_tasks(tasks: Sequence[Paired], runs: Runs) -> "Judged":
+def judge_mean_over_tasks(tasks: Sequence[Paired], runs: Runs) -> "Judgement":
     """The estimate of the mean over tasks, its p-value, and why no verdict may rest on it."""
     facts = [_Task(one, runs, _are_paired(runs)) for one in tasks]
     return _judge_mean(facts, [1.0] * len(facts), is_about_recipes(runs))
@@ -185,34 +186,39 @@ def _weighted_means(value_SxI: Floats, weight_I: Floats) -> Floats:
     return value_SxI @ weight_I / weight_I.sum()
 
 
-Judged = tuple[Estimate, float | None, str | None]
+class Judgement(NamedTuple):
+    """Of a mean over tasks."""
+
+    estimate: Estimate
+    p: float | None
+    why_no_verdict: str | None
 
 
-def _judge_mean(facts: Sequence[_Task], weights: Sequence[float], recipes: bool) -> Judged:
+def _judge_mean(tasks: Sequence[_Task], weights: Sequence[float], about_recipes: bool) -> Judgement:
     """The estimate, its p-value, and why no verdict may rest on it."""
-    groups = [[one.groups[g] for one in facts] for g in range(len(facts[0].groups))]
-    found = estimate_contrast(groups, weights, [one.unseen() for one in facts], drawn=recipes)
+    groups = [[one.groups[g] for one in tasks] for g in range(len(tasks[0].groups))]
+    found = estimate_contrast(groups, weights, [one.unseen() for one in tasks], drawn=about_recipes)
     p = mean_difference.p_value(found)
-    if p is not None and not recipes and len(facts) == 1 and facts[0].one.has_only_points:
+    if p is not None and not about_recipes and len(tasks) == 1 and tasks[0].one.has_only_points:
         # One run a side: what the exact test by document does not find, is not found.
         p = max(
             p,
             sign_flip.exact_sign_flip_p(
-                np.rint(facts[0].sum_G * _common_multiple_of_runs(facts[0]))
+                np.rint(tasks[0].sum_G * _common_multiple_of_runs(tasks[0]))
             ),
         )
-    return found, p, _why_no_verdict(facts, found)
+    return Judgement(found, p, _why_no_verdict(tasks, found))
 
 
-def _common_multiple_of_runs(fact: _Task) -> int:
+def _common_multiple_of_runs(task: _Task) -> int:
     """What makes whole numbers of differences of means over runs."""
-    return math.lcm(len(fact.one.value_AxI), len(fact.one.value_BxI))
+    return math.lcm(len(task.one.value_AxI), len(task.one.value_BxI))
 
 
-def _why_no_verdict(facts: Sequence[_Task], found: Estimate) -> str | None:
-    if found.effective < LEAST_DOCUMENTS:
-        few = min(facts, key=lambda one: one.effective())
-        name = f"{few.one.task} has " if len(facts) > 1 else ""
+def _why_no_verdict(tasks: Sequence[_Task], estimate: Estimate) -> str | None:
+    if estimate.effective < LEAST_DOCUMENTS:
+        few = min(tasks, key=lambda one: one.effective())
+        name = f"{few.one.task} has " if len(tasks) > 1 else ""
         count = len(few.count_G)
         documents = "documents" if count > 1 else "document"
         return (
@@ -223,10 +229,10 @@ def _why_no_verdict(facts: Sequence[_Task], found: Estimate) -> str | None:
 
 
 def _build_row(
-    facts: Sequence[_Task], judged: Judged, p_holm: float | None, tests: int, margin: float | None,
-    recipes: bool, weights: Sequence[float] | None = None,
+    facts: Sequence[_Task], judgement: Judgement, p_holm: float | None, tests: int,
+    margin: float | None, about_recipes: bool, weights: Sequence[float] | None = None,
 ) -> Row:  # fmt: skip
-    found, p, why = judged
+    found, p, why = judgement
     single = facts[0].one if len(facts) == 1 else None
     verdict = UNKNOWN
     half = mean_difference.half_width(found)
@@ -261,19 +267,19 @@ def _build_row(
         alike=len(names) - len(np.unique(np.concatenate([one.apart for one in facts]))),
         wide=mean_difference.interval_widening(found) >= WIDE,
         shown=smallest_detectable(found, level) if known else None,
-        runs_wanted=_runs_wanted(found, level) if open_ and recipes else None,
+        runs_wanted=_runs_wanted(found, level) if open_ and about_recipes else None,
         items_wanted=_items_wanted(facts, found, level) if open_ else None,
     )
 
 
-def _outlying_run_warnings(facts: Sequence[_Task], runs: Runs) -> list[str]:
+def _outlying_run_warnings(tasks: Sequence[_Task], runs: Runs) -> list[str]:
     """Runs, or pairs of them, that lie far off from the others, with the tasks where they do.
 
     The verdict stays: such a run makes the interval wide, and errs less. Without a verdict there
     the others would err more, since the samples that are left spread too little.
     """
     found: dict[str, list[str]] = {}
-    for fact in facts:
+    for fact in tasks:
         for side, group in enumerate(fact.groups):
             if (place := find_outlying_run(*means_by_run([group], np.ones(1)))) is not None:
                 name = f"{runs[side][place].name} of side {'AB'[side]}"
@@ -281,9 +287,9 @@ def _outlying_run_warnings(facts: Sequence[_Task], runs: Runs) -> list[str]:
                     name = f"{runs[0][place].name} less {runs[1][place].name}"
                 found.setdefault(name, []).append(fact.one.task)
     return [
-        f"{name} lies far off from the others on {', '.join(tasks)}, which makes the interval "
+        f"{name} lies far off from the others on {', '.join(names)}, which makes the interval "
         "wide: has it collapsed?"
-        for name, tasks in found.items()
+        for name, names in found.items()
     ]
 
 
@@ -295,25 +301,30 @@ def _have_common_unit(tasks: Sequence[Paired]) -> bool:
 
 
 def detection_power(
-    difference: float, found: Estimate, level: float = LEVEL, *, runs: float = 1, items: float = 1
+    difference: float,
+    estimate: Estimate,
+    level: float = LEVEL,
+    *,
+    runs: float = 1,
+    items: float = 1,
 ) -> float:
     """Probability that the comparison finds a true difference, with its sign.
 
     Args:
         difference: The true one.
-        found: What was measured of the spread of seeds and items.
+        estimate: What was measured of the spread of seeds and items.
         level: Of the test.
         runs: So many times its runs.
         items: So many times its items, of the same kind.
     """
-    assert found.of_items is not None
-    of_items, unseen = found.of_items / math.sqrt(items), found.unseen / items
+    assert estimate.of_items is not None
+    of_items, unseen = estimate.of_items / math.sqrt(items), estimate.unseen / items
     fixed = math.hypot(
-        t_quantile(level, found.degrees * items) * of_items, math.log(level) * unseen
+        t_quantile(level, estimate.degrees * items) * of_items, math.log(level) * unseen
     )
-    of_seeds = (found.of_seeds or 0.0) / math.sqrt(runs)
+    of_seeds = (estimate.of_seeds or 0.0) / math.sqrt(runs)
     if of_seeds:
-        degrees = found.seed_degrees * (found.seeds * runs - 1) / (found.seeds - 1)
+        degrees = estimate.seed_degrees * (estimate.seeds * runs - 1) / (estimate.seeds - 1)
         ratio_V, weight_V = variance_grid(degrees)  # type: ignore[arg-type]
         half_V = np.sqrt((t_quantile(level, degrees) * of_seeds) ** 2 * ratio_V + fixed**2)
     else:
@@ -325,36 +336,36 @@ def detection_power(
     return float(weight_V @ [math.erfc(z) for z in missed.tolist()]) / 2
 
 
-def smallest_detectable(found: Estimate, level: float = LEVEL) -> float:
+def smallest_detectable(estimate: Estimate, level: float = LEVEL) -> float:
     """The smallest true difference that the comparison finds with probability `POWER`."""
-    low, high = 0.0, mean_difference.half_width(found, level) or 0.0
-    while high and detection_power(high, found, level) < POWER:
+    low, high = 0.0, mean_difference.half_width(estimate, level) or 0.0
+    while high and detection_power(high, estimate, level) < POWER:
         low, high = high, 2 * high
     while high - low > 1e-3 * high:
         middle = (low + high) / 2
         low, high = (
-            (middle, high) if detection_power(middle, found, level) < POWER else (low, middle)
+            (middle, high) if detection_power(middle, estimate, level) < POWER else (low, middle)
         )
     return high
 
 
-def _runs_wanted(found: Estimate, level: float) -> float | None:
-    size = abs(found.difference)
+def _runs_wanted(estimate: Estimate, level: float) -> float | None:
+    size = abs(estimate.difference)
     factor = smallest_sufficient_factor(
-        lambda f: detection_power(size, found, level, runs=f) >= POWER
+        lambda f: detection_power(size, estimate, level, runs=f) >= POWER
     )
-    return None if factor is None else float(math.ceil(round(factor * found.seeds, 2)))
+    return None if factor is None else float(math.ceil(round(factor * estimate.seeds, 2)))
 
 
-def _items_wanted(facts: Sequence[_Task], found: Estimate, level: float) -> float | None:
-    size, items = abs(found.difference), sum(len(one.one.weight_I) for one in facts)
+def _items_wanted(tasks: Sequence[_Task], estimate: Estimate, level: float) -> float | None:
+    size, items = abs(estimate.difference), sum(len(one.one.weight_I) for one in tasks)
     factor = smallest_sufficient_factor(
-        lambda f: detection_power(size, found, level, items=f) >= POWER
+        lambda f: detection_power(size, estimate, level, items=f) >= POWER
     )
     return None if factor is None else float(math.ceil(factor * items))
 
 
-def _comparison_warnings(facts: Sequence[_Task], runs: Runs, recipes: bool) -> list[str]:
+def _comparison_warnings(facts: Sequence[_Task], runs: Runs, about_recipes: bool) -> list[str]:
     result = []
     for fact in facts:
         one = fact.one
@@ -363,7 +374,7 @@ def _comparison_warnings(facts: Sequence[_Task], runs: Runs, recipes: bool) -> l
                 f"{one.task}: {left} items are left out: {one.only_a} only on side A, {one.only_b} "
                 f"only on side B, {one.incomplete} not in all runs"
             )
-    result += _outlying_run_warnings(facts, runs) if recipes else []
+    result += _outlying_run_warnings(facts, runs) if about_recipes else []
     known: dict[bytes, Run] = {}
     for side, of_side in enumerate(runs):
         for n, run in enumerate(of_side):
@@ -374,7 +385,7 @@ def _comparison_warnings(facts: Sequence[_Task], runs: Runs, recipes: bool) -> l
                     f"{first.name} and {run.name} have the same score on every item: is one a copy "
                     "of the other? Give each run once"
                 )
-    if not recipes and max(map(len, runs)) > 1:
+    if not about_recipes and max(map(len, runs)) > 1:
         counts = " and ".join(str(len(side)) for side in runs)
         result.append(
             f"{counts} runs stand for themselves: a verdict on recipes takes {LEAST_SEEDS} a side"

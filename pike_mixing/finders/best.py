@@ -62,7 +62,7 @@ class Best(CheckedSettings):
                 "mixtures": len(names),
                 "effective_domains": effective_domains(best_K),
             },
-            BestRun(best_K),
+            BestMixture(best_K),
         )
 
     def _runs_within_epochs(self, swarm: Swarm) -> list[Proxy]:
@@ -77,17 +77,17 @@ class Best(CheckedSettings):
         fitting = [run for run, fits in zip(swarm.runs, fits_N, strict=True) if fits]
         return sorted(fitting, key=lambda run: run.name)
 
-    def fit(self, swarm: Swarm, like: FinderResult | None = None) -> "BestRun":
+    def fit(self, swarm: Swarm, like: FinderResult | None = None) -> "BestMixture":
         """The best of these runs."""
-        return BestRun(self.find(swarm).weights_K)
+        return BestMixture(self.find(swarm).weights_K)
 
-    def restore(self, swarm: Swarm, record: dict[str, Any]) -> "BestRun":
+    def restore(self, swarm: Swarm, record: dict[str, Any]) -> "BestMixture":
         """The run of a record."""
-        return BestRun(np.array(record["weights"]))
+        return BestMixture(np.array(record["weights"]))
 
 
 @dataclasses.dataclass(frozen=True)
-class BestRun:
+class BestMixture:
     """A mixture; no other one's loss is predicted."""
 
     weights_K: Floats

@@ -32,7 +32,7 @@ SEARCHES = 10
 
 
 @dataclass(frozen=True)
-class Program:
+class ConvexProgram:
     """The program's data."""
 
     laws: Laws
@@ -137,7 +137,7 @@ def _minimise_tangent(slope_K: Floats, kl: float, prior_K: Floats, cap_K: Floats
     return weights(nu)
 
 
-def solve_with_residual(program: Program) -> tuple[Floats, float]:
+def solve_with_residual(program: ConvexProgram) -> tuple[Floats, float]:
     """The optimal weights and the residual of their KKT conditions.
 
     Raises:
@@ -178,7 +178,7 @@ def solve_with_residual(program: Program) -> tuple[Floats, float]:
     )
 
 
-def _phase_constraints(program: Program) -> list[dict[str, Any]]:
+def _phase_constraints(program: ConvexProgram) -> list[dict[str, Any]]:
     """Constraints on the sums of all phases but the last, which that of all weights fixes."""
     member_PxK = np.repeat(
         np.eye(len(program.share_P)), len(program.cap_K) // len(program.share_P), 1

@@ -70,7 +70,7 @@ class MDE(CheckedSettings):
         target_I = swarm.target_weights(self.target)
         target_N = loss_NxI @ target_I
         features = Features(experts, target_I)
-        feature_NxC, base_N = features.evaluate(weights_NxK)
+        feature_NxC, base_N = features.features_and_mean_losses(weights_NxK)
         line, penalty = self._fit_by_cross_validation(weights_NxK, feature_NxC, target_N - base_N)
         held_out_N = np.empty_like(target_N)
         for rest, part in cross_validation.make_folds(weights_NxK, self.folds, self.seed):
@@ -122,7 +122,7 @@ class Features:
         self.log_probability = [-np.stack(columns, axis=1, dtype=float) for columns in tables]
         self.target_I = target_I
 
-    def evaluate(self, weights_SxK: Floats) -> tuple[Floats, Floats]:
+    def features_and_mean_losses(self, weights_SxK: Floats) -> tuple[Floats, Floats]:
         """Features [S, C] and sum_i u_i f_i [S] of S mixtures."""
         f_SxI = np.stack(
             [mixmin.mixture_losses(p, weights_SxK) for p in self.log_probability], axis=1
@@ -180,7 +180,7 @@ def _predicted_loss_and_slope(
     features: Features, line: LinearModel, weights_K: Floats
 ) -> tuple[float, Floats]:
     """The predicted loss of a mixture, and its slope."""
-    feature_1xC, base_1 = features.evaluate(weights_K[None])
+    feature_1xC, base_1 = features.features_and_mean_losses(weights_K[None])
     slope_IxK = features.slope(weights_K)
     K = len(weights_K)
     slope_K = (features.target_I + line.c_C[K:]) @ slope_IxK + line.c_C[:K]

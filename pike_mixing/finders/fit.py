@@ -45,7 +45,7 @@ class Fit:
         """Standard deviation of the weights over them; NaN where fewer than two were fitted."""
         return np.asarray(self._resampled_mixtures().std(axis=0, ddof=1))
 
-    def quantile(self, share: float) -> Floats:
+    def weight_quantile(self, share: float) -> Floats:
         """Weights [K] below which this share of the resampled ones lies; NaN as above."""
         return np.asarray(np.quantile(self._resampled_mixtures(), share, axis=0))
 

@@ -148,15 +148,15 @@ class Swarm:
         same = (np.array_equal(one.available_K, first.available_K) for one in rest)
         return first if all(alike) and all(same) else None
 
-    def require_final_inventory(self, asking: str) -> Inventory:
+    def require_final_inventory(self, setting: str) -> Inventory:
         """`final_inventory`, of what cannot do without.
 
         Raises:
-            InputError: it is not known; `asking` says who asks.
+            InputError: it is not known; `setting` says who asks.
         """
         if (goal := self.final_inventory()) is None:
             raise InputError(
-                f"{asking}: how much text there is for the mixture is not known: give the table "
+                f"{setting}: how much text there is for the mixture is not known: give the table "
                 "columns `tokens` and `available/<domain>`, or say --budget TOKENS and --available "
                 "DOMAIN=TOKENS"
             )

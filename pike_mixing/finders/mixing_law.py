@@ -15,7 +15,7 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import cross_validation, exponential_law
 from pike_mixing.finders.conformal_intervals import HeldOut
-from pike_mixing.finders.convex_program import Program, solve_with_residual
+from pike_mixing.finders.convex_program import ConvexProgram, solve_with_residual
 from pike_mixing.finders.interface import FinderResult, Inventory, Reads, Swarm
 from pike_mixing.limits import (
     Limits,
@@ -107,13 +107,13 @@ class MixingLaw(CheckedSettings):
         }
         return FinderResult(weights_K, diagnostics, program, blocks)
 
-    def fit(self, swarm: Swarm, like: FinderResult | None = None) -> Program:
+    def fit(self, swarm: Swarm, like: FinderResult | None = None) -> ConvexProgram:
         """The laws alone, without errors on held-out proxies."""
         weights_NxK, loss_NxK = swarm.weights_and_losses()
         _refuse_few_directions(weights_NxK, len(swarm.phases))
         return self._build_program(swarm, self._fit_laws(weights_NxK, loss_NxK))
 
-    def restore(self, swarm: Swarm, record: dict[str, Any]) -> Program:
+    def restore(self, swarm: Swarm, record: dict[str, Any]) -> ConvexProgram:
         """The program of a record's laws, with these settings."""
         arrays = {name: np.array(values) for name, values in record.items()}
         return self._build_program(swarm, exponential_law.Laws(**arrays))
@@ -123,8 +123,8 @@ class MixingLaw(CheckedSettings):
             raise InputError("the proxies' losses must be positive: they are nats per token")
         return exponential_law.fit(weights_NxK, loss_NxM, starts=self.starts, huber=self.huber)
 
-    def _build_program(self, swarm: Swarm, laws: exponential_law.Laws) -> Program:
-        return Program(
+    def _build_program(self, swarm: Swarm, laws: exponential_law.Laws) -> ConvexProgram:
+        return ConvexProgram(
             laws=laws,
             target_K=swarm.target_weights(self.target),
             kl=self.kl,

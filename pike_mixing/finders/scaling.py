@@ -97,14 +97,18 @@ def power_law_losses(x_NxP: Sequence[Floats], loss_NxP: Sequence[Floats], size: 
     curves = list(zip(x_NxP, loss_NxP, strict=True))
 
     def error(alpha: float) -> float:
-        return sum(_fit_power_law(x_P / size, loss_P, alpha)[1] for x_P, loss_P in curves)
+        return sum(
+            _power_law_and_squared_error(x_P / size, loss_P, alpha)[1] for x_P, loss_P in curves
+        )
 
     alpha = optimize.minimize_scalar(error, bounds=EXPONENTS, method="bounded").x
     # With x as parts of `at`, c + k is the loss there.
-    return np.array([_fit_power_law(x_P / size, loss_P, alpha)[0].sum() for x_P, loss_P in curves])
+    return np.array(
+        [_power_law_and_squared_error(x_P / size, loss_P, alpha)[0].sum() for x_P, loss_P in curves]
+    )
 
 
-def _fit_power_law(x_P: Floats, loss_P: Floats, alpha: float) -> tuple[Floats, float]:
+def _power_law_and_squared_error(x_P: Floats, loss_P: Floats, alpha: float) -> tuple[Floats, float]:
     """Gives c and k, neither negative, and the sum of the squared errors."""
     from scipy import optimize
 

@@ -17,7 +17,7 @@ import contextlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -127,28 +127,28 @@ def read_swarm(
 
 
 def _locate_columns(
-    path: Path, columns: Columns, pattern: str, what: str, *, least: int
+    path: Path, columns: Columns, pattern: str, option_prefix: str, *, least: int
 ) -> dict[str, str]:
     """The columns of weights or losses, by domain or by name."""
     result = matching_columns(columns, pattern)
     if len(result) < least:
         raise InputError(
             f"{path}: {len(result)} column(s) are named {pattern}, but {least} must be: name them "
-            f"so, say how (--{what}-columns '{what}_*') or add the second file of a pair "
-            "(--metrics)"
+            f"so, say how (--{option_prefix}-columns '{option_prefix}_*') or add the second file "
+            "of a pair (--metrics)"
         )
     return result
 
 
-def pair_pattern(columns: Columns, given: str | None, usual: str) -> str:
+def pair_pattern(columns: Columns, asked_pattern: str | None, usual_pattern: str) -> str:
     """How the columns of weights or losses are named in a file of a pair.
 
     Args:
         columns: Of the file.
-        given: The pattern that was asked for.
-        usual: The one of a single table.
+        asked_pattern: The pattern that was asked for.
+        usual_pattern: The one of a single table.
     """
-    return given or (usual if matching_columns(columns, usual) else "*")
+    return asked_pattern or (usual_pattern if matching_columns(columns, usual_pattern) else "*")
 
 
 def _read_sizes(
@@ -220,10 +220,20 @@ def _matches_condition(value: object, wanted: str) -> bool:
     return str(value) == wanted
 
 
+class _JoinedPair(NamedTuple):
+    """A pair of files as one table."""
+
+    columns: Columns
+    weight_columns: dict[str, str]
+    """By domain."""
+    loss_columns: dict[str, str]
+    """By name."""
+
+
 def _join_pair(
     ratios: Path, first: Columns, metrics: Path, weight: str | None, loss: str | None
-) -> tuple[Columns, dict[str, str], dict[str, str]]:
-    """A pair of files as one table, in the order of the first; its weights and losses by name."""
+) -> _JoinedPair:
+    """A pair of files as one table, in the order of the first."""
     second = read_columns(metrics)
     key = next((name for name in KEYS if name in first and name in second), None)
     if key is None:
@@ -254,7 +264,7 @@ def _join_pair(
         located = _locate_columns(path, own, pattern, what, least=least)
         result |= {usual.replace("*", name): own[column] for name, column in located.items()}
         found.append({name: usual.replace("*", name) for name in located})
-    return result, found[0], found[1]
+    return _JoinedPair(result, *found)
 
 
 def _phase_exposures(

@@ -14,7 +14,7 @@ from typing import Any
 
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import exposure_law, gaussian_process, options, saved, scheffe
-from pike_mixing.finders.convex_program import Program
+from pike_mixing.finders.convex_program import ConvexProgram
 from pike_mixing.finders.regmix import Trees
 from pike_mixing.finders.smooth_finder import Surface
 from pike_mixing.mixtures.formats import FORMATS, TEXT_FILE, EachDomain, TrainerFormat
@@ -149,7 +149,7 @@ def _number_text(value: float | None) -> str:
 
 def _prediction_formula(finder: str, predictor: Any) -> dict[str, Any]:
     """What the page computes predictions from."""
-    if isinstance(predictor, Program):
+    if isinstance(predictor, ConvexProgram):
         laws = predictor.laws
         values = {"c": laws.c_K, "b": laws.b_K, "t": laws.t_KxK}
         return {"law": {name: array.tolist() for name, array in values.items()}}
@@ -195,18 +195,18 @@ def _tree_as_arrays(root: Mapping[str, Any]) -> dict[str, list[Any]]:
     return tree
 
 
-def _format_values(form: TrainerFormat) -> dict[str, Any]:
+def _format_values(trainer_format: TrainerFormat) -> dict[str, Any]:
     def file_parts(file: Sequence[Any]) -> list[Any]:
         return [vars(part) if isinstance(part, EachDomain) else part for part in file]
 
     return {
-        "trainer": form.trainer,
-        "counts": form.counts,
-        "notes": form.notes,
-        "forbidden": form.forbidden,
-        "reads": form.reads,
-        "wants": form.wants,
-        "needsRows": form.needs_rows,
-        "named": form.writes_names,
-        "files": {name: file_parts(file) for name, file in form.files.items()},
+        "trainer": trainer_format.trainer,
+        "counts": trainer_format.counts,
+        "notes": trainer_format.notes,
+        "forbidden": trainer_format.forbidden,
+        "reads": trainer_format.reads,
+        "wants": trainer_format.wants,
+        "needsRows": trainer_format.needs_rows,
+        "named": trainer_format.writes_names,
+        "files": {name: file_parts(file) for name, file in trainer_format.files.items()},
     }

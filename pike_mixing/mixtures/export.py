@@ -220,7 +220,7 @@ def _render_with_stages(parts: Sequence[Any], whole: Stage, stages: Sequence[Sta
 
 
 def _export_problems(
-    form: TrainerFormat,
+    trainer_format: TrainerFormat,
     plan: Plan,
     paths: Mapping[str, str],
     steps: int | None,
@@ -234,17 +234,21 @@ def _export_problems(
             problems.append(f"{name}: {number:g} must be at least 1 and at most {MOST:g}")
     if len(plan.starts) > 1 and steps is None:
         problems.append("--steps: give those of the run: stages are told in steps")
-    if form.needs_rows and rows is None:
+    if trainer_format.needs_rows and rows is None:
         problems.append(
-            f"--rows: {form.trainer} has no weights, so its shares are numbers of rows: give the "
-            "rows of the run"
+            f"--rows: {trainer_format.trainer} has no weights, so its shares are numbers of rows: "
+            "give the rows of the run"
         )
     if problems:
         return problems
-    return _empty_stage_problems(form, plan.stages(paths, steps or 0, rows or 0), steps, rows)
+    return _empty_stage_problems(
+        trainer_format, plan.stages(paths, steps or 0, rows or 0), steps, rows
+    )
 
 
-def _path_problems(form: TrainerFormat, plan: Plan, paths: Mapping[str, str]) -> list[str]:
+def _path_problems(
+    trainer_format: TrainerFormat, plan: Plan, paths: Mapping[str, str]
+) -> list[str]:
     """Paths that are missing, or that the trainer does not read or takes for something else."""
     problems = []
     for domain, shares in zip(plan.domains, zip(*plan.shares, strict=True), strict=True):
@@ -252,17 +256,19 @@ def _path_problems(form: TrainerFormat, plan: Plan, paths: Mapping[str, str]) ->
             continue
         if not paths.get(domain):
             problems.append(f"--path: domain {domain!r} has none: give {domain}=/its/data")
-        elif form.reads is not None and (ending := _unreadable_ending(paths[domain], form.reads)):
+        elif trainer_format.reads is not None and (
+            ending := _unreadable_ending(paths[domain], trainer_format.reads)
+        ):
             problems.append(
-                f"--path: {domain}={paths[domain]}: {form.trainer} reads no .{ending}: give "
-                f"{form.wants}"
+                f"--path: {domain}={paths[domain]}: {trainer_format.trainer} reads no .{ending}: "
+                f"give {trainer_format.wants}"
             )
-        texts = [paths.get(domain, ""), *([domain] if form.writes_names else [])]
-        marks = sorted({repr(c) for text in texts for c in text if c in form.forbidden})
+        texts = [paths.get(domain, ""), *([domain] if trainer_format.writes_names else [])]
+        marks = sorted({repr(c) for text in texts for c in text if c in trainer_format.forbidden})
         if marks:
             problems.append(
-                f"{domain!r}: {form.trainer} takes {' and '.join(marks)} in a path or name for "
-                "something else: rename it, or link to it by another path"
+                f"{domain!r}: {trainer_format.trainer} takes {' and '.join(marks)} in a path or "
+                "name for something else: rename it, or link to it by another path"
             )
     return problems
 
@@ -277,7 +283,7 @@ def _unreadable_ending(path: str, reads: str) -> str | None:
 
 
 def _empty_stage_problems(
-    form: TrainerFormat, stages: Sequence[Stage], steps: int | None, rows: int | None
+    trainer_format: TrainerFormat, stages: Sequence[Stage], steps: int | None, rows: int | None
 ) -> list[str]:
     """Stages without a step, domains without a row."""
     problems = []
@@ -287,7 +293,7 @@ def _empty_stage_problems(
             f"--steps: of {steps} steps a stage has none (they begin at {starts}): give more "
             "steps, or leave the stage out"
         )
-    if form.needs_rows and (
+    if trainer_format.needs_rows and (
         none := [s.name for stage in stages for s in stage.sources if not s.rows]
     ):
         problems.append(f"--rows: of {rows} rows {none[0]!r} gets none: give more rows")

@@ -132,43 +132,43 @@ def trial_text(arguments: argparse.Namespace) -> str:
     return "\n".join([*_trial_lines(found), *written])
 
 
-def _trial_values(found: Trial) -> dict[str, Any]:
-    chosen_K = found.weights_NxK[found.predicted_2xN[1].argmin()]
+def _trial_values(trial: Trial) -> dict[str, Any]:
+    chosen_K = trial.weights_NxK[trial.predicted_2xN[1].argmin()]
     return {
-        "proxies": found.proxies,
-        "targets": dict(zip(TARGETS, found.scores, strict=True)),
-        "mixture": dict(zip(found.domains, found.optimum_K.tolist(), strict=True)),
-        "predicted_gain": found.predicted_gain,
-        "chosen_of_measured": dict(zip(found.domains, chosen_K.tolist(), strict=True)),
+        "proxies": trial.proxies,
+        "targets": dict(zip(TARGETS, trial.scores, strict=True)),
+        "mixture": dict(zip(trial.domains, trial.optimum_K.tolist(), strict=True)),
+        "predicted_gain": trial.predicted_gain,
+        "chosen_of_measured": dict(zip(trial.domains, chosen_K.tolist(), strict=True)),
     }
 
 
-def _trial_lines(found: Trial) -> list[str]:
-    N, names = len(found.weights_NxK), [f"{name:>24}" for name in TARGETS]
+def _trial_lines(trial: Trial) -> list[str]:
+    N, names = len(trial.weights_NxK), [f"{name:>24}" for name in TARGETS]
     lines = [
-        f"Fitted: {found.proxies} public runs of 1M parameters, each on a different mixture of "
-        f"{len(found.domains)} domains of the Pile (RegMix).",
+        f"Fitted: {trial.proxies} public runs of 1M parameters, each on a different mixture of "
+        f"{len(trial.domains)} domains of the Pile (RegMix).",
         f"Test: the law ranks {N} models of 1B parameters that it has not seen. In parentheses: "
         "95 % intervals.",
         "",
         f"{'target':<44}{''.join(names)}",
     ]
     for key, words, digits in MEASURES:
-        cells = [_interval_text(one[key], digits) for one in found.scores]
+        cells = [_interval_text(one[key], digits) for one in trial.scores]
         lines.append(f"{words:<44}" + "".join(f"{cell:>24}" for cell in cells))
-    slope = found.scores[1]["slope"]
-    worth = [found.predicted_gain * slope[name] for name in ("value", "low", "high")]
+    slope = trial.scores[1]["slope"]
+    worth = [trial.predicted_gain * slope[name] for name in ("value", "low", "high")]
     return [
         *lines,
         "",
-        *draw_scatter(found.predicted_2xN[0], found.measured_2xN[0]),
+        *draw_scatter(trial.predicted_2xN[0], trial.measured_2xN[0]),
         "",
         "Mixtures that the law chooses for the mean of the 13 losses:",
         "",
-        *_mixture_lines(found),
+        *_mixture_lines(trial),
         "",
         "The first column is the mixture of lowest predicted loss: at 1M "
-        f"{found.predicted_gain:.3f} nats below equal shares,",
+        f"{trial.predicted_gain:.3f} nats below equal shares,",
         f"hence about {worth[0]:.3f} ({worth[1]:.3f} to {worth[2]:.3f}) at 1B, where nobody has "
         "trained on it. The second column is the mixture",
         "of the model of 1B that the law chose among the 64: its loss is measured.",
@@ -180,14 +180,14 @@ def _interval_text(value: dict[str, float], digits: int) -> str:
     return f"{numbers[0]} ({numbers[1]} to {numbers[2]})"
 
 
-def _mixture_lines(found: Trial) -> list[str]:
-    chosen_K = found.weights_NxK[found.predicted_2xN[1].argmin()]
-    width = max(map(len, found.domains))
+def _mixture_lines(trial: Trial) -> list[str]:
+    chosen_K = trial.weights_NxK[trial.predicted_2xN[1].argmin()]
+    width = max(map(len, trial.domains))
     lines = [f"{'domain':<{width}}   law   of the 64"]
-    order_K = np.argsort(-found.optimum_K, kind="stable").tolist()
+    order_K = np.argsort(-trial.optimum_K, kind="stable").tolist()
     return lines + [
-        f"{found.domains[k]:<{width}}  {found.optimum_K[k]:.3f}  {chosen_K[k]:.3f}  "
-        + "#" * round(100 * found.optimum_K[k])
+        f"{trial.domains[k]:<{width}}  {trial.optimum_K[k]:.3f}  {chosen_K[k]:.3f}  "
+        + "#" * round(100 * trial.optimum_K[k])
         for k in order_K
     ]
 
@@ -223,11 +223,11 @@ def _cell_indices(value_N: Floats, count: int) -> Any:
     return np.minimum((part_N * count).astype(np.int64), count - 1)
 
 
-def _write_law_and_page(found: Trial, folder: Path) -> list[str]:
+def _write_law_and_page(trial: Trial, folder: Path) -> list[str]:
     law, html = folder / "law.json", folder / "mixture.html"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        law.write_text(json.dumps(found.record, indent=1) + "\n", encoding="utf-8")
+        law.write_text(json.dumps(trial.record, indent=1) + "\n", encoding="utf-8")
         html.write_text(explore.render_page(law, budget=25e9), encoding="utf-8")
     except OSError as error:
         raise InputError(f"--out: {error}: give another folder") from None

@@ -63,7 +63,7 @@ def with_batch_losses(state: Means, loss_K: Floats, count_K: Ints) -> Means:
     return state | changed
 
 
-def loss_decreases(state_P: Means, worth_P: Floats) -> tuple[Floats, Floats]:
+def loss_decreases_and_variances(state_P: Means, worth_P: Floats) -> tuple[Floats, Floats]:
     """How fast the losses fall per row, in root mean squares, and the variances of that.
 
     Of a loss a - s log n the mean with the weight n^p is a - s (log N - 1/(p+1)) after N rows; so
@@ -149,7 +149,9 @@ def _descend_laws(
 ) -> tuple[Floats, Floats]:
     """Laws and objectives after `tries` steps, each taken only if it lowers the objective."""
     damping_KxS = np.full(law_KxSx3.shape[:2], 1e-2)
-    value_KxS, gradient, hessian = law_objective(law_KxSx3, x_T, y_KxT, low_3, high_3)
+    value_KxS, gradient, hessian = law_objective_and_derivatives(
+        law_KxSx3, x_T, y_KxT, low_3, high_3
+    )
     for _ in range(tries):
         scale = hessian.diagonal(axis1=-2, axis2=-1) + 1e-12
         damped = hessian + _diagonal_matrices(damping_KxS[..., None] * scale + 1e-15)
@@ -157,7 +159,7 @@ def _descend_laws(
         if (np.abs(step) <= 1e-10 * (1 + np.abs(law_KxSx3))).all():
             break
         trial = law_KxSx3 - step
-        value, slope, curvature = law_objective(trial, x_T, y_KxT, low_3, high_3)
+        value, slope, curvature = law_objective_and_derivatives(trial, x_T, y_KxT, low_3, high_3)
         better_KxS = value < value_KxS
         damping_KxS = np.where(better_KxS, damping_KxS / 5, damping_KxS * 4).clip(1e-12, 1e12)
         law_KxSx3 = np.where(better_KxS[..., None], trial, law_KxSx3)
@@ -172,7 +174,7 @@ def _diagonal_matrices(entry_KxSx3: Floats) -> Floats:
 
 
 @np.errstate(divide="ignore", over="ignore")
-def law_objective(
+def law_objective_and_derivatives(
     law_KxSx3: Floats, x_T: Floats, y_KxT: Floats, low_3: Floats, high_3: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Objective_KxS, gradient_KxSx3, and a positive Hessian_KxSx3x3 that bounds its curvature.

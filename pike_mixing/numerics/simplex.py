@@ -164,7 +164,7 @@ def fill_gaps(value_K: Floats, last_K: Floats) -> Floats:
     return np.where(known_K, value_K, value_K[known_K].mean()) if known_K.any() else value_K
 
 
-def domain_keys(domains: tuple[str, ...], seed: int) -> Ints:
+def keys_for_shuffling(domains: tuple[str, ...], seed: int) -> Ints:
     """One int64 for each domain that stands for its name and the seed in `shuffled_others`."""
     texts = [f"visits {seed} {domain}".encode() for domain in domains]
     digests = [hashlib.sha256(text).digest() for text in texts]

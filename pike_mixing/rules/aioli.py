@@ -17,7 +17,7 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, Signals, State, ValidationNeed
 from pike_mixing.limits import PositiveFloat, PositiveInt, PositiveShare, ShareBelowOne
-from pike_mixing.numerics.simplex import domain_keys, softmax
+from pike_mixing.numerics.simplex import keys_for_shuffling, softmax
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ class Aioli(Method):
             "fall_KxK": np.zeros((K, K)),
             "graph_KxK": np.full((K, K), np.nan),
             "last_K": np.full(K, np.nan),
-            "key_K": domain_keys(domains, seed),
+            "key_K": keys_for_shuffling(domains, seed),
         }
 
     def weights(self, state: State, step: int) -> Floats:

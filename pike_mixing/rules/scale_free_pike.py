@@ -35,7 +35,11 @@ from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, RunFacts, Signals, State, StatisticsNeed
 from pike_mixing.limits import PositiveFloat, PositiveInt, PositiveShare, Proportions, VarianceRows
-from pike_mixing.numerics.laws import loss_decreases, scores_of_fallen_losses, with_batch_losses
+from pike_mixing.numerics.laws import (
+    loss_decreases_and_variances,
+    scores_of_fallen_losses,
+    with_batch_losses,
+)
 from pike_mixing.numerics.moments import root_mean_square, shrunk_distances_from_mean
 from pike_mixing.numerics.simplex import log_softmax, logsumexp
 
@@ -182,7 +186,9 @@ class ScaleFreePiKE(Method):
             state_P = {name: value_K[measured_K] for name, value_K in state.items()}
             score_P = smaller_of_same_sign(
                 shrunk_distances_from_mean(*mean_scores_and_variances(state_P)),
-                shrunk_distances_from_mean(*loss_decreases(state_P, worth_K[measured_K])),
+                shrunk_distances_from_mean(
+                    *loss_decreases_and_variances(state_P, worth_K[measured_K])
+                ),
             )
             lead_P = self.strength * scores_of_fallen_losses(score_P, state_P)
             log_tau_K[measured_K] = log_target_weights(state_P["log_prior_K"], lead_P)

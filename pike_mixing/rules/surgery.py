@@ -21,7 +21,7 @@ from pike_mixing.numerics.simplex import (
     ENTER,
     RIDGE,
     TOLERANCE,
-    domain_keys,
+    keys_for_shuffling,
     lowest_point,
     shuffled_others,
 )
@@ -289,7 +289,7 @@ class PCGrad(Surgeon):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """Weights 1/K, and keys for the random order of the projections."""
-        return {**super().init(domains, seed), "key_K": domain_keys(domains, seed)}
+        return {**super().init(domains, seed), "key_K": keys_for_shuffling(domains, seed)}
 
     def coefficients(
         self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals
@@ -345,7 +345,7 @@ class GradVaccine(Surgeon):
         K = len(domains)
         return {
             **super().init(domains, seed),
-            "key_K": domain_keys(domains, seed),
+            "key_K": keys_for_shuffling(domains, seed),
             "target_KxK": np.zeros((K, K)),
         }
 
@@ -353,7 +353,7 @@ class GradVaccine(Surgeon):
         self, gram_PxP: Floats, present_P: Ints, state: State, signals: Signals
     ) -> Floats:
         """Coefficients of the sum of the turned gradients."""
-        sum_P = self._turn_visited_gradients(state, signals.step, gram_PxP, present_P)[0].sum(
+        sum_P = self._turned_gradients_and_targets(state, signals.step, gram_PxP, present_P)[0].sum(
             axis=0
         )
         return sum_P / len(sum_P) if self.scale == "mix" else sum_P
@@ -364,21 +364,21 @@ class GradVaccine(Surgeon):
             return state
         gram_PxP, present_P = gramian_of_present(signals)
         target_KxK = state["target_KxK"].copy()
-        _, target_PxP = self._turn_visited_gradients(state, signals.step, gram_PxP, present_P)
+        _, target_PxP = self._turned_gradients_and_targets(state, signals.step, gram_PxP, present_P)
         target_KxK[present_P[:, None], present_P] = target_PxP
         return {**state, "target_KxK": target_KxK}
 
-    def _turn_visited_gradients(
+    def _turned_gradients_and_targets(
         self, state: State, step: int, gram_PxP: Floats, present_P: Ints
     ) -> tuple[Floats, Floats]:
         target_PxP = state["target_KxK"][present_P[:, None], present_P]
         order = shuffled_others(state["key_K"][present_P], step)
-        return turn_gradients(
+        return turned_gradients_and_targets(
             gram_PxP, target_PxP, order, beta=self.beta, highest_target=self.highest_target
         )
 
 
-def turn_gradients(
+def turned_gradients_and_targets(
     gram_PxP: Floats,
     target_PxP: Floats,
     orders: list[list[int]],

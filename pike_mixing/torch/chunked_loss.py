@@ -87,7 +87,7 @@ def cross_entropy(
     return torch.cat(result)
 
 
-def weighted_sum(
+def weighted_sum_and_losses(
     hidden_NxD: Tensor,
     embedding_VxD: Tensor,
     target_N: Tensor,
@@ -171,7 +171,7 @@ def _losses_and_gradients(
     # Smaller than a chunk it would be slower than one.
     first = first if first > rows else 0
     if first:
-        nll_N[:first] = _losses_and_gradients_in_place(
+        nll_N[:first] = _losses_while_writing_gradients(
             hidden_NxD[:first].to(dtype),
             factor_VxD,
             target_N[:first],
@@ -186,7 +186,7 @@ def _losses_and_gradients(
         piece = slice(begin, begin + rows)
         hidden_nxD = hidden_NxD[piece].to(dtype)
         logits_nxV = product_of_rows(hidden_nxD, factor_VxD).to(exact)
-        nll_N[piece] = _losses_to_gradient_by_pieces(
+        nll_N[piece] = _losses_while_writing_gradient(
             logits_nxV, target_N[piece, None], weight_N[piece, None]
         )
         slope_nxV = logits_nxV.to(dtype)
@@ -230,7 +230,7 @@ def _losses_and_gradients_on_chips(
     return torch.cat(nll, dim=1), torch.cat(of_hidden, dim=1), of_embedding_cxVxD.sum(dim=0)
 
 
-def _losses_and_gradients_in_place(
+def _losses_while_writing_gradients(
     hidden_nxD: Tensor,
     embedding_VxD: Tensor,
     target_n: Tensor,
@@ -283,17 +283,17 @@ def _vocabulary_blocks(target_n: Tensor, V: int, height: int) -> list[tuple[slic
     ]
 
 
-def _losses_to_gradient_by_pieces(
+def _losses_while_writing_gradient(
     logits_nxV: Tensor, target_nx1: Tensor, weight_nx1: Tensor
 ) -> Tensor:
     """Puts the gradient of the weighted losses in the logits' place and returns the losses."""
     # Two at least: threads would share a single row, and its sum have another order.
     rows = max(2, torch.get_num_threads() * CACHED_LOGITS // logits_nxV.shape[1])
     pieces = zip(*(t.split(rows) for t in (logits_nxV, target_nx1, weight_nx1)), strict=True)
-    return torch.cat([_losses_to_gradient_in_place(*piece) for piece in pieces])
+    return torch.cat([_losses_while_writing_chunk_gradient(*piece) for piece in pieces])
 
 
-def _losses_to_gradient_in_place(
+def _losses_while_writing_chunk_gradient(
     logits_nxV: Tensor, target_nx1: Tensor, weight_nx1: Tensor
 ) -> Tensor:
     highest_nx1 = logits_nxV.amax(dim=1, keepdim=True)
@@ -330,7 +330,7 @@ def fused_losses_and_gradients(
     gradient_NxD = torch.empty_like(hidden_NxD, dtype=accumulation)
     gradient_VxD = torch.empty_like(embedding_VxD, dtype=accumulation)
     nll_N = hidden_NxD.new_empty(len(target_N), dtype=accumulation)
-    losses_of = compiled_losses_to_gradient()
+    losses_of = compiled_losses_while_writing_gradient()
     for begin in range(0, len(target_N), chunk_tokens):
         chunk = slice(begin, begin + chunk_tokens)
         hidden_nxD = hidden_NxD[chunk].to(dtype)
@@ -341,7 +341,7 @@ def fused_losses_and_gradients(
     return nll_N, gradient_NxD, gradient_VxD
 
 
-def losses_to_gradient(logits_nxV: Tensor, target_n: Tensor, weight_n: Tensor) -> Tensor:
+def losses_while_writing_gradient(logits_nxV: Tensor, target_n: Tensor, weight_n: Tensor) -> Tensor:
     """Puts the gradient of the weighted losses in the logits' place and returns the losses (n)."""
     wide_nxV = logits_nxV.to(weight_n.dtype)
     log_sum_n = wide_nxV.logsumexp(dim=1)
@@ -356,9 +356,9 @@ def losses_to_gradient(logits_nxV: Tensor, target_n: Tensor, weight_n: Tensor) -
 
 
 @functools.cache
-def compiled_losses_to_gradient() -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    """`losses_to_gradient` as one compiled function for chunks of any number of tokens."""
-    return torch.compile(losses_to_gradient, dynamic=True, fullgraph=True)
+def compiled_losses_while_writing_gradient() -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    """`losses_while_writing_gradient`, compiled once for chunks of any number of tokens."""
+    return torch.compile(losses_while_writing_gradient, dynamic=True, fullgraph=True)
 
 
 def add_product(sum_IxJ: Tensor, a: Tensor, b: Tensor, *, accumulate: bool) -> None:

@@ -89,7 +89,7 @@ def backward_pass(model: nn.Module, target: Target, batch: Rows, weight_B: Tenso
     """
     scaled_B = weight_B if target.divisor == 1 else weight_B * target.divisor
     with target.passes.timed("forward"):
-        weighted, loss_B = target.passes.weighted_sum(model, batch, scaled_B)
+        weighted, loss_B = target.passes.weighted_sum_and_losses(model, batch, scaled_B)
     if not weighted.requires_grad:
         raise InputError(
             "the loss has no graph to the model's parameters: is loss_fn under torch.no_grad, or "
@@ -186,9 +186,9 @@ def inner_product(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
     return sums[0] if len(sums) == 1 else torch.stack(sums).sum()
 
 
-def _flat_pieces(part: Tensor) -> tuple[Tensor, ...]:
+def _flat_pieces(tensor: Tensor) -> tuple[Tensor, ...]:
     """A tensor's numbers in a row, in pieces that float32 adds up well."""
-    flat = part.flatten()
+    flat = tensor.flatten()
     # Accelerators add up in a tree, and a piece of this size would not fill them.
     whole = len(flat) <= PIECE_NUMBERS or not flat.is_cpu
     return (flat,) if whole else flat.split(PIECE_NUMBERS)

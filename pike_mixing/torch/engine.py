@@ -164,7 +164,7 @@ class Engine:
         # A rule that only remembers, such as what was read, waits for no interval.
         remembers = type(self.method).observe is not Method.observe
         at_intervals = needs.statistics is not None or needs.validation is not None
-        return (remembers and not at_intervals) or needs.batch_statistics(self.step)
+        return (remembers and not at_intervals) or needs.has_batch_statistics(self.step)
 
     def observe(self, result: StepResult) -> None:
         """After the optimizer's update: the method sees the step, which ends."""

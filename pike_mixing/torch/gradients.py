@@ -161,7 +161,7 @@ def rows_by_domain_on_process(
 def measure_domains(
     target: Target,
     rows_K: Sequence[DomainRows],
-    use: Callable[[int, list[Tensor]], None] | None = None,
+    take_gradient: Callable[[int, list[Tensor]], None] | None = None,
     *,
     with_variance: bool = True,
 ) -> DeviceStatistics:
@@ -172,8 +172,8 @@ def measure_domains(
     Args:
         target: The model at the current weights.
         rows_K: The rows of each domain; one without rows gives NaN.
-        use: Is given each domain's index and gradient, one tensor per trained parameter. What it
-            does not keep, the next domain's gradient takes the memory of.
+        take_gradient: Is given each domain's index and gradient, one tensor per trained parameter.
+            What it does not keep, the next domain's gradient takes the memory of.
         with_variance: Whether the variances are wanted; without them, they are NaN.
     """
     wrappers = [m for m in target.model.modules() if isinstance(m, DistributedDataParallel)]
@@ -193,8 +193,8 @@ def measure_domains(
             )
             result.append(numbers_3)
             target.passes.run_recorded()
-            if use is not None:
-                use(k, parts)
+            if take_gradient is not None:
+                take_gradient(k, parts)
             del parts
     count_K = np.array([of_domain.rows for of_domain in rows_K], dtype=np.float64)
     return DeviceStatistics(result, count_K, with_variance)

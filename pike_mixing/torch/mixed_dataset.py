@@ -255,15 +255,19 @@ class MixedDataset(IterableDataset[Any]):
             row_checks.compare_with_group(self._datasets, group)
         if self.columns != "any":
             rows = row_checks.read_first_rows(self._datasets)
-            filled = {n: self._union.fill(r) for n, r in rows.items()} if self._union else rows
+            filled = (
+                {n: self._union.with_missing_columns(r) for n, r in rows.items()}
+                if self._union
+                else rows
+            )
             row_checks.refuse_different_batches(filled, collate_fn, self.micro_batch_rows)
         self._compared = True
 
-    def _compare_with_others(self, when: str, which: Callable[[Any], bool]) -> None:
+    def _compare_with_others(self, moment: str, is_compared: Callable[[Any], bool]) -> None:
         """Compares those domains of which this is true with the other processes'."""
         if parallel.world_size() > 1 and (self._place is None or self._place[1] > 1):
-            key = f"{self._number}/{when}"
-            row_checks.compare_with_others(self._datasets, key, which)
+            key = f"{self._number}/{moment}"
+            row_checks.compare_with_others(self._datasets, key, is_compared)
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
         """Changes fixed weights from the next step on that is begun; for a loader without workers.
@@ -399,17 +403,17 @@ class MixedDataset(IterableDataset[Any]):
             row: Rows of the step that this process has read.
         """
         reader = self._reader_identity()
-        return resume_state.seal_state(
-            settings=resume_state.as_json(self.settings),
+        return resume_state.state_with_digest(
+            settings=resume_state.json_value(self.settings),
             # Where a step begins, and nobody reads ahead, another may go on.
             reader=reader if row or reader["workers"] > 1 else {},
             step=step,
             row=row,
             positions=positions_K.tolist(),
-            weights=resume_state.as_json(self._weights_K),
+            weights=resume_state.json_value(self._weights_K),
             last=self.published_step,
             plan=self._published.counts_since(step),
-            begun=resume_state.as_json(self._count_K) if row else None,
+            begun=resume_state.json_value(self._count_K) if row else None,
             ended=step == self._ended,
         )
 

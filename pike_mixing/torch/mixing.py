@@ -103,7 +103,7 @@ def method_for_run(
             "each row's loss over the reference's (for a causal language model: "
             "pike_mixing.torch.causal_excess(reference))"
         )
-    if needs.passes() and not has_losses:
+    if needs.has_extra_passes() and not has_losses:
         raise InputError(
             f"{name} measures losses or gradients: give `loss_fn(model, rows)`, the loss of each "
             "row (for a causal language model: pike_mixing.torch.causal_losses)"
@@ -415,7 +415,7 @@ class Mixing(Engine):
             )
         if self.delivered is not None:
             self._count_delivered(self.delivered, self.step + len(self._drawn), micro_batches)
-        keeps = self._makes_passes or self.method.needs().passes()
+        keeps = self._makes_passes or self.method.needs().has_extra_passes()
         self._drawn.append(list(micro_batches) if keeps else [])
         if not self._at.domains_of:
             self._begin_step()
@@ -444,10 +444,12 @@ class Mixing(Engine):
         self._at.micro_batches = self._drawn.popleft()
         self.gradient.micro_batch_rows = self.dataset.micro_batch_rows
         if not self._makes_passes:
-            self._at.result = self._compute_gradient(leaves=False)
+            self._at.result = self._compute_gradient(leave_gradient=False)
 
-    def _compute_gradient(self, *, leaves: bool) -> StepResult:
-        return self.gradient.compute(self.method, self.state, self.step, self._at, leaves=leaves)
+    def _compute_gradient(self, *, leave_gradient: bool) -> StepResult:
+        return self.gradient.compute(
+            self.method, self.state, self.step, self._at, leave_gradient=leave_gradient
+        )
 
     def weigh(self, loss_B: Tensor) -> Tensor:
         """The part of the next micro-batch's rows in the training loss, to which the parts add up.
@@ -485,7 +487,7 @@ class Mixing(Engine):
         at = self._at
         if not self._makes_passes or not at.domains_of or at.result is not None:
             raise InputError("backward: call it once for each step of `for _ in mixing.steps():`")
-        at.result = self._compute_gradient(leaves=True)
+        at.result = self._compute_gradient(leave_gradient=True)
         return at.result
 
     def end_step(self) -> None:
@@ -500,7 +502,7 @@ class Mixing(Engine):
                 "end_step: no step has begun: take its rows from mixing.data_loader, or call "
                 "mixing.backward() in a loop over mixing.steps()"
             )
-        wants = needs.losses or needs.losses_after or needs.weighs()
+        wants = needs.losses or needs.losses_after or needs.has_domain_factors()
         if wants and not self.is_step_complete:
             raise InputError(
                 f"end_step: {len(at.losses)} of {len(at.domains_of)} micro-batches of step "
@@ -578,8 +580,8 @@ class Mixing(Engine):
                 "optimizer's moments twice: go on from a state between two steps",
                 self.step,
             )
-        return resume_state.seal_state(
-            settings=resume_state.as_json(self._settings),
+        return resume_state.state_with_digest(
+            settings=resume_state.json_value(self._settings),
             step=self.step,
             method=resume_state.pack_state(self.state),
             fresh_positions=self.fresh_positions_K.tolist(),
@@ -618,5 +620,5 @@ def _tokens_per_row(batch: Rows) -> Sequence[float]:
     if isinstance(batch, Mapping):
         return tokens_of_rows(batch)
     # Of a pair of inputs and labels, the labels.
-    last = list(rows.tensors(batch))[-1]
+    last = list(rows.tensors_of_rows(batch))[-1]
     return [float(n) for n in (last.flatten(start_dim=1) != IGNORED).sum(dim=1)]

@@ -6,7 +6,7 @@ import math
 import sys
 import types
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -278,9 +278,17 @@ def local_part(tensor: Tensor) -> Tensor:
     return tensor.to_local() if is_sharded(tensor) else tensor  # type: ignore[attr-defined]
 
 
+class DealtMicroBatch(NamedTuple):
+    """Rows of one pass of this process."""
+
+    rows: slice
+    counts: float
+    """1, or 0 for a pass that is made only because the others make one."""
+
+
 def deal_micro_batches(
     R: int, size: int, group: Group = None, *, whole: bool = False
-) -> list[tuple[slice, float]]:
+) -> list[DealtMicroBatch]:
     """The micro-batches that this process passes of rows that all have, and whether each counts.
 
     Rows are dealt in their order: the first to the first process, the second to the second. A
@@ -300,18 +308,22 @@ def deal_micro_batches(
     else:
         most = math.ceil(math.ceil(R / n) / size)
         own = [slice(at, min(at + n * size, R), n) for at in range(first, R, n * size)]
-    return [(rows, 1.0) for rows in own] + [(slice(1), 0.0)] * (most - len(own))
+    dealt = [DealtMicroBatch(rows, 1.0) for rows in own]
+    return dealt + [DealtMicroBatch(slice(1), 0.0)] * (most - len(own))
 
 
-def join_rows(own: Sequence[tuple[Tensor, float]], R: int, group: Group = None) -> Tensor:
+def join_rows(
+    numbers_and_counts: Sequence[tuple[Tensor, float]], R: int, group: Group = None
+) -> Tensor:
     """Numbers of all rows, from those of the rows that `deal_micro_batches` dealt to each process.
 
     Args:
-        own: For each micro-batch of this process a number per row, and whether it counts.
+        numbers_and_counts: For each micro-batch of this process a number per row, and whether it
+            counts.
         R: Rows of all processes.
         group: The data-parallel processes.
     """
-    mine = torch.cat([numbers if counts else numbers[:0] for numbers, counts in own])
+    mine = torch.cat([numbers if counts else numbers[:0] for numbers, counts in numbers_and_counts])
     if world_size(group) == 1:
         return mine
     all_R = torch.zeros(R, dtype=mine.dtype, device=mine.device)

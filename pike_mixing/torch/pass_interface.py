@@ -127,7 +127,7 @@ class Passes:
     """Whether gradients of a model in shards stay whole on each process until the last of several
     passes, which then makes the only sum over the processes (FSDP2)."""
 
-    def weighted_sum(
+    def weighted_sum_and_losses(
         self, model: nn.Module, batch: Rows, weight_B: Tensor
     ) -> tuple[Tensor, Tensor]:
         """The sum of the rows' losses by weight, with its graph, and the losses (B) without."""
@@ -166,7 +166,9 @@ class Passes:
             len(weight_R), size, self.group, whole=whole
         ):
             weight_B = weight_R[own] * counts
-            yield Piece(rows.read(rows.select(batch, own)), weight_B, len(weight_B), counts)
+            yield Piece(
+                rows.read_if_unread(rows.select(batch, own)), weight_B, len(weight_B), counts
+            )
 
     def device_number(self, value: float) -> float | Tensor:
         """A number that changes between passes, as the device computes with it."""

@@ -127,18 +127,18 @@ class PerDomainAdamW(UncompiledOptimizer):
         return result
 
     def _move_parameters(
-        self, group: dict[str, Any], own: list[Moving], n: int, coefficient: float
+        self, group: dict[str, Any], moving: list[Moving], gradient_count: int, coefficient: float
     ) -> None:
         """Moves parameters of a group along the moments of a domain, of n gradients each."""
-        if n == 0:
+        if gradient_count == 0:
             # They begin to train after the gradient was taken.
             return
         beta1, beta2 = group["betas"]
-        parameters, means, squares = map(list, zip(*own, strict=True))
+        parameters, means, squares = map(list, zip(*moving, strict=True))
         denominators = torch._foreach_sqrt(squares)
-        torch._foreach_div_(denominators, (1 - beta2**n) ** 0.5)
+        torch._foreach_div_(denominators, (1 - beta2**gradient_count) ** 0.5)
         torch._foreach_add_(denominators, group["eps"])
-        rate = group["lr"] * coefficient / (1 - beta1**n)
+        rate = group["lr"] * coefficient / (1 - beta1**gradient_count)
         torch._foreach_addcdiv_(parameters, means, denominators, -rate)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

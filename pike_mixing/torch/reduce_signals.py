@@ -58,14 +58,14 @@ def all_reduce(signals: Signals, group: Group = None) -> Signals:
     return dataclasses.replace(signals, batch_rows=rows, **reduced)
 
 
-def _pooled_statistics(own: Statistics, group: Group) -> Statistics:
-    rows_K = _sum_over_processes(own.rows_K, group)
+def _pooled_statistics(statistics: Statistics, group: Group) -> Statistics:
+    rows_K = _sum_over_processes(statistics.rows_K, group)
     loss_K, variance_K, unbiased_K = (
         _mean_over_processes(value_K, _zero_unmeasured(value_K, weight_K), group)
         for value_K, weight_K in (
-            (own.loss_K, own.rows_K),
-            (own.variance_K, own.rows_K - 1),
-            (own.squared_norm_unbiased_K, own.rows_K),
+            (statistics.loss_K, statistics.rows_K),
+            (statistics.variance_K, statistics.rows_K - 1),
+            (statistics.squared_norm_unbiased_K, statistics.rows_K),
         )
     )
     with np.errstate(divide="ignore", invalid="ignore"):

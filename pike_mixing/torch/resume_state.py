@@ -21,23 +21,23 @@ FORMAT = 2
 """Of states."""
 
 
-def as_json(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """The value as JSON holds it; of what it cannot hold, the type's name."""
 
-    def other(value: Any) -> Any:
+    def json_default(value: Any) -> Any:
         return value.tolist() if hasattr(value, "tolist") else str(type(value))
 
-    return json.loads(json.dumps(value, default=other, skipkeys=True))
+    return json.loads(json.dumps(value, default=json_default, skipkeys=True))
 
 
-def seal_state(**content: Any) -> dict[str, Any]:
+def state_with_digest(**content: Any) -> dict[str, Any]:
     """The state of this content, with its format and a digest of both."""
     state = content | {"format": FORMAT}
     return state | {"digest": _json_digest(state)}
 
 
 def refuse_other_state(state: Any, must_equal: Mapping[str, Any]) -> None:
-    """Makes sure that a state is one that `seal_state` gave, and has the values that it must have.
+    """Refuses a state that `state_with_digest` did not give, or that has other values than it must.
 
     Raises:
         InputError: it is not; each value that is another here is named.
@@ -58,7 +58,7 @@ def refuse_other_state(state: Any, must_equal: Mapping[str, Any]) -> None:
             f"state.{name}: {values.get(name, 'none')} in the state, but here it is {here}: go on "
             "as the state says"
             for name, here in _values_by_dotted_name(must_equal).items()
-            if as_json(values.get(name)) != as_json(here)
+            if json_value(values.get(name)) != json_value(here)
         ]
     )
 
@@ -74,7 +74,7 @@ def _values_by_dotted_name(value: Any, name: str = "") -> dict[str, Any]:
 
 
 def _json_digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(as_json(value), sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(json_value(value), sort_keys=True).encode()).hexdigest()
 
 
 def pack_state(state: State) -> dict[str, Any]:

@@ -113,7 +113,7 @@ class FilledStream:
 
     def row(self, position: int) -> Any:
         """The row at a position."""
-        return self._union.fill(self._stream.row(position))
+        return self._union.with_missing_columns(self._stream.row(position))
 
 
 class ColumnUnion:
@@ -128,7 +128,7 @@ class ColumnUnion:
         rows = read_first_rows(self._datasets).values()
         return {name: None for row in rows if isinstance(row, Mapping) for name in row}
 
-    def fill(self, row: Any) -> Any:
+    def with_missing_columns(self, row: Any) -> Any:
         """The row with None where it lacks a column; one that is no mapping as it is."""
         return self._empty_row | dict(row) if isinstance(row, Mapping) else row
 
@@ -182,16 +182,16 @@ def refuse_different_batches(
 def _collate_or_refuse(
     collate_fn: Callable[[list[Any]], Any],
     given: list[Any],
-    what: str,
-    raw: Mapping[str, Mapping[str, Column]],
+    described_rows: str,
+    columns_by_domain: Mapping[str, Mapping[str, Column]],
 ) -> Any:
     try:
         return collate_fn(given)
     except Exception as error:
-        lines = _column_differences(raw, missing=True, shapes=True)
+        lines = _column_differences(columns_by_domain, missing=True, shapes=True)
         if isinstance(error, InputError) and not lines:
             raise
-        why = f"collate_fn does not take {what}: {type(error).__name__}: {error}"
+        why = f"collate_fn does not take {described_rows}: {type(error).__name__}: {error}"
         raise InputError("\n".join([why, *([_unfit_message(lines)] if lines else [])])) from error
 
 
@@ -205,13 +205,13 @@ def _unfit_message(lines: Sequence[str]) -> str:
 
 
 def _column_differences(
-    found: Mapping[str, Mapping[str, Column]], *, missing: bool, shapes: bool
+    columns_by_domain: Mapping[str, Mapping[str, Column]], *, missing: bool, shapes: bool
 ) -> list[str]:
     """A line for each column that is not the same in every domain."""
     lines = []
-    for column in dict.fromkeys(name for one in found.values() for name in one):
+    for column in dict.fromkeys(name for one in columns_by_domain.values() for name in one):
         domains: dict[str, list[str]] = {}
-        for domain, one in found.items():
+        for domain, one in columns_by_domain.items():
             kind, shape = one.get(column, ("missing", ()))
             if (shapes or kind != UNKNOWN) and (missing or kind != "missing"):
                 text = f"{kind} of shape {shape}" if shapes and shape else kind
@@ -303,7 +303,9 @@ COMPARED = 16
 same row, and random augmentation of few outcomes gives one row twice, but not as many."""
 
 
-def describe_domains(datasets: Mapping[str, Any], which: Callable[[Any], bool]) -> list[list[Any]]:
+def describe_domains(
+    datasets: Mapping[str, Any], is_compared: Callable[[Any], bool]
+) -> list[list[Any]]:
     """By which processes know each other's domains: name, rows, and a digest of rows by column.
 
     The digests are of the first rows, and of the last of a map-style data set. Columns that are
@@ -311,12 +313,12 @@ def describe_domains(datasets: Mapping[str, Any], which: Callable[[Any], bool]) 
 
     Args:
         datasets: The domains.
-        which: Whether a data set is described.
+        is_compared: Whether a data set is described.
     """
     return [
         [name, streams.map_style_length(d), _stable_column_digests(d, name)]
         for name, d in datasets.items()
-        if which(d)
+        if is_compared(d)
     ]
 
 
@@ -398,13 +400,13 @@ def compare_with_group(datasets: Mapping[str, Any], group: parallel.Group) -> No
 
 
 def compare_with_others(
-    datasets: Mapping[str, Any], key: str, which: Callable[[Any], bool]
+    datasets: Mapping[str, Any], key: str, is_compared: Callable[[Any], bool]
 ) -> None:
     """Compares with those processes that did this already, and waits for none.
 
     Raises:
         InputError: a domain differs; on the process that comes later.
     """
-    if own := describe_domains(datasets, which):
+    if own := describe_domains(datasets, is_compared):
         texts = parallel.publish_and_read_texts(key, json.dumps(own))
         refuse_other_domains({rank: json.loads(text) for rank, text in texts.items()})

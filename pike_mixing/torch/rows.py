@@ -36,7 +36,7 @@ class UnreadRows:
         return self._read(self._which)
 
 
-def tensors(rows: Rows) -> Iterator[Tensor]:
+def tensors_of_rows(rows: Rows) -> Iterator[Tensor]:
     """The tensors of rows.
 
     Raises:
@@ -46,10 +46,10 @@ def tensors(rows: Rows) -> Iterator[Tensor]:
         yield rows
     elif isinstance(rows, Mapping):
         for part in rows.values():
-            yield from tensors(part)
+            yield from tensors_of_rows(part)
     elif isinstance(rows, tuple | list):
         for part in rows:
-            yield from tensors(part)
+            yield from tensors_of_rows(part)
     elif rows is not None:
         raise InputError(
             f"rows hold a {type(rows).__name__}: give tensors, or dictionaries, tuples or lists of "
@@ -63,7 +63,7 @@ def count(rows: Rows) -> int:
     Raises:
         InputError: the tensors do not agree.
     """
-    sizes = {part.shape[0] if part.ndim else 0 for part in tensors(rows)}
+    sizes = {part.shape[0] if part.ndim else 0 for part in tensors_of_rows(rows)}
     if len(sizes) > 1:
         raise InputError(f"the tensors of the rows have {sorted(sizes)} rows: they must be as many")
     return sizes.pop() if sizes else 0
@@ -71,10 +71,10 @@ def count(rows: Rows) -> int:
 
 def device(rows: Rows) -> torch.device:
     """Where the rows are, or will be once they are read."""
-    return rows.device if isinstance(rows, UnreadRows) else next(tensors(rows)).device
+    return rows.device if isinstance(rows, UnreadRows) else next(tensors_of_rows(rows)).device
 
 
-def read(rows: Rows) -> Rows:
+def read_if_unread(rows: Rows) -> Rows:
     """The rows, read if they were not."""
     return rows.read() if isinstance(rows, UnreadRows) else rows
 

@@ -128,7 +128,13 @@ class StepGradient:
         vars(self).pop("target", None)
 
     def compute(
-        self, method: Method, state: State, step: int, rows: StepRows, *, leaves: bool = True
+        self,
+        method: Method,
+        state: State,
+        step: int,
+        rows: StepRows,
+        *,
+        leave_gradient: bool = True,
     ) -> StepResult:
         """Leaves the clipped gradient in the parameters, or in the moments of each domain.
 
@@ -137,64 +143,75 @@ class StepGradient:
             state: Its state before the step.
             step: 0-based step.
             rows: The step's rows.
-            leaves: Whether the gradient is left. Without it no pass is made but those that measure:
-                the training loss is the caller's own, by the result's coefficients.
+            leave_gradient: Whether the gradient is left. Without it no pass is made but those that
+                measure: the training loss is the caller's own, by the result's coefficients.
         """
         needs, count_K = method.needs(), rows.count_K
         seen = Signals(step, int(count_K.sum()), count_K=count_K)
-        if leaves or needs.moments_per_domain:
+        if leave_gradient or needs.moments_per_domain:
             # What a trainer left of the step before is no part of a domain's gradient.
             for p in self.target.parameters:
                 p.grad = None
         compares = needs.losses and needs.losses_after and self.passes.modes
         if needs.weighs_losses or compares:
             seen = dataclasses.replace(seen, loss_K=self.domain_means(self.passes.losses, rows))
-        result = self._make_gradient(method, state, seen, rows, leaves)
+        result = self._make_gradient(method, state, seen, rows, leave_gradient)
         # As those after the update, not as the training's passes, which may have dropout.
         return result.with_losses(seen.loss_K) if compares else result
 
     def _make_gradient(
-        self, method: Method, state: State, seen: Signals, rows: StepRows, leaves: bool
+        self, method: Method, state: State, signals: Signals, rows: StepRows, leave_gradient: bool
     ) -> StepResult:
         needs = method.needs()
         if needs.moments_per_domain:
-            return self._move_moments(method, state, seen, rows, leaves)
+            return self._move_moments(method, state, signals, rows, leave_gradient)
         if needs.gramian:
-            return self._combine_gradients(method, state, seen, rows, leaves)
+            return self._combine_gradients(method, state, signals, rows, leave_gradient)
         if needs.reference:
-            seen = dataclasses.replace(seen, excess_K=self.domain_means(self.passes.excess, rows))
-        return self._weigh_domains(method, seen, rows, method.loss_weights(state, seen), leaves)
+            signals = dataclasses.replace(
+                signals, excess_K=self.domain_means(self.passes.excess, rows)
+            )
+        return self._weigh_domains(
+            method, signals, rows, method.loss_weights(state, signals), leave_gradient
+        )
 
     def _weigh_domains(
-        self, method: Method, seen: Signals, rows: StepRows, c_K: Floats | None, leaves: bool
+        self,
+        method: Method,
+        signals: Signals,
+        rows: StepRows,
+        c_K: Floats | None,
+        leave_gradient: bool,
     ) -> StepResult:
         share_K = row_shares(rows) if c_K is None else c_K
         measured = None
-        if method.needs().batch_statistics(seen.step):
+        if method.needs().has_batch_statistics(signals.step):
 
             def add(k: int, parts: list[Tensor]) -> None:
                 self.target.add(parts, float(share_K[k]))
 
-            measured = self._measure_domains(method, seen, rows, add if leaves else None, leaves)
-        elif leaves:
-            return self._weigh_rows(seen, rows, share_K, c_K)
-        return self._step_result(seen, measured, leaves, c_K)
+            measured = self._measure_domains(
+                method, signals, rows, add if leave_gradient else None, leave_gradient
+            )
+        elif leave_gradient:
+            return self._weigh_rows(signals, rows, share_K, c_K)
+        return self._step_result(signals, measured, leave_gradient, c_K)
 
     def _step_result(
         self,
-        seen: Signals,
+        signals: Signals,
         measured: gradients.DeviceStatistics | None,
-        leaves: bool,
+        leave_gradient: bool,
         c_K: Floats | None,
     ) -> StepResult:
         """What was seen and measured, with the norm of the gradient, which is clipped if left."""
         read_seen, read_norms = self._signals_and_norms_readers(
-            seen, measured, [self._clip_and_norm()] if leaves else []
+            signals, measured, [self._clip_and_norm()] if leave_gradient else []
         )
         return StepResult(read_seen, lambda: next(iter(read_norms()), math.nan), c_K)
 
     def _signals_and_norms_readers(
-        self, seen: Signals, measured: gradients.DeviceStatistics | None, norms: Sequence[Tensor]
+        self, signals: Signals, measured: gradients.DeviceStatistics | None, norms: Sequence[Tensor]
     ) -> tuple[Callable[[], Signals], Callable[[], list[float]]]:
         """Begins one transfer of all numbers; the functions wait for it: signals, and the norms."""
         numbers = measured.numbers if measured else []
@@ -203,15 +220,15 @@ class StepGradient:
 
         def read_seen() -> Signals:
             if host is None or measured is None:
-                return seen
+                return signals
             moments = measured.statistics(host()[: 3 * len(numbers)])
             wanted = moments if measured.with_variance else None
-            return dataclasses.replace(seen, loss_K=moments.loss_K, statistics=wanted)
+            return dataclasses.replace(signals, loss_K=moments.loss_K, statistics=wanted)
 
         return read_seen, lambda: host()[3 * len(numbers) :].tolist() if host else []
 
     def _weigh_rows(
-        self, seen: Signals, rows: StepRows, share_K: Floats, c_K: Floats | None
+        self, signals: Signals, rows: StepRows, share_K: Floats, c_K: Floats | None
     ) -> StepResult:
         target, passes, result = self.target, self.passes, []
         passes.clear_gradients(target.parameters)
@@ -227,16 +244,16 @@ class StepGradient:
         numbers = functools.cache(passes.begin_fetch(both.double()))
 
         def read_seen() -> Signals:
-            return dataclasses.replace(seen, loss_K=rows.domain_means(numbers()[:-1]))
+            return dataclasses.replace(signals, loss_K=rows.domain_means(numbers()[:-1]))
 
         return StepResult(read_seen, lambda: numbers().tolist()[-1], c_K)
 
     def _move_moments(
-        self, method: Method, state: State, seen: Signals, rows: StepRows, leaves: bool
+        self, method: Method, state: State, signals: Signals, rows: StepRows, leave_gradient: bool
     ) -> StepResult:
         """Moves the moments of each domain by its clipped gradient."""
         self.optimizer.forget()
-        share_K, c_K = row_shares(rows), method.combine(state, seen)
+        share_K, c_K = row_shares(rows), method.combine(state, signals)
         chosen_K = share_K if c_K is None else c_K
         norms: list[Tensor] = []
         share: list[float] = []
@@ -249,8 +266,8 @@ class StepGradient:
             self.optimizer.zero_grad()
             self.passes.run_recorded()
 
-        measured = self._measure_domains(method, seen, rows, take, leaves)
-        read_seen, read_norms = self._signals_and_norms_readers(seen, measured, norms)
+        measured = self._measure_domains(method, signals, rows, take, leave_gradient)
+        read_seen, read_norms = self._signals_and_norms_readers(signals, measured, norms)
 
         def read_norm() -> float:
             return sum(part * norm for part, norm in zip(share, read_norms(), strict=True))
@@ -274,20 +291,22 @@ class StepGradient:
     def _measure_domains(
         self,
         method: Method,
-        seen: Signals,
+        signals: Signals,
         rows: StepRows,
-        use: Callable[[int, list[Tensor]], None] | None,
-        leaves: bool,
+        take_gradient: Callable[[int, list[Tensor]], None] | None,
+        leave_gradient: bool,
     ) -> gradients.DeviceStatistics:
-        """Makes each domain's gradient for `use`; what was measured, on the device."""
-        wanted = method.needs().batch_statistics(seen.step)
+        """Makes each domain's gradient for `take_gradient`; what was measured, on the device."""
+        wanted = method.needs().has_batch_statistics(signals.step)
         of_domains = self._rows_by_domain(rows, wanted)
-        with self._without_traces_unless_left(leaves):
-            return gradients.measure_domains(self.target, of_domains, use, with_variance=wanted)
+        with self._without_traces_unless_left(leave_gradient):
+            return gradients.measure_domains(
+                self.target, of_domains, take_gradient, with_variance=wanted
+            )
 
-    def _without_traces_unless_left(self, leaves: bool) -> AbstractContextManager[object]:
+    def _without_traces_unless_left(self, leave_gradient: bool) -> AbstractContextManager[object]:
         """Around passes over the batch: where they are not the training's, nothing remains."""
-        if leaves:
+        if leave_gradient:
             return contextlib.nullcontext()
         return self.passes.leave_no_trace(self.target.model, training=True)
 
@@ -305,26 +324,26 @@ class StepGradient:
         return gradients.measure_domains(target, of_domains).on_host(self.passes), None
 
     def _combine_gradients(
-        self, method: Method, state: State, seen: Signals, rows: StepRows, leaves: bool
+        self, method: Method, state: State, signals: Signals, rows: StepRows, leave_gradient: bool
     ) -> StepResult:
         """All K gradients of the batch, combined by what their inner products say."""
-        wanted = method.needs().batch_statistics(seen.step)
+        wanted = method.needs().has_batch_statistics(signals.step)
         of_domains = self._rows_by_domain(rows, wanted)
-        with self._without_traces_unless_left(leaves):
+        with self._without_traces_unless_left(leave_gradient):
             parts_K, gram_KxK, measured = gradients.measure_gramian(
                 self.target, of_domains, with_variance=wanted
             )
         statistics = measured if wanted else None
-        seen = dataclasses.replace(
-            seen, loss_K=measured.loss_K, gram_KxK=gram_KxK, statistics=statistics
+        signals = dataclasses.replace(
+            signals, loss_K=measured.loss_K, gram_KxK=gram_KxK, statistics=statistics
         )
-        c_K = method.combine(state, seen)
-        if leaves:
+        c_K = method.combine(state, signals)
+        if leave_gradient:
             chosen_K = row_shares(rows) if c_K is None else c_K
             for c, parts in zip(chosen_K.tolist(), parts_K, strict=True):
                 if parts is not None:
                     self.target.add(parts, c)
-        return self._step_result(seen, None, leaves, c_K)
+        return self._step_result(signals, None, leave_gradient, c_K)
 
     def _rows_by_domain(self, rows: StepRows, measures: bool) -> list[DomainRows]:
         size = self.statistics_micro_batch_rows if measures else self.micro_batch_rows

@@ -43,16 +43,18 @@ class CompiledPerDomainAdamW(PerDomainAdamW):
     depends on the domain's number of gradients is a datum of the program.
     """
 
-    def _moving(self) -> list[tuple[int, float]]:
+    def _domains_and_coefficients(self) -> list[tuple[int, float]]:
         taken = dict(self._taken)
         return [(domain, taken.get(domain, 0.0)) for domain in range(self.domains)]
 
-    def _move(self, group: dict[str, Any], own: list[Moving], n: int, coefficient: float) -> None:
+    def _move_parameters(
+        self, group: dict[str, Any], moving: list[Moving], gradient_count: int, coefficient: float
+    ) -> None:
         beta1, beta2 = group["betas"]
-        n, device = max(n, 1), own[0][0].device
+        n, device = max(gradient_count, 1), moving[0][0].device
         rate = group["lr"] * devices.number_on_device(coefficient / (1 - beta1**n), device)
         root = devices.number_on_device((1 - beta2**n) ** 0.5, device)
-        for parameter, mean, square in own:
+        for parameter, mean, square in moving:
             parameter.sub_(mean / (square.sqrt() / root + group["eps"]) * rate)
 
 

@@ -49,7 +49,9 @@ class PipelinePasses(Passes):
         super().__init__(row_losses, None if reference is None else excess, timed=timed)
         self.device, self.fixed = model.device, devices.compiles(model.device)
 
-    def weighted_sum(self, model: Any, batch: Tensor, weight_B: Tensor) -> tuple[Tensor, Tensor]:
+    def weighted_sum_and_losses(
+        self, model: Any, batch: Tensor, weight_B: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """The chunked loss, which wants its weights beforehand."""
         return weighted_loss(model, batch, weight_B)
 

@@ -314,7 +314,7 @@ def weighted_loss(
     hidden, target = _hidden_states_and_targets(model, tokens_BxL1)
     B, L = len(tokens_BxL1), tokens_BxL1.shape[1] - 1
     weight = (weight_B / L)[:, None].expand(B, L).reshape(target.shape)
-    total, nll = chunked_loss.weighted_sum(
+    total, nll = chunked_loss.weighted_sum_and_losses(
         hidden,
         model.embedding.weight,
         target,

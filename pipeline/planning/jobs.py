@@ -33,8 +33,8 @@ GATHERING_MEMORY = 4
 RATES, LEARNT = {"download": 2e6, "pack": 0.5e6}, 2e4
 """Bytes a second that are fetched, and that one thread tokenizes; characters it learns from."""
 SECONDS = {"fetch": 300.0, "mixture": 300.0, "database": 600.0, "table": 60.0}
-SECONDS |= {"figure": 120.0, "article": 60.0, "report": 120.0}
-DISK_BYTES = dict.fromkeys(("mixture", "probe", "table", "figure"), 2**20)
+SECONDS |= {"figure": 120.0, "article": 60.0, "report": 120.0, "theory": 60.0}
+DISK_BYTES = dict.fromkeys(("mixture", "probe", "table", "figure", "theory"), 2**20)
 DISK_BYTES |= {"fetch": 2**26, "article": 2**20, "report": 2**22}
 """Seconds and bytes on disk of rules whose jobs all take about the same."""
 EMPTY_DATABASE, UNTRAINED_TOKENIZER = 2**23, 2**25

@@ -204,10 +204,7 @@ def _source(rule: str) -> str:
 
 def _object(rule: str) -> dict[str, Any]:
     words = dict(zip(("measures", "work", "memory"), _columns(rule), strict=True))
-    names = ("name", "default", "meaning")
-    settings = [
-        dict(zip(names, one, strict=True)) for one in described_settings(registry.rule_class(rule))
-    ]
+    settings = [one._asdict() for one in described_settings(registry.rule_class(rule))]
     code = RULES.get(rule, rule)
     return {"rule": rule, "about": _about(rule), "settings": settings, **words, "code": code}
 

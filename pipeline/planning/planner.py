@@ -118,12 +118,11 @@ def merge_included(
         else:
             twice.append(section)
     if twice:
-        name = min(twice)
+        names, them = ", ".join(sorted(twice)), "it" if len(twice) == 1 else "them"
         raise InputError(
-            f"{', '.join(sorted(twice))}: set in {path} and in {origin}, which includes it: what "
-            f"includes a file can add to it, not replace: {_new_name(name)}take {name} out of "
-            f"{origin}, and put it into a second file, whose values replace the first's: "
-            f'make run CONFIG="{origin} second.yaml"'
+            f"{names}: set in {path} and in {origin}, which includes it: a file can add to what it "
+            f"includes, not replace: put {them} into a second file, whose values replace the "
+            f'first\'s: make run CONFIG="{origin} second.yaml"{_new_name(min(twice))}'
         )
     return further | whole
 
@@ -132,15 +131,15 @@ def _new_name(path: str) -> str:
     """How to have an included entry with other values under a name of one's own."""
     section, _, name = path.partition(".")
     new = f"{name}-2"
+    if not name or section in ("packing", "tasks", "compare", "predictions", "paper", "quick"):
+        return ""  # Its names are given.
     if section == "scenarios":
-        return f"give yours a new name, {new}: {{like: {name}, ...}}, or "
+        return f"; or give yours a new name, {new}: {{like: {name}, ...}}"
+    result = f"; or give yours a new name, {new}"
     if section in ("evaluation", "probe", "training", "tokenizers"):
-        key = "tokenizer" if section == "tokenizers" else section
-        return (
-            f"give yours a new name, {new}, and use it in a scenario of yours, scenarios: "
-            f"{{NEW: {{like: OLD, {key}: {new}}}}}, or "
-        )
-    return f"give yours a new name, {new}, or " if name else ""
+        key = section.removesuffix("s")
+        result += f", for a scenario of yours: {{like: OLD, {key}: {new}}}"
+    return result
 
 
 def read_options(parsed: Mapping[str, Any], words: Sequence[str] | None) -> Settings:

@@ -34,8 +34,7 @@ READ_FOR = {
     "nodes": ("pretrain",),
     "save_on": ("pretrain",),
     "wait": ("pretrain",),
-    "longest": tuple(rule for rule in RULES if rule not in ("theory", *TARGETS)),
-    "python": tuple(rule for rule in RULES if rule not in TARGETS),
+    **dict.fromkeys(("longest", "python"), tuple(r for r in RULES if r not in TARGETS)),
 }
 """Resources of these rules alone."""
 

@@ -120,7 +120,7 @@ def state_bytes(values: Settings, parameters: int) -> int:
     """Bytes of weights, gradients and moments, and of what the method keeps beside them."""
     needs, K = methods.needs(values), len(values["domains"])
     numbers = 4 + bool(needs.statistics) + needs.reference
-    numbers += K * needs.inner_products() + 2 * K * needs.moments_per_domain
+    numbers += K * needs.has_inner_products() + 2 * K * needs.moments_per_domain
     return FLOAT * numbers * parameters
 
 

@@ -85,6 +85,13 @@ class RuleResources:
         accelerators.refuse_too_many_devices(work.device, work.processes, where)
         launch.refuse_several_nodes(self._nodes, profile.device("pretrain"))
         self._refuse_uneven()
+        if self._nodes > 1 and (model := profile.value("pretrain", "gpu_model")):
+            # The plugin (2.8.0) would ask for no GPU of that model, beside those of each node.
+            raise InputError(
+                f"set-resources of pretrain: gpu_model: {model}: on several nodes a job asks for "
+                f"the GPUs of each: write gres: gpu:{model}:{work.processes // self._nodes} in its "
+                "place"
+            )
 
     def resources(self, rule: str) -> Resources:
         """A rule's resources: values, or functions of its wildcards.
@@ -115,7 +122,7 @@ class RuleResources:
             "runtime": cache_signature(runtime),
             **({"gpu": gpu} if rule in TRAINS else {}),
             **(self._steps() if rule == "pretrain" else {}),
-            "python": self.interpreter(rule),
+            "python": self._profile.value(rule, "python", sys.executable),
             **(self._devices(rule) if rule in TRAINS else {}),
         }
 
@@ -124,10 +131,6 @@ class RuleResources:
 
     def _accelerator(self, rule: str) -> str:
         return self._profile.value(rule, "accelerator", "cpu")
-
-    def interpreter(self, rule: str) -> str:
-        """The interpreter of a rule's jobs."""
-        return self._profile.value(rule, "python", sys.executable)
 
     def _steps(self) -> Resources:
         """What the Slurm plugin must know so that a job can start a task on each of its nodes.

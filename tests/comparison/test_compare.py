@@ -366,6 +366,16 @@ def test_folders_of_a_recipe_that_name_one_model_are_asked_for(tmp_path, said, b
         found = json.loads(out)
         assert (found["about"], len(found["runs"]["a"])) == ("checkpoints", 1)
         assert found["tasks"][0]["a"] == pytest.approx(22 / 40)
+    # One of the three was evaluated twice: neither answer fits both, files do.
+    again = tmp_path / "a" / "seed1" / below
+    points(again, [0] * 40, model="pretrained=out", date=DATE.replace("-28T", "-29T"))
+    for way in ("runs", "repeats"):
+        code, out, err = said("compare", *sides, "--evaluations", way)
+        assert (code, out) == (2, "")
+        assert f"{again} has 2 evaluations of sums, and 3 folders name its model" in err
+    files = [one for one in sides[0].rglob("samples*") if DATE in one.name]
+    words = ("--a", *files, "--b", sides[1], "--evaluations", "runs", "--format", "json")
+    assert json.loads(said("compare", *words)[1])["tasks"][0]["a"] == pytest.approx(22 / 40)
 
 
 @pytest.mark.parametrize("kind", KINDS)

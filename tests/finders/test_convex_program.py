@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from pike_mixing.errors import InputError
 from pike_mixing.finders import convex_program
-from pike_mixing.finders.convex_program import Program, solve_with_residual
+from pike_mixing.finders.convex_program import ConvexProgram, solve_with_residual
 from pike_mixing.finders.exponential_law import Laws
 
 UNIFORM = np.full(3, 1 / 3)
@@ -17,7 +17,7 @@ PRIOR = np.array([0.6, 0.3, 0.1])
 
 
 def posed(*, target=UNIFORM, kl=0.0, prior=UNIFORM, cap=(np.inf,) * 3):
-    return Program(LAWS, np.asarray(target), kl, np.asarray(prior), np.asarray(cap))
+    return ConvexProgram(LAWS, np.asarray(target), kl, np.asarray(prior), np.asarray(cap))
 
 
 @pytest.mark.parametrize("target", [UNIFORM, np.array([0.7, 0.2, 0.1]), np.array([1.0, 0, 0])])
@@ -102,7 +102,7 @@ def test_random_programs_are_solved(seed, K, kl):
     laws = Laws(rng.uniform(0, 3, K), rng.normal(0, 1, K), t_KxK - t_KxK.mean(1, keepdims=True))
     prior_K, target_K = rng.dirichlet(np.ones(K)), rng.dirichlet(np.ones(K))
     cap_K = rng.uniform(1.2 / K, 1, K)
-    asked = Program(laws, target_K, kl, prior_K, cap_K)
+    asked = ConvexProgram(laws, target_K, kl, prior_K, cap_K)
     weights_K, residual = solve_with_residual(asked)
     assert residual <= 1e-6 * (1 + kl)
     assert_allclose(weights_K.sum(), 1)

@@ -38,7 +38,7 @@ def test_features_by_hand():
     one = Proxy("a", token_loss=[-np.log([0.8, 0.5])])
     other = Proxy("b", token_loss=[-np.log([0.2, 0.1])])
     features = Features([one, other], np.array([1.0]))
-    feature_SxC, base_S = features.evaluate(np.array([[0.5, 0.5], [1, 0]]))
+    feature_SxC, base_S = features.features_and_mean_losses(np.array([[0.5, 0.5], [1, 0]]))
     expected_S = [-np.log(0.5 * 0.3) / 2, -np.log(0.8 * 0.5) / 2]
     assert_allclose(feature_SxC, np.column_stack([[0.5, 1], [0.5, 0], expected_S]))
     assert_allclose(base_S, expected_S)

@@ -125,8 +125,8 @@ def test_the_uncertainty_of_the_best_row_by_hand(write):
     assert found.result.weights_K.tolist() == [1, 0]
     # The standard deviation of a draw with probability 1/4: sqrt(3)/4.
     assert found.standard_error == pytest.approx(3**0.5 / 4, abs=0.02)
-    assert found.quantile(0.05).tolist() == [0, 0]
-    assert found.quantile(0.95).tolist() == [1, 1]
+    assert found.weight_quantile(0.05).tolist() == [0, 0]
+    assert found.weight_quantile(0.95).tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from pike_mixing import make
 from pike_mixing.errors import InputError
 from pike_mixing.finders import table
-from pike_mixing.finders.convex_program import Program, solve_with_residual
+from pike_mixing.finders.convex_program import ConvexProgram, solve_with_residual
 from pike_mixing.finders.exponential_law import Laws
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
@@ -59,7 +59,9 @@ def test_the_best_schedule_of_a_known_law_is_found():
 def test_the_residual_bounds_what_is_left_in_every_phase(kl):
     laws = Laws(np.array([2.0, 2.0]), np.array([0.2, 0.2]), T_2x4)
     prior_K = np.array([0.375, 0.375, 0.125, 0.125])
-    program = Program(laws, np.full(2, 0.5), kl, prior_K, np.full(4, np.inf), np.array(SHARES))
+    program = ConvexProgram(
+        laws, np.full(2, 0.5), kl, prior_K, np.full(4, np.inf), np.array(SHARES)
+    )
     best_K, residual = solve_with_residual(program)
     assert residual <= 1e-6 * (1 + kl)
 

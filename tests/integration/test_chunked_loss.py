@@ -32,7 +32,9 @@ def small_chunks(monkeypatch, rows):
 
 def as_of_plain_logits(hidden, embedding, target, weight):
     """Compares sum, losses and both gradients with those of plain logits; the losses."""
-    total, nll = chunked_loss.weighted_sum(hidden, embedding, target, weight, torch.float64)
+    total, nll = chunked_loss.weighted_sum_and_losses(
+        hidden, embedding, target, weight, torch.float64
+    )
     expected, expected_nll = plain(hidden, embedding, target, weight)
     torch.testing.assert_close(total, expected, rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(nll, expected_nll.detach(), rtol=1e-12, atol=1e-12)
@@ -63,10 +65,10 @@ def test_the_gradients_place_serves_for_the_first_tokens_logits(monkeypatch, N, 
     """Of 8 tokens and a width of 5, five go that way and three by a chunk."""
     small_chunks(monkeypatch, rows)
     monkeypatch.setattr(chunked_loss, "BLOCK_NUMBERS", block)
-    seen, way = [], chunked_loss._losses_and_gradients_in_place
+    seen, way = [], chunked_loss._losses_while_writing_gradients
     monkeypatch.setattr(
         chunked_loss,
-        "_losses_and_gradients_in_place",
+        "_losses_while_writing_gradients",
         lambda *of: (seen.append(len(of[0])), way(*of))[1],
     )
     hidden, embedding, target, weight = problem(N, 5, 11)
@@ -92,7 +94,9 @@ def test_large_logits_neither_overflow_nor_lose_the_loss(N, V, seed, shift, rows
         # Chunks of one token leave the first three to the gradient's place.
         small_chunks(patch, rows)
         patch.setattr(chunked_loss, "BLOCK_NUMBERS", 20)
-        total, nll = chunked_loss.weighted_sum(hidden, embedding, target, weight, torch.float32)
+        total, nll = chunked_loss.weighted_sum_and_losses(
+            hidden, embedding, target, weight, torch.float32
+        )
     expected = plain(hidden.double(), embedding.double(), target, weight.double())[1]
     torch.testing.assert_close(nll.double(), expected.detach(), rtol=1e-4, atol=1e-4)
     total.backward()
@@ -103,7 +107,9 @@ def test_products_in_bfloat16_are_added_up_in_float32(monkeypatch):
     small_chunks(monkeypatch, 4)
     hidden, embedding, target, _ = problem(64, 16, 40, torch.float32)
     weight = torch.full((64,), 1 / 64)
-    total, nll = chunked_loss.weighted_sum(hidden, embedding, target, weight, torch.bfloat16)
+    total, nll = chunked_loss.weighted_sum_and_losses(
+        hidden, embedding, target, weight, torch.bfloat16
+    )
     assert (total.dtype, nll.dtype) == (torch.float32, torch.float32)
     expected, _ = plain(hidden, embedding, target, weight)
     assert total.item() == pytest.approx(expected.item(), rel=5e-3)
@@ -123,7 +129,9 @@ def test_pieces_that_stay_in_a_cache_do_not_change_a_bit(monkeypatch, slope, thr
 
     def made(cached):
         monkeypatch.setattr(chunked_loss, "CACHED_LOGITS", cached)
-        total, nll = chunked_loss.weighted_sum(hidden, embedding, target, weight, torch.float32)
+        total, nll = chunked_loss.weighted_sum_and_losses(
+            hidden, embedding, target, weight, torch.float32
+        )
         return nll, *torch.autograd.grad(slope * total, (hidden, embedding))
 
     try:
@@ -140,10 +148,10 @@ def test_rows_on_chips_have_the_losses_and_gradients_of_their_tokens(monkeypatch
     small_chunks(monkeypatch, tokens)
     flat, embedding, target, weight = problem(20, 3, 11)
     rows = flat.detach().view(4, 5, 3).requires_grad_()
-    apart = chunked_loss.weighted_sum(
+    apart = chunked_loss.weighted_sum_and_losses(
         rows, embedding, target.view(4, 5), weight.view(4, 5).contiguous(), torch.float64
     )
-    together = chunked_loss.weighted_sum(flat, embedding, target, weight, torch.float64)
+    together = chunked_loss.weighted_sum_and_losses(flat, embedding, target, weight, torch.float64)
     torch.testing.assert_close(apart[0], together[0])
     torch.testing.assert_close(apart[1].flatten(), together[1])
     ours = torch.autograd.grad(apart[0], (rows, embedding))

@@ -18,7 +18,9 @@ def problem(N, D, V):
 @pytest.mark.parametrize("rows", [20, 33, 96])
 def test_losses_and_gradients_are_those_of_plain_logits(monkeypatch, dtype, error, rows):
     monkeypatch.setattr(
-        chunked_loss, "compiled_losses_to_gradient", lambda: chunked_loss.losses_to_gradient
+        chunked_loss,
+        "compiled_losses_while_writing_gradient",
+        lambda: chunked_loss.losses_while_writing_gradient,
     )
     hidden, embedding, target, weight = problem(96, 16, 50)
     ours = chunked_loss.fused_losses_and_gradients(hidden, embedding, target, weight, dtype, rows)

@@ -37,10 +37,16 @@ figures: {{}}
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ("evaluation: {last: {rows: 32}}", "scenarios: {NEW: {like: OLD, evaluation: last-2}}"),
-        ("training: {middle: {steps: 90}}", "scenarios: {NEW: {like: OLD, training: middle-2}}"),
+        (
+            "evaluation: {last: {rows: 32}}",
+            "last-2, for a scenario of yours: {like: OLD, evaluation: last-2}",
+        ),
+        (
+            "training: {middle: {steps: 90}}",
+            "middle-2, for a scenario of yours: {like: OLD, training: middle-2}",
+        ),
         ("scenarios: {conflict: {evaluation: few}}", "conflict-2: {like: conflict, ...}"),
-        ("methods: {pike: {rule: pike}}", "give yours a new name, pike-2, or "),
+        ("methods: {pike: {rule: pike}}", "; or give yours a new name, pike-2"),
     ],
 )
 def test_what_an_include_sets_is_replaced_by_a_second_file_or_renamed(tmp_path, capsys, more, says):
@@ -143,7 +149,7 @@ def test_a_workflow_parses_each_file_once(tmp_path, config, monkeypatch):
         ("chain0.yaml", "chain51.yaml: 51 files include each other down to it: join some"),
         (
             "outputs.yaml",
-            r"results: set in .*outputs\.yaml and in .*mine\.yaml, which .*: take results out of",
+            r"results: set in .*outputs\.yaml and in .*: put it into a second file.*mine\.yaml sec",
         ),
     ],
 )

@@ -120,7 +120,7 @@ WRONG = {
     ("evaluate", "processes", 2): "set-resources of evaluate: processes: nothing reads it there: "
     "set it in set-resources of pretrain",
     ("pack", "accelerator", "h100"): "set it in set-resources of pretrain, evaluate or probe",
-    ("theory", "longest", 60): "set-resources of theory: longest: nothing reads it there: set",
+    ("pdf", "longest", 60): "set-resources of pdf: longest: nothing reads it there: set",
     ("quick", "python", "python3"): "set-resources of quick: python: nothing reads it there",
     ("pretrain", "procesess", 2): "procesess: nothing reads it: did you mean processes?",
 }

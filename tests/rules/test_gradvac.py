@@ -8,7 +8,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from pike_mixing.interface import Signals
-from pike_mixing.numerics.simplex import domain_keys, shuffled_others
+from pike_mixing.numerics.simplex import keys_for_shuffling, shuffled_others
 from pike_mixing.rules.surgery import GradVaccine
 
 
@@ -76,7 +76,7 @@ def test_the_gramian_is_enough(seed, K):
     target_KxK = np.zeros((K, K))
     for step in range(9):
         gradient_KxD = generator.standard_normal((K, 4)) + 0.5
-        order = shuffled_others(domain_keys(names, 3), step)
+        order = shuffled_others(keys_for_shuffling(names, 3), step)
         expected_D = by_the_algorithm(gradient_KxD, target_KxK, order, 0.3)
         update_D = method.combine(state, signals(gradient_KxD, step)) @ gradient_KxD
         assert_close(update_D, expected_D, rtol=1e-7, atol=1e-7)

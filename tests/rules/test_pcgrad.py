@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from pike_mixing.numerics.simplex import domain_keys, shuffled_others
+from pike_mixing.numerics.simplex import keys_for_shuffling, shuffled_others
 from pike_mixing.rules.surgery import PCGrad
 
 
@@ -26,7 +26,7 @@ def by_the_algorithm(gradient_KxD, orders):
 def test_the_gramian_is_enough(seed, K, step):
     generator = np.random.default_rng(seed)
     gradient_KxD = generator.standard_normal((K, 5))
-    order = shuffled_others(domain_keys(NAMES[:K], 3), step)
+    order = shuffled_others(keys_for_shuffling(NAMES[:K], 3), step)
     update_D = combined(PCGrad(scale="reference"), gradient_KxD, step=step, seed=3) @ gradient_KxD
     expected_D = by_the_algorithm(gradient_KxD, order)
     assert_close(update_D, expected_D, rtol=1e-9, atol=1e-9)

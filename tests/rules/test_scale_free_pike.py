@@ -11,7 +11,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import RunFacts, Signals, Statistics
 from pike_mixing.numerics.laws import (
     SLOPE_VARIANCE,
-    loss_decreases,
+    loss_decreases_and_variances,
     scores_of_fallen_losses,
     with_batch_losses,
 )
@@ -86,7 +86,7 @@ def test_a_fall_whose_square_is_beyond_a_float64_is_a_fall():
     steps = [((4, 1), (loss, 1)) for loss in (1e300, 1, 2, 1, 2, 1, 2)]
     state = after(ScaleFreePiKE(), steps)[-1]
     with np.errstate(over="ignore"):
-        fall_2, _ = loss_decreases(state, np.ones(2))
+        fall_2, _ = loss_decreases_and_variances(state, np.ones(2))
     assert np.isfinite(ScaleFreePiKE().weights(state, 7)).all()
     assert fall_2[0] > fall_2[1] == 0
 
@@ -146,7 +146,7 @@ def test_falls_by_hand():
         "late_loss_K": vector(2.0, 1.0),
         "row_variance_K": vector(1.0, 0.0),
     }
-    fall_2, variance_2 = loss_decreases(at, np.ones(2))
+    fall_2, variance_2 = loss_decreases_and_variances(at, np.ones(2))
     assert_close(fall_2, np.array([2**0.5, 0]))
     assert_close(variance_2, np.array([SLOPE_VARIANCE / 4**3 / 2, 0]))
 

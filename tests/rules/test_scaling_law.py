@@ -72,12 +72,14 @@ def test_the_gradient_is_the_objectives():
     law_2x5x3 = generator.standard_normal((2, 5, 3))
     x_T, y_2xT = np.linspace(5, 12, 20), np.random.default_rng(0).random((2, 20))
     low_3, high_3 = np.array([-10.0, 0.5, 1e-3]), np.array([0.3, 9, 0.8])
-    _, gradient, hessian = laws.law_objective(law_2x5x3, x_T, y_2xT, low_3, high_3)
+    _, gradient, hessian = laws.law_objective_and_derivatives(law_2x5x3, x_T, y_2xT, low_3, high_3)
     for parameter in range(3):
         step_2x5x3 = np.zeros_like(law_2x5x3)
         step_2x5x3[..., parameter] = 1e-6
         before, after = (
-            laws.law_objective(law_2x5x3 + way * step_2x5x3, x_T, y_2xT, low_3, high_3)[0]
+            laws.law_objective_and_derivatives(
+                law_2x5x3 + way * step_2x5x3, x_T, y_2xT, low_3, high_3
+            )[0]
             for way in (-1, 1)
         )
         assert_close(gradient[..., parameter], (after - before) / 2e-6, rtol=1e-5)

@@ -58,16 +58,17 @@ def test_on_slurm_a_job_says_where_it_runs_and_when_it_wants_to_know_of_the_end(
     path = fresh.path("workflow/profiles/slurm/config.yaml")
     text = path.read_text(encoding="utf-8").replace("longest: &longest 1440", "longest: &longest 5")
     path.write_text(text.replace("  longest: 1440", "  longest: 7"), encoding="utf-8")
+    fresh.set({"tables/theory": {}})
     found = asked(fresh, "slurm")
     # All GPUs of a training are on one node.
     assert (found["pretrain"]["gpu"], found["pretrain"]["nodes"]) == ("1", "1")
     assert found["pretrain"]["slurm_extra"] == "--signal=USR1@120"
     # No time limit exceeds the longest of its partition, and no job without a GPU takes the place
     # of one that needs it.
-    assert {"tokenizer", "pack", "database", "table", "figure", "report"} < found.keys()
-    for rule, values in found.items():
-        limit = ("gpu", "5") if rule in ("pretrain", "evaluate", "probe") else ("cpu", "7")
-        assert (values["slurm_partition"], values.get("runtime", limit[1])) == limit, rule
+    rules = {"tokenizer", "pack", "theory", "database", "table", "figure", "report"}
+    for rule in rules | {"pretrain", "evaluate", "probe"}:
+        limit = ("cpu", "7") if rule in rules else ("gpu", "5")
+        assert (found[rule]["slurm_partition"], found[rule].get("runtime")) == limit, rule
     # One line names the GPU, whose jobs never fall back to the CPU, and say so where it is another.
     own = [found[rule] for rule in ("pretrain", "evaluate", "probe")]
     assert {(values["device"], values["accelerator"]) for values in own} == {("cuda", "h100")}

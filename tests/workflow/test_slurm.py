@@ -66,9 +66,14 @@ def test_a_run_of_two_processes_has_two_gpus_of_its_own(untrained, slurm):
     shown = slurm.ask("scontrol", "show", "job", job)
     for asked in ("TresPerJob=gres:gpu:2", "NumCPUs=2 ", "NumNodes=1 "):
         assert asked in shown, shown
+    # As docs/running.md has users look: for --gpus, %b of squeue's format is empty.
+    seen = slurm.ask("squeue", "-h", "-O", "Partition:12,tres-per-job:20,Comment:90").split()
+    assert seen == ["gpu", "gres:gpu:2", "rule_pretrain_wildcards_words_tiny_mix_seed0"]
     environments = [Path(f"/proc/{n}/environ").read_text() for n in untrained.trainings()]
     # torchrun and both processes: each of the two takes one of them.
     assert len(environments) >= 3
     assert all("CUDA_VISIBLE_DEVICES=0,1\0" in each for each in environments)
     assert process.wait(timeout=600) == 0, untrained.path("started.log").read_text()
-    assert atomic_files.read_json(untrained.path(untrained.manifest("mix")))["processes"] == 2
+    manifest = untrained.path(untrained.manifest("mix"))
+    assert atomic_files.read_json(manifest)["processes"] == 2
+    assert '\n  "device": "cpu: ' in manifest.read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ rule theory:
     log:
         f"{RESULTS}/logs/theory.log",
     resources:
-        python=TAKES.interpreter("theory"),
+        **TAKES.resources("theory"),
     params:
         folder=subpath(output[0], parent=True),
     shell:
