@@ -447,8 +447,10 @@ def scores_text(arguments: argparse.Namespace) -> str:
     refuse([problem for problem in lacking if problem])
     board = [] if arguments.open_sealed else _read_board(arguments.board)
     if not arguments.methods:
-        if arguments.open_sealed:
-            raise InputError("--open-sealed: name the method that is scored")
+        for option in ("open_sealed", "tables", "save"):
+            if getattr(arguments, option):
+                asked = f"--{option.replace('_', '-')}"
+                raise InputError(f"{asked}: name the method that is scored, before the options")
         return _scores_table(board)
     if arguments.open_sealed:
         _log_sealed_opening(arguments)

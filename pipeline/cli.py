@@ -243,7 +243,7 @@ def commands() -> list[Command]:
     planned = _option("--accelerator", "kind of device that the job was planned for (default: "
                       "cpu): the log names a GPU of another kind", metavar="NAME", default="cpu",
                       choices=accelerators.ACCELERATORS)
-    newest = "default: the one made last of results/ and restored/"
+    newest = "default: that of results/ or restored/, whichever was written last"
     asked = _path("--database", newest, default=None)
     database = _path("--database", "the database to read")
     run, pieces = _path("--run", "the run's folder"), _path("--tokenizer", "the .model file")
