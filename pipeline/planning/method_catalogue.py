@@ -10,7 +10,7 @@ from pike_mixing import RULES, provenance, registry
 from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS
 from pike_mixing.interface import Method, Needs, StatisticsNeed
-from pike_mixing.settings import described_settings, is_required, setting_lines, wrap
+from pike_mixing.settings import described_settings, is_required, setting_lines, wrap_text
 from pipeline.runtime import output_formats
 
 FRAME = """\
@@ -181,7 +181,7 @@ def _text(rule: str) -> str:
     kind = registry.rule_class(rule)
     settings = setting_lines(kind)
     head = "  settings" + ("" if settings else ": none")
-    lines = [rule, *wrap(_about(rule), "  "), "", head, *settings, ""]
+    lines = [rule, *wrap_text(_about(rule), "  "), "", head, *settings, ""]
     named = {
         "measures": measured,
         "more work": work,
@@ -190,7 +190,7 @@ def _text(rule: str) -> str:
         "code": RULES.get(rule, rule),
     }
     for label, words in named.items():
-        lines += wrap(words, " " * 15, f"  {label:<13}")
+        lines += wrap_text(words, " " * 15, f"  {label:<13}")
     return "\n".join(lines)
 
 

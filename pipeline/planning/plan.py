@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 from pipeline.planning import dependencies, methods, records
 from pipeline.planning.dependencies import RunName
 from pipeline.settings import GRID
@@ -86,7 +86,7 @@ class Plan:
         """
         entries: dict[str, Settings] = getattr(self, section)
         if name not in entries:
-            raise InputError(unknown(name, entries, section))
+            raise InputError(unknown_name_message(name, entries, section))
         return entries[name]
 
     def read_domains(self, run: str) -> list[str]:
@@ -153,7 +153,7 @@ class Plan:
         if not database:
             return self.experiment(list(self.runs))
         if database not in self.selections:
-            raise InputError(unknown(database, self.selections, "databases"))
+            raise InputError(unknown_name_message(database, self.selections, "databases"))
         trained = not database.startswith(UNTRAINED)
         kinds = self._kinds.get(database, (EVALUATE, PROBE))
         result = self.experiment(self.selections[database], trained=trained, kinds=kinds)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from pike_mixing.errors import InputError, refuse
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 from pipeline.planning import output_root
 from pipeline.results import result_manifests, views
 from pipeline.runtime import checksums, made_from
@@ -245,7 +245,7 @@ def rows(
     if view not in known:
         if view in views.view_texts() and (database := _path_of(connection)):
             raise other_version(database, view)
-        raise InputError(unknown(view, known, f"{where}.query"))
+        raise InputError(unknown_name_message(view, known, f"{where}.query"))
     columns = [name for name, *_ in connection.execute(f"describe {view}").fetchall()]
     with views.explain_failure(view):
         result = query(connection, f"select * from {view}")
@@ -258,7 +258,9 @@ def rows(
             values = f"select distinct {column} from runs"
             present = [value for (value,) in connection.execute(values).fetchall()]
             problems += [
-                unknown(str(v), map(str, present), place) for v in wanted if v not in present
+                unknown_name_message(str(v), map(str, present), place)
+                for v in wanted
+                if v not in present
             ]
             if column not in columns and set(present) - set(wanted):
                 problems.append(
@@ -266,7 +268,9 @@ def rows(
                     f"holds only the selected {key}"
                 )
         elif column not in columns:
-            problems.append(unknown(key, [*RUN_COLUMNS, *columns], f"{where}.selection"))
+            problems.append(
+                unknown_name_message(key, [*RUN_COLUMNS, *columns], f"{where}.selection")
+            )
         out = [row for row in result if not (row.get(column) is None or row[column] in wanted)]
         result = [row for row in result if row.get(column) is None or row[column] in wanted]
         if not problems:
@@ -311,7 +315,7 @@ def frame(name: str, database: str | Path | None = None) -> "pd.DataFrame":
         if name not in known:
             if name in views.view_texts():
                 raise other_version(database, name)
-            raise InputError(unknown(name, known, str(database)))
+            raise InputError(unknown_name_message(name, known, str(database)))
         return connection.execute(f'select * from "{name}"').df()
 
 

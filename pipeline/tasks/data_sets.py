@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 from pipeline.tasks.task import DataFile, Record, Row, Style, Task, data_files
 
 _ADVICE = "this is not the task's data set, fetch it with `pike fetch`"
@@ -333,5 +333,5 @@ def find_task(name: str) -> Task:
     if name not in TASKS and language:
         return translated_hellaswag_task(language[1])
     if name not in TASKS:
-        raise InputError(unknown(name, TASKS, "tasks"))
+        raise InputError(unknown_name_message(name, TASKS, "tasks"))
     return TASKS[name]
