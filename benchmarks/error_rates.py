@@ -168,7 +168,7 @@ def tables(case: Case, random: np.random.Generator, seeds: int) -> bool:
     ]
     # What is above 5 % alone changes no verdict of the others.
     p_M = [mean_difference.p_value_if_enough(one) if differs(one) else 1.0 for one in found]
-    return any(p is not None and p < mean_difference.LEVEL for p in sign_flip.holm(p_M))
+    return any(p is not None and p < mean_difference.LEVEL for p in sign_flip.holm_adjusted(p_M))
 
 
 class Views:

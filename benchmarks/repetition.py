@@ -293,7 +293,7 @@ def outcomes(
     }
     found = {name: _over_assignments(values_A) for name, values_A in apart.items()}
     asked = list(plan["hypotheses"])
-    adjusted = sign_flip.holm([found[name][2] for name in asked])
+    adjusted = sign_flip.holm_adjusted([found[name][2] for name in asked])
     return {
         "errors": {name: float(error.mean()) for name, error in errors.items()},
         "outcomes": {

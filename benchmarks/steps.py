@@ -56,7 +56,7 @@ class Stepper:
             mixture=dict.fromkeys(names, 1 / K),
         )
         self.size = size
-        self.method = registry.build(rule, values, f"benchmark: {rule}").for_run(facts)
+        self.method = registry.build_method(rule, values, f"benchmark: {rule}").for_run(facts)
         self.needs = self.method.needs()
         self.model = initial_model(size.model, size.vocabulary, 0)
         recipe = measure.steady(size.rows, size.length)

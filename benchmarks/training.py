@@ -87,7 +87,7 @@ def step_of_ours(
     passing = StepGradient(
         net, passes, micro_batch_rows=rows, statistics_micro_batch_rows=1, max_norm=recipe.clip_norm
     )
-    method = registry.build("mix", {}, "benchmark")
+    method = registry.build_method("mix", {}, "benchmark")
     state, count_K = method.init(("all",), 0), np.array([recipe.rows])
 
     def step(tokens_BxL1: Tensor) -> None:

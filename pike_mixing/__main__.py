@@ -14,7 +14,7 @@ from pike_mixing.finders import FINDERS, commands, proposals, schedule_finder, t
 from pike_mixing.finders import registry as finder_registry
 from pike_mixing.mixtures import explore, export, trial
 from pike_mixing.parser import Parser
-from pike_mixing.settings import setting_lines, wrap
+from pike_mixing.settings import setting_lines, wrap_text
 from pike_mixing.swarms import catalogue
 from pike_mixing.swarms.fetch import fetch_swarm
 
@@ -208,7 +208,7 @@ def methods_text(arguments: argparse.Namespace) -> str:
 
 
 def _method_text(name: str, kind: type[Any]) -> str:
-    return "\n".join([name, *wrap(kind.about, "  "), *setting_lines(kind)])
+    return "\n".join([name, *wrap_text(kind.about, "  "), *setting_lines(kind)])
 
 
 def list_or_fetch_swarms(arguments: argparse.Namespace) -> str:
@@ -218,7 +218,7 @@ def list_or_fetch_swarms(arguments: argparse.Namespace) -> str:
     lines = []
     for name, swarm in catalogue.TABLES.items():
         place = "in the package" if name in catalogue.PACKAGED else "to fetch"
-        lines += [f"{name} ({place}, {swarm.licence})", *wrap(swarm.about, "  ")]
+        lines += [f"{name} ({place}, {swarm.licence})", *wrap_text(swarm.about, "  ")]
     return "\n".join(lines)
 
 

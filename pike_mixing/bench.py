@@ -52,7 +52,7 @@ from pike_mixing.finders import (
     table,
 )
 from pike_mixing.finders.interface import FinderResult, Proxy, Swarm
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 from pike_mixing.swarms import catalogue
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def load_bench_method(name: str) -> Any:
         return BenchFinder(name)
     path = Path(name)
     if path.suffix != ".py" or not path.is_file():
-        raise InputError(f"{unknown(name, METHODS, 'method')}; or give a file NAME.py")
+        raise InputError(f"{unknown_name_message(name, METHODS, 'method')}; or give a file NAME.py")
     spec = importlib.util.spec_from_file_location("benched", path)
     assert spec is not None
     assert spec.loader is not None
@@ -408,7 +408,7 @@ def differences_from_board(
                     "p": mean_difference.p_value(found),
                 }
             )
-    for row, p in zip(rows, sign_flip.holm([row["p"] for row in rows]), strict=True):
+    for row, p in zip(rows, sign_flip.holm_adjusted([row["p"] for row in rows]), strict=True):
         row["p"] = p
     return rows
 
@@ -447,8 +447,10 @@ def scores_text(arguments: argparse.Namespace) -> str:
     refuse([problem for problem in lacking if problem])
     board = [] if arguments.open_sealed else _read_board(arguments.board)
     if not arguments.methods:
-        if arguments.open_sealed:
-            raise InputError("--open-sealed: name the method that is scored")
+        for option in ("open_sealed", "tables", "save"):
+            if getattr(arguments, option):
+                asked = f"--{option.replace('_', '-')}"
+                raise InputError(f"{asked}: name the method that is scored, before the options")
         return _scores_table(board)
     if arguments.open_sealed:
         _log_sealed_opening(arguments)

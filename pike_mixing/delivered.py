@@ -40,7 +40,7 @@ import numpy as np
 from pike_mixing import by_domain, foreign_json
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError, refuse
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 
 log = logging.getLogger("pike_mixing")
 
@@ -199,7 +199,7 @@ class Delivered:
     def _counts_in_order(self, values: Mapping[str, float], setting: str) -> Floats:
         refuse(
             [
-                unknown(d, self.domains, f"{setting} of a step")
+                unknown_name_message(d, self.domains, f"{setting} of a step")
                 for d in values
                 if d not in self.domains
             ]
@@ -240,7 +240,7 @@ class Delivered:
         """
         if isinstance(domain, str):
             if domain not in self.domains:
-                raise InputError(unknown(domain, self.domains, "domain"))
+                raise InputError(unknown_name_message(domain, self.domains, "domain"))
             return domain
         try:
             number = operator.index(domain)

@@ -25,7 +25,7 @@ def refuse(problems: Sequence[str]) -> None:
         raise InputError("\n".join([*problems[:MOST_PROBLEMS], *last]))
 
 
-def brief(value: object) -> str:
+def shortened_repr(value: object) -> str:
     """A value as a message shows it: the beginning of a long one."""
     text = repr(value)
     return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."

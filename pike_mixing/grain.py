@@ -88,12 +88,12 @@ class MixedIterDataset(grain.IterDataset):  # type: ignore[misc]
             self.rule, self._state, step, self.batch_rows, "systematic", len(self.domains)
         )
 
-    def order(self, step: int) -> Ints:
+    def domain_of_elements(self, step: int) -> Ints:
         """Domain of each element of a step [B]."""
         domain_B = np.repeat(np.arange(len(self.domains)), self.counts(step))
         return np.random.default_rng((self.seed, step)).permutation(domain_B)
 
-    def count(self, domain_B: Ints, elements: list[Any]) -> None:
+    def count_delivered(self, domain_B: Ints, elements: list[Any]) -> None:
         """Counts the elements of a step, beside their own shares of rows."""
         if self.delivered is not None:
             row_K = np.bincount(domain_B, minlength=len(self.domains))
@@ -124,12 +124,14 @@ class MixedIterator(grain.DatasetIterator):  # type: ignore[misc]
             self._drawn.append(element)
         if self._row == len(self._domain_B):
             # Those before a state within a step were counted by the process that drew them.
-            self._dataset.count(self._domain_B[self._row - len(self._drawn) :], self._drawn)
+            self._dataset.count_delivered(
+                self._domain_B[self._row - len(self._drawn) :], self._drawn
+            )
             self._go_to_row(self._step + 1, 0)
         return element
 
     def _go_to_row(self, step: int, row: int) -> None:
-        self._step, self._row, self._domain_B = step, row, self._dataset.order(step)
+        self._step, self._row, self._domain_B = step, row, self._dataset.domain_of_elements(step)
         self._drawn: list[Any] = []
 
     def get_state(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pike_mixing.errors import brief
+from pike_mixing.errors import shortened_repr
 
 WIDEST = 2**63 - 1
 """The greatest whole number that a setting can be: the database has 64 bits for it."""
@@ -52,13 +52,13 @@ class Limits:
         if isinstance(value, int | float):
             if abs(value) > WIDEST and isinstance(value, int):
                 return f"must lie between -{WIDEST} and {WIDEST}"
-            return None if self._contains(value) else f"{self.range_text()}, not {value}"
+            return None if self._is_in_range(value) else f"{self.range_text()}, not {value}"
         if self.filled and not value:
             return "must not be empty" if isinstance(value, str) else "name at least one"
         if self.distinct and (twice := [v for n, v in enumerate(value) if v in value[:n]]):
-            return f"{brief(twice[0])} is named twice"
+            return f"{shortened_repr(twice[0])} is named twice"
         if self.pattern is not None and not re.fullmatch(self.pattern, value):
-            return f"{brief(value)} is not {self.means or self.pattern}"
+            return f"{shortened_repr(value)} is not {self.means or self.pattern}"
         return self.judge(value) if self.judge else None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
@@ -79,7 +79,7 @@ class Limits:
             raise ValueError(problem)
         return value
 
-    def _contains(self, value: float) -> bool:
+    def _is_in_range(self, value: float) -> bool:
         return (
             (self.at_least is None or value >= self.at_least)
             and (self.above is None or value > self.above)

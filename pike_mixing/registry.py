@@ -9,7 +9,7 @@ from typing import Any, cast
 from pike_mixing import RULES
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method
-from pike_mixing.settings import parse, unknown
+from pike_mixing.settings import parse_settings, unknown_name_message
 
 
 def rule_class(rule: str) -> type[Any]:
@@ -20,7 +20,7 @@ def rule_class(rule: str) -> type[Any]:
     """
     module, _, name = RULES.get(rule, rule).partition(":")
     if not name:
-        raise InputError(unknown(rule, RULES, "rule"))
+        raise InputError(unknown_name_message(rule, RULES, "rule"))
     if not module or module.startswith("."):
         raise InputError(f"rule: {rule!r} cannot be imported: name its module in full")
     try:
@@ -39,7 +39,7 @@ def rule_class(rule: str) -> type[Any]:
     return result
 
 
-def build(rule: str, values: Mapping[str, Any], place: str) -> Method:
+def build_method(rule: str, values: Mapping[str, Any], place: str) -> Method:
     """The method of a rule with its settings.
 
     Args:
@@ -50,7 +50,7 @@ def build(rule: str, values: Mapping[str, Any], place: str) -> Method:
     Raises:
         InputError: unknown rule, or settings that do not fit it; all of them in one message.
     """
-    return cast(Method, parse(rule_class(rule), values, place))
+    return cast(Method, parse_settings(rule_class(rule), values, place))
 
 
 class _Methods(Mapping[str, type[Any]]):
@@ -80,4 +80,4 @@ def make(rule: str, /, **settings: Any) -> Method:
     Raises:
         InputError: unknown rule, or settings that do not fit it, with the nearest names.
     """
-    return build(rule, settings, rule)
+    return build_method(rule, settings, rule)

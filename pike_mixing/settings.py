@@ -28,13 +28,13 @@ from typing import (
     get_origin,
 )
 
-from pike_mixing.errors import brief, refuse
+from pike_mixing.errors import refuse, shortened_repr
 from pike_mixing.limits import WIDEST, Limits
 
 T = TypeVar("T")
 
 
-def parse(kind: type[T], values: Mapping[str, Any], place: str) -> T:
+def parse_settings(kind: type[T], values: Mapping[str, Any], place: str) -> T:
     """Builds the frozen dataclass `kind` from plain values.
 
     Args:
@@ -93,7 +93,7 @@ def field_problems(
     if not isinstance(values, Mapping):
         return [f"{place}: {type_message(values, Mapping)}"]
     fields, hints = {f.name: f for f in dataclasses.fields(kind)}, type_hints(kind, limits)
-    problems = [unknown(name, fields, place) for name in values if name not in fields]
+    problems = [unknown_name_message(name, fields, place) for name in values if name not in fields]
     for name, field in fields.items():
         if name in values:
             problems += value_problems(values[name], hints[name], f"{place}.{name}")
@@ -137,7 +137,7 @@ MOST_NEAR = 3
 """Names that a message suggests at most."""
 
 
-def unknown(name: str, known: Iterable[str], place: str) -> str:
+def unknown_name_message(name: str, known: Iterable[str], place: str) -> str:
     """Message for a name that does not exist, with the nearest one that does.
 
     Args:
@@ -147,7 +147,7 @@ def unknown(name: str, known: Iterable[str], place: str) -> str:
     """
     names = sorted(known)
     hint = _nearest_name_hint(name, names) or f"known: {', '.join(names) or 'none'}"
-    return f"{place}: {brief(name)} is unknown: {hint}"
+    return f"{place}: {shortened_repr(name)} is unknown: {hint}"
 
 
 def _nearest_name_hint(name: object, names: Iterable[str]) -> str:
@@ -171,7 +171,7 @@ def domain_problems(
         place: Where the values were set.
         missing_text: What is wrong with a domain without one: "has no weight".
     """
-    problems = [unknown(d, domains, place) for d in given if d not in domains]
+    problems = [unknown_name_message(d, domains, place) for d in given if d not in domains]
     return problems + [f"{place}: domain {d!r} {missing_text}" for d in domains if d not in given]
 
 
@@ -242,7 +242,7 @@ def type_message(value: object, hint: Any) -> str:
         way_out = f": write {int(value)}"
     elif hint is str and isinstance(value, bool | int | float):
         way_out = ": put it in quotes"
-    return f"{brief(value)} is not {_type_text(hint)}{way_out}"
+    return f"{shortened_repr(value)} is not {_type_text(hint)}{way_out}"
 
 
 def _type_text(hint: Any) -> str:
@@ -310,11 +310,11 @@ def setting_lines(kind: type[Any]) -> list[str]:
     lines = []
     for name, shown, meaning in described_settings(kind):
         value = "(required)" if shown is None else f"= {shown}"
-        lines += [f"    {name} {value}", *wrap(meaning, " " * 8)]
+        lines += [f"    {name} {value}", *wrap_text(meaning, " " * 8)]
     return lines
 
 
-def wrap(text: str, indent: str, first: str | None = None) -> list[str]:
+def wrap_text(text: str, indent: str, first: str | None = None) -> list[str]:
     """Text in lines of 96 characters at most.
 
     Args:

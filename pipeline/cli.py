@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pike_mixing import __version__
 from pike_mixing.parser import Parser
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 from pipeline.runtime import (
     accelerators,
     code_fingerprint,
@@ -141,12 +141,16 @@ def parse_arguments(words: Sequence[str]) -> dict[str, Any]:
         ]
         top.exit(2, "\n".join(lines) + "\n")
     if not words[0].startswith("-") and words[0] not in known:
-        top.error(unknown(words[0], known, "COMMAND"))
+        top.error(unknown_name_message(words[0], known, "COMMAND"))
     values, rest = top.parse_known_args(words)
     if rest:
         own, word = known[values.command], rest[0].partition("=")[0]
         options = [name for action in own._actions for name in action.option_strings]
-        told = unknown(word, options, "option") if word.startswith("-") else f"{word} is too much"
+        told = (
+            unknown_name_message(word, options, "option")
+            if word.startswith("-")
+            else f"{word} is too much"
+        )
         lists = [a.metavar for a in own._actions if not a.option_strings and a.nargs in ("*", "+")]
         own.error(told + "".join(f": type every {name} in one place" for name in lists))
     return vars(values)
@@ -239,7 +243,7 @@ def commands() -> list[Command]:
     planned = _option("--accelerator", "kind of device that the job was planned for (default: "
                       "cpu): the log names a GPU of another kind", metavar="NAME", default="cpu",
                       choices=accelerators.ACCELERATORS)
-    newest = "default: the one made last of results/ and restored/"
+    newest = "default: that of results/ or restored/, whichever was written last"
     asked = _path("--database", newest, default=None)
     database = _path("--database", "the database to read")
     run, pieces = _path("--run", "the run's folder"), _path("--tokenizer", "the .model file")

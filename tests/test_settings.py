@@ -9,7 +9,13 @@ from pike_mixing.alarms import AlarmLimits
 from pike_mixing.errors import InputError
 from pike_mixing.interface import StatisticsNeed
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveFloat, PositiveInt, Share
-from pike_mixing.settings import CheckedSettings, is_of_type, parse, setting_docstrings, unknown
+from pike_mixing.settings import (
+    CheckedSettings,
+    is_of_type,
+    parse_settings,
+    setting_docstrings,
+    unknown_name_message,
+)
 from pipeline import settings
 from pipeline.runtime.validate_settings import OrOne, validate
 
@@ -168,7 +174,7 @@ class Limited(CheckedSettings):
         ("by_name", [], {"a": 0}, "by_name.a: must be at least 1, not 0"),
     ],
 )
-@pytest.mark.parametrize("make", [validate, parse], ids=["the pipeline", "the library"])
+@pytest.mark.parametrize("make", [validate, parse_settings], ids=["the pipeline", "the library"])
 def test_a_value_keeps_to_the_limits_of_its_type(make, name, taken, refused, expected):
     for value in taken:
         make(Limited, {name: value}, "here")
@@ -199,7 +205,7 @@ class Simple(CheckedSettings):
     ],
 )
 def test_the_library_says_the_same(values):
-    assert sorted(message(Simple, values, parse)) == sorted(message(Simple, values))
+    assert sorted(message(Simple, values, parse_settings)) == sorted(message(Simple, values))
 
 
 def test_a_setting_means_what_stands_below_it_in_its_own_class_or_the_one_it_inherits():
@@ -208,10 +214,12 @@ def test_a_setting_means_what_stands_below_it_in_its_own_class_or_the_one_it_inh
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_or_with_all():
-    assert unknown("pike2", ["mix", "pike"], "rule").endswith("did you mean 'pike'?")
-    assert unknown("PiKE", ["mix", "pike"], "rule").endswith("did you mean 'pike'?")
-    assert unknown(False, ["mix", "pike"], "rule").endswith("known: mix, pike")
-    assert unknown("zzz", ["mix", "pike"], "rule") == ("rule: 'zzz' is unknown: known: mix, pike")
+    assert unknown_name_message("pike2", ["mix", "pike"], "rule").endswith("did you mean 'pike'?")
+    assert unknown_name_message("PiKE", ["mix", "pike"], "rule").endswith("did you mean 'pike'?")
+    assert unknown_name_message(False, ["mix", "pike"], "rule").endswith("known: mix, pike")
+    assert unknown_name_message("zzz", ["mix", "pike"], "rule") == (
+        "rule: 'zzz' is unknown: known: mix, pike"
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any
 from pike_mixing import foreign_json
 from pike_mixing.comparison.scores import Run, Scores
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 from pike_mixing.table_files import Columns, read_columns
 
 COLUMNS = (
@@ -51,7 +51,7 @@ def add_runs(
     """
     columns = _read_json_lines(path) if ".jsonl" in path.suffixes else read_columns(path)
     if wrong := [name for name in column_names if name not in COLUMNS]:
-        raise InputError(unknown(wrong[0], COLUMNS, "--columns"))
+        raise InputError(unknown_name_message(wrong[0], COLUMNS, "--columns"))
     found = {what: columns.get(column_names.get(what, what)) for what in COLUMNS}
     for what in ("item", "score", *column_names):
         if found[what] is None:
@@ -68,7 +68,7 @@ def add_runs(
             f"--models {' '.join(list(known)[:2])}"
         )
     if model is not None and model not in known:
-        raise InputError(unknown(model, known, f"{path}: --models"))
+        raise InputError(unknown_name_message(model, known, f"{path}: --models"))
     for n in range(count):
         if model is None or str(model_N[n]) == model:
             _add_row(

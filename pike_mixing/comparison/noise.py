@@ -149,7 +149,7 @@ def _noise_warnings(part: mean_difference.DocumentDifferences, names: Sequence[s
 
 def differing_recipes_warnings(noises: Sequence[Noise]) -> list[str]:
     """Pairs of recipes whose spread differs on a task, by the F test, over all pairs by Holm."""
-    from pike_mixing.comparison.sign_flip import holm
+    from pike_mixing.comparison.sign_flip import holm_adjusted
 
     pairs = [
         (a, b) if a.sd >= b.sd else (b, a)
@@ -163,7 +163,7 @@ def differing_recipes_warnings(noises: Sequence[Noise]) -> list[str]:
     return [
         f"{a.task}: {a.recipe} spreads {a.sd / b.sd:.2g} times as much as {b.recipe} "
         f"(p = {p:.2g}): the noise of one does not serve for the other"
-        for (a, b), p in zip(pairs, holm(p_M), strict=True)
+        for (a, b), p in zip(pairs, holm_adjusted(p_M), strict=True)
         if p is not None and p < LEVEL
     ]
 

@@ -24,7 +24,7 @@ from pike_mixing.comparison.scores import (
     weights_name,
 )
 from pike_mixing.errors import InputError, refuse_without_package
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 
 LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 
@@ -182,7 +182,9 @@ def read_own_results(path: Path, side: str, scores: Scores, method: str | None) 
         last[run] = max(step, last.get(run, 0))
     known = dict.fromkeys(run.rpartition("/")[0] for run in last)
     if method not in known:
-        raise InputError(unknown(method or "", known, f"{path}: --models SCENARIO/SIZE/METHOD"))
+        raise InputError(
+            unknown_name_message(method or "", known, f"{path}: --models SCENARIO/SIZE/METHOD")
+        )
     for run, step, domain, document, nll, tokens in rows:
         of, _, seed = run.rpartition("/")
         if of == method and step == last[run]:
@@ -317,7 +319,7 @@ def set_directions(columns: Sequence[Column], reading: Reading) -> None:
     )
     for option, names, _ in ways:
         if wrong := [name for name in names or () if name not in known]:
-            raise InputError(unknown(wrong[0], known, option))
+            raise InputError(unknown_name_message(wrong[0], known, option))
     for column in columns:
         named = {column.metric, metric_without_filter(column.metric), column.task}
         # A name says more than an option for all.

@@ -43,7 +43,7 @@ def exact_sign_flip_p(sum_G: npt.ArrayLike) -> float:
     return min(1.0, float(tails))
 
 
-def holm(p_M: Sequence[float | None]) -> list[float | None]:
+def holm_adjusted(p_M: Sequence[float | None]) -> list[float | None]:
     """Holm's p-values: the chance of any false finding in the family stays below the level.
 
     The smallest of m p-values is multiplied by m, the next by m - 1, and so on; none may be

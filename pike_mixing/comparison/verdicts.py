@@ -98,7 +98,7 @@ def compare(
     facts = [_Task(one, runs, paired) for one in tasks]
     found = [_judge_mean([one], [1.0], recipes) for one in facts]
     # All tasks are of the family: which ones have no verdict follows from the same numbers.
-    holm_K = sign_flip.holm([p for _, p, _ in found])
+    holm_K = sign_flip.holm_adjusted([p for _, p, _ in found])
     rows = [
         _build_row([one], judged, None if judged.why_no_verdict else p, len(facts), margin, recipes)
         for one, judged, p in zip(facts, found, holm_K, strict=True)

@@ -74,7 +74,7 @@ def _fit_target(arguments: argparse.Namespace, losses: Sequence[str]) -> dict[st
         "low": _by_domain_or_none(swarm, result.weight_quantile(0.05)),
         "high": _by_domain_or_none(swarm, result.weight_quantile(0.95)),
         "epochs": _epochs_by_domain(swarm, result.result.weights_K),
-        "resamples": result.resamples,
+        "resamples": result.fitted_resamples,
         "gain": _predicted_gain(result),
         "interval": _loss_interval(result),
         "warnings": [

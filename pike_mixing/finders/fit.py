@@ -36,7 +36,7 @@ class Fit:
     """Of runs of mixtures; None of a finder that predicts none, or with too few mixtures."""
 
     @property
-    def resamples(self) -> int:
+    def fitted_resamples(self) -> int:
         """How many of the resampled tables could be fitted."""
         return len(self.optimum_SxK)
 
@@ -51,7 +51,7 @@ class Fit:
 
     def _resampled_mixtures(self) -> Floats:
         """The resampled mixtures; two of NaN where fewer were fitted."""
-        if self.resamples > 1:
+        if self.fitted_resamples > 1:
             return self.optimum_SxK
         return np.full((2, len(self.result.weights_K)), np.nan)
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Mapping
 
 from pike_mixing.errors import InputError, refuse
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 
 
 def kept_weights(
@@ -25,7 +25,9 @@ def kept_weights(
         InputError: `changed` names no domain of the old mixture, or no weight is left.
     """
     problems = [
-        unknown(domain, old_mixture, "changed") for domain in changed if domain not in old_mixture
+        unknown_name_message(domain, old_mixture, "changed")
+        for domain in changed
+        if domain not in old_mixture
     ]
     rest = {domain: weight for domain, weight in old_mixture.items() if domain not in changed}
     total = math.fsum(rest.values())
@@ -54,7 +56,7 @@ def expand_mixture(
         InputError: there is no such virtual domain, a domain is in both, or a weight is negative.
     """
     if virtual_domain not in mixture:
-        raise InputError(unknown(virtual_domain, mixture, "virtual"))
+        raise InputError(unknown_name_message(virtual_domain, mixture, "virtual"))
     if negative := [f"{d}={weight:g}" for d, weight in mixture.items() if not weight >= 0]:
         raise InputError(f"mixture: {', '.join(negative)}: weights must not be negative")
     rest = {domain: weight for domain, weight in mixture.items() if domain != virtual_domain}

@@ -13,7 +13,7 @@ from pike_mixing import by_domain, foreign_json
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import FINDERS, registry, table
 from pike_mixing.finders.interface import Inventory, Swarm, SwarmFinder
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 from pike_mixing.swarms import catalogue
 
 SIZES = ("parameters", "tokens")
@@ -68,7 +68,11 @@ def parse_numbers(
         InputError: a name is not known, or its value is no finite number.
     """
     values = parse_pairs(texts, option)
-    problems = [unknown(n, names, option) for n in values if names is not None and n not in names]
+    problems = [
+        unknown_name_message(n, names, option)
+        for n in values
+        if names is not None and n not in names
+    ]
     problems += [
         f"{option}: {name}={value} is no finite number"
         for name, value in values.items()
@@ -151,7 +155,9 @@ def swarm_of_options(
     path, metrics, chosen = (getattr(arguments, name) for name in option_names)
     where = parse_texts(chosen, f"--{option_names[2]}".replace("_", "-"))
     sizes = parse_texts(arguments.size_columns, "--size-columns")
-    refuse([unknown(name, SIZES, "--size-columns") for name in sizes if name not in SIZES])
+    refuse(
+        [unknown_name_message(name, SIZES, "--size-columns") for name in sizes if name not in SIZES]
+    )
     swarm = table.read_swarm(
         catalogue.find_table(path),
         losses,

@@ -72,7 +72,7 @@ def _resampled_optima(
     scaling.refuse_several_sizes(swarm)
     read, unread = swarm.drop_unread_domains()
     result = fit(options.finder_of_options(arguments, target, unread), read, seed=arguments.seed)
-    optimum_SxK = np.zeros((result.resamples, len(swarm.domains)))
+    optimum_SxK = np.zeros((result.fitted_resamples, len(swarm.domains)))
     place_J = [swarm.domains.index(domain) for domain in read.domains]
     optimum_SxK[:, place_J] = result.optimum_SxK
     for domain in unread:

@@ -8,7 +8,7 @@ from pike_mixing import errors
 from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders.interface import Finder
-from pike_mixing.settings import parse, unknown
+from pike_mixing.settings import parse_settings, unknown_name_message
 
 
 def finder_class(finder: str) -> type[Any]:
@@ -18,7 +18,7 @@ def finder_class(finder: str) -> type[Any]:
         InputError: there is no such finder.
     """
     if finder not in FINDERS:
-        raise InputError(unknown(finder, FINDERS, "finder"))
+        raise InputError(unknown_name_message(finder, FINDERS, "finder"))
     module, _, name = FINDERS[finder].partition(":")
     return cast(type[Any], getattr(importlib.import_module(module), name))
 
@@ -35,7 +35,7 @@ def build_finder(finder: str, values: Mapping[str, Any], place: str) -> Finder:
         InputError: unknown finder, settings that do not fit it (all of them in one message), or a
             package that it needs is not installed.
     """
-    built = cast(Finder, parse(finder_class(finder), values, place))
+    built = cast(Finder, parse_settings(finder_class(finder), values, place))
     if problem := unusable_finder_message(finder):
         raise InputError(problem)
     return built

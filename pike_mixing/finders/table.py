@@ -24,7 +24,7 @@ import numpy as np
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders.interface import Proxy, Swarm
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 from pike_mixing.swarms.catalogue import KEYS, LABELS
 from pike_mixing.table_files import Columns, read_columns, refuse_first_problems
 
@@ -102,7 +102,13 @@ def read_swarm(
     rows = _choose_rows(path, columns, where or {})
     domains = tuple(weights)
     names = tuple(known if losses is None else loss_names(losses, loss or LOSS))
-    refuse([unknown(name, known, f"{path}: target") for name in names if name not in known])
+    refuse(
+        [
+            unknown_name_message(name, known, f"{path}: target")
+            for name in names
+            if name not in known
+        ]
+    )
     if skip_unmeasured:
         rows = [
             n for n in rows if all(_is_finite_number(columns[known[name]][n]) for name in names)
@@ -113,7 +119,7 @@ def read_swarm(
     values = _read_sizes(path, columns, rows, sizes or {})
     values |= _read_available_tokens(path, columns, rows, domains, len(phases))
     if run is not None and run not in columns:
-        raise InputError(unknown(run, columns, f"{path}: run"))
+        raise InputError(unknown_name_message(run, columns, f"{path}: run"))
     runs = [
         Proxy(
             f"row {row + 1:05}" if run is None else str(columns[run][row]),
@@ -159,7 +165,11 @@ def _read_sizes(
     A column of one of these names that holds one text, or nothing, tells no size.
     """
     refuse(
-        [unknown(n, columns, f"{path}: sizes") for n in column_names.values() if n not in columns]
+        [
+            unknown_name_message(n, columns, f"{path}: sizes")
+            for n in column_names.values()
+            if n not in columns
+        ]
     )
     places = dict(column_names)
     for name in ("parameters", "tokens"):
@@ -203,7 +213,13 @@ def _read_available_tokens(
 
 def _choose_rows(path: Path, columns: Columns, where: Mapping[str, str]) -> list[int]:
     """The rows that have these values: as numbers, as texts, or within a range A..B."""
-    refuse([unknown(name, columns, f"{path}: where") for name in where if name not in columns])
+    refuse(
+        [
+            unknown_name_message(name, columns, f"{path}: where")
+            for name in where
+            if name not in columns
+        ]
+    )
     rows = range(len(next(iter(columns.values()))))
     result = [
         n for n in rows if all(_matches_condition(columns[name][n], v) for name, v in where.items())

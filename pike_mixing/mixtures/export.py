@@ -32,7 +32,7 @@ from pike_mixing.mixtures.formats import (
 )
 from pike_mixing.rules.schedule import Schedule
 from pike_mixing.rules.static import Fixed, Mix
-from pike_mixing.settings import parse, unknown
+from pike_mixing.settings import parse_settings, unknown_name_message
 
 OF_DATASETS = ("huggingface", "hf", "transformers", "trl")
 """Names that people look for, whose trainers take what `interleave-datasets` makes."""
@@ -116,7 +116,7 @@ def export_from_options(arguments: argparse.Namespace) -> str:
     if arguments.trainer not in FORMATS:
         if arguments.trainer in OF_DATASETS:
             raise InputError(f"{arguments.trainer} trains on data sets: export interleave-datasets")
-        raise InputError(unknown(arguments.trainer, FORMATS, "trainer"))
+        raise InputError(unknown_name_message(arguments.trainer, FORMATS, "trainer"))
     if arguments.mixture is None and arguments.file is None:
         raise InputError("--mixture: give shares (web=0.7 code=0.3), or a file by --from FILE")
     if arguments.mixture is not None:
@@ -342,15 +342,15 @@ def plan_of_rule(
             "train with an adapter of pike_mixing, or leave the objective out"
         )
     if rule == "fixed":
-        fixed = parse(Fixed, values, place)
+        fixed = parse_settings(Fixed, values, place)
         if fixed.weights_by_domain is None:
             raise InputError(f"{place}: mixture: give its shares as weights_by_domain")
         return plan_of_shares(fixed.weights_by_domain, place)
     if rule == "mix" and shares is not None:
-        parse(Mix, values, place)
+        parse_settings(Mix, values, place)
         return plan_of_shares(dict.fromkeys(shares, 1.0), place)
     if rule == "schedule":
-        return _plan_of_schedule(parse(Schedule, values, place), place, steps, tokens)
+        return _plan_of_schedule(parse_settings(Schedule, values, place), place, steps, tokens)
     if shares is None:
         raise InputError(
             f"{place}: rule {rule!r}: its weights follow what it measures, so that no file can "
@@ -449,7 +449,7 @@ def _expand_star(texts: Sequence[str], option: str, domains: tuple[str, ...]) ->
     """Paths or fields by domain; that of `*` is all others', its own * stands for their names."""
     values = {k: str(v) for k, v in options.parse_texts(texts, option).items()}
     pattern = values.pop("*", None)
-    refuse([unknown(name, domains, option) for name in values if name not in domains])
+    refuse([unknown_name_message(name, domains, option) for name in values if name not in domains])
     if pattern is None:
         return values
     return {name: pattern.replace("*", name) for name in domains} | values

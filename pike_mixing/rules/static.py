@@ -12,7 +12,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, RunFacts, Signals, State
 from pike_mixing.limits import PositiveFloat, Proportions
 from pike_mixing.numerics.simplex import softmax
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 
 T = TypeVar("T")
 
@@ -126,7 +126,7 @@ class Single(Method):
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """All weight on the domain."""
         if self.domain not in domains:
-            raise InputError(unknown(self.domain, domains, "domain"))
+            raise InputError(unknown_name_message(self.domain, domains, "domain"))
         one_hot = [float(d == self.domain) for d in domains]
         return {"weights_K": np.array(one_hot)}
 

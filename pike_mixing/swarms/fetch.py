@@ -10,7 +10,7 @@ import urllib.request
 from pathlib import Path
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 from pike_mixing.swarms.catalogue import (
     KEYS,
     LABELS,
@@ -40,7 +40,7 @@ def fetch_swarm(name: str, folder: Path, base: str | None = None) -> Path:
             be had, one is another file, or the folder cannot be written.
     """
     if name not in TABLES:
-        raise InputError(unknown(name, TABLES, "swarm"))
+        raise InputError(unknown_name_message(name, TABLES, "swarm"))
     swarm, known = TABLES[name], recorded_digests(name)
     if unseen := sorted({path for path in swarm.files() if path not in known}):
         raise InputError(

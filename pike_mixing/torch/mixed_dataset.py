@@ -36,7 +36,7 @@ class PublishedCounts:
         self._last = torch.full((), -1, dtype=torch.int64).share_memory_()
 
     @property
-    def last(self) -> int:
+    def last_step(self) -> int:
         """The last step that has counts; -1 before the first."""
         return int(self._last)
 
@@ -46,8 +46,8 @@ class PublishedCounts:
         Raises:
             InputError: another step is next, or the counts do not sum to the batch.
         """
-        if step != self.last + 1:
-            raise InputError(f"publish: step {step} is not the next one, {self.last + 1}")
+        if step != self.last_step + 1:
+            raise InputError(f"publish: step {step} is not the next one, {self.last_step + 1}")
         K = self._ring.shape[1]
         if count_K.shape != (K,) or count_K.min() < 0 or count_K.sum() != self._rows:
             raise InputError(
@@ -62,20 +62,20 @@ class PublishedCounts:
         Raises:
             InputError: they are not published yet.
         """
-        if step > self.last:
+        if step > self.last_step:
             raise InputError(
                 f"step {step} is drawn before the weights of that step are known (they are up to "
-                f"step {self.last}): end_step was not called, or the loader prefetches. Use "
+                f"step {self.last_step}): end_step was not called, or the loader prefetches. Use "
                 "Mixing.data_loader, or set Mixing's `latency` to the steps that it draws ahead: "
                 "ceil((num_workers * prefetch_factor + 1) / micro-batches of a step)"
             )
-        assert step > self.last - RING, "a worker lags behind by the whole ring"
+        assert step > self.last_step - RING, "a worker lags behind by the whole ring"
         count_K: Ints = self._ring[step % RING].numpy().copy()
         return count_K
 
     def counts_since(self, step: int) -> list[list[int]]:
         """The counts from a step on, as far as they are kept."""
-        steps = range(max(step, self.last - RING + 1), self.last + 1)
+        steps = range(max(step, self.last_step - RING + 1), self.last_step + 1)
         return [self.counts(step).tolist() for step in steps]
 
     def load(self, last: int, counts: Sequence[Sequence[int]], *, keep: bool) -> None:
@@ -89,7 +89,7 @@ class PublishedCounts:
         """
         for step, count_K in zip(range(last - len(counts) + 1, last + 1), counts, strict=True):
             self._ring[step % RING] = torch.tensor(count_K)
-        self._last.fill_(max(last, self.last) if keep else last)
+        self._last.fill_(max(last, self.last_step) if keep else last)
 
 
 ENDS = ("first_exhausted", "all_exhausted")
@@ -291,7 +291,7 @@ class MixedDataset(IterableDataset[Any]):
     @property
     def published_step(self) -> int:
         """The last step whose counts are published; -1 before the first."""
-        return self._published.last
+        return self._published.last_step
 
     def counts(self, step: int) -> Ints:
         """Rows of each domain in a step.

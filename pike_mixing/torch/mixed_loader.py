@@ -66,7 +66,7 @@ class MixedLoader:
                 "`steps` of all epochs together, without `ends`"
             )
         # Rows that were drawn for a step that has not ended come again.
-        mixing.drop()
+        mixing.drop_unfinished_steps()
         dataset.seek(mixing.step, mixing.positions_K)
         step, loaded = mixing.step, None
         while dataset.steps is None or step < dataset.steps:
@@ -81,7 +81,7 @@ class MixedLoader:
                     )
                 )
             if step == mixing.step:
-                mixing.prepare()
+                mixing.prepare_step()
             if loaded is None:
                 loaded = iter(DataLoader(dataset, self.batch_size, **self._options))
             if len(drawn := list(itertools.islice(loaded, in_step))) < in_step:

@@ -47,7 +47,7 @@ from pike_mixing.delivered import Delivered, tokens_of_rows
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.interface import Method, Rounding, RunFacts, Statistics
 from pike_mixing.registry import make
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 from pike_mixing.torch import parallel, resume_state, rows
 from pike_mixing.torch.engine import Engine
 from pike_mixing.torch.losses import IGNORED, RowLosses
@@ -307,7 +307,7 @@ class Mixing(Engine):
             facts,
             has_losses=loss_fn is not None,
             has_excess=passes.excess_fn is not None,
-            has_moments=hasattr(optimizer, "take"),
+            has_moments=hasattr(optimizer, "take_gradient"),
         )
         refuse_bad_numbers(rounding, latency, statistics_micro_batch_rows, max_norm)
         refuse_shared_rows(dataset.place, passes.group)
@@ -374,7 +374,7 @@ class Mixing(Engine):
             if number % self.dataset.micro_batches == 0:
                 yield self.step
 
-    def prepare(self) -> None:
+    def prepare_step(self) -> None:
         """Measures what is due before the step's rows are drawn, and publishes the next counts.
 
         Before the first, the rows of the domains are compared.
@@ -431,13 +431,13 @@ class Mixing(Engine):
         came.add(count, dict(zip(domains, token_K.tolist(), strict=True)), plan=count)
         came.warn()
 
-    def drop(self) -> None:
+    def drop_unfinished_steps(self) -> None:
         """Forgets the rows of steps that have not ended."""
         self._drawn.clear()
         self._at = self._empty_record()
 
     def _begin_step(self) -> None:
-        self.prepare()
+        self.prepare_step()
         domain_B = self.dataset.domain_of_rows(self.step)
         self._at.count_K = self.dataset.counts(self.step)
         self._at.domains_of = np.split(domain_B, self.dataset.micro_batches)
@@ -458,7 +458,7 @@ class Mixing(Engine):
         the part is multiplied by their number, or by what `set_gradient_divide_factor` says. A
         trainer that divides by the steps of accumulation must not.
         """
-        at, domain_B = self._at, self._at.take(loss_B)
+        at, domain_B = self._at, self._at.note_losses(loss_B)
         c_K = None if at.result is None else at.result.coefficient_K
         weight_B = at.weights(domain_B, row_shares(at) if c_K is None else c_K)
         return (loss_B * weight_B.to(loss_B)).sum() * parallel.gradient_divisor(
@@ -467,7 +467,7 @@ class Mixing(Engine):
 
     def record(self, loss_B: Tensor) -> None:
         """Notes the losses of the next micro-batch, where the training loss is the loop's own."""
-        self._at.take(loss_B)
+        self._at.note_losses(loss_B)
 
     def loss(self, model: nn.Module, micro_batch: Rows) -> Tensor:
         """`weigh` of the losses that `loss_fn` makes of the next micro-batch."""
@@ -558,7 +558,11 @@ class Mixing(Engine):
         """
         domains = self.dataset.domains
         refuse(
-            [unknown(name, domains, "observe_validation") for name in losses if name not in domains]
+            [
+                unknown_name_message(name, domains, "observe_validation")
+                for name in losses
+                if name not in domains
+            ]
         )
         given = {n: math.inf if math.isnan(loss) else loss for n, loss in losses.items()}
         loss_K = np.array([given.get(domain, math.nan) for domain in domains])
@@ -612,7 +616,7 @@ class Mixing(Engine):
         self.fresh_positions_K = np.array(state["fresh_positions"], dtype=np.int64)
         self._prepared = state["prepared"]
         self._watched = resume_state.unpack_state(state["watched"])
-        self.drop()
+        self.drop_unfinished_steps()
 
 
 def _tokens_per_row(batch: Rows) -> Sequence[float]:

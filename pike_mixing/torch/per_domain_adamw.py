@@ -4,7 +4,7 @@
     for k, coefficient in ...:             # the domains of the batch
         optimizer.zero_grad()
         loss_of(k).backward()
-        optimizer.take(k, coefficient)     # moves the moments of domain k
+        optimizer.take_gradient(k, coefficient)     # moves the moments of domain k
     optimizer.step()                       # moves the parameters, once
 
 Memory beside the model: 2 K gradients for the moments, one for the gradient, one in passing.
@@ -68,12 +68,12 @@ class PerDomainAdamW(UncompiledOptimizer):
         self.domains = domains
         self._taken: list[tuple[int, float]] = []
 
-    def forget(self) -> None:
+    def forget_taken(self) -> None:
         """Before a step: domains taken for one that was skipped, as by a GradScaler, move none."""
         self._taken.clear()
 
     @torch.no_grad()
-    def take(self, domain: int, coefficient: float) -> None:
+    def take_gradient(self, domain: int, coefficient: float) -> None:
         """Moves a domain's moments by the gradient that lies in the parameters; once a step.
 
         The coefficient is c_k of the domain in the next step.

@@ -76,7 +76,7 @@ class StepRows(Protocol):
     def pieces(self, share_K: Floats | None = None) -> Iterator[Piece]:
         """The passes over all rows, of which each of domain k counts share_k / b_k, or 1."""
 
-    def domains(self, size: int, *, with_variance: bool) -> list[DomainRows]:
+    def rows_by_domain(self, size: int, *, with_variance: bool) -> list[DomainRows]:
         """The rows by domain, in micro-batches of a size."""
 
     def join_parts(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
@@ -252,7 +252,7 @@ class StepGradient:
         self, method: Method, state: State, signals: Signals, rows: StepRows, leave_gradient: bool
     ) -> StepResult:
         """Moves the moments of each domain by its clipped gradient."""
-        self.optimizer.forget()
+        self.optimizer.forget_taken()
         share_K, c_K = row_shares(rows), method.combine(state, signals)
         chosen_K = share_K if c_K is None else c_K
         norms: list[Tensor] = []
@@ -262,7 +262,7 @@ class StepGradient:
             self.target.add(parts, 1.0)
             norms.append(self._clip_and_norm())
             share.append(float(share_K[k]))
-            self.optimizer.take(k, float(chosen_K[k]))
+            self.optimizer.take_gradient(k, float(chosen_K[k]))
             self.optimizer.zero_grad()
             self.passes.run_recorded()
 
@@ -347,7 +347,7 @@ class StepGradient:
 
     def _rows_by_domain(self, rows: StepRows, measures: bool) -> list[DomainRows]:
         size = self.statistics_micro_batch_rows if measures else self.micro_batch_rows
-        return rows.domains(size, with_variance=measures)
+        return rows.rows_by_domain(size, with_variance=measures)
 
     def _clip_and_norm(self) -> Tensor:
         """Shortens the gradient; its norm before, on the device."""

@@ -51,7 +51,7 @@ class StepRecord:
         """Whether the losses of all micro-batches are there."""
         return 0 < len(self.domains_of) == len(self.losses)
 
-    def take(self, loss_B: Tensor) -> Ints:
+    def note_losses(self, loss_B: Tensor) -> Ints:
         """Notes the losses of the next micro-batch, and returns the domain of each row.
 
         Raises:
@@ -77,7 +77,7 @@ class StepRecord:
             weight_B = torch.ones(B) if share_K is None else self.weights(domain_B, share_K)
             yield Piece(batch, weight_B, B, 1.0)
 
-    def domains(self, size: int, *, with_variance: bool) -> list[DomainRows]:
+    def rows_by_domain(self, size: int, *, with_variance: bool) -> list[DomainRows]:
         """The rows by domain, see `StepRows`."""
         pieces_K: list[list[Rows]] = [[] for _ in self.count_K]
         for domain_B, batch in zip(self.domains_of, self.micro_batches, strict=True):
@@ -135,7 +135,7 @@ class DealtRows:
             weight_R = torch.from_numpy(weights).float().to(device, non_blocking=True)
         return self.passes.pieces(self.batch, weight_R, self.size)
 
-    def domains(self, size: int, *, with_variance: bool) -> list[DomainRows]:
+    def rows_by_domain(self, size: int, *, with_variance: bool) -> list[DomainRows]:
         """The rows by domain, see `StepRows`."""
         result, at = [], 0
         for R in self.count_K.tolist():

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 from pipeline.data import SOURCES
 from pipeline.data import documents as store
 from pipeline.data.source_interface import Document, FileSource, Source, SourceWithValidation
@@ -32,7 +32,7 @@ def parse_source(values: dict[str, Any], place: str) -> Source:
         raise InputError(f"{place}: kind is missing: one of {', '.join(sorted(SOURCES))}")
     name = values["kind"]
     if not isinstance(name, str) or name not in SOURCES:
-        raise InputError(unknown(str(name), SOURCES, f"{place}.kind"))
+        raise InputError(unknown_name_message(str(name), SOURCES, f"{place}.kind"))
     kind: type[Source] = environment.import_attribute(SOURCES[name], f"{place}.kind", name)
     return validate(kind, values, place)
 

@@ -148,7 +148,7 @@ def _measure_similarities(
     passes, count_K = PipelinePasses(model), np.array([len(rows) for rows in rows_by_domain])
     rows = DealtRows(passes, torch.cat(list(rows_by_domain)), count_K, microbatch)
     _, gram_KxK, measured = gradients.measure_gramian(
-        Target(model, passes), rows.domains(microbatch, with_variance=True)
+        Target(model, passes), rows.rows_by_domain(microbatch, with_variance=True)
     )
     squares_K, losses_K = gram_KxK.diagonal().tolist(), measured.loss_K.tolist()
     for domain, square, loss in zip(domains, squares_K, losses_K, strict=True):

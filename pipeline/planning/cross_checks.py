@@ -10,7 +10,7 @@ from typing import Any
 from pike_mixing import RULES
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders import registry as finders
-from pike_mixing.settings import domain_problems, settings_problems, unknown
+from pike_mixing.settings import domain_problems, settings_problems, unknown_name_message
 from pipeline.planning import (
     dependencies,
     methods,
@@ -86,7 +86,9 @@ def consistency_problems(config: Config, origin: str, files: Iterable[Path] = ()
         by_place: dict[tuple[str, str], str] = {}
         for where, name, known in dangling:
             place = f"{where}, the list {lists[where]}" if where in lists else where
-            by_place.setdefault((lists.get(where, where), name), unknown(name, known, place))
+            by_place.setdefault(
+                (lists.get(where, where), name), unknown_name_message(name, known, place)
+            )
         return [f"{origin}: {problem}" for problem in by_place.values()]
     if found := [*_grid_problems(config), *_swarm_problems(config)]:
         return [f"{origin}: {problem}" for problem in found]

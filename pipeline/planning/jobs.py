@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 from pipeline.planning import planner, resources, rule_inputs
 from pipeline.planning.plan import Plan
 from pipeline.planning.profile import TRAINS
@@ -165,7 +165,7 @@ class Jobs:
             where = f"target of {plan.origin}"
             if near:
                 raise InputError(f"{where}: nothing makes {str(at)!r}: did you mean {near[0]!r}?")
-            raise InputError(unknown(str(at), files, where))
+            raise InputError(unknown_name_message(str(at), files, where))
 
         waiting, result = [maker(target) for target in self.targets], set[JobKey]()
         while waiting:

@@ -10,7 +10,7 @@ from pike_mixing import RULES, provenance, registry
 from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS
 from pike_mixing.interface import Method, Needs, StatisticsNeed
-from pike_mixing.settings import described_settings, is_required, setting_lines, wrap
+from pike_mixing.settings import described_settings, is_required, setting_lines, wrap_text
 from pipeline.runtime import output_formats
 
 FRAME = """\
@@ -186,7 +186,7 @@ def _rule_text(mixing_rule: str) -> str:
     kind = registry.rule_class(mixing_rule)
     settings = setting_lines(kind)
     head = "  settings" + ("" if settings else ": none")
-    lines = [mixing_rule, *wrap(_rule_about(mixing_rule), "  "), "", head, *settings, ""]
+    lines = [mixing_rule, *wrap_text(_rule_about(mixing_rule), "  "), "", head, *settings, ""]
     named = {
         "measures": measured,
         "more work": work,
@@ -195,7 +195,7 @@ def _rule_text(mixing_rule: str) -> str:
         "code": RULES.get(mixing_rule, mixing_rule),
     }
     for label, words in named.items():
-        lines += wrap(words, " " * 15, f"  {label:<13}")
+        lines += wrap_text(words, " " * 15, f"  {label:<13}")
     return "\n".join(lines)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 from pipeline.planning import dependencies, methods, records
 from pipeline.planning.dependencies import RunName
 from pipeline.settings import GRID
@@ -94,7 +94,7 @@ class Plan:
         """
         entries: dict[str, Settings] = getattr(self, section)
         if name not in entries:
-            raise InputError(unknown(name, entries, section))
+            raise InputError(unknown_name_message(name, entries, section))
         return entries[name]
 
     def domains_read_by(self, run: str) -> list[str]:
@@ -161,7 +161,7 @@ class Plan:
         if not database:
             return self.experiment_of_runs(list(self.runs))
         if database not in self.selections:
-            raise InputError(unknown(database, self.selections, "databases"))
+            raise InputError(unknown_name_message(database, self.selections, "databases"))
         trained = not database.startswith(UNTRAINED)
         kinds = self._kinds_by_selection.get(database, (EVALUATE, PROBE))
         result = self.experiment_of_runs(self.selections[database], trained=trained, kinds=kinds)

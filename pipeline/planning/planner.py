@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pike_mixing.errors import InputError, brief, refuse
+from pike_mixing.errors import InputError, refuse, shortened_repr
 from pipeline.planning import (
     cross_checks,
     dependencies,
@@ -101,7 +101,9 @@ def join_included(
     folder = origin.parent
     path = folder / name
     if not os.path.exists(path):  # noqa: PTH110 - Path raises where a name is too long.
-        raise InputError(f"include: {brief(str(path))} does not exist: give its path from {folder}")
+        raise InputError(
+            f"include: {shortened_repr(str(path))} does not exist: give its path from {folder}"
+        )
     if path.resolve() in included_by:
         raise InputError(f"include: {path} includes itself: take one `include` out")
     if len(included_by) > DEEPEST:

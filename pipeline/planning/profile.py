@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 from pipeline.planning import stages
 from pipeline.runtime import accelerators, signal_handler
 from pipeline.settings import DEVICES
@@ -138,7 +138,7 @@ def read_profile(
     for where, named in {"set-resources": resources, "set-threads": threads}.items():
         for rule in named:
             if rule not in RULES:
-                raise InputError(unknown(rule, RULES, f"{where}: rule"))
+                raise InputError(unknown_name_message(rule, RULES, f"{where}: rule"))
     chosen = {rule: {n: _plain_text(v) for n, v in own.items()} for rule, own in resources.items()}
     for rule, values in chosen.items():
         for name, value in values.items():

@@ -20,7 +20,7 @@ import yaml
 
 from pike_mixing.errors import InputError
 from pike_mixing.limits import Limits, PositiveInt
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 from pipeline import settings
 from pipeline.data.corpus_settings import SPECIAL_PIECES
 from pipeline.planning import (
@@ -165,7 +165,7 @@ class Registration:
             return f"{place}: {method} is on the board `target` alone"
         if method in self.methods:
             return f"{place}: {method} is not in rows, so that its runs are not compared: add it"
-        return unknown(method, known, place)
+        return unknown_name_message(method, known, place)
 
     def compared_methods(self, board: Board) -> list[str]:
         """Methods of a board."""

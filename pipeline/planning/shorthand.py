@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 from pipeline.runtime import model_folders
 
 Config = Mapping[str, Any]
@@ -54,7 +54,7 @@ def _expand_scenario(scenarios: Config, name: str) -> Any:
         return values
     alone = [n for n, v in scenarios.items() if isinstance(v, Mapping) and "like" not in v]
     if other not in alone:
-        raise InputError(unknown(other, alone, f"scenarios.{name}.like"))
+        raise InputError(unknown_name_message(other, alone, f"scenarios.{name}.like"))
     return {**scenarios[other], **values}
 
 
@@ -85,7 +85,7 @@ def _grid_methods(methods: Config, name: str, grid: Any) -> dict[str, Any]:
         return {}
     values, of = grid["values"], str(grid.get("of"))
     if of not in methods:
-        raise InputError(unknown(of, methods, f"grids.{name}.of"))
+        raise InputError(unknown_name_message(of, methods, f"grids.{name}.of"))
     for setting, each in values.items():
         if not isinstance(each, list):
             where = f"grids.{name}.values.{setting}"

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from pike_mixing.errors import InputError, brief, refuse
+from pike_mixing.errors import InputError, refuse, shortened_repr
 from pipeline.runtime.validate_settings import DEEPEST, MOST_DIGITS, is_json_text
 
 LARGEST = 2**20
@@ -169,13 +169,17 @@ def _tag_problems(node: Any, line: int) -> Iterator[str]:
     if not fits and name == "merge":
         yield f"{line}: << stands where a value is wanted: put it in quotes"
     elif not fits:
-        given = f" {brief(node.value)}" if isinstance(node, yaml.ScalarNode) else " of this"
-        yield f"{line}: the tag {brief(node.tag)} makes nothing{given}: leave the tag out"
+        given = (
+            f" {shortened_repr(node.value)}" if isinstance(node, yaml.ScalarNode) else " of this"
+        )
+        yield f"{line}: the tag {shortened_repr(node.tag)} makes nothing{given}: leave the tag out"
 
 
 def _scalar_problems(node: Any, line: int) -> Iterator[str]:
     if not is_json_text(node.value):
-        yield f"{line}: {brief(node.value)} holds a character that no text has: take it out"
+        yield (
+            f"{line}: {shortened_repr(node.value)} holds a character that no text has: take it out"
+        )
     elif node.tag == f"{_TAG}int" and len(node.value) > MOST_DIGITS:
         begin = node.value[:20]
         yield f"{line}: the number {begin}... has {len(node.value):,} digits: 19 are the most"
@@ -188,14 +192,14 @@ def _key_problems(keys: list[Any]) -> Iterator[str]:
         if not isinstance(key, yaml.ScalarNode):
             yield f"{line}: a list or a mapping cannot be a name"
         elif not is_json_text(name):
-            yield f"{line}: {brief(name)} holds a character that no text has: take it out"
+            yield f"{line}: {shortened_repr(name)} holds a character that no text has: take it out"
         elif key.tag not in (f"{_TAG}str", f"{_TAG}merge"):
             kind = key.tag.rpartition(":")[2]
             yield f"{line}: YAML reads the name {name:.100} as {kind}: put it in quotes"
         elif name in lines:
             yield (
-                f"{line}: {brief(name)} is named a second time, after line {lines[name]}: take one "
-                "of them out"
+                f"{line}: {shortened_repr(name)} is named a second time, after line "
+                f"{lines[name]}: take one of them out"
             )
         else:
             lines[name] = line

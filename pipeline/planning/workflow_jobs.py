@@ -85,6 +85,13 @@ class RuleResources:
         accelerators.refuse_too_many_devices(work.device, work.processes, where)
         launch.refuse_several_nodes(self._nodes, profile.device("pretrain"))
         self._refuse_uneven_nodes()
+        if self._nodes > 1 and (model := profile.value("pretrain", "gpu_model")):
+            # The plugin (2.8.0) would ask for no GPU of that model, beside those of each node.
+            raise InputError(
+                f"set-resources of pretrain: gpu_model: {model}: on several nodes a job asks for "
+                f"the GPUs of each: write gres: gpu:{model}:{work.processes // self._nodes} in its "
+                "place"
+            )
 
     def resources(self, rule: str) -> Resources:
         """A rule's resources: values, or functions of its wildcards.

@@ -72,7 +72,9 @@ def fill_accuracy_tests(measured: MeasuredResults) -> None:
         for one in [*tested, *means_over_tasks(tested, kept)]:
             families[one.estimate.has_enough].append(one)
         for family in families.values():
-            adjusted = sign_flip.holm([c.p if c.against in references else None for c in family])
+            adjusted = sign_flip.holm_adjusted(
+                [c.p if c.against in references else None for c in family]
+            )
             rows = [
                 _comparison_row(replace(c, p_holm=p)) for c, p in zip(family, adjusted, strict=True)
             ]

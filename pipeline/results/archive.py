@@ -29,7 +29,7 @@ from typing import Any
 import duckdb
 
 from pike_mixing.errors import InputError, install_command, refuse
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 from pipeline import settings as settings_of
 from pipeline.planning import records
 from pipeline.planning.records import ListedManifest
@@ -138,7 +138,9 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
     made = _validate_archive(archive)
     wanted = set(only)
     known = [name for read in made["reads"].values() for name in read]
-    refuse([unknown(name, known, "--only") for name in sorted(wanted.difference(known))])
+    refuse(
+        [unknown_name_message(name, known, "--only") for name in sorted(wanted.difference(known))]
+    )
     jobs: dict[str, list[tuple[str, str]]] = {}
     for kind, read in made["reads"].items():
         for name, place in read.items():

@@ -19,7 +19,7 @@ import duckdb
 
 from pike_mixing.comparison.distributions import t_quantile, t_tail
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
-from pike_mixing.comparison.sign_flip import holm
+from pike_mixing.comparison.sign_flip import holm_adjusted
 from pipeline.planning.configuration import Hypothesis
 from pipeline.results.record_loader import insert_rows
 from pipeline.results.selection import Row, query
@@ -64,7 +64,7 @@ def fill_boards(connection: duckdb.DuckDBPyConnection) -> None:
     for family, of_family in itertools.groupby(query(connection, ordered), itemgetter(*FAMILY)):
         by_method = [[*rows] for _, rows in itertools.groupby(of_family, itemgetter("method"))]
         means = [mean_over_scenarios([row["difference"] for row in rows]) for rows in by_method]
-        corrected = holm([mean.p for mean in means])
+        corrected = holm_adjusted([mean.p for mean in means])
         rows = map(_board_row, itertools.repeat(family), by_method, means, corrected)
         insert_rows(connection, "boards", rows)
 
@@ -102,7 +102,7 @@ def judge_hypotheses(
             {"hypothesis": name, **vars(hypothesis), "scenarios": mean.scenarios}
             | {"outcome": mean.difference, "half": mean.half, "p": mean.p}
         )
-    for row, p_holm in zip(result, holm([row["p"] for row in result]), strict=True):
+    for row, p_holm in zip(result, holm_adjusted([row["p"] for row in result]), strict=True):
         row |= {"p_holm": p_holm, "verdict": _hypothesis_verdict(row, p_holm, level)}
     return result
 

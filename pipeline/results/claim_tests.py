@@ -84,7 +84,7 @@ def fill_claim_tests(connection: duckdb.DuckDBPyConnection) -> None:
         p = claim_p([(cell.margin, cell.p_at_bound()) for cell in cells])
         if p is not None:
             tests[claim], p_of[key] = key, p
-    corrected = dict(zip(p_of, sign_flip.holm(list(p_of.values())), strict=True))
+    corrected = dict(zip(p_of, sign_flip.holm_adjusted(list(p_of.values())), strict=True))
     keys = ((claim, tests.get(claim, ()), seeds) for claim, seeds in wanted.items())
     rows = ([claim, p_of.get(key), corrected.get(key), seeds] for claim, key, seeds in keys)
     insert_rows(connection, "claim_tests", rows)

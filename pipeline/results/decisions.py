@@ -24,7 +24,7 @@ from pike_mixing.comparison.detectable import (
 )
 from pike_mixing.comparison.mean_difference import LEAST_DOCUMENTS, LEAST_SEEDS
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 from pipeline.results import display, labels
 from pipeline.results.selection import (
     Row,
@@ -426,7 +426,7 @@ def advise(
     for key, wanted in (("scenario", scenario), ("model", model)):
         known = dict.fromkeys(place[key] for place in every)
         if wanted is not None and wanted not in known:
-            raise InputError(unknown(wanted, known, f"--{key}"))
+            raise InputError(unknown_name_message(wanted, known, f"--{key}"))
         every = [place for place in every if wanted in (None, place[key])]
     if not every:
         raise InputError(

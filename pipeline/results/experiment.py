@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 from pipeline.results import views
 from pipeline.runtime import atomic_files
 from pipeline.runtime.manifests import IS_SLUG
@@ -90,7 +90,7 @@ class Experiment:
         ]  # fmt: skip
         known = views.view_sql_by_name()
         result += [
-            unknown(name, known, "views")
+            unknown_name_message(name, known, "views")
             for name in self.views or ()
             if views.view_of(name) not in known
         ]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import duckdb
 
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 from pipeline.results import curves, display, drawing, labels, result_manifests, selection, views
 from pipeline.results.display import Panel, Series
 from pipeline.results.selection import Row, connect_experiment, select_rows
@@ -31,7 +31,7 @@ class FigureSettings:
     def problems(self) -> list[str]:
         """A kind that is not there."""
         kind = self.kind or self.name
-        return [] if kind in KINDS else [unknown(kind, KINDS, "kind")]
+        return [] if kind in KINDS else [unknown_name_message(kind, KINDS, "kind")]
 
 
 def write_figure(settings: Path, database: Path, out: Path) -> None:

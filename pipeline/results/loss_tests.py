@@ -222,7 +222,7 @@ def _family_rows(tests: list[LossTest], *, corrected: bool) -> Iterator[list[Any
     numbers: list[list[list[Any]]] = []
     for found in ([getattr(t, of) for t in tests] for of in ("nll", "perplexity", "spread")):
         p_M = [None if e is None else mean_difference.p_value_if_enough(e) for e in found]
-        holm_M = sign_flip.holm(p_M) if corrected else [None] * len(p_M)
+        holm_M = sign_flip.holm_adjusted(p_M) if corrected else [None] * len(p_M)
         numbers.append(
             [
                 [None] * 9 if e is None else [*_estimate_cells(e), p, holm]

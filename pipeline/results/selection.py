@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from pike_mixing.errors import InputError, refuse
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 from pipeline.planning import output_root
 from pipeline.results import result_manifests, views
 from pipeline.runtime import checksums, made_from
@@ -247,7 +247,7 @@ def select_rows(
     if view not in known:
         if view in views.view_sql_by_name() and (database := _path_of(connection)):
             raise other_version(database, view)
-        raise InputError(unknown(view, known, f"{place}.query"))
+        raise InputError(unknown_name_message(view, known, f"{place}.query"))
     columns = [name for name, *_ in connection.execute(f"describe {view}").fetchall()]
     with views.explain_failure(view):
         result = query(connection, f"select * from {view}")
@@ -259,14 +259,20 @@ def select_rows(
         elif column in RUN_COLUMNS.values():
             values = f"select distinct {column} from runs"
             present = [value for (value,) in connection.execute(values).fetchall()]
-            problems += [unknown(str(v), map(str, present), at) for v in wanted if v not in present]
+            problems += [
+                unknown_name_message(str(v), map(str, present), at)
+                for v in wanted
+                if v not in present
+            ]
             if column not in columns and set(present) - set(wanted):
                 problems.append(
                     f"{at}: {view} is over all runs of the database: give it a database that "
                     f"holds only the selected {key}"
                 )
         elif column not in columns:
-            problems.append(unknown(key, [*RUN_COLUMNS, *columns], f"{place}.selection"))
+            problems.append(
+                unknown_name_message(key, [*RUN_COLUMNS, *columns], f"{place}.selection")
+            )
         out = [row for row in result if not (row.get(column) is None or row[column] in wanted)]
         result = [row for row in result if row.get(column) is None or row[column] in wanted]
         if not problems:
@@ -311,7 +317,7 @@ def frame(name: str, database: str | Path | None = None) -> "pd.DataFrame":
         if name not in known:
             if name in views.view_sql_by_name():
                 raise other_version(database, name)
-            raise InputError(unknown(name, known, str(database)))
+            raise InputError(unknown_name_message(name, known, str(database)))
         return connection.execute(f'select * from "{name}"').df()
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 from pipeline.planning import outdated
 from pipeline.results import views
 from pipeline.results.selection import (
@@ -127,7 +127,7 @@ def _inputs_of_row(connection: duckdb.DuckDBPyConnection, table: Row, row: str) 
     own = [cell for cell in cells if row in (cell.get(key) for key in names)]
     if not own:
         known = dict.fromkeys(cell[key] for key in names for cell in cells if cell.get(key))
-        raise InputError(unknown(row, known, "--row"))
+        raise InputError(unknown_name_message(row, known, "--row"))
     # Cells without a list of runs are of all that their method has.
     methods = {
         tuple(cell.get(key) for key in ("scenario", "model", "method"))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 
 if TYPE_CHECKING:
     from pipeline.settings import Model
@@ -94,7 +94,7 @@ def find_accelerator(name: str, place: str = "accelerator") -> Accelerator:
         InputError: there is none, with the nearest name.
     """
     if name not in ACCELERATORS:
-        raise InputError(unknown(name, ACCELERATORS, place))
+        raise InputError(unknown_name_message(name, ACCELERATORS, place))
     return ACCELERATORS[name]
 
 

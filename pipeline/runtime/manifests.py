@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.limits import Limits, NonNegativeFloat, NonNegativeInt, PositiveInt
-from pike_mixing.settings import unknown
+from pike_mixing.settings import unknown_name_message
 from pipeline import settings
 from pipeline.runtime import atomic_files, validate_settings
 
@@ -360,7 +360,12 @@ def read_archive_manifest(folder: Path) -> dict[str, Any]:
         raise InputError(f"{folder} is no archive: give what `pike record` or `pike crate` wrote")
     require_type(content, ARCHIVE, path, ARCHIVE_REMEDY)
     result: dict[str, Any] = content
-    refuse([unknown(one, OUTPUTS, f"{path}: reads") for one in result["reads"].keys() - OUTPUTS])
+    refuse(
+        [
+            unknown_name_message(one, OUTPUTS, f"{path}: reads")
+            for one in result["reads"].keys() - OUTPUTS
+        ]
+    )
     for name, file in result["files"].items():
         refuse_link(folder / name, folder)
         if name.endswith(".json") and file["bytes"] > MOST_OF_ARCHIVE:

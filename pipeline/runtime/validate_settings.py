@@ -12,8 +12,14 @@ from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
-from pike_mixing.errors import brief, refuse
-from pike_mixing.settings import missing_message, type_hints, type_message, unknown, without_limits
+from pike_mixing.errors import refuse, shortened_repr
+from pike_mixing.settings import (
+    missing_message,
+    type_hints,
+    type_message,
+    unknown_name_message,
+    without_limits,
+)
 
 T = TypeVar("T")
 DEEPEST = 50
@@ -97,11 +103,14 @@ def _unreadable_value_problems(value: Any, place: str, depth: int = 0) -> Iterat
         for name, one in named:
             within = f"{place}.{name}" if isinstance(value, Mapping) else f"{place}[{name}]"
             if isinstance(name, str) and not is_json_text(name):
-                yield f"{place}: {brief(name)} holds a character that no text has: take it out"
+                yield (
+                    f"{place}: {shortened_repr(name)} holds a character that no text has: "
+                    "take it out"
+                )
             else:
                 yield from _unreadable_value_problems(one, within, depth + 1)
     elif isinstance(value, str) and not is_json_text(value):
-        yield f"{place}: {brief(value)} holds a character that no text has: take it out"
+        yield f"{place}: {shortened_repr(value)} holds a character that no text has: take it out"
     elif isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:
         yield f"{place}: a number of more than {MOST_DIGITS} digits: 19 are the most"
 
@@ -119,13 +128,13 @@ def _explain_error(error: Any, kind: Any, root: str) -> str:
         place, settings = _place_and_type(kind, loc[:-1], root)
         if told == "missing":
             return missing_message(without_limits(settings), loc[-1], place)
-        return unknown(loc[-1], type_hints(without_limits(settings)), place)
+        return unknown_name_message(loc[-1], type_hints(without_limits(settings)), place)
     place, hint = _place_and_type(kind, loc, root)
     if told.startswith("union_tag"):
         kinds = _classes_by_kind(hint)
         if told == "union_tag_not_found":
             return f"{place}: kind is missing: one of {', '.join(kinds)}"
-        return unknown(error["ctx"]["tag"], kinds, f"{place}.kind")
+        return unknown_name_message(error["ctx"]["tag"], kinds, f"{place}.kind")
     wanted = Mapping if _classes_by_kind(hint) else hint
     return f"{place}: {cause or type_message(error['input'], wanted)}"
 

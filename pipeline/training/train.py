@@ -140,7 +140,7 @@ def pretrain(
     chosen = inputs.settings_from_grid(work, mixture)
     if work.rule not in RULES:
         code_fingerprint.record_loaded_files()
-    method = registry.build(work.rule, work.method | chosen, f"{run}: method")
+    method = registry.build_method(work.rule, work.method | chosen, f"{run}: method")
     devices.keep_freed_memory()
     if threads is not None:
         # The last bits of results depend on their number.

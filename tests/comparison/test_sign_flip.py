@@ -27,9 +27,11 @@ def test_items_of_a_document_are_flipped_together():
 
 def test_holm_by_hand():
     # Sorted 0.005, 0.01, 0.03, 0.04 times 4, 3, 2, 1; the last may not fall below the third.
-    assert sign_flip.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert sign_flip.holm([0.5, None, 0.02]) == [0.5, None, 0.04]
-    assert sign_flip.holm([0.9, 0.8]) == [1.0, 1.0]
+    assert sign_flip.holm_adjusted([0.01, 0.04, 0.03, 0.005]) == pytest.approx(
+        [0.03, 0.06, 0.06, 0.02]
+    )
+    assert sign_flip.holm_adjusted([0.5, None, 0.02]) == [0.5, None, 0.04]
+    assert sign_flip.holm_adjusted([0.9, 0.8]) == [1.0, 1.0]
 
 
 def flipped(sum_SxG):

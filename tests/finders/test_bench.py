@@ -134,7 +134,10 @@ def test_the_sealed_part_is_opened_by_one_command_that_writes_the_log_first(
     assert len(found[0][0]["sha256"]) == 64
     said("bench", "linear", "--open-sealed", "Ada", "--log", tmp_path, code=2)
     assert len(found) == 2
-    assert "name the method" in said("bench", "--open-sealed", "Ada", code=2)
+    # The method behind the tables would be taken for one of them, and the board shown instead.
+    for option in (["--open-sealed", "Ada"], ["--tables", "a.csv", "mine.py"], ["--save", "a"]):
+        told = said("bench", *option, code=2)
+        assert f"{option[0]}: name the method that is scored, before the options" in told
     monkeypatch.undo()
     sealed = ["bench", "linear", "--tables", "olmix-reuse.csv.gz", "--board", empty(tmp_path)]
     assert "is sealed: --open-sealed WHO" in said(*sealed, code=2)

@@ -26,7 +26,7 @@ MOMENTS = ("adatask",)
 
 def mixing_of(rule):
     required = method_catalogue.example_settings(rule)
-    method = registry.build(rule, required | SETTINGS.get(rule, {}), rule)
+    method = registry.build_method(rule, required | SETTINGS.get(rule, {}), rule)
     torch.manual_seed(0)
     model, reference = nn.Linear(4, 3), nn.Linear(4, 3).requires_grad_(False)
     draw = torch.Generator().manual_seed(1)

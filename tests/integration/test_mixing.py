@@ -149,7 +149,7 @@ def test_gradients_are_measured_in_training_mode_but_for_what_is_frozen():
     inner[2].register_forward_hook(lambda module, *_: seen.append(module.training))
     mixing.model = inner.train()
     inner[2].eval()
-    mixing.prepare()
+    mixing.prepare_step()
     # Two rows of each domain and more, one by one.
     assert set(zip(seen[::2], seen[1::2], strict=True)) == {(True, False)}
 

@@ -43,7 +43,7 @@ def norm(model):
 
 
 def train(config, name, example):
-    made = mixing_trainer(registry.build(name, METHODS[name], "test"), example["domains"])
+    made = mixing_trainer(registry.build_method(name, METHODS[name], "test"), example["domains"])
     trainer = made(config)
     first, seen, rates, norms = whole(trainer.model_parts[0]), [], [], []
 
@@ -102,7 +102,7 @@ def plain(config, name, example, trained):
     rows = example["domains"](None, config)
     places = {"seed": config.debug.seed, "place": (0, 1)}
     dataset = MixedDataset(rows, 8, micro_batch_rows=2, steps=STEPS, **places)
-    method, group = registry.build(name, METHODS[name], "test"), dist.new_subgroups(1)[0]
+    method, group = registry.build_method(name, METHODS[name], "test"), dist.new_subgroups(1)[0]
     mixing, seen, norms = Mixing(method, dataset, model, losses, group=group), [], []
     for batch in mixing.data_loader():
         mixing.loss(model, batch).backward()

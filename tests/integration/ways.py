@@ -122,7 +122,7 @@ class Way:
         net = initial_model(work.model, work.model.padded_vocabulary(pieces), work.seed)
         self.model = Net(net.configure(recipe))
         self.reference = reference and Net(checkpoint.load_model(reference))
-        self.method = registry.build(work.rule, work.method, "run.json")
+        self.method = registry.build_method(work.rule, work.method, "run.json")
         self.has_moments = self.method.needs().moments_per_domain
         self.optimize()
         self.domains = {d: Rows(c, recipe.length) for d, c in opened.items()}

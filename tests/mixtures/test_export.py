@@ -282,7 +282,7 @@ def of_ours():
     """Rows of each domain in both stages, in a loop of ours."""
     torch = pytest.importorskip("pike_mixing.torch")
     settings = {name: value for name, value in STAGES.items() if name != "rule"}
-    rule = registry.build("schedule", settings | {"steps": 100}, "test")
+    rule = registry.build_method("schedule", settings | {"steps": 100}, "test")
     parts = {name: list(range(9)) for name in ("web", "code")}
     mixing = torch.Mixing(rule, torch.MixedDataset(parts, 8, steps=100), rounding="systematic")
     counts = np.zeros((2, 2))

@@ -279,7 +279,7 @@ def test_weights_that_are_none_are_told_at_the_start(own, own_modules, kind, mes
 )
 def test_what_is_no_method_is_refused_where_it_is_imported(own, rule, expected):
     with pytest.raises(InputError, match=expected):
-        registry.build(rule, {}, "run.json")
+        registry.build_method(rule, {}, "run.json")
 
 
 def test_a_finder_that_cannot_find_is_told_at_the_start(monkeypatch):

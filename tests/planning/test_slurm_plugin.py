@@ -172,6 +172,18 @@ def test_the_gpus_of_a_training_are_on_one_node_unless_it_asks_for_more(config, 
     assert [word for word in words if word.startswith(kinds)] == asked
 
 
+def test_a_model_of_gpus_is_asked_for_by_node_where_there_are_several(config):
+    plan = planner.plan(config(), "config.yaml")
+    chosen = {"accelerator": "h100", "processes": "8", "nodes": "2", "gpu_model": "h100"}
+    with pytest.raises(InputError, match=r"h100: on several .* write gres: gpu:h100:4 in its"):
+        RuleResources(plan, Profile({"pretrain": chosen}))
+    # The plugin itself asks for none of them.
+    job = types.SimpleNamespace(resources=Resources(gres="gpu:4", gpu=0, gpu_model="h100"))
+    assert utils.set_gres_string(job).split() == ["--gres=gpu:4", "--gpus=h100:0"]
+    job.resources = Resources(gres="gpu:h100:4", gpu=0)
+    assert utils.set_gres_string(job).split() == ["--gres=gpu:h100:4"]
+
+
 def test_a_controller_that_never_answers_is_given_up(programs, job, monkeypatch):
     programs("scontrol", 'test "$2" = job || { echo "MinJobAge = 600 sec"; exit; }; exec sleep 99')
     programs("squeue", "")

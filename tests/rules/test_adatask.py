@@ -3,11 +3,11 @@ import pytest
 
 from pike_mixing.interface import Signals
 from pike_mixing.rules.adatask import AdaTask
-from pike_mixing.settings import parse
+from pike_mixing.settings import parse_settings
 
 
 def coefficients(*counts, **settings):
-    method = parse(AdaTask, settings, "adatask")
+    method = parse_settings(AdaTask, settings, "adatask")
     state = method.init(tuple("abc"[: len(counts)]), 0)
     signals = Signals(step=0, batch_rows=sum(counts), count_K=np.array(counts))
     return method.combine(state, signals).tolist()

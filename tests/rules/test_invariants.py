@@ -68,7 +68,7 @@ def build(name, domains=DOMAINS, **changes):
     values = method_catalogue.example_settings(rule) | VARIANTS.get(name, {}) | changes
     sizes = {domain: 10.0 * len(domain) for domain in domains}
     facts = RunFacts(sizes, budget_tokens=100.0, mixture=sizes)
-    return registry.build(rule, values, rule).for_run(facts)
+    return registry.build_method(rule, values, rule).for_run(facts)
 
 
 ADAPTIVE = [name for name in ALL if build(name).needs() != Needs()]

@@ -45,7 +45,7 @@ def test_a_setting_beyond_its_limits_and_two_that_do_not_fit_are_told_together()
         made("aioli", **wrong)
     assert str(made_of_values.value).splitlines() == [f"Aioli.{p}" for p in problems]
     with pytest.raises(InputError) as parsed:
-        registry.build("aioli", wrong, "methods.aioli")
+        registry.build_method("aioli", wrong, "methods.aioli")
     assert str(parsed.value).splitlines() == [f"methods.aioli.{p}" for p in problems]
     # What is of another type cannot be asked.
     with pytest.raises(InputError, match=r"^Aioli\.slot: '3' is not a whole number$"):

@@ -283,7 +283,7 @@ def test_a_rule_of_each_kind_trains(make_run, corpora, mixed, rule):
     assert all(row["loss"] is not None for row in rows(result, "steps"))
     # It has acted: on what the batches hold, or on how their losses or gradients add up.
     moved = {row["weight"] for row in rows(result, "weights")} != {0.5}
-    needs = registry.build(rule, ACTING[rule], rule).needs()
+    needs = registry.build_method(rule, ACTING[rule], rule).needs()
     assert moved or rows(result, "coefficients") or needs.moments_per_domain
 
 

@@ -28,7 +28,7 @@ def loop_of(run, corpora, *, method=None, reference=None, device="cpu", shard=Fa
     """The loop of a run that has not begun; `method` stands in for that of its settings."""
     values = atomic_files.read_json(run)
     work = validate(settings.Run, values, str(run))
-    method = method or registry.build(work.rule, work.method, str(run))
+    method = method or registry.build_method(work.rule, work.method, str(run))
     with locks.acquire_lease(run.parent) as held:
         given = inputs.read_inputs(work, method, corpora, reference, None)
         place = devices.pick_device(device)
