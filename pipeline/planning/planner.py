@@ -261,9 +261,9 @@ def plan(
         files=(origin,),
         options={},
         results=str(Path(own["results"])),
-        sources=stage_settings.sort_keys(own["sources"]),
+        sources=stage_settings.with_sorted_keys(own["sources"]),
         tokenizers={
-            name: stage_settings.sort_keys(stage_settings.tokenizer_settings(own, name))
+            name: stage_settings.with_sorted_keys(stage_settings.tokenizer_settings(own, name))
             for name in own["tokenizers"]
         },
         tokenizer_sources={
@@ -283,7 +283,7 @@ def plan(
             if (probed := stage_settings.probe_settings(own, run)) is not None
         },
         tasks={
-            name: stage_settings.sort_keys(own.get("tasks", {}).get(name, {}))
+            name: stage_settings.with_sorted_keys(own.get("tasks", {}).get(name, {}))
             for name in dict.fromkeys(
                 [
                     *(one["task"] for e in evaluations.values() for one in e.get("tasks", [])),
@@ -291,8 +291,8 @@ def plan(
                 ]
             )
         },
-        tables=stage_settings.output_settings(own["tables"]),
-        figures=stage_settings.output_settings(own["figures"]),
+        tables=stage_settings.settings_by_output(own["tables"]),
+        figures=stage_settings.settings_by_output(own["figures"]),
     )
 
 

@@ -381,39 +381,39 @@ def _scenario_settings(drawn: DrawnScenario, recipe: str) -> dict[str, Any]:
 
 
 def _add_equal_cost_recipes(
-    result: dict[str, Any], one: DrawnScenario, size: _StepsCase, chosen: Registration
+    config: dict[str, Any], drawn: DrawnScenario, case: _StepsCase, registration: Registration
 ) -> None:
     """Adds what differs in a scenario: the fixed mixture, and recipes of as much as others cost."""
-    own: Sections = {AT_TARGET: {"weights_by_domain": one.target}} if one.target else {}
-    result["scenarios"][one.name]["methods"] = own
-    long = shorthand.expand_shorthand(result)
-    for name, equal in chosen.mix_for.items():
-        run = RunName(one.name, size.model, equal.of, chosen.seeds[0])
+    own: Sections = {AT_TARGET: {"weights_by_domain": drawn.target}} if drawn.target else {}
+    config["scenarios"][drawn.name]["methods"] = own
+    long = shorthand.expand_shorthand(config)
+    for name, equal in registration.mix_for.items():
+        run = RunName(drawn.name, case.model, equal.of, registration.seeds[0])
         every = dependencies.with_required_runs(long, [run]) if equal.search else [run]
         cost = sum(_cost_in_mix_steps(long, each, run, equal) for each in every)
-        longer = _recipe_with_steps(chosen.training, math.ceil(round(cost, 6)))
+        longer = _recipe_with_steps(registration.training, math.ceil(round(cost, 6)))
         own[name] = {"training": _recipe_name(longer)}
-        result["training"].setdefault(_recipe_name(longer), longer)
+        config["training"].setdefault(_recipe_name(longer), longer)
 
 
 def _cost_in_mix_steps(
-    long: dict[str, Any], run: RunName, asking: RunName, equal: EqualCost
+    config: dict[str, Any], run: RunName, asking_run: RunName, equal: EqualCost
 ) -> float:
     """What a run costs, in steps of Mix on the model of the run that asks."""
-    values, asked = (stage_settings.run_settings(long, one) for one in (run, asking))
-    size, own = (flops_of_step(v, long["tokenizers"]) for v in (values, asked))
+    values, asked = (stage_settings.run_settings(config, one) for one in (run, asking_run))
+    size, own = (flops_of_step(v, config["tokenizers"]) for v in (values, asked))
     cost = passes_relative_to_mix if equal.by == "time" else rows_per_batch_row
     return float(values["training"]["steps"] * cost(values) * size / own)
 
 
-def _run_entries(registration: Registration, size: _StepsCase) -> Iterator[dict[str, Any]]:
+def _run_entries(registration: Registration, case: _StepsCase) -> Iterator[dict[str, Any]]:
     """One entry for each board that has scenarios."""
     for board in BOARDS:
-        names = [one.name for one in size.scenarios if bool(one.target) == (board == "target")]
+        names = [one.name for one in case.scenarios if bool(one.target) == (board == "target")]
         if names:
             yield {
                 "scenarios": names,
-                "models": [size.model],
+                "models": [case.model],
                 "methods": registration.compared_methods(board),
                 "seeds": list(registration.seeds),
             }

@@ -29,7 +29,9 @@ def expand_shorthand(config: Config) -> dict[str, Any]:
     if isinstance(scenarios := config.get("scenarios"), Mapping):
         whole["scenarios"] = {name: _expand_scenario(scenarios, name) for name in scenarios}
     if isinstance(models := config.get("models"), Mapping):
-        whole["models"] = {name: _expand_model(models[name], f"models.{name}") for name in models}
+        whole["models"] = {
+            name: _expand_model_entry(models[name], f"models.{name}") for name in models
+        }
     if not isinstance(methods := config.get("methods"), Mapping):
         return whole
     if isinstance(runs := config.get("runs"), list):
@@ -58,7 +60,7 @@ def _expand_scenario(scenarios: Config, name: str) -> Any:
     return {**scenarios[other], **values}
 
 
-def _expand_model(values: Any, where: str) -> Any:
+def _expand_model_entry(values: Any, where: str) -> Any:
     if not isinstance(values, Mapping) or not isinstance(place := values.get("transformers"), str):
         return values
     result = {**model_folders.read_model_sizes(place, f"{where}.transformers"), **values}

@@ -191,12 +191,12 @@ def _walk_files(
             yield path
 
 
-def _is_manifest(path: Path, place: Path) -> bool:
+def _is_manifest(path: Path, folder: Path) -> bool:
     """Whether a file is a manifest by its name, or by the folder of its output root."""
     if path.name == atomic_files.MANIFEST or path.name.endswith(f".{atomic_files.MANIFEST}"):
         return True
     root = output_root.root_above(path.absolute().parent)
-    within = path.absolute().relative_to(root.folder if root else place.absolute().parent)
+    within = path.absolute().relative_to(root.folder if root else folder.absolute().parent)
     # Without a root, as of a folder that was copied alone, any of its folders may be meant.
     folders = within.parts[: 1 if root else -1]
     return path.suffix == ".json" and bool({"tokenizers", "mixtures"} & {*folders})
@@ -205,7 +205,7 @@ def _is_manifest(path: Path, place: Path) -> bool:
 def _read_manifest(path: Path) -> _ReadManifest:
     if path.parent.parent.name == "checkpoints":
         run = path.parent.parent.parent / atomic_files.MANIFEST
-        _refuse_no_file(path, _remake_instruction(run, "pretrain", path))
+        _refuse_unreadable_json(path, _remake_instruction(run, "pretrain", path))
         try:
             content = manifests.read_checkpoint_manifest(path.parent)
         except InputError as error:
@@ -222,7 +222,7 @@ def _read_manifest(path: Path) -> _ReadManifest:
             )
         ]
         return _ReadManifest(path, "checkpoint", {**content, "stage": "pretrain"}, files)
-    _refuse_no_file(path, _remake_instruction(path, _stage_of_path(path), path))
+    _refuse_unreadable_json(path, _remake_instruction(path, _stage_of_path(path), path))
     stage = manifests.stage_of_manifest(path)
     if stage not in manifests.STAGES:
         content = atomic_files.read_json(path)
@@ -243,7 +243,7 @@ def _read_manifest(path: Path) -> _ReadManifest:
     return _ReadManifest(path, KINDS.get(stage, stage), content, files)
 
 
-def _refuse_no_file(path: Path, remedy: str) -> None:
+def _refuse_unreadable_json(path: Path, remedy: str) -> None:
     """Stops where something else is in the place of a manifest, or where it is no JSON."""
     if other := atomic_files.kind_of_non_file(path):
         raise InputError(f"{path} is {other}: {remedy}")
