@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = cli.parse_arguments(words)
     command = chosen.pop("command")
     try:
-        return _write_answer(_run_command(command, chosen, words))
+        return _print_answer(_run_command(command, chosen, words))
     except KeyboardInterrupt:
         return _report_failure(command, "interrupted", 130)
     except Exception as error:
@@ -134,7 +134,7 @@ def _arguments_of_process(chosen: dict[str, Any], words: Sequence[str]) -> dict[
     return {**chosen, "threads": each}
 
 
-def _write_answer(answer: bytes | str | None) -> int:
+def _print_answer(answer: bytes | str | None) -> int:
     """Writes a command's answer; a reader who has seen enough (`| head`) is no fault.
 
     Raises:

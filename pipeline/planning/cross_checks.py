@@ -280,7 +280,7 @@ def _method_problems(config: Config, scenario: str, method: str, recipe: Trainin
 def run_problems(config: Config, all_runs: Sequence[RunName]) -> Iterator[str]:
     """All that does not fit the runs: those that are asked for, and those that they stand on."""
     yield from _too_long_item_problems(config)
-    yield from _unequal_search_problems(config, all_runs)
+    yield from _unequal_proxy_length_problems(config, all_runs)
     yield from _missing_oracle_problems(config)
     yield from _multi_model_prediction_problems(config)
     yield from _empty_selection_problems(config, all_runs)
@@ -303,7 +303,7 @@ def _too_long_item_problems(config: Config) -> Iterable[str]:
                 )
 
 
-def _unequal_search_problems(config: Config, all_runs: Iterable[RunName]) -> Iterable[str]:
+def _unequal_proxy_length_problems(config: Config, all_runs: Iterable[RunName]) -> Iterable[str]:
     """Mixtures or settings chosen by losses of runs of several lengths: the longest would win."""
     every = (found for run in all_runs if (found := dependencies.mixture_of_run(config, run)))
     for found in dict.fromkeys(every):
