@@ -36,7 +36,7 @@ def write(out: Path, taken: made_from.InputSnapshot, settings: Any, files: Itera
         modules=[stages.STAGES[taken.stage].partition(":")[0]],
         assets=stages.ASSETS[taken.stage],
         facts={},
-        taken=taken,
+        snapshot=taken,
     )
 
 

@@ -50,7 +50,7 @@ def write_records(out: Path, sizes: Sizes = Sizes()) -> None:
             files=sorted(partial.glob("*.parquet")),
             modules=[__name__],
             facts={},
-            taken=taken,
+            snapshot=taken,
         )
 
 
