@@ -1,8 +1,8 @@
 """The places where a mixing method acts on training.
 
 A method is a frozen dataclass of settings with pure functions over an explicit state. The loop
-calls `allocate`, `loss_weights`, `combine` and `observe` of every method and never asks which one
-it runs; a method that does not act in a place inherits the neutral answer of `Method`.
+calls `allocate`, `loss_weights`, `gradient_coefficients` and `observe` of every method and never
+asks which one it runs; a method that does not act in a place inherits the neutral answer of `Method`.
 
 Shapes: K domains, as in `pike_mixing.signals`.
 """
@@ -50,7 +50,7 @@ class Method(CheckedSettings, abc.ABC):
                 raise InputError(
                     f"{cls.__name__}.{name}: that is a hook of Method: rename the field"
                 )
-        for name in ("loss_weights", "combine", "observe"):
+        for name in ("loss_weights", "gradient_coefficients", "observe"):
             if name in vars(cls):
                 setattr(cls, name, check_signals(name, vars(cls)[name]))
         for name in ("init", "needs"):
@@ -121,7 +121,7 @@ class Method(CheckedSettings, abc.ABC):
         """
         return None
 
-    def combine(self, state: State, signals: Signals) -> Floats | None:
+    def gradient_coefficients(self, state: State, signals: Signals) -> Floats | None:
         """Coefficients c_K of the update sum_k c_k g_k; None: b_k / b."""
         return None
 

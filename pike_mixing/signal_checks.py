@@ -104,7 +104,7 @@ def state_problems(answer: Any) -> list[str]:
 
 
 def answer_problems(answer: Any, signals: Signals, K: int) -> list[str]:
-    """Why what `loss_weights` or `combine` gives cannot be a number of each domain with rows."""
+    """Why an answer cannot be a number of each domain with rows: of `loss_weights`, coefficients."""
     if answer is None:
         return []
     if not _is_plain_array(answer) or answer.dtype.kind not in "iuf" or answer.shape != (K,):
@@ -149,7 +149,7 @@ def missing_signals(needs: Needs, hook: str, signals: Signals) -> list[str]:
 
     Args:
         needs: Of the method.
-        hook: loss_weights, combine or observe.
+        hook: loss_weights, gradient_coefficients or observe.
         signals: Those of the step.
     """
     early = signals.statistics is not None or signals.validation_loss_K is not None
@@ -158,7 +158,7 @@ def missing_signals(needs: Needs, hook: str, signals: Signals) -> list[str]:
         return []
     wanted = {
         "loss_weights": {"loss_K": needs.weighs_losses, "excess_K": needs.reference},
-        "combine": {
+        "gradient_coefficients": {
             "loss_K": needs.losses and needs.gramian,
             "gram_KxK": needs.gramian,
             "count_K": needs.moments_per_domain,
