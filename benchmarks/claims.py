@@ -26,7 +26,7 @@ HEAD = """# The paper's claims at a small size
 
 {verdicts}
 
-**Supported means that a gain exists here, not that it is as large as the paper's.**{sizes}
+**A claim of a gain is supported if there is a gain here, even one of another size.**{sizes}
 
 {contradicted}Our models have {least:,} to {most:,} parameters, the paper's 110 million to
 1 billion: what is decided here need not hold at the paper's sizes, or at yours.
@@ -62,7 +62,7 @@ that was busy with other work. This says nothing about the paper's sizes: the cl
 """
 VERDICTS = {
     "supported": "our numbers lie where the claim says, and p is below 0.05",
-    "contradicted": "one of our numbers lies elsewhere, and p is below 0.05",
+    "contradicted": "one of our numbers lies elsewhere, and p is below 0.05, or it is exact",
     "too few seeds": "some comparison has fewer than three seeds, and none contradicts the claim",
     "not significant": "there are seeds enough, but p is 0.05 or more",
     "not run": "the experiment has no such runs, or the claim is about the paper's own sizes",

@@ -103,10 +103,12 @@ class Mixture:
             corpus.read_into(tokens_BxL1[own], row_R[place_B[own] - begin_K[k]])
         return tokens_BxL1
 
-    def _refuse_beyond_max_epochs(self, end_K: npt.NDArray[np.integer[Any]]) -> None:
-        if self._last_K is None or (end_K <= self._last_K).all():
+    def _refuse_beyond_max_epochs(self, end_positions_K: npt.NDArray[np.integer[Any]]) -> None:
+        if self._last_K is None or (end_positions_K <= self._last_K).all():
             return
-        beyond = [d for d, over in zip(self.domains, end_K > self._last_K, strict=True) if over]
+        beyond = [
+            d for d, over in zip(self.domains, end_positions_K > self._last_K, strict=True) if over
+        ]
         raise InputError(
             f"{', '.join(map(repr, beyond))}: all rows have been read {self._max_epochs:g} times, "
             "as often as training.max_epochs allows: give the source more text, train for fewer "

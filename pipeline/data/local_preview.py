@@ -38,10 +38,10 @@ def check_first_documents(source: LocalSource) -> None:
         next(formats.read_source_file(source_file), None)
 
 
-def count_documents(source: LocalSource, most: int) -> int | None:
+def count_documents_below(source: LocalSource, limit: int) -> int | None:
     """How many documents a source gives.
 
-    None: `most` or more, or their text has more than `MOST_CHARACTERS`.
+    None: `limit` or more, or their text has more than `MOST_CHARACTERS`.
 
     Raises:
         InputError: as the source's `read`.
@@ -49,14 +49,14 @@ def count_documents(source: LocalSource, most: int) -> int | None:
     listed = source.named_files()
     if (
         source.bytes is None
-        and 1 < len(listed) < most
+        and 1 < len(listed) < limit
         and _count_whole_files(source) == len(listed)
     ):
         return len(listed)
     count = characters = 0
     for count, document in enumerate(source.read(Counter(), []), start=1):
         characters += len(document.text)
-        if count == most or characters > MOST_CHARACTERS:
+        if count == limit or characters > MOST_CHARACTERS:
             return None
     return count
 
@@ -76,7 +76,7 @@ def explain_few_documents(source: LocalSource, validation_share: float) -> str |
     held_out, share = source.validation_source(), 1.0
     if held_out is None:
         held_out, share = source, OF_RESULTS * validation_share
-    count = count_documents(held_out, math.ceil(ENOUGH_DOCUMENTS / share))
+    count = count_documents_below(held_out, math.ceil(ENOUGH_DOCUMENTS / share))
     if count is None:
         return None
     remedies = ["give it more text"]

@@ -298,7 +298,7 @@ def pack_corpus(
             *_validation_warnings(
                 chosen, documents, facts, has_own_validation=work.has_own_validation
             ),
-            *_blank_warnings(documents.name, encoder, work.blanks),
+            *_blank_substitute_warnings(documents.name, encoder, work.blanks),
         ]
         for warning in result["warnings"]:
             log.warning("%s", warning)
@@ -474,14 +474,16 @@ def _validation_warnings(
         )
 
 
-def _blank_warnings(domain: str, tokenizer: Tokenizer, count: int) -> Iterator[str]:
+def _blank_substitute_warnings(
+    domain: str, tokenizer: Tokenizer, substitutes: int
+) -> Iterator[str]:
     """That the tokenizer reads a character of the text as another."""
     named, blank = tokenizer.encode([f"a{BLANK.decode()}b", "a b"])
-    if count and named.tolist() == blank.tolist():
+    if substitutes and named.tolist() == blank.tolist():
         yield (
             f"domain {domain!r}: U+2581 (\N{LOWER ONE EIGHTH BLOCK}), which SentencePiece reads "
-            f"as a blank, stands {count:,} times in the text: it cannot be told from a blank any "
-            "more, nor does it count as unknown; write another character there if it matters"
+            f"as a blank, stands {substitutes:,} times in the text: it cannot be told from a blank "
+            "any more, nor does it count as unknown; write another character there if it matters"
         )
 
 

@@ -266,7 +266,7 @@ def read_texts(files: Files, skipped: Counter[str]) -> Iterator[Text]:
         yield name, text
 
 
-def character_names() -> Iterator[Text]:
+def read_character_names() -> Iterator[Text]:
     """Code points and their names, those left out whose name only repeats the code point."""
     lines: list[str] = []
     for point in range(0x110000):
@@ -288,7 +288,7 @@ TOPICS: dict[Topic, Callable[[Counter[str]], Iterator[Text]]] = {
     "tables": lambda skipped: read_texts(
         files_below(_STDLIB / "encodings", ".py", frozenset({"__pycache__"})), skipped
     ),
-    "unicode": lambda _: character_names(),
+    "unicode": lambda _: read_character_names(),
 }
 """Topic: how its documents are read, given a counter of what is left out."""
 

@@ -40,7 +40,7 @@ class PackedRows:
         return (self[number] for number in range(len(self)))
 
 
-def open_rows(folder: str | Path, split: str, length: int) -> PackedRows:
+def open_packed_rows(folder: str | Path, split: str, length: int) -> PackedRows:
     """The rows of a split of a corpus that `pike pack` wrote, checked against its manifest.
 
     Args:

@@ -92,12 +92,14 @@ def lay_out_question(context: Ints, candidates: Sequence[Ints], shared: int) -> 
         token_L=np.concatenate([context[shared:], *(candidate[:-1] for candidate in candidates)]),
         target_N=np.concatenate([firsts, *(candidate[1:] for candidate in candidates)]),
         candidates=len(candidates),
-        **_row_layout(len(context), tuple(map(len, candidates)), shared),
+        **_row_layout_of_lengths(len(context), tuple(map(len, candidates)), shared),
     )
 
 
 @functools.lru_cache(maxsize=64)
-def _row_layout(context: int, candidates: tuple[int, ...], shared: int) -> dict[str, Any]:
+def _row_layout_of_lengths(
+    context: int, candidates: tuple[int, ...], shared: int
+) -> dict[str, Any]:
     """What a row has of the lengths of a context and its candidates alone."""
     lengths = np.array(candidates, np.int64) - 1
     numbers = np.arange(len(lengths))

@@ -117,7 +117,7 @@ class Lease:
     holder: str = ""
     """What the lease's file says while this process holds it."""
 
-    def confirm(self) -> None:
+    def refuse_if_lost(self) -> None:
         """Looks whether this process still holds the lease.
 
         Raises:
@@ -156,12 +156,12 @@ def acquire_lease(folder: Path) -> Iterator[Lease]:
             yield lease
         except (OSError, InputError):
             # Where the folder is gone, or another's, that is what happened.
-            lease.confirm()
+            lease.refuse_if_lost()
             raise
         finally:
             # A folder that is gone, or another's by now, has no lease of ours; nor has a fork.
             with contextlib.suppress(OSError, InputError):
-                lease.confirm()
+                lease.refuse_if_lost()
                 if file in _held:
                     (folder / NAME).unlink()
             _held.discard(file)
@@ -182,7 +182,9 @@ def await_lease_end(folder: Path, minutes: float) -> None:
     while is_lease_held(folder) and time.monotonic() < end:
         if not told:
             log.info(
-                "%s; waiting here for %g minutes at most", _holder_text(folder / NAME), minutes
+                "%s; waiting here for %g minutes at most",
+                _lease_held_message(folder / NAME),
+                minutes,
             )
         told = True
         time.sleep(LOOK_SECONDS)
@@ -200,7 +202,7 @@ def is_lease_held(folder: Path) -> bool:
 
 def describe_holder(folder: Path) -> str | None:
     """Who holds the lease of a run directory, and how to end it; None where nobody does."""
-    return _holder_text(folder / NAME) if is_lease_held(folder) else None
+    return _lease_held_message(folder / NAME) if is_lease_held(folder) else None
 
 
 def _lock_or_refuse(path: Path) -> IO[bytes]:
@@ -219,10 +221,10 @@ def _lock_or_refuse(path: Path) -> IO[bytes]:
                 "with them, or give a results folder elsewhere"
             ) from None
         time.sleep(_TRY_SECONDS)
-    raise InputError(_holder_text(path))
+    raise InputError(_lease_held_message(path))
 
 
-def _holder_text(path: Path) -> str:
+def _lease_held_message(path: Path) -> str:
     how = ""
     try:
         holder = foreign_json.parse_json(path.read_text(encoding="utf-8"))

@@ -80,7 +80,7 @@ class Fields:
         return InputError(f"{self.place}: {name!r} is {value!r:.80}, not {kind}: {_ADVICE}")
 
 
-def lettered_row(record: Record, place: str, cluster: str = "id") -> Row:
+def lettered_options_row(record: Record, place: str, cluster: str = "id") -> Row:
     """A question of ARC or CommonsenseQA, its right option found through the record's own labels.
 
     ARC labels options A to E in some questions and 1 to 5 in others: a key is no index.
@@ -132,7 +132,7 @@ ARC_EASY = Task(
     style=Style(label="Question: ", answer=True),
     split="validation",
     further_splits=("test",),
-    row=lettered_row,
+    row=lettered_options_row,
     curated=(
         "MCAS_2007_8_5189",
         "Mercury_SC_401169",
@@ -158,7 +158,7 @@ CSQA = Task(
     style=Style(label="Question: ", answer=True),
     split="validation",
     # Questions about one concept share its options.
-    row=functools.partial(lettered_row, cluster="question_concept"),
+    row=functools.partial(lettered_options_row, cluster="question_concept"),
     curated=(
         "61fe6e879ff18686d7552425a36344c8",
         "02e821a3e53cb320790950aab4489e85",

@@ -214,7 +214,7 @@ class RunFolder:
                 folder.
         """
         if distributed.is_main_process():
-            self.lease.confirm()
+            self.lease.refuse_if_lost()
         with self.records.timed("checkpoint"):
             # Two copies of all states would not always fit: the one before goes first.
             self.writer.wait()
@@ -258,7 +258,7 @@ class RunFolder:
         work, recipe = self.work, self.work.training
         with self.records.timed("checkpoint"):
             self.writer.wait()
-        self.lease.confirm()
+        self.lease.refuse_if_lost()
         self._delete_superfluous(recipe.steps, newest=1)
         kept = atomic_files.step_entries(self.checkpoints)
         sums = {path / checkpoint.MODEL: checkpoint.weights_sha256(path) for path in kept.values()}

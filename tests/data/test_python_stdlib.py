@@ -99,7 +99,7 @@ def test_the_standard_library_is_free_of_tests_and_packages():
 
 
 def test_characters_are_named_64_a_document():
-    found = list(python_stdlib.character_names())
+    found = list(python_stdlib.read_character_names())
     assert found[0][0] == "U+0020"
     assert found[0][1].startswith("0020 SPACE\n0021 EXCLAMATION MARK\n")
     assert {text.count("\n") for _, text in found[:-1]} == {63}

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pike_mixing.errors import InputError
-from pipeline.data.rows_for_trainers import open_rows
+from pipeline.data.rows_for_trainers import open_packed_rows
 from pipeline.data.shards import Corpus
 
 
@@ -16,7 +16,7 @@ def digest(rows):
 
 def test_rows_are_those_that_a_run_reads(make_corpus, tmp_path):
     # Eleven tokens are three rows of 3 + 1, which share their ends; one token is left over.
-    rows = open_rows(make_corpus(tmp_path / "hand", range(2, 13)), "train", 3)
+    rows = open_packed_rows(make_corpus(tmp_path / "hand", range(2, 13)), "train", 3)
     whole = [[2, 3, 4, 5], [5, 6, 7, 8], [8, 9, 10, 11]]
     assert [row["input_ids"].tolist() for row in rows] == whole
     assert [rows[n]["labels"].tolist() for n in (0, 1, -1)] == whole
@@ -29,7 +29,7 @@ def test_rows_are_those_that_a_run_reads(make_corpus, tmp_path):
 )
 def test_what_has_no_rows_is_told(make_corpus, tmp_path, split, length, said):
     with pytest.raises(InputError, match=said):
-        open_rows(make_corpus(tmp_path / "hand", range(2, 13)), split, length)
+        open_packed_rows(make_corpus(tmp_path / "hand", range(2, 13)), split, length)
 
 
 def test_a_plain_trainer_reads_the_same_rows(make_corpus, tmp_path):
@@ -52,5 +52,5 @@ def test_a_plain_trainer_reads_the_same_rows(make_corpus, tmp_path):
     options |= {"per_device_train_batch_size": 4, "num_train_epochs": 1, "save_strategy": "no"}
     options |= {"train_sampling_strategy": "sequential"}
     args = transformers.TrainingArguments(**options)
-    transformers.Trainer(Model(), args, train_dataset=open_rows(folder, "train", 8)).train()
+    transformers.Trainer(Model(), args, train_dataset=open_packed_rows(folder, "train", 8)).train()
     assert digest(seen) == digest(corpus.read(torch.arange(corpus.rows(8)).numpy(), 8))

@@ -62,7 +62,7 @@ def test_a_lease_is_held_during_the_block_and_leaves_nothing(tmp_path):
         assert locks.is_lease_held(run)
         assert lease.folder == run
         assert holder_of(run)["pid"] == os.getpid()
-        lease.confirm()
+        lease.refuse_if_lost()
     assert list(run.iterdir()) == []
     with pytest.raises(KeyboardInterrupt), locks.acquire_lease(run):
         raise KeyboardInterrupt
@@ -121,11 +121,11 @@ def test_a_fork_that_ends_leaves_the_lease_to_its_parent(tmp_path):
     with locks.acquire_lease(tmp_path) as lease:
         if not (number := os.fork()):
             with contextlib.suppress(BaseException):
-                lease.confirm()
+                lease.refuse_if_lost()
             os._exit(0)
         os.waitpid(number, 0)
         assert locks.is_lease_held(tmp_path)
-        lease.confirm()
+        lease.refuse_if_lost()
 
 
 def test_a_living_holder_is_waited_for_until_it_ends(tmp_path, monkeypatch, caplog):
@@ -209,7 +209,7 @@ def mistaken(_):
 
 
 @pytest.mark.parametrize(
-    "notice", [locks.Lease.confirm, lambda held: (held.folder / "x").stat(), mistaken]
+    "notice", [locks.Lease.refuse_if_lost, lambda held: (held.folder / "x").stat(), mistaken]
 )
 @pytest.mark.parametrize("lose", [moved, replaced, unleased, taken, shutil.rmtree])
 def test_a_holder_whose_folder_is_gone_says_so_whatever_it_notices_first(tmp_path, lose, notice):

@@ -34,14 +34,14 @@ def caption(**values):
 
 
 def test_a_digit_is_a_label_and_no_position():
-    row = data_sets.lettered_row(arc(), "validation:0")
+    row = data_sets.lettered_options_row(arc(), "validation:0")
     assert (row.id, row.query, row.options) == ("a1", "What freezes?", ("sand", "water", "wood"))
     assert row.gold == 1
     letters = {"text": ["a", "b", "c", "d", "e"], "label": ["A", "B", "C", "D", "E"]}
-    assert data_sets.lettered_row(arc(choices=letters, answerKey="E"), "").gold == 4
+    assert data_sets.lettered_options_row(arc(choices=letters, answerKey="E"), "").gold == 4
     # Labels in another order than the alphabet's.
     turned = {"text": ["a", "b"], "label": ["B", "A"]}
-    assert data_sets.lettered_row(arc(choices=turned, answerKey="A"), "").gold == 1
+    assert data_sets.lettered_options_row(arc(choices=turned, answerKey="A"), "").gold == 1
 
 
 def test_questions_about_one_concept_are_one_cluster():
@@ -106,25 +106,33 @@ BLANK = {"text": ["a", " "], "label": ["A", "B"]}
 @pytest.mark.parametrize(
     ("row", "record", "message"),
     [
-        (data_sets.lettered_row, {"question": "?"}, "v:3: no field 'choices' (fields: 'question')"),
         (
-            data_sets.lettered_row,
+            data_sets.lettered_options_row,
+            {"question": "?"},
+            "v:3: no field 'choices' (fields: 'question')",
+        ),
+        (
+            data_sets.lettered_options_row,
             arc(answerKey="B"),
             "v:3: answer 'B' is none of the labels 1, 2, 3",
         ),
         (
-            data_sets.lettered_row,
+            data_sets.lettered_options_row,
             arc(answerKey=""),
             "v:3: 'answerKey' is hidden: this split has no labels",
         ),
         (
-            data_sets.lettered_row,
+            data_sets.lettered_options_row,
             arc(choices=["a", "b"]),
             "v:3: 'choices' is ['a', 'b'], not labels",
         ),
-        (data_sets.lettered_row, arc(question="  "), "v:3: 'question' is blank"),
-        (data_sets.lettered_row, arc(choices=TWICE), "v:3: labels A, A do not name 2 options"),
-        (data_sets.lettered_row, arc(choices=BLANK), "v:3: 'text[1]' is blank"),
+        (data_sets.lettered_options_row, arc(question="  "), "v:3: 'question' is blank"),
+        (
+            data_sets.lettered_options_row,
+            arc(choices=TWICE),
+            "v:3: labels A, A do not name 2 options",
+        ),
+        (data_sets.lettered_options_row, arc(choices=BLANK), "v:3: 'text[1]' is blank"),
         (
             data_sets.hellaswag_row,
             caption(label="4"),
