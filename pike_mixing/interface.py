@@ -2,7 +2,8 @@
 
 A method is a frozen dataclass of settings with pure functions over an explicit state. The loop
 calls `allocate`, `loss_weights`, `gradient_coefficients` and `observe` of every method and never
-asks which one it runs; a method that does not act in a place inherits the neutral answer of `Method`.
+asks which one it runs; a method that does not act in a place inherits the neutral answer of
+`Method`.
 
 Shapes: K domains, as in `pike_mixing.signals`.
 """

@@ -104,7 +104,7 @@ def state_problems(answer: Any) -> list[str]:
 
 
 def answer_problems(answer: Any, signals: Signals, K: int) -> list[str]:
-    """Why an answer cannot be a number of each domain with rows: of `loss_weights`, coefficients."""
+    """Why a hook's answer cannot be a number of each domain with rows."""
     if answer is None:
         return []
     if not _is_plain_array(answer) or answer.dtype.kind not in "iuf" or answer.shape != (K,):

@@ -96,7 +96,8 @@ class Signals:
 
     `loss_weights` and `gradient_coefficients` see the batch before the update, `observe` sees the
     whole step, or statistics alone when they are estimated before the batch is drawn. Statistics of
-    the training batch are part of the step: what `observe` makes of them holds from the next step on.
+    the training batch are part of the step: what `observe` makes of them holds from the next step
+    on.
     """
 
     step: int
@@ -185,8 +186,8 @@ class Needs:
     validation: ValidationNeed | None = None
     """Losses of each domain on its rows of comparison, for `observe`."""
     moments_per_domain: bool = False
-    """An optimizer with moments for each domain, whose steps `gradient_coefficients` weighs by counts
-    alone."""
+    """An optimizer with moments for each domain, whose steps `gradient_coefficients` weighs by
+    counts alone."""
 
     def has_extra_passes(self) -> bool:
         """Whether passes over the model beside those of the training are wanted."""
