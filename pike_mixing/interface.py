@@ -18,7 +18,7 @@ from pike_mixing.apportion import apportion, apportion_over_steps
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.settings import CheckedSettings
-from pike_mixing.signal_checks import check_hook_answer, check_signals, share_problem
+from pike_mixing.signal_checks import share_problem, with_checked_answer, with_checked_signals
 from pike_mixing.signals import Needs as Needs
 from pike_mixing.signals import RunFacts as RunFacts
 from pike_mixing.signals import Signals as Signals
@@ -53,10 +53,10 @@ class Method(CheckedSettings, abc.ABC):
                 )
         for name in ("loss_weights", "gradient_coefficients", "observe"):
             if name in vars(cls):
-                setattr(cls, name, check_signals(name, vars(cls)[name]))
+                setattr(cls, name, with_checked_signals(name, vars(cls)[name]))
         for name in ("init", "needs"):
             if name in vars(cls):
-                setattr(cls, name, check_hook_answer(name, vars(cls)[name]))
+                setattr(cls, name, with_checked_answer(name, vars(cls)[name]))
 
     def __post_init__(self) -> None:
         """Judges the settings.
