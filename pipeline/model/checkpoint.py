@@ -117,8 +117,9 @@ def write_checkpoint(folder: Path, snapshot: Snapshot) -> None:
     except (OSError, SafetensorError) as error:
         errors.refuse_shortage(error)
         raise InputError(
-            f"checkpoint {folder} could not be written ({error}): {errors.remedy(error)}; the same "
-            "command then goes on from the checkpoint before"
+            f"checkpoint {folder} could not be written ({error}): "
+            f"{errors.write_error_remedy(error)}; the same command then goes on "
+            "from the checkpoint before"
         ) from error
 
 
