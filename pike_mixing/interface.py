@@ -1,8 +1,9 @@
 """The places where a mixing method acts on training.
 
 A method is a frozen dataclass of settings with pure functions over an explicit state. The loop
-calls `allocate`, `loss_weights`, `combine` and `observe` of every method and never asks which one
-it runs; a method that does not act in a place inherits the neutral answer of `Method`.
+calls `allocate`, `loss_weights`, `gradient_coefficients` and `observe` of every method and never
+asks which one it runs; a method that does not act in a place inherits the neutral answer of
+`Method`.
 
 Shapes: K domains, as in `pike_mixing.signals`.
 """
@@ -17,7 +18,7 @@ from pike_mixing.apportion import apportion, apportion_over_steps
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.settings import CheckedSettings
-from pike_mixing.signal_checks import check_hook_answer, check_signals, share_problem
+from pike_mixing.signal_checks import share_problem, with_checked_answer, with_checked_signals
 from pike_mixing.signals import Needs as Needs
 from pike_mixing.signals import RunFacts as RunFacts
 from pike_mixing.signals import Signals as Signals
@@ -50,12 +51,12 @@ class Method(CheckedSettings, abc.ABC):
                 raise InputError(
                     f"{cls.__name__}.{name}: that is a hook of Method: rename the field"
                 )
-        for name in ("loss_weights", "combine", "observe"):
+        for name in ("loss_weights", "gradient_coefficients", "observe"):
             if name in vars(cls):
-                setattr(cls, name, check_signals(name, vars(cls)[name]))
+                setattr(cls, name, with_checked_signals(name, vars(cls)[name]))
         for name in ("init", "needs"):
             if name in vars(cls):
-                setattr(cls, name, check_hook_answer(name, vars(cls)[name]))
+                setattr(cls, name, with_checked_answer(name, vars(cls)[name]))
 
     def __post_init__(self) -> None:
         """Judges the settings.
@@ -121,7 +122,7 @@ class Method(CheckedSettings, abc.ABC):
         """
         return None
 
-    def combine(self, state: State, signals: Signals) -> Floats | None:
+    def gradient_coefficients(self, state: State, signals: Signals) -> Floats | None:
         """Coefficients c_K of the update sum_k c_k g_k; None: b_k / b."""
         return None
 

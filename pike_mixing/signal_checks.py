@@ -25,13 +25,13 @@ LARGEST_SEED = 2**63 - 1
 """What an int64 of a state holds."""
 
 
-def check_signals(
+def with_checked_signals(
     hook_name: str, hook: Callable[[Any, State, Signals], T]
 ) -> Callable[[Any, State, Signals], T]:
     """The hook of this name; an InputError tells all that is wrong with its signals, or answer."""
 
     @functools.wraps(hook)
-    def judge(self: Any, state: State, signals: Signals) -> T:
+    def checked_hook(self: Any, state: State, signals: Signals) -> T:
         where = f"{type(self).__name__}.{hook_name}, step {signals.step}"
         _refuse_problems(where, type_problems(signals))
         signals = signals_in_float64(signals)
@@ -52,14 +52,14 @@ def check_signals(
             _refuse_problems(where, [f"the next weights: {problem}: {told}"])
         return answer
 
-    return judge
+    return checked_hook
 
 
-def check_hook_answer(hook_name: str, hook: Callable[..., T]) -> Callable[..., T]:
+def with_checked_answer(hook_name: str, hook: Callable[..., T]) -> Callable[..., T]:
     """The hook `init` or `needs`, whose answer is judged in the same way."""
 
     @functools.wraps(hook)
-    def judge(self: Any, *given: Any, **named: Any) -> T:
+    def checked_hook(self: Any, *given: Any, **named: Any) -> T:
         if hook_name == "init":
             _refuse_problems(f"{type(self).__name__}.init", run_problems(*given, **named))
         answer = hook(self, *given, **named)
@@ -69,7 +69,7 @@ def check_hook_answer(hook_name: str, hook: Callable[..., T]) -> Callable[..., T
         _refuse_problems(f"{type(self).__name__}.{hook_name}", problems)
         return answer
 
-    return judge
+    return checked_hook
 
 
 def _refuse_problems(place: str, problems: list[str]) -> None:
@@ -104,7 +104,7 @@ def state_problems(answer: Any) -> list[str]:
 
 
 def answer_problems(answer: Any, signals: Signals, K: int) -> list[str]:
-    """Why what `loss_weights` or `combine` gives cannot be a number of each domain with rows."""
+    """Why a hook's answer cannot be a number of each domain with rows."""
     if answer is None:
         return []
     if not _is_plain_array(answer) or answer.dtype.kind not in "iuf" or answer.shape != (K,):
@@ -149,7 +149,7 @@ def missing_signals(needs: Needs, hook: str, signals: Signals) -> list[str]:
 
     Args:
         needs: Of the method.
-        hook: loss_weights, combine or observe.
+        hook: loss_weights, gradient_coefficients or observe.
         signals: Those of the step.
     """
     early = signals.statistics is not None or signals.validation_loss_K is not None
@@ -158,7 +158,7 @@ def missing_signals(needs: Needs, hook: str, signals: Signals) -> list[str]:
         return []
     wanted = {
         "loss_weights": {"loss_K": needs.weighs_losses, "excess_K": needs.reference},
-        "combine": {
+        "gradient_coefficients": {
             "loss_K": needs.losses and needs.gramian,
             "gram_KxK": needs.gramian,
             "count_K": needs.moments_per_domain,

@@ -94,9 +94,10 @@ class Statistics:
 class Signals:
     """What the loop measured. Only what the method needs is there; the rest is None.
 
-    `loss_weights` and `combine` see the batch before the update, `observe` sees the whole step, or
-    statistics alone when they are estimated before the batch is drawn. Statistics of the training
-    batch are part of the step: what `observe` makes of them holds from the next step on.
+    `loss_weights` and `gradient_coefficients` see the batch before the update, `observe` sees the
+    whole step, or statistics alone when they are estimated before the batch is drawn. Statistics of
+    the training batch are part of the step: what `observe` makes of them holds from the next step
+    on.
     """
 
     step: int
@@ -168,11 +169,13 @@ class Needs:
     """The signals that a method wants; the loop computes nothing else."""
 
     losses: bool = False
-    """Per-domain losses of every training batch, for `observe`; beside a Gramian for `combine`."""
+    """Per-domain losses of every training batch, for `observe`; beside a Gramian for
+    `gradient_coefficients`."""
     statistics: StatisticsNeed | None = None
     """Gradient statistics, for `observe`."""
     gramian: bool = False
-    """All K gradients of every batch and their inner products, for `combine` and `observe`."""
+    """All K gradients of every batch and their inner products, for `gradient_coefficients` and
+    `observe`."""
     weighs_losses: bool = False
     """Per-domain losses of every training batch before its backward pass, for `loss_weights`."""
     losses_after: bool = False
@@ -183,7 +186,8 @@ class Needs:
     validation: ValidationNeed | None = None
     """Losses of each domain on its rows of comparison, for `observe`."""
     moments_per_domain: bool = False
-    """An optimizer with moments for each domain, whose steps `combine` weighs by counts alone."""
+    """An optimizer with moments for each domain, whose steps `gradient_coefficients` weighs by
+    counts alone."""
 
     def has_extra_passes(self) -> bool:
         """Whether passes over the model beside those of the training are wanted."""

@@ -53,7 +53,7 @@ def estimate_contrast(
     base = replace(base, unseen=float((sum if shared else max)(weight_K * unseen)))
     if not drawn:
         return replace(base, seeds=min(len(group[0].by_seed_S) for group in groups))
-    of_groups = [means_by_run(group, weight_K) for group in groups]
+    of_groups = [run_means_and_document_errors(group, weight_K) for group in groups]
     variances = [means_S.var(ddof=1) / len(means_S) for means_S, _ in of_groups]
     both = sum(error_SxN.var(axis=0, ddof=1).sum() / len(error_SxN) for _, error_SxN in of_groups)
     # What is rounding of equal runs is no spread.
@@ -82,7 +82,9 @@ def _difference_of_run_means(groups: Sequence[DocumentDifferences]) -> DocumentD
     return replace(first, by_seed_S=mean, error_SxG=error_G)
 
 
-def means_by_run(parts: Sequence[DocumentDifferences], weight_K: Floats) -> tuple[Floats, Floats]:
+def run_means_and_document_errors(
+    parts: Sequence[DocumentDifferences], weight_K: Floats
+) -> tuple[Floats, Floats]:
     """The runs' means [S] over tasks, and what each document adds to each of them [S x N].
 
     Args:

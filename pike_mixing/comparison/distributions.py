@@ -13,7 +13,7 @@ def normal_quantile(level: float) -> float:
     return float(-special.ndtri(level / 2))
 
 
-def binomial_pmf(trials: int) -> Floats:
+def fair_coin_pmf(trials: int) -> Floats:
     """Probabilities of 0 ... trials heads of a fair coin."""
     heads = np.arange(trials + 1)
     ways = special.gammaln([heads + 1, trials - heads + 1]).sum(axis=0)

@@ -258,17 +258,17 @@ def _score_adder(
             "evaluate again, or compare another metric with --metric"
         )
 
-    def add(item: Any, cluster: Any, score: Any, number: int) -> None:
+    def add(item: Any, cluster: Any, score: Any, line_number: int) -> None:
         try:
             weight = float(score[1]) if rolling else 1.0
             value = sign * float(score[0] if rolling else score) / weight / scale
         except (TypeError, ValueError, IndexError, ZeroDivisionError):
-            raise refuse(number, score) from None
+            raise refuse(line_number, score) from None
         if not math.isfinite(value):
-            raise refuse(number, score)
+            raise refuse(line_number, score)
         place = items.get(item)
         if place is None or weights[place] != weight or clusters[place] != cluster:
-            place = column.index_of_item(item, weight, cluster, f"{path}: line {number}")
+            place = column.index_of_item(item, weight, cluster, f"{path}: line {line_number}")
         places.append(place)
         values.append(value)
 

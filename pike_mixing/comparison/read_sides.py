@@ -251,7 +251,7 @@ def add_side(
     for path in paths:
         if not path.exists():
             raise InputError(f"{path} is not there: check the path")
-        if not _add_path(path, side, model, reading, scores):
+        if not _add_path_if_known(path, side, model, reading, scores):
             raise InputError(
                 f"{path} is nothing that can be read: give a folder of lm-evaluation-harness "
                 "(--log_samples), lighteval (--save-details) or OpenCompass, a JSON log of "
@@ -260,7 +260,9 @@ def add_side(
             )
 
 
-def _add_path(path: Path, side: str, model: str | None, reading: Reading, scores: Scores) -> bool:
+def _add_path_if_known(
+    path: Path, side: str, model: str | None, reading: Reading, scores: Scores
+) -> bool:
     if (place := find_own_records(path)) is not None and (model or "").count("/") == 2:
         read_own_results(place, side, scores, model)
         return True

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from pike_mixing.comparison.distributions import binomial_pmf
+from pike_mixing.comparison.distributions import fair_coin_pmf
 from pike_mixing.comparison.mean_difference import Estimate, p_value_if_enough
 
 
@@ -36,7 +36,7 @@ def exact_sign_flip_p(sum_G: npt.ArrayLike) -> float:
     weight_X = np.ones(1)
     for size, times in sorted(times_of.items()):
         one_X = np.zeros(2 * size * times + 1)
-        one_X[:: 2 * size] = binomial_pmf(times)
+        one_X[:: 2 * size] = fair_coin_pmf(times)
         weight_X = np.convolve(weight_X, one_X)
     reach, result = len(weight_X) // 2, abs(total)
     tails = weight_X[: reach - result + 1].sum() + weight_X[reach + result :].sum()

@@ -12,7 +12,11 @@ import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.comparison import mean_difference, sign_flip
-from pike_mixing.comparison.contrast import estimate_contrast, find_outlying_run, means_by_run
+from pike_mixing.comparison.contrast import (
+    estimate_contrast,
+    find_outlying_run,
+    run_means_and_document_errors,
+)
 from pike_mixing.comparison.detectable import POWER, smallest_sufficient_factor, variance_grid
 from pike_mixing.comparison.distributions import t_quantile
 from pike_mixing.comparison.mean_difference import (
@@ -281,7 +285,9 @@ def _outlying_run_warnings(tasks: Sequence[_Task], runs: Runs) -> list[str]:
     found: dict[str, list[str]] = {}
     for fact in tasks:
         for side, group in enumerate(fact.groups):
-            if (place := find_outlying_run(*means_by_run([group], np.ones(1)))) is not None:
+            if (
+                place := find_outlying_run(*run_means_and_document_errors([group], np.ones(1)))
+            ) is not None:
                 name = f"{runs[side][place].name} of side {'AB'[side]}"
                 if len(fact.groups) == 1:
                     name = f"{runs[0][place].name} less {runs[1][place].name}"

@@ -77,7 +77,7 @@ class Best(CheckedSettings):
         fitting = [run for run, fits in zip(swarm.runs, fits_N, strict=True) if fits]
         return sorted(fitting, key=lambda run: run.name)
 
-    def fit(self, swarm: Swarm, like: FinderResult | None = None) -> "BestMixture":
+    def fit(self, swarm: Swarm, same_way_as: FinderResult | None = None) -> "BestMixture":
         """The best of these runs."""
         return BestMixture(self.find(swarm).weights_K)
 

@@ -71,11 +71,11 @@ class MDE(CheckedSettings):
         target_N = loss_NxI @ target_I
         features = Features(experts, target_I)
         feature_NxC, base_N = features.features_and_mean_losses(weights_NxK)
-        line, penalty = self._fit_by_cross_validation(weights_NxK, feature_NxC, target_N - base_N)
+        line, penalty = self._fit_model_and_penalty(weights_NxK, feature_NxC, target_N - base_N)
         held_out_N = np.empty_like(target_N)
         for rest, part in cross_validation.make_folds(weights_NxK, self.folds, self.seed):
             left_R = target_N[rest] - base_N[rest]
-            other, _ = self._fit_by_cross_validation(weights_NxK[rest], feature_NxC[rest], left_R)
+            other, _ = self._fit_model_and_penalty(weights_NxK[rest], feature_NxC[rest], left_R)
             held_out_N[part] = base_N[part] + other.predict(feature_NxC[part])
         uniform_K = swarm.uniform_weights()
         order = np.argsort(base_N + line.predict(feature_NxC), kind="stable")[: self.starts]
@@ -93,7 +93,7 @@ class MDE(CheckedSettings):
             },
         )
 
-    def _fit_by_cross_validation(
+    def _fit_model_and_penalty(
         self, weights_NxK: Floats, feature_NxC: Floats, left_N: Floats
     ) -> "tuple[LinearModel, float]":
         """The regression, and its penalty.

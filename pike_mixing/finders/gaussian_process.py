@@ -49,7 +49,9 @@ class GaussianProcess(SurfaceFinder):
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 process = GaussianProcessRegressor(_build_kernel(), normalize_y=True)
                 shape_Mx4.append(
-                    process.fit(_process_inputs(weights_NxK), np.log(loss_N)).kernel_.theta
+                    process.fit(
+                        _inputs_of_gaussian_process(weights_NxK), np.log(loss_N)
+                    ).kernel_.theta
                 )
         return Processes(weights_NxK, loss_NxM, np.array(shape_Mx4))
 
@@ -58,7 +60,7 @@ class GaussianProcess(SurfaceFinder):
         return Processes(*(np.array(record[name]) for name in ("weights", "losses", "kernels")))
 
 
-def _process_inputs(weights_SxK: Floats) -> Floats:
+def _inputs_of_gaussian_process(weights_SxK: Floats) -> Floats:
     """The x of the process."""
     return np.asarray(weights_SxK.clip(min=0) ** POWER)
 
@@ -82,18 +84,18 @@ class Processes:
         self.fitted = [
             GaussianProcessRegressor(
                 _build_kernel().clone_with_theta(theta), optimizer=None, normalize_y=True
-            ).fit(_process_inputs(weights_NxK), np.log(loss_N))
+            ).fit(_inputs_of_gaussian_process(weights_NxK), np.log(loss_N))
             for theta, loss_N in zip(kernel_Mx4, loss_NxM.T, strict=True)
         ]
 
     def losses(self, weights_SxK: Floats, epochs_SxK: Floats | None) -> Floats:
         """Expected losses of each mixture [S, M]."""
-        x_SxK = _process_inputs(weights_SxK)
+        x_SxK = _inputs_of_gaussian_process(weights_SxK)
         return np.exp([process.predict(x_SxK) for process in self.fitted]).T
 
     def standard_deviations(self, weights_SxK: Floats) -> Floats:
         """Standard deviations of a run's losses [S, M], by the processes' own account."""
-        x_SxK = _process_inputs(weights_SxK)
+        x_SxK = _inputs_of_gaussian_process(weights_SxK)
         told = [process.predict(x_SxK, return_std=True) for process in self.fitted]
         return np.stack([np.exp(mean_S) * spread_S for mean_S, spread_S in told], axis=1)
 
@@ -104,7 +106,7 @@ class Processes:
         """
         return {
             "power": POWER,
-            "points": _process_inputs(self.weights_NxK).tolist(),
+            "points": _inputs_of_gaussian_process(self.weights_NxK).tolist(),
             "processes": [
                 dict(zip(("line", "bump", "length"), np.exp(theta[:3]).tolist(), strict=True))
                 | {"mean": float(log_N.mean()), "spread": float(log_N.std()) or 1.0}

@@ -252,10 +252,10 @@ class Finder(Protocol):
 class SwarmFinder(Finder, Protocol):
     """A finder of mixtures from losses, whose fit can be repeated on other runs, and kept."""
 
-    def fit(self, swarm: Swarm, like: FinderResult | None = None) -> Predictor:
+    def fit(self, swarm: Swarm, same_way_as: FinderResult | None = None) -> Predictor:
         """What is fitted to the runs, without errors on held-out ones.
 
-        With `like`, a result for other runs, it is fitted in the same way, without a new
+        With `same_way_as`, a result for other runs, it is fitted in the same way, without a new
         cross-validation.
 
         Raises:

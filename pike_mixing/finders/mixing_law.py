@@ -107,7 +107,7 @@ class MixingLaw(CheckedSettings):
         }
         return FinderResult(weights_K, diagnostics, program, blocks)
 
-    def fit(self, swarm: Swarm, like: FinderResult | None = None) -> ConvexProgram:
+    def fit(self, swarm: Swarm, same_way_as: FinderResult | None = None) -> ConvexProgram:
         """The laws alone, without errors on held-out proxies."""
         weights_NxK, loss_NxK = swarm.weights_and_losses()
         _refuse_few_directions(weights_NxK, len(swarm.phases))

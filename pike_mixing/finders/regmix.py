@@ -124,18 +124,18 @@ class RegMix(CheckedSettings):
             blocks,
         )
 
-    def fit(self, swarm: Swarm, like: FinderResult | None = None) -> "Trees":
+    def fit(self, swarm: Swarm, same_way_as: FinderResult | None = None) -> "Trees":
         """The trees alone, without errors on held-out proxies.
 
-        With `like` there are as many trees as in its result; at most 10,000 mixtures are drawn, of
-        which the same share is kept.
+        With `same_way_as` there are as many trees as in its result; at most 10,000 mixtures are
+        drawn, of which the same share is kept.
         """
-        if like is None:
+        if same_way_as is None:
             booster = self._fit_trees(*self._mixtures_and_target_losses(swarm))
             return Trees(booster, self, swarm.domains, swarm.epoch_caps(self.epochs))
         weights_NxK, loss_NxM = swarm.weights_and_losses()
         target_N = loss_NxM @ swarm.target_weights(self.target)
-        booster = self._train_rounds(weights_NxK, target_N, like.diagnostics["trees"])
+        booster = self._train_rounds(weights_NxK, target_N, same_way_as.diagnostics["trees"])
         samples = min(self.samples, 10_000)
         kept = max(self.kept * samples // self.samples, 1)
         finder = dataclasses.replace(self, samples=samples, kept=kept)

@@ -105,7 +105,7 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
             ),
         )
 
-    def fit(self, swarm: Swarm, like: FinderResult | None = None) -> "Surface":
+    def fit(self, swarm: Swarm, same_way_as: FinderResult | None = None) -> "Surface":
         """The formulas alone, without errors on held-out runs."""
         if len(swarm.phases) > 1:
             raise InputError("this finder knows no phases: use 'mixing-law'")

@@ -38,7 +38,7 @@ def add_command(subparsers: Any) -> None:
     """Adds the command `try`."""
     about = "a finder on public runs: from 1M to 1B parameters, in seconds"
     command = subparsers.add_parser("try", help=about, description=__doc__.split("\n\n")[1])
-    command.set_defaults(run=trial_text)
+    command.set_defaults(run=run_and_describe_trial)
     about = (
         "folder for law.json, the fitted law, and mixture.html, the page of `explore` (default: "
         "%(default)s)"
@@ -117,7 +117,7 @@ def _predict_target(
     return np.asarray(aimed.restore(swarm, record).losses(weights_NxK))
 
 
-def trial_text(arguments: argparse.Namespace) -> str:
+def run_and_describe_trial(arguments: argparse.Namespace) -> str:
     """What the trial found, as text or JSON.
 
     Raises:

@@ -30,7 +30,7 @@ class AdaTask(Mix):
         """Moments for each domain."""
         return Needs(moments_per_domain=True)
 
-    def combine(self, state: State, signals: Signals) -> Floats:
+    def gradient_coefficients(self, state: State, signals: Signals) -> Floats:
         """Coefficients of the domains' Adam steps; 0 for a domain without rows."""
         assert signals.count_K is not None, "the batch's counts are known before its gradients"
         present_K = (signals.count_K > 0).astype(np.float64)

@@ -199,16 +199,16 @@ class ScaleFreePiKE(Method):
         return log_v_K
 
 
-def with_gradient_scores(state: State, q_K: Floats) -> State:
-    """The state with one more estimate of q, in root mean squares over the domains that have one.
+def with_gradient_scores(state: State, estimate_K: Floats) -> State:
+    """The state with one more estimate q, in root mean squares over the domains that have one.
 
     The variance of q from R rows of covariance C is 4 g . C g / R + 2 tr(C^2) / (R (R - 1)), but of
     C the trace alone is measured. So it is estimated from the estimates: half of the squared
     difference of successive ones is their variance where the truth stands still, and more where it
     moves. Noise is not understated.
     """
-    known_K = np.isfinite(q_K)
-    score_K = q_K / root_mean_square(q_K[known_K])
+    known_K = np.isfinite(estimate_K)
+    score_K = estimate_K / root_mean_square(estimate_K[known_K])
     second_K = known_K & (state["estimates_K"] > 0)
     squared_K = (score_K - state["last_K"]) ** 2 / 2
     mean_K, scatter_K = state["mean_K"], state["scatter_K"]

@@ -41,7 +41,7 @@ class Surgeon(Mix):
         """The Gramian of every batch."""
         return Needs(gramian=True)
 
-    def combine(self, state: State, signals: Signals) -> Floats:
+    def gradient_coefficients(self, state: State, signals: Signals) -> Floats:
         """Coefficients c_K of `solve`; 0 for a domain without a gradient.
 
         Raises:

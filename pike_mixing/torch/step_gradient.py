@@ -253,7 +253,7 @@ class StepGradient:
     ) -> StepResult:
         """Moves the moments of each domain by its clipped gradient."""
         self.optimizer.forget_taken()
-        share_K, c_K = row_shares(rows), method.combine(state, signals)
+        share_K, c_K = row_shares(rows), method.gradient_coefficients(state, signals)
         chosen_K = share_K if c_K is None else c_K
         norms: list[Tensor] = []
         share: list[float] = []
@@ -337,7 +337,7 @@ class StepGradient:
         signals = dataclasses.replace(
             signals, loss_K=measured.loss_K, gram_KxK=gram_KxK, statistics=statistics
         )
-        c_K = method.combine(state, signals)
+        c_K = method.gradient_coefficients(state, signals)
         if leave_gradient:
             chosen_K = row_shares(rows) if c_K is None else c_K
             for c, parts in zip(chosen_K.tolist(), parts_K, strict=True):

@@ -38,7 +38,7 @@ def write_result_manifest(
         modules=[stages.STAGES[taken.stage].partition(":")[0]],
         assets=stages.ASSETS[taken.stage],
         facts={},
-        taken=taken,
+        snapshot=taken,
     )
 
 

@@ -50,7 +50,7 @@ def write_theory_records(out: Path, sizes: TheorySizes = TheorySizes()) -> None:
             files=sorted(partial.glob("*.parquet")),
             modules=[__name__],
             facts={},
-            taken=taken,
+            snapshot=taken,
         )
 
 

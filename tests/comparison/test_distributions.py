@@ -21,8 +21,8 @@ def test_of_a_normal_five_percent_lie_outside_1_96():
 
 
 def test_heads_of_a_fair_coin():
-    assert distributions.binomial_pmf(3) == pytest.approx([1 / 8, 3 / 8, 3 / 8, 1 / 8])
-    assert distributions.binomial_pmf(0) == pytest.approx([1])
-    assert distributions.binomial_pmf(3000) == pytest.approx(
+    assert distributions.fair_coin_pmf(3) == pytest.approx([1 / 8, 3 / 8, 3 / 8, 1 / 8])
+    assert distributions.fair_coin_pmf(0) == pytest.approx([1])
+    assert distributions.fair_coin_pmf(3000) == pytest.approx(
         stats.binom.pmf(range(3001), 3000, 0.5)
     )

@@ -223,7 +223,7 @@ class OfOne(Method):
     def init(self, domains, seed):
         return {"weights_K": np.array([1.0, 0.0])}
 
-    def combine(self, state, signals):
+    def gradient_coefficients(self, state, signals):
         return np.diag(signals.gram_KxK) / np.nansum(np.diag(signals.gram_KxK))
 
 

@@ -50,7 +50,7 @@ def observed(method, *steps, domains=None):
 def combined(method, gradient_KxD, *, step=4, seed=3, loss_K=None):
     """A rule's coefficients of these gradients, at its first step."""
     state, gram_KxK = method.init(NAMES[: len(gradient_KxD)], seed), gradient_KxD @ gradient_KxD.T
-    return method.combine(state, seen(step, gram_KxK=gram_KxK, loss_K=loss_K))
+    return method.gradient_coefficients(state, seen(step, gram_KxK=gram_KxK, loss_K=loss_K))
 
 
 def measured(squared_norm, variance=0.0, *, rows=4, loss=1.0):

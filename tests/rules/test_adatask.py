@@ -10,7 +10,7 @@ def coefficients(*counts, **settings):
     method = parse_settings(AdaTask, settings, "adatask")
     state = method.init(tuple("abc"[: len(counts)]), 0)
     signals = Signals(step=0, batch_rows=sum(counts), count_K=np.array(counts))
-    return method.combine(state, signals).tolist()
+    return method.gradient_coefficients(state, signals).tolist()
 
 
 def test_steps_of_domains_with_rows_are_averaged_and_the_authors_add_them_up():

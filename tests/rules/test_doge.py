@@ -56,4 +56,4 @@ def test_an_absent_domain_keeps_its_weight():
     signals = arrays.seen(gram_KxK=gram_KxK)
     after = method.observe(state, signals)
     assert_close(after["proxy_K"], vector(2 / 3 * 0.75, 2 / 3 * 0.25, 1 / 3))
-    assert_close(method.combine(state, signals), vector(0.75, 0.25, 0))
+    assert_close(method.gradient_coefficients(state, signals), vector(0.75, 0.25, 0))

@@ -25,7 +25,7 @@ def seen(step, norm_K, loss_K):
 def test_weights_begin_on_the_scale_of_mix():
     method = GradNorm()
     state = method.init(("en", "hi"), 0)
-    coefficient_K = method.combine(state, seen(0, vector(5, 1), vector(2, 2)))
+    coefficient_K = method.gradient_coefficients(state, seen(0, vector(5, 1), vector(2, 2)))
     assert_close(coefficient_K, vector(0.5, 0.5))
     assert method.allocate(state, 0, 5).tolist() == [3, 2]
 
@@ -76,7 +76,7 @@ def test_an_absent_domain_takes_no_part():
     state = method.init(DOMAINS, 0)
     gram_KxK = matrix([9, 0, nan], [0, 1, nan], [nan, nan, nan])
     signals = arrays.seen(0, gram_KxK=gram_KxK, loss_K=vector(2, 2, nan))
-    assert method.combine(state, signals).tolist() == [0.5, 0.5, 0]
+    assert method.gradient_coefficients(state, signals).tolist() == [0.5, 0.5, 0]
     state = method.observe(state, signals)
     assert_close(state["theta_K"], vector(-0.1, 0.1, 0))
     assert np.isnan(state["initial_loss_K"]).tolist() == [False, False, True]

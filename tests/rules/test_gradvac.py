@@ -27,10 +27,10 @@ SAME, ORTHOGONAL = matrix([1, 0], [1, 0]), matrix([1, 0], [0, 1])
 def test_a_gradient_is_turned_up_to_the_target():
     # Target 1/2, cosine 0: g1' = g1 + (1/2) / sqrt(3/4) g2, and so for g2'.
     method = GradVaccine(beta=0.5)
-    coefficient_K = method.combine(after(method, SAME), signals(ORTHOGONAL, 1))
+    coefficient_K = method.gradient_coefficients(after(method, SAME), signals(ORTHOGONAL, 1))
     assert coefficient_K.tolist() == pytest.approx([(1 + 1 / math.sqrt(3)) / 2] * 2)
     whole = GradVaccine(beta=0.5, scale="reference")
-    coefficient_K = whole.combine(after(whole, SAME), signals(ORTHOGONAL, 1))
+    coefficient_K = whole.gradient_coefficients(after(whole, SAME), signals(ORTHOGONAL, 1))
     assert coefficient_K.tolist() == pytest.approx([1 + 1 / math.sqrt(3)] * 2)
 
 
@@ -40,7 +40,7 @@ def test_a_high_target_is_cut():
     state = after(method, *[SAME] * 50)
     assert state["target_KxK"][0, 1] == pytest.approx(1)
     # 0.6 / sqrt(1 - 0.36) = 3/4.
-    coefficient_K = method.combine(state, signals(ORTHOGONAL, 50))
+    coefficient_K = method.gradient_coefficients(state, signals(ORTHOGONAL, 50))
     assert coefficient_K.tolist() == pytest.approx([(1 + 0.75) / 2] * 2)
 
 
@@ -78,7 +78,7 @@ def test_the_gramian_is_enough(seed, K):
         gradient_KxD = generator.standard_normal((K, 4)) + 0.5
         order = shuffled_others(keys_for_shuffling(names, 3), step)
         expected_D = by_the_algorithm(gradient_KxD, target_KxK, order, 0.3)
-        update_D = method.combine(state, signals(gradient_KxD, step)) @ gradient_KxD
+        update_D = method.gradient_coefficients(state, signals(gradient_KxD, step)) @ gradient_KxD
         assert_close(update_D, expected_D, rtol=1e-7, atol=1e-7)
         state = method.observe(state, signals(gradient_KxD, step))
         assert_close(state["target_KxK"], target_KxK, rtol=1e-7, atol=1e-7)
@@ -96,7 +96,9 @@ def test_an_absent_domain_keeps_its_targets():
 def test_opposite_gradients_vanish_without_harm():
     gradient_KxD = matrix([1, 0], [-2, 0], [0, 1])
     method = GradVaccine(beta=0.5)
-    coefficient_K = method.combine(method.init(("a", "b", "c"), 0), signals(gradient_KxD))
+    coefficient_K = method.gradient_coefficients(
+        method.init(("a", "b", "c"), 0), signals(gradient_KxD)
+    )
     # Of the first two nothing is left, the third stays: the update is its third.
     assert_close(coefficient_K @ gradient_KxD, matrix([0, 1 / 3])[0])
     assert np.isfinite(after(method, gradient_KxD, gradient_KxD)["target_KxK"]).all()

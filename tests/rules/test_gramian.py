@@ -102,9 +102,11 @@ def test_an_absent_domain_has_no_coefficient_and_no_say(surgeon, gradient_KxD, d
     loss_K = np.full(K + 1, np.nan)
     loss_K[there] = full.loss_K
     partial = arrays.seen(gram_KxK=gram_KxK, loss_K=loss_K)
-    coefficient_K = surgeon.combine(surgeon.init(names, 3), partial)
+    coefficient_K = surgeon.gradient_coefficients(surgeon.init(names, 3), partial)
     assert coefficient_K[absent] == 0
-    assert np.array_equal(coefficient_K[there], surgeon.combine(surgeon.init(NAMES[:K], 3), full))
+    assert np.array_equal(
+        coefficient_K[there], surgeon.gradient_coefficients(surgeon.init(NAMES[:K], 3), full)
+    )
 
 
 @every_surgeon
@@ -135,7 +137,7 @@ def test_rounding_of_nearly_identical_gradients_does_no_harm(surgeon, seed, K):
     noise_KxK = generator.standard_normal((K, K)) * 1e-7
     gram_KxK = 25 * (1 + noise_KxK + noise_KxK.T)
     noisy = arrays.seen(gram_KxK=gram_KxK, loss_K=np.ones(K))
-    coefficient_K = surgeon.combine(surgeon.init(NAMES[:K], 3), noisy)
+    coefficient_K = surgeon.gradient_coefficients(surgeon.init(NAMES[:K], 3), noisy)
     assert coefficient_K.sum().item() == pytest.approx(1, rel=1e-2)
     assert coefficient_K.min() >= 0
 

@@ -164,7 +164,7 @@ def run(method, steps, b=64, domains=DOMAINS, state=None, begin=0, end=STEPS):
             continue
         signals = Signals(step, int(count_K.sum()), count_K=count_K, **late)
         answer["loss weights"] = hooked(method, "loss_weights", state, signals)
-        answer["coefficients"] = hooked(method, "combine", state, signals)
+        answer["coefficients"] = hooked(method, "gradient_coefficients", state, signals)
         if needs.losses or needs.gramian:
             state = hooked(method, "observe", state, signals)
         answers.append({n: value for n, value in answer.items() if value is not None})
@@ -360,7 +360,7 @@ def needed(method, signal):
 def test_what_no_run_has_is_refused_by_every_rule(rule):
     method = build(rule)
     state = method.init(DOMAINS, 3)
-    hooks = ("observe", "combine", "loss_weights")
+    hooks = ("observe", "gradient_coefficients", "loss_weights")
     hook = next(n for n in hooks if getattr(type(method), n) is not getattr(Method, n))
     for change, message in (
         ({"batch_rows": 0}, "batch_rows: 0 must be a whole number, at least 1"),

@@ -58,11 +58,13 @@ def test_what_contradicts_the_batch_is_named_with_the_step(changes, message):
 def test_a_gradient_that_is_lost_is_not_absent():
     gram_KxK = np.array([[math.nan, math.nan], [math.nan, 4]])
     message = "gram_KxK of the run's domain 1 is nan, but the batch has 2 rows of it: training div"
-    assert message in refusal("combine", PCGrad(), gram_KxK=gram_KxK, count_K=np.array([2, 2]))
+    assert message in refusal(
+        "gradient_coefficients", PCGrad(), gram_KxK=gram_KxK, count_K=np.array([2, 2])
+    )
     # Without rows of it in the batch, it is absent.
     method = PCGrad()
     absent = Signals(7, 4, gram_KxK=gram_KxK, count_K=np.array([0, 4]))
-    assert method.combine(method.init(DOMAINS, 0), absent).tolist() == [0, 1]
+    assert method.gradient_coefficients(method.init(DOMAINS, 0), absent).tolist() == [0, 1]
 
 
 def test_the_mean_of_two_estimates_has_the_rows_of_one():
@@ -83,10 +85,10 @@ def test_the_mean_of_two_estimates_has_the_rows_of_one():
     [
         ("observe", FAMO(), GIVEN, ["loss_after_K"]),
         ("observe", PCGrad(), {}, []),
-        ("combine", PCGrad(), {}, ["gram_KxK"]),
-        ("combine", AdaTask(), {}, ["count_K"]),
-        ("combine", MGDA(normalise="loss"), GRAM, ["loss_K", "count_K"]),
-        ("combine", MGDA(normalise="l2"), GRAM, []),
+        ("gradient_coefficients", PCGrad(), {}, ["gram_KxK"]),
+        ("gradient_coefficients", AdaTask(), {}, ["count_K"]),
+        ("gradient_coefficients", MGDA(normalise="loss"), GRAM, ["loss_K", "count_K"]),
+        ("gradient_coefficients", MGDA(normalise="l2"), GRAM, []),
         ("loss_weights", FAMO(), {}, ["loss_K", "count_K"]),
         ("loss_weights", DoReMi(reference="mix"), {"count_K": vector(1, 3)}, ["excess_K"]),
         ("observe", PiKE(zeta1=1, zeta2=1, batch="training", first=7), GIVEN, ["statistics"]),
@@ -144,8 +146,8 @@ class Answers(Method):
     def allocate(self, state, step, b):
         return self._given("allocate", np.array([b, 0]))
 
-    def combine(self, state, signals):
-        return self._given("combine", None)
+    def gradient_coefficients(self, state, signals):
+        return self._given("gradient_coefficients", None)
 
     def observe(self, state, signals):
         return self._given("observe", state)
@@ -155,7 +157,7 @@ def stepped(method):
     """Calls the hooks as a step does."""
     state = method.init(DOMAINS, 0)
     rows_of_domains(method, state, 7, 4, "largest-remainder", 2)
-    for judged in (method.combine, method.observe):
+    for judged in (method.gradient_coefficients, method.observe):
         judged(state, Signals(7, 4, count_K=np.array([2, 2])))
 
 
@@ -166,8 +168,16 @@ def stepped(method):
         ("init", {"n": [1.0]}, ".init: 'n' of the state is a list: give a NumPy array of numbers"),
         ("observe", None, ".observe, step 7: the state is a NoneType"),
         ("observe", {"n": 0.1}, ".observe, step 7: 'n' of the state is a float: give a NumPy arr"),
-        ("combine", vector(1), ".combine, step 7: it gives [1.]: give a NumPy array of 2 numbers"),
-        ("combine", vector(1, math.nan), ".combine, step 7: it gives [1.0, nan]: a domain with"),
+        (
+            "gradient_coefficients",
+            vector(1),
+            ".gradient_coefficients, step 7: it gives [1.]: give a NumPy array of 2 numbers",
+        ),
+        (
+            "gradient_coefficients",
+            vector(1, math.nan),
+            ".gradient_coefficients, step 7: it gives [1.0, nan]: a domain with",
+        ),
         ("allocate", [4, 0], ".allocate, step 7: [4, 0] is a list: give a NumPy array"),
         ("allocate", vector(2.5, 1.5), ".allocate, step 7: [2.5 1.5] must be whole numbers"),
     ],
@@ -187,8 +197,14 @@ def test_a_method_that_deals_rows_itself_does_so_whatever_the_rounding(rounding)
 
 def test_what_is_an_answer_passes():
     # Of a domain without rows no coefficient is used.
-    method, count_K = Answers("combine", lambda: vector(1, math.nan)), np.array([4, 0])
-    assert method.combine(method.init(DOMAINS, 0), Signals(7, 4, count_K=count_K))[0] == 1
+    method, count_K = (
+        Answers("gradient_coefficients", lambda: vector(1, math.nan)),
+        np.array([4, 0]),
+    )
+    assert (
+        method.gradient_coefficients(method.init(DOMAINS, 0), Signals(7, 4, count_K=count_K))[0]
+        == 1
+    )
     given = {"weights_K": vector(1, 0), "mean": np.mean([1.0, 2.0])}
     assert Answers("observe", lambda: given).observe(given, Signals(7, 4)) is given
 

@@ -51,7 +51,7 @@ def test_rows_by_hand(method, domains, step, b, expected):
     signals = Signals(step=step, batch_rows=b)
     assert method.observe(state, signals) is state
     assert method.loss_weights(state, signals) is None
-    assert method.combine(state, signals) is None
+    assert method.gradient_coefficients(state, signals) is None
 
 
 @pytest.mark.parametrize(

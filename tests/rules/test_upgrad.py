@@ -30,7 +30,9 @@ def test_rounding_of_opposite_gradients_does_no_harm():
         signals = Signals(
             step=0, batch_rows=7, gram_KxK=(gradient_KxD @ gradient_KxD.T).astype(float)
         )
-        update_D = method.combine(method.init(tuple("abcdefg"), 0), signals) @ gradient_KxD
+        update_D = (
+            method.gradient_coefficients(method.init(tuple("abcdefg"), 0), signals) @ gradient_KxD
+        )
         # Of the pairs nothing is left; of the seventh, what is orthogonal to them.
         shadow_D = np.linalg.lstsq(pairs_3xD.T, own_D)[0] @ pairs_3xD
         assert_close(update_D, (own_D - shadow_D) / 7, rtol=1e-2, atol=1e-2)
